@@ -1,0 +1,156 @@
+//! The command line, read by hand.
+
+use std::fmt;
+
+use shardwheel_benches::parse_size;
+
+use crate::memory::{self, Probe};
+use crate::sections::SECTIONS;
+
+/// What marks a child process; not meant for people.
+pub(crate) const CHILD: &str = "--child";
+
+const DEFAULT_ROUNDS: usize = 5;
+const DEFAULT_SIZES: [usize; 3] = [10_000, 1_000_000, 10_000_000];
+
+/// What the command line asks for.
+pub(crate) enum Request {
+    /// The usage text.
+    Help,
+    /// One measurement of memory, for the parent process.
+    Child(Probe),
+    /// The report.
+    Report(Args),
+}
+
+/// What to report.
+pub(crate) struct Args {
+    pub(crate) rounds: usize,
+    pub(crate) sizes: Vec<usize>,
+    only: Vec<String>,
+}
+
+/// Why a command line was refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ArgError {
+    /// No option has this name.
+    Unknown(String),
+    /// The option needs a value and was last on the line.
+    NoValue(String),
+    /// The option does not take this value; what it does take.
+    BadValue { option: String, value: String, wanted: String },
+    /// A child process was given something that it cannot measure.
+    BadProbe(Vec<String>),
+}
+
+impl fmt::Display for ArgError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(option) => write!(f, "there is no option {option}"),
+            Self::NoValue(option) => write!(f, "{option} needs a value"),
+            Self::BadValue { option, value, wanted } => {
+                write!(f, "{option} is {value:?}; it must be {wanted}")
+            }
+            Self::BadProbe(words) => write!(f, "{CHILD} cannot measure {words:?}"),
+        }
+    }
+}
+
+impl Request {
+    /// Reads the arguments that follow the program's name.
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, ArgError> {
+        let mut words = words.peekable();
+        if words.next_if(|word| word == CHILD).is_some() {
+            let words = words.collect::<Vec<_>>();
+            return Probe::parse(&words).map(Self::Child).ok_or(ArgError::BadProbe(words));
+        }
+        let mut args = Args { rounds: DEFAULT_ROUNDS, sizes: DEFAULT_SIZES.to_vec(), only: Vec::new() };
+        while let Some(option) = words.next() {
+            if ["-h", "--help"].contains(&option.as_str()) {
+                return Ok(Self::Help);
+            }
+            args.set(option, &mut words)?;
+        }
+        Ok(Self::Report(args))
+    }
+}
+
+impl Args {
+    /// Whether a section is to be run: all are, unless `--only` names some.
+    pub(crate) fn wants(&self, section: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == section)
+    }
+
+    fn set(&mut self, option: String, words: &mut impl Iterator<Item = String>) -> Result<(), ArgError> {
+        if !["--rounds", "--sizes", "--only"].contains(&option.as_str()) {
+            return Err(ArgError::Unknown(option));
+        }
+        let Some(value) = words.next() else { return Err(ArgError::NoValue(option)) };
+        let (taken, wanted) = match option.as_str() {
+            "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
+            "--sizes" => (self.set_sizes(&value), "numbers of timers such as 10k,1M,10M".to_owned()),
+            _ => (self.set_only(&value), format!("names from: {}", names().join(", "))),
+        };
+        taken.ok_or(ArgError::BadValue { option, value, wanted })
+    }
+
+    fn set_rounds(&mut self, value: &str) -> Option<()> {
+        self.rounds = value.parse().ok().filter(|&rounds| rounds > 0)?;
+        Some(())
+    }
+
+    fn set_sizes(&mut self, value: &str) -> Option<()> {
+        self.sizes = value.split(',').map(parse_size).collect::<Option<_>>()?;
+        Some(())
+    }
+
+    fn set_only(&mut self, value: &str) -> Option<()> {
+        self.only.extend(value.split(',').map(str::to_owned));
+        self.only.iter().all(|name| names().contains(&name.as_str())).then_some(())
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    SECTIONS.iter().map(|section| section.name).chain([memory::NAME]).collect()
+}
+
+/// What the program takes.
+pub(crate) fn usage() -> String {
+    format!(
+        "report [--rounds N] [--sizes LIST] [--only LIST]\n\n\
+         --rounds N    how often each figure is measured (default {DEFAULT_ROUNDS})\n\
+         --sizes LIST  numbers of timers (default 10k,1M,10M)\n\
+         --only LIST   sections to run (default all): {}",
+        names().join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Request, ArgError> {
+        Request::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn defaults_and_options() {
+        let Ok(Request::Report(args)) = parse("") else { panic!("no arguments are needed") };
+        assert!(args.rounds == DEFAULT_ROUNDS && args.sizes == DEFAULT_SIZES && args.wants("memory"));
+        let line = "--rounds 2 --sizes 5k,20 --only churn,memory";
+        let Ok(Request::Report(args)) = parse(line) else { panic!("{line} is right") };
+        assert!(args.rounds == 2 && args.sizes == [5000, 20]);
+        assert!(args.wants("churn") && args.wants("memory") && !args.wants("random"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |line: &str| parse(line).err().expect(line).to_string();
+        assert!(message("--fast").contains("--fast"));
+        assert!(message("--rounds").contains("needs a value"));
+        assert!(message("--rounds 0").contains("1 or more"));
+        assert!(message("--sizes 1M,,2M").contains("1M,,2M"));
+        assert!(message("--only nothing").contains("memory"));
+        assert!(message("--child nothing").contains("nothing"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Measures what `shardwheel` promises about its cost, beside a binary heap, and prints it as Markdown.
+//!
+//! One process runs all engines in turns, round after round, so that a machine which slows down or speeds
+//! up does so for all of them. Each figure is the median over the rounds, with the least and the greatest
+//! beside it; each ratio is taken within a round first, and the median is that of the ratios. Memory is
+//! measured in child processes of this one, each of which does one thing and says how much memory it had.
+
+mod args;
+mod conditions;
+mod machine;
+mod memory;
+mod producers;
+mod requirements;
+mod results;
+mod sections;
+
+use std::env;
+use std::process::ExitCode;
+
+use args::{Args, Request};
+use conditions::Usage;
+use results::Results;
+use sections::{SECTIONS, Turn};
+use shardwheel_benches::label;
+
+fn main() -> ExitCode {
+    match Request::parse(env::args().skip(1)) {
+        Ok(Request::Help) => println!("{}", args::usage()),
+        Ok(Request::Child(probe)) => return memory::run_child(&probe),
+        Ok(Request::Report(args)) => report(&args),
+        Err(error) => {
+            eprintln!("{error}\n\n{}", args::usage());
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn report(args: &Args) {
+    print!("{}", machine::describe());
+    println!("- rounds: {}; figures are medians, with the least and the greatest in brackets\n", args.rounds);
+    let before = Usage::now();
+    let mut results = Results::default();
+    for round in 0..args.rounds {
+        run_round(round, args, &mut results);
+    }
+    if args.wants(memory::NAME) {
+        memory::measure(args, &mut results);
+    }
+    print!("{}", before.map(Usage::describe_since).unwrap_or_default());
+    print!("{}", results.tables());
+    print!("{}", requirements::table(&results));
+}
+
+fn run_round(round: usize, args: &Args, results: &mut Results) {
+    for section in SECTIONS.iter().filter(|section| args.wants(section.name)) {
+        let sizes = if section.by_size { &args.sizes[..] } else { &args.sizes[..1] };
+        for &size in sizes {
+            eprintln!("round {} of {}: {}, {} timers", round + 1, args.rounds, section.name, label(size));
+            (section.run)(&mut Turn { section: section.title, round, size, results });
+        }
+    }
+}

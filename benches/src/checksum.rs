@@ -1,0 +1,99 @@
+//! What fired, in four numbers that do not depend on the order of timers due at the same tick.
+
+/// A sum over the timers that fired, and over the order in which they did.
+///
+/// Two sums are equal when the same pairs of deadline and payload went in and, in both, no deadline came
+/// after a later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checksum {
+    count: u64,
+    sum: u64,
+    xor: u64,
+    out_of_order: u64,
+    last: u64,
+}
+
+impl Checksum {
+    /// Adds a timer that fired.
+    #[inline]
+    pub fn add(&mut self, deadline: u64, payload: u64) {
+        self.out_of_order += u64::from(deadline < self.last);
+        self.last = deadline;
+        self.add_unordered(deadline, payload);
+    }
+
+    /// Adds a timer that is expected to fire, in any order; the last deadline becomes the latest of all.
+    pub fn expect(&mut self, deadline: u64, payload: u64) {
+        self.last = self.last.max(deadline);
+        self.add_unordered(deadline, payload);
+    }
+
+    /// How many timers went in.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Stops the run where `self`, from the engine called `engine`, is not `expected`.
+    ///
+    /// # Panics
+    ///
+    /// Where a timer was lost, doubled, altered or out of order.
+    pub fn verify(&self, expected: &Self, engine: &str) {
+        assert_eq!(self, expected, "{engine} did not fire what was scheduled");
+    }
+
+    #[inline]
+    fn add_unordered(&mut self, deadline: u64, payload: u64) {
+        let mixed = mix(deadline, payload);
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(mixed);
+        self.xor ^= mixed;
+    }
+}
+
+/// Binds a deadline to its payload, so that two timers that swap them are noticed.
+#[inline]
+fn mix(deadline: u64, payload: u64) -> u64 {
+    const ODD: u64 = 0xd6e8_feb8_6659_fd93;
+    (deadline.rotate_left(32) ^ payload).wrapping_mul(ODD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fired(timers: &[(u64, u64)]) -> Checksum {
+        let mut sum = Checksum::default();
+        timers.iter().for_each(|&(deadline, payload)| sum.add(deadline, payload));
+        sum
+    }
+
+    #[test]
+    fn ties_may_come_in_any_order() {
+        assert_eq!(fired(&[(1, 10), (1, 11), (2, 12)]), fired(&[(1, 11), (1, 10), (2, 12)]));
+    }
+
+    #[test]
+    fn differences_are_noticed() {
+        let right = fired(&[(1, 10), (2, 11), (3, 12)]);
+        for wrong in [
+            &[(1, 10), (2, 11)][..],
+            &[(1, 10), (2, 11), (3, 12), (3, 12)],
+            &[(1, 10), (3, 12), (2, 11)],
+            &[(1, 11), (2, 10), (3, 12)],
+            &[(1, 10), (2, 11), (3, 13)],
+        ] {
+            assert_ne!(right, fired(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn expectation_needs_no_order() {
+        let mut expected = Checksum::default();
+        [(3, 12), (1, 10), (2, 11)]
+            .iter()
+            .for_each(|&(deadline, payload)| expected.expect(deadline, payload));
+        assert_eq!(expected, fired(&[(1, 10), (2, 11), (3, 12)]));
+    }
+}

@@ -1,0 +1,41 @@
+//! Benchmarks of `shardwheel` beside a binary heap behind a mutex.
+//!
+//! The library holds what the criterion benchmarks and the `report` program share: one pair of traits
+//! ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
+//! pass over a workload. The loops check what fires against what the workload put in, so that an engine
+//! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
+//!
+//! | engine | what it is |
+//! |---|---|
+//! | [`Wheel`] | one shard of `shardwheel`, with its default configuration |
+//! | [`Heap`] | `Mutex<BinaryHeap>` beside a slab, so that a timer can be cancelled in O(1) |
+//! | [`BareHeap`] | `Mutex<BinaryHeap>` alone: it cannot cancel, and is the faster of the two |
+
+mod affinity;
+mod bare_heap;
+mod checksum;
+mod engine;
+mod heap;
+mod producers;
+mod size;
+mod timed;
+mod wheel;
+mod workload;
+
+#[cfg(test)]
+mod tests;
+
+pub use affinity::{cores, pin};
+pub use bare_heap::BareHeap;
+pub use checksum::Checksum;
+pub use engine::{Cancel, Engine, Producer};
+pub use heap::{Heap, HeapHandle};
+pub use producers::{Layout, race};
+pub use size::{label, parse_size};
+pub use timed::{
+    PAIRS_PER_ADVANCE, advance_by_ticks, cancel_all, drain, extend_all, pairs, pairs_advanced, schedule_all,
+    schedule_keeping,
+};
+pub use timed::{churn::Churn, steady};
+pub use wheel::Wheel;
+pub use workload::{Spread, THIRTY_MINUTES, Workload, later};

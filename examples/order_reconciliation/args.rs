@@ -1,0 +1,273 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, ValueEnum};
+
+use super::generate::{DataSet, Shares};
+
+/// The check that a data set's times are made for, unless it is made for another.
+pub(crate) const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
+
+/// The longest check: a year.
+const MAX_CHECK_AFTER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Name of standard input on the command line.
+pub(crate) const STDIN: &str = "-";
+/// More producers than this only wait for one another.
+const MAX_PRODUCERS: u32 = 64;
+
+/// The arguments that say what to generate.
+const GENERATING: [&str; 6] = ["count", "unpaid", "mismatch", "in_parts", "items", "seed"];
+
+/// Places orders from several threads, checks each after thirty minutes, and reconciles it with its payments
+#[derive(Clone, Debug, Parser)]
+#[command(name = "order_reconciliation")]
+pub(crate) struct Args {
+    /// Orders to place: CSV with a header and the columns order id, item, quantity, amount in cents, placed
+    /// at (ms); `-` is standard input. Without it a data set is generated
+    #[arg(long, value_name = "FILE", conflicts_with_all = GENERATING)]
+    pub(crate) orders: Option<PathBuf>,
+
+    /// Payments that come in, in any order: CSV with a header and the columns order id, amount in cents, paid
+    /// at (ms); `-` is standard input
+    #[arg(long, value_name = "FILE", requires = "orders")]
+    pub(crate) payments: Option<PathBuf>,
+
+    /// How many orders to generate
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive)]
+    pub(crate) count: u32,
+
+    /// Share of the generated orders that are not paid by their check, or only after it
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
+    pub(crate) unpaid: f64,
+
+    /// Share of the generated orders that are paid with a different amount
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
+    pub(crate) mismatch: f64,
+
+    /// Share of the generated orders that are paid in several parts, which the check adds up
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
+    pub(crate) in_parts: f64,
+
+    /// How many different items the generated orders are for
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = positive)]
+    pub(crate) items: u32,
+
+    /// Seed of the generated data set: the same seed makes the same orders and payments
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// How many units of each item there are to sell
+    #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
+    pub(crate) stock: u64,
+
+    /// Write a generated data set to orders.csv and payments.csv in this directory, and do nothing else. Its
+    /// times are those of a check after 30m
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["orders", "check_after", "clock", "speed"])]
+    pub(crate) write_sample: Option<PathBuf>,
+
+    /// Threads that place orders and take payments [default: one per core, from 2 to 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) producers: Option<u32>,
+
+    /// `virtual` replays the data set as fast as it goes; `real` takes the time that it takes
+    #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
+    pub(crate) clock: ClockKind,
+
+    /// How long after it was placed an order is checked: a number and ms, s, m or h
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = check_after)]
+    pub(crate) check_after: Duration,
+
+    /// With the real clock: how many times as fast as they are dated the orders and payments of files come in
+    /// [default: so that the 30m for which files are made last as long as --check-after]
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub(crate) speed: Option<f64>,
+
+    /// What keeps the timers
+    #[arg(long, value_enum, default_value_t = EngineKind::Shardwheel)]
+    pub(crate) engine: EngineKind,
+
+    /// How many shards the producers share, with `--engine shardwheel` [default: one per producer]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) shards: Option<u32>,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What moves the timers' clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClockKind {
+    Virtual,
+    Real,
+}
+
+/// What keeps the timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineKind {
+    /// This crate's shards
+    Shardwheel,
+    /// A binary heap behind a mutex, which skips cancelled timers when they come up
+    Heap,
+}
+
+impl Args {
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let args = Self::try_parse_from(args)?;
+        match args.contradiction() {
+            Some(text) => Err(Self::command().error(ErrorKind::ArgumentConflict, text)),
+            None => Ok(args),
+        }
+    }
+
+    /// What is wrong with the arguments as a whole.
+    fn contradiction(&self) -> Option<String> {
+        let shares = self.unpaid + self.mismatch + self.in_parts;
+        let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
+        if shares > 1.0 {
+            Some(format!(
+                "--unpaid, --mismatch and --in-parts add up to {shares}; together they are at most 1"
+            ))
+        } else if is_stdin(&self.orders) && is_stdin(&self.payments) {
+            Some("--orders and --payments are both standard input; one of them must be a file".to_owned())
+        } else if self.speed.is_some() && self.clock == ClockKind::Virtual {
+            Some("--speed is for --clock real; the virtual clock goes as fast as it can".to_owned())
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn data_set(&self) -> DataSet {
+        let Self { count, items, seed, unpaid, mismatch, in_parts, check_after, .. } = *self;
+        DataSet { count, items, seed, shares: Shares { unpaid, mismatch, in_parts }, check_after }
+    }
+
+    /// How many times as fast as they are dated orders and payments come in. A generated data set is made for
+    /// the check that is asked for, and needs no change.
+    pub(crate) fn effective_speed(&self) -> f64 {
+        let fitting = || match (self.clock, &self.orders) {
+            (ClockKind::Real, Some(_)) => HALF_AN_HOUR.as_secs_f64() / self.check_after.as_secs_f64(),
+            _ => 1.0,
+        };
+        self.speed.unwrap_or_else(fitting)
+    }
+
+    pub(crate) fn producer_count(&self) -> u32 {
+        let one_per_core =
+            || thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8) as u32);
+        self.producers.unwrap_or_else(one_per_core)
+    }
+
+    pub(crate) fn shard_count(&self) -> u32 {
+        self.shards.unwrap_or_else(|| self.producer_count())
+    }
+}
+
+fn positive(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|&number| number > 0)
+        .ok_or_else(|| format!("it is a whole number from 1 to {}", u32::MAX))
+}
+
+fn threads(text: &str) -> Result<u32, String> {
+    let number = positive(text).ok().filter(|&number| number <= MAX_PRODUCERS);
+    number.ok_or_else(|| format!("it is a whole number from 1 to {MAX_PRODUCERS}"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| (0.001..=1e9).contains(speed));
+    speed.ok_or_else(|| "a speed is a number from 0.001 to 1000000000".to_owned())
+}
+
+fn check_after(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    let range = Duration::from_millis(1)..=MAX_CHECK_AFTER;
+    if range.contains(&duration) { Ok(duration) } else { Err("a check comes after 1ms to 8760h".to_owned()) }
+}
+
+/// A whole number and its unit: `250ms`, `10s`, `30m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "a duration is a whole number and its unit: 250ms, 10s, 30m or 1h".to_owned();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
+    let millis_per_unit = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    let number = number.parse::<u64>().map_err(|_| wrong())?;
+    number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str]) -> Result<Args, String> {
+        let args = ["order_reconciliation"].iter().chain(args).map(OsString::from);
+        Args::read(args).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn durations_have_a_number_and_a_unit() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("30m"), Ok(HALF_AN_HOUR));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7_200)));
+        for wrong in
+            ["", "10", "s", "10 s", "-1s", "1.5s", "10sec", "99999999999999999999s", "18446744073709551615h"]
+        {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        let refusal = read(&["--check-after", "10x"]).unwrap_err();
+        assert!(
+            refusal.contains("'10x'") && refusal.contains("--check-after") && refusal.contains("30m"),
+            "{refusal}"
+        );
+        assert!(read(&["--check-after", "0s"]).unwrap_err().contains("'0s'"));
+    }
+
+    #[test]
+    fn shares_are_from_0_to_1_and_so_is_their_sum() {
+        for wrong in ["-0.1", "1.1", "NaN", "half"] {
+            let refusal = read(&[&format!("--unpaid={wrong}")]).unwrap_err();
+            assert!(refusal.contains(wrong) && refusal.contains("--unpaid"), "{refusal}");
+        }
+        assert!(read(&["--unpaid", "0.5", "--mismatch", "0.5"]).unwrap_err().contains("1.1"));
+        assert!(read(&["--unpaid", "0.5", "--mismatch", "0.5", "--in-parts", "0"]).is_ok());
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert!(read(&["--orders", "-", "--payments", "-"]).unwrap_err().contains("standard input"));
+        assert!(read(&["--orders", "-", "--payments", "p.csv"]).is_ok());
+        assert!(read(&["--payments", "p.csv"]).unwrap_err().contains("--orders"));
+        assert!(read(&["--orders", "o.csv", "--count", "5"]).is_err());
+        assert!(read(&["--speed", "2"]).unwrap_err().contains("--clock real"));
+        assert!(read(&["--count", "0"]).is_err() && read(&["--producers", "0"]).is_err());
+    }
+
+    #[test]
+    fn files_come_in_faster_so_that_half_an_hour_lasts_as_long_as_the_check() {
+        let speed = |args: &[&str]| read(args).map(|args| args.effective_speed());
+        assert_eq!(speed(&["--orders", "o", "--clock", "real", "--check-after", "10s"]), Ok(180.0));
+        assert_eq!(
+            speed(&["--orders", "o", "--clock", "real", "--check-after", "10s", "--speed", "1"]),
+            Ok(1.0)
+        );
+        assert_eq!(speed(&["--clock", "real", "--check-after", "10s"]), Ok(1.0));
+        assert_eq!(speed(&["--orders", "o", "--check-after", "10s"]), Ok(1.0));
+    }
+}

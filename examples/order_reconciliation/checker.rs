@@ -1,0 +1,79 @@
+//! The checker: drives the timers' clock, and checks the orders that are due.
+
+use hdrhistogram::Histogram;
+
+use super::clock::{self, Clock};
+use super::engine::{Costs, Driver};
+use super::ledger::{Micros, OrderRef};
+use super::producer::Setting;
+
+/// Checks that are taken from the engine at once. The heap's lock is held no longer than for these.
+const BATCH: usize = 256;
+/// Significant decimal digits of a lateness.
+const DIGITS: u8 = 3;
+/// Anything later is reported as this late: an hour.
+const MAX_LATENESS: Micros = 3_600_000_000;
+
+/// The single thread that has the engine's driver.
+pub(crate) struct Checker<'a, D> {
+    setting: Setting<'a>,
+    driver: D,
+    due: Vec<OrderRef>,
+    costs: Costs,
+    lateness: Histogram<u64>,
+}
+
+/// What was measured on the way.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) costs: Costs,
+    /// In microseconds; `None` for the virtual clock, which makes everything as late as it likes.
+    pub(crate) lateness: Option<Histogram<u64>>,
+}
+
+impl<'a, D: Driver> Checker<'a, D> {
+    pub(crate) fn new(setting: Setting<'a>, driver: D) -> Self {
+        let lateness = Histogram::new_with_max(MAX_LATENESS, DIGITS).expect("the limits are valid");
+        Self { setting, driver, due: Vec::with_capacity(BATCH), costs: Costs::default(), lateness }
+    }
+
+    /// The engine's driver, for what is neither advancing nor timed.
+    pub(crate) fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// Advances to `now`, and checks what is due by then.
+    pub(crate) fn advance(&mut self, now: Micros) {
+        let mut more = true;
+        while more {
+            let Self { driver, due, costs, .. } = self;
+            more = costs.fire.time(|| driver.advance(clock::tick_at(now), BATCH, due));
+            costs.fire.count(due.len());
+            self.check(now);
+        }
+    }
+
+    fn check(&mut self, now: Micros) {
+        let Setting { ledger, clock, progress } = self.setting;
+        let now = clock.ends(now);
+        progress.add(self.due.len() as u64);
+        for order in self.due.drain(..) {
+            let late = ledger.page(order.page).check(order.slot, now);
+            self.lateness.saturating_record(late);
+        }
+    }
+
+    /// When the next check is due, or a little earlier.
+    pub(crate) fn next_expiration(&mut self) -> Option<Micros> {
+        let driver = &mut self.driver;
+        self.costs.fire.time(|| driver.next_expiration()).map(clock::start_of)
+    }
+
+    /// What was measured here and by the producers.
+    pub(crate) fn finish(self, producers: impl IntoIterator<Item = Costs>) -> Measured {
+        let mut costs = self.costs;
+        producers.into_iter().for_each(|theirs| costs += theirs);
+        let lateness = matches!(self.setting.clock, Clock::Real { .. }).then_some(self.lateness);
+        Measured { costs, lateness }
+    }
+}

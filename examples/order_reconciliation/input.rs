@@ -1,0 +1,430 @@
+//! The two CSV files, read as a stream: one line is in memory at a time, and each yields a record or the
+//! reason why it does not.
+//!
+//! Lines are taken apart here and not by a CSV library, so that damage stays where it is: a quotation mark
+//! that is never closed or a line without end costs that line, and not the rest of the file. A field may
+//! stand in quotation marks; none may contain a line break.
+//!
+//! This file uses nothing else of the program: it is also run on arbitrary bytes, which must not make it
+//! panic.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+use std::marker::PhantomData;
+use std::str;
+
+/// Longest line in bytes that is looked at; a longer one is bad.
+const MAX_LINE: usize = 4096;
+/// Longest order id or item name in bytes.
+const MAX_NAME: usize = 64;
+/// Largest amount in cents: ten thousand million whole units of money.
+const MAX_CENTS: u64 = 1_000_000_000_000;
+/// Latest point in time in milliseconds: past the year 30,000, so that microseconds given by mistake are
+/// noticed.
+const MAX_MILLIS: u64 = 1_000_000_000_000_000;
+/// The most fields that a record has.
+const MAX_FIELDS: usize = 5;
+/// How much of a wrong value is shown.
+const SHOWN: usize = 40;
+
+/// An order as it was placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) id: String,
+    pub(crate) item: String,
+    pub(crate) quantity: u32,
+    /// In cents.
+    pub(crate) amount: u64,
+    /// In milliseconds.
+    pub(crate) placed_at: u64,
+}
+
+/// A payment as it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Payment {
+    pub(crate) order_id: String,
+    /// In cents.
+    pub(crate) amount: u64,
+    /// In milliseconds.
+    pub(crate) paid_at: u64,
+}
+
+/// What a line of a file can be: the names of its columns, and how to read its fields.
+pub(crate) trait Record: Sized {
+    const COLUMNS: &'static [&'static str];
+
+    /// `fields` are as many as there are columns.
+    fn parse(fields: &[&str]) -> Result<Self, Reason>;
+}
+
+impl Record for Order {
+    const COLUMNS: &'static [&'static str] =
+        &["order_id", "item", "quantity", "amount_cents", "placed_at_ms"];
+
+    fn parse(fields: &[&str]) -> Result<Self, Reason> {
+        let &[id, item, quantity, amount, placed_at] = fields else {
+            return Err(columns::<Self>(fields.len()));
+        };
+        Ok(Self {
+            id: name("order_id", id)?,
+            item: name("item", item)?,
+            // The limit fits.
+            quantity: number("quantity", quantity, 1, u64::from(u32::MAX))? as u32,
+            amount: number("amount_cents", amount, 0, MAX_CENTS)?,
+            placed_at: number("placed_at_ms", placed_at, 0, MAX_MILLIS)?,
+        })
+    }
+}
+
+impl Record for Payment {
+    const COLUMNS: &'static [&'static str] = &["order_id", "amount_cents", "paid_at_ms"];
+
+    fn parse(fields: &[&str]) -> Result<Self, Reason> {
+        let &[id, amount, paid_at] = fields else { return Err(columns::<Self>(fields.len())) };
+        Ok(Self {
+            order_id: name("order_id", id)?,
+            amount: number("amount_cents", amount, 0, MAX_CENTS)?,
+            paid_at: number("paid_at_ms", paid_at, 0, MAX_MILLIS)?,
+        })
+    }
+}
+
+fn columns<T: Record>(found: usize) -> Reason {
+    Reason::Columns { found, expected: T::COLUMNS.len() }
+}
+
+/// An order id or an item: any visible text without white space.
+fn name(column: &'static str, value: &str) -> Result<String, Reason> {
+    let visible = |c: char| !c.is_whitespace() && !c.is_control();
+    if value.is_empty() || value.len() > MAX_NAME || !value.chars().all(visible) {
+        return Err(Reason::Name { column, value: shown(value) });
+    }
+    Ok(value.to_owned())
+}
+
+/// A whole number in decimal digits, without a sign.
+fn number(column: &'static str, value: &str, min: u64, max: u64) -> Result<u64, Reason> {
+    let wrong = || Reason::Number { column, value: shown(value), min, max };
+    // `parse` would take a leading plus.
+    if !value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    value.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(wrong)
+}
+
+fn shown(value: &str) -> String {
+    let mut text = value.chars().take(SHOWN).collect::<String>();
+    if text.len() < value.len() {
+        text.push_str("...");
+    }
+    text
+}
+
+/// A record and the number of its line, counted from 1 for the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line<T> {
+    pub(crate) number: u64,
+    pub(crate) record: T,
+}
+
+/// A line that is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadLine {
+    pub(crate) number: u64,
+    pub(crate) reason: Reason,
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.number, self.reason)
+    }
+}
+
+/// Why a line is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    NotText,
+    TooLong,
+    Quotes,
+    NoHeader,
+    Columns { found: usize, expected: usize },
+    Name { column: &'static str, value: String },
+    Number { column: &'static str, value: String, min: u64, max: u64 },
+    DuplicateOrder { id: String },
+    UnknownOrder { id: String },
+    LedgerFull { limit: u32 },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotText => f.write_str("it is not UTF-8 text"),
+            Self::TooLong => write!(f, "it is longer than {MAX_LINE} bytes"),
+            Self::Quotes => f.write_str("a quotation mark does not stand at both ends of its field"),
+            Self::NoHeader => f.write_str("it holds a record where the header is expected"),
+            Self::Columns { found, expected } => {
+                write!(f, "its number of columns is {found}, not {expected}")
+            }
+            Self::Name { column, value } => {
+                write!(
+                    f,
+                    "{column} is {value:?}; it must be 1 to {MAX_NAME} bytes of visible text without spaces"
+                )
+            }
+            Self::Number { column, value, min, max } => {
+                write!(f, "{column} is {value:?}; it must be a whole number from {min} to {max}")
+            }
+            Self::DuplicateOrder { id } => write!(f, "order {id:?} was placed on an earlier line"),
+            Self::UnknownOrder { id } => write!(f, "there is no order {id:?}"),
+            Self::LedgerFull { limit } => write!(f, "a producer keeps at most {limit} orders"),
+        }
+    }
+}
+
+/// The first line of a file is not the header of the records that it is said to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeaderError {
+    found: usize,
+    columns: &'static [&'static str],
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, columns } = self;
+        let (expected, names) = (columns.len(), columns.join(","));
+        write!(f, "the header's number of columns is {found}, not {expected} as in {names}")
+    }
+}
+
+/// What may stand in a record's place.
+#[derive(Debug)]
+pub(crate) enum InputError {
+    /// One line is bad; the next call goes on behind it.
+    Bad(BadLine),
+    /// The file is not what it should be; nothing follows.
+    Header(HeaderError),
+    /// Reading failed; nothing follows.
+    Io(io::Error),
+}
+
+/// The records of one file, in its order.
+pub(crate) struct Records<R, T> {
+    lines: Lines<R>,
+    header_seen: bool,
+    ended: bool,
+    records: PhantomData<T>,
+}
+
+impl<R: Read, T: Record> Records<R, T> {
+    pub(crate) fn new(input: R) -> Self {
+        Self { lines: Lines::new(input), header_seen: false, ended: false, records: PhantomData }
+    }
+
+    /// Reads one line that is not blank. `Ok(None)` stands for a header that is as it should be.
+    fn read(&mut self, number: u64) -> Result<Option<Line<T>>, InputError> {
+        let parsed = self.lines.text().and_then(parse::<T>);
+        let bad = |reason| InputError::Bad(BadLine { number, reason });
+        if self.header_seen {
+            return parsed.map(|record| Some(Line { number, record })).map_err(bad);
+        }
+        self.header_seen = true;
+        match parsed {
+            Ok(_) => Err(bad(Reason::NoHeader)),
+            Err(Reason::Columns { found, .. }) => Err(header_error::<T>(found)),
+            Err(Reason::Name { .. } | Reason::Number { .. }) => Ok(None),
+            Err(_) => Err(header_error::<T>(0)),
+        }
+    }
+}
+
+fn header_error<T: Record>(found: usize) -> InputError {
+    InputError::Header(HeaderError { found, columns: T::COLUMNS })
+}
+
+fn parse<T: Record>(line: &str) -> Result<T, Reason> {
+    let mut fields = [""; MAX_FIELDS];
+    let found = split(line, &mut fields)?;
+    if found != T::COLUMNS.len() {
+        return Err(columns::<T>(found));
+    }
+    T::parse(fields.get(..found).unwrap_or(&[]))
+}
+
+impl<R: Read, T: Record> Iterator for Records<R, T> {
+    type Item = Result<Line<T>, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            let found = match self.lines.advance() {
+                Ok(None) => return None,
+                Ok(Some(number)) => self.read(number),
+                Err(error) => Err(InputError::Io(error)),
+            };
+            self.ended = matches!(found, Err(InputError::Header(_) | InputError::Io(_)));
+            if let Some(item) = found.transpose() {
+                return Some(item);
+            }
+        }
+        None
+    }
+}
+
+/// Takes a line apart at its commas. Returns the number of fields, also of those for which there is no room.
+fn split<'a>(line: &'a str, fields: &mut [&'a str]) -> Result<usize, Reason> {
+    let mut rest = Some(line);
+    let mut found = 0;
+    while let Some(text) = rest {
+        let (field, behind) = first_field(text.trim_start())?;
+        if let Some(place) = fields.get_mut(found) {
+            *place = field.trim_end();
+        }
+        found += 1;
+        rest = behind;
+    }
+    Ok(found)
+}
+
+/// The first field, and what stands behind its comma.
+fn first_field(text: &str) -> Result<(&str, Option<&str>), Reason> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (field, rest) = text.split_once(',').map_or((text, None), |(field, rest)| (field, Some(rest)));
+        return if field.contains('"') { Err(Reason::Quotes) } else { Ok((field, rest)) };
+    };
+    let (field, behind) = quoted.split_once('"').ok_or(Reason::Quotes)?;
+    match behind.trim_start() {
+        "" => Ok((field, None)),
+        behind => behind.strip_prefix(',').map(|rest| (field, Some(rest))).ok_or(Reason::Quotes),
+    }
+}
+
+/// The lines of a file, one at a time, none kept longer than [`MAX_LINE`].
+struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    number: u64,
+    /// Whether `line` is the beginning of a longer one.
+    cut: bool,
+}
+
+impl<R: Read> Lines<R> {
+    fn new(input: R) -> Self {
+        Self { input: BufReader::new(input), line: Vec::new(), number: 0, cut: false }
+    }
+
+    /// Goes to the next line that is not blank, and returns its number.
+    fn advance(&mut self) -> io::Result<Option<u64>> {
+        while self.fill()? {
+            self.number += 1;
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(Some(self.number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the next line as far as it is looked at, and skips the rest. False at the end of the file.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        let looked_at = MAX_LINE as u64 + 1;
+        (&mut self.input).take(looked_at).read_until(b'\n', &mut self.line)?;
+        self.cut = self.line.len() > MAX_LINE && !self.line.ends_with(b"\n");
+        if self.cut {
+            self.input.skip_until(b'\n')?;
+        }
+        Ok(!self.line.is_empty())
+    }
+
+    fn text(&self) -> Result<&str, Reason> {
+        if self.cut {
+            return Err(Reason::TooLong);
+        }
+        let line = str::from_utf8(self.line.trim_ascii()).map_err(|_| Reason::NotText)?;
+        // Some programs begin a text file with a byte order mark.
+        Ok(line.trim_start_matches('\u{feff}'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDERS: &str = "order_id,item,quantity,amount_cents,placed_at_ms\n";
+
+    fn orders(text: &[u8]) -> Vec<Result<Line<Order>, InputError>> {
+        Records::new(text).collect()
+    }
+
+    /// The line number and the reason, as they are printed, of what follows the usual header.
+    fn reason(line: &[u8]) -> String {
+        let found = orders(&[ORDERS.as_bytes(), line, b"\n7,bolt,1,2,3\n"].concat());
+        assert!(matches!(&found[1], Ok(Line { number: 3, record }) if record.id == "7"), "{found:?}");
+        match &found[0] {
+            Err(InputError::Bad(bad)) => bad.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_good_line_is_read_in_its_usual_forms() {
+        let order = Order { id: "a-1".into(), item: "bolt".into(), quantity: 2, amount: 350, placed_at: 12 };
+        for line in
+            ["a-1,bolt,2,350,12", " a-1 , bolt,2 ,350,12 \r", "\"a-1\",\"bolt\" ,\"2\",350,\"12\"\n\n"]
+        {
+            let found = orders(format!("\u{feff}{ORDERS}\n{line}").as_bytes());
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(matches!(&found[0], Ok(line) if line.record == order && line.number == 3), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_line_has_its_number_and_reason_and_costs_itself_only() {
+        assert!(
+            reason(b"1,bolt,0,5,0")
+                .starts_with("line 2: quantity is \"0\"; it must be a whole number from 1")
+        );
+        assert!(reason(b"1,bolt,1,-5,0").contains("amount_cents is \"-5\""));
+        assert!(reason(b"1,bolt,1,+5,0").contains("amount_cents is \"+5\""));
+        assert!(reason(b"1,bolt,1,3.50,0").contains("amount_cents is \"3.50\""));
+        assert!(reason(b"1,bolt,1,99999999999999999999999,0").contains("to 1000000000000"));
+        assert!(reason(b"1,bolt,4294967296,5,0").contains("to 4294967295"));
+        assert!(reason(b"1,bolt,1,5,1700000000000000").contains("placed_at_ms"));
+        assert!(reason(b",bolt,1,5,0").contains("order_id is \"\""));
+        assert!(reason(b"1,a bolt,1,5,0").contains("item is \"a bolt\""));
+        assert!(reason(b"1,bolt,1,5").contains("number of columns is 4, not 5"));
+        assert!(reason(b"1,bolt,1,5,0,0,0,0").contains("number of columns is 8"));
+        assert!(reason(b"\"1,bolt,1,5,0").contains("quotation mark"));
+        assert!(reason(b"1,bo\"lt,1,5,0").contains("quotation mark"));
+        assert!(reason(b"1,\"bo\"lt,1,5,0").contains("quotation mark"));
+        assert!(reason(b"1,b\xff,1,5,0").contains("UTF-8"));
+        assert!(reason(&[b'9'; 3 * MAX_LINE]).contains("longer than 4096"));
+        assert!(
+            reason(&[b"1,bolt,1,5,0", &[b' '; MAX_LINE][..], b"0"].concat()).contains("longer than 4096")
+        );
+    }
+
+    #[test]
+    fn a_missing_header_is_reported_and_another_files_header_ends_the_reading() {
+        let found = orders(b"1,bolt,1,5,0\n2,bolt,1,5,0\n");
+        assert!(matches!(&found[0], Err(InputError::Bad(bad)) if bad.reason == Reason::NoHeader));
+        assert!(found[1].is_ok());
+        let swapped = Records::<_, Payment>::new(ORDERS.as_bytes()).collect::<Vec<_>>();
+        assert!(
+            matches!(&swapped[..], [Err(InputError::Header(error))] if error.to_string().contains("paid_at"))
+        );
+        assert!(matches!(&orders(b"\xff\xfe\n1,bolt,1,5,0\n")[..], [Err(InputError::Header(_))]));
+        assert!(orders(b"").is_empty() && orders(b"\n\n").is_empty());
+    }
+
+    #[test]
+    fn a_failing_reader_ends_the_reading() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("gone"))
+            }
+        }
+        let mut records = Records::<_, Order>::new(ORDERS.as_bytes().chain(Failing));
+        assert!(matches!(records.next(), Some(Err(InputError::Io(_)))));
+        assert!(records.next().is_none());
+    }
+}

@@ -1,0 +1,355 @@
+//! The books: the stock of each item, the state of each order, and the payments. No threads and no timers.
+//!
+//! Each producer has a page of the ledger. An item stands on one page, with all of its orders, so no two
+//! producers sell the same item, and which order gets the last unit does not depend on which thread is
+//! faster.
+//!
+//! | an order is | until | and then |
+//! |---|---|---|
+//! | `Planned` | it is placed | `Pending`, or `SoldOut` |
+//! | `Pending` | one payment covers it | `Paid` |
+//! | | its timer is refused | `Refused` |
+//! | | its check | `Confirmed` if its parts add up to the amount, `Released` if not |
+//! | `Paid` | its check is cancelled | `PaidEarly` |
+//! | | its check, which came first | `Confirmed` |
+//!
+//! The others are final.
+
+use std::ops::AddAssign;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A span or a point of time in microseconds since the first order.
+pub(crate) type Micros = u64;
+
+/// Names an order: this is what a timer carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderRef {
+    pub(crate) page: u32,
+    pub(crate) slot: u32,
+}
+
+/// A page for each producer.
+pub(crate) struct Ledger {
+    pages: Vec<Mutex<Page>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(pages: Vec<Page>) -> Self {
+        Self { pages: pages.into_iter().map(Mutex::new).collect() }
+    }
+
+    pub(crate) fn page(&self, number: u32) -> MutexGuard<'_, Page> {
+        // A page is consistent whenever its lock is free, also after a panic elsewhere.
+        self.pages[number as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn into_pages(self) -> impl Iterator<Item = Page> {
+        self.pages.into_iter().map(|page| page.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts what checks have taken back on sale again.
+    pub(crate) fn restock(&self) {
+        (0..self.pages.len()).for_each(|number| self.page(number as u32).restock());
+    }
+}
+
+/// One producer's items and orders.
+pub(crate) struct Page {
+    check_after: Micros,
+    pub(crate) items: Vec<Item>,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) tally: Tally,
+    /// Items and quantities that are taken back but not yet on sale.
+    taken_back: Vec<(u32, u32)>,
+}
+
+/// The stock of one item, in units.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Item {
+    pub(crate) stock: u64,
+    /// Held for orders that wait for their payment, or taken back and not yet on sale.
+    pub(crate) reserved: u64,
+    pub(crate) sold: u64,
+    /// The most that was ever reserved and sold together.
+    pub(crate) peak: u64,
+}
+
+/// An order in the books.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) item: u32,
+    pub(crate) quantity: u32,
+    /// In cents.
+    pub(crate) amount: u64,
+    pub(crate) state: State,
+    due: Micros,
+    /// The sum of the payments counted, in cents.
+    paid: u64,
+}
+
+impl Order {
+    pub(crate) fn planned(item: u32, quantity: u32, amount: u64) -> Self {
+        Self { item, quantity, amount, state: State::Planned, due: 0, paid: 0 }
+    }
+}
+
+/// Where an order stands; the module says what follows what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Planned,
+    Pending,
+    Paid,
+    PaidEarly,
+    Confirmed,
+    Released,
+    SoldOut,
+    Refused,
+}
+
+/// How many, and how much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) count: u64,
+    /// In cents.
+    pub(crate) cents: u128,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, cents: u64) {
+        *self += Self { count: 1, cents: u128::from(cents) };
+    }
+}
+
+impl AddAssign for Sum {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.cents += other.cents;
+    }
+}
+
+/// What happened on a page, counted as it happened. The audit compares it with where the orders stand in the
+/// end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) reserved: Sum,
+    pub(crate) counted_payments: Sum,
+    pub(crate) returned_payments: Sum,
+    pub(crate) checks: u64,
+    pub(crate) early_checks: u64,
+    /// Checks and cancellations of orders that had ended before.
+    pub(crate) repeated_ends: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.reserved += other.reserved;
+        self.counted_payments += other.counted_payments;
+        self.returned_payments += other.returned_payments;
+        self.checks += other.checks;
+        self.early_checks += other.early_checks;
+        self.repeated_ends += other.repeated_ends;
+    }
+}
+
+/// What becomes of a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// It covers the whole order: the check is to be cancelled.
+    InFull,
+    /// It counts towards the sum that the check will look at.
+    Counted,
+    /// It goes back: too late, or for an order that is paid or was never accepted.
+    Returned,
+}
+
+impl Page {
+    pub(crate) fn new(check_after: Micros) -> Self {
+        let (items, orders, taken_back) = (Vec::new(), Vec::new(), Vec::new());
+        Self { check_after, items, orders, tally: Tally::default(), taken_back }
+    }
+
+    /// Reserves an order's stock and returns when its check is due; `None` if not enough is left.
+    pub(crate) fn place(&mut self, slot: u32, placed: Micros) -> Option<Micros> {
+        let order = &mut self.orders[slot as usize];
+        let item = &mut self.items[order.item as usize];
+        let taken = item.reserved + item.sold + u64::from(order.quantity);
+        if taken > item.stock {
+            order.state = State::SoldOut;
+            return None;
+        }
+        item.reserved += u64::from(order.quantity);
+        item.peak = item.peak.max(taken);
+        order.state = State::Pending;
+        order.due = placed.saturating_add(self.check_after);
+        self.tally.reserved.add(order.amount);
+        Some(order.due)
+    }
+
+    /// Takes back an order that was just placed: no check could be scheduled for it.
+    pub(crate) fn refuse(&mut self, slot: u32) {
+        let order = &mut self.orders[slot as usize];
+        order.state = State::Refused;
+        self.items[order.item as usize].reserved -= u64::from(order.quantity);
+        self.tally.reserved.count -= 1;
+        self.tally.reserved.cents -= u128::from(order.amount);
+    }
+
+    /// Enters a payment.
+    pub(crate) fn pay(&mut self, slot: u32, cents: u64, paid_at: Micros) -> Received {
+        let order = &mut self.orders[slot as usize];
+        if order.state != State::Pending || paid_at > order.due {
+            self.tally.returned_payments.add(cents);
+            return Received::Returned;
+        }
+        let in_full = order.paid == 0 && cents == order.amount;
+        order.paid = order.paid.saturating_add(cents);
+        self.tally.counted_payments.add(cents);
+        if in_full {
+            order.state = State::Paid;
+        }
+        if in_full { Received::InFull } else { Received::Counted }
+    }
+
+    /// Ends an order whose check was cancelled.
+    pub(crate) fn end_early(&mut self, slot: u32) {
+        match self.orders[slot as usize].state {
+            State::Paid => self.sell(slot, State::PaidEarly),
+            _ => self.tally.repeated_ends += 1,
+        }
+    }
+
+    /// The check: compares an order with its payments. Returns how late it is.
+    pub(crate) fn check(&mut self, slot: u32, now: Micros) -> Micros {
+        let order = self.orders[slot as usize];
+        self.tally.checks += 1;
+        self.tally.early_checks += u64::from(now < order.due);
+        match order.state {
+            State::Pending | State::Paid if order.paid == order.amount => self.sell(slot, State::Confirmed),
+            State::Pending | State::Paid => self.release(slot),
+            _ => self.tally.repeated_ends += 1,
+        }
+        now.saturating_sub(order.due)
+    }
+
+    fn sell(&mut self, slot: u32, state: State) {
+        let order = &mut self.orders[slot as usize];
+        let item = &mut self.items[order.item as usize];
+        order.state = state;
+        item.reserved -= u64::from(order.quantity);
+        item.sold += u64::from(order.quantity);
+    }
+
+    fn release(&mut self, slot: u32) {
+        let order = &mut self.orders[slot as usize];
+        order.state = State::Released;
+        self.taken_back.push((order.item, order.quantity));
+    }
+
+    fn restock(&mut self) {
+        for (item, quantity) in self.taken_back.drain(..) {
+            self.items[item as usize].reserved -= u64::from(quantity);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUE: Micros = 105;
+
+    /// A page with one item, of which there are five, and orders for two of them at 300 cents each.
+    fn page(orders: u32) -> Page {
+        let mut page = Page::new(100);
+        page.items.push(Item { stock: 5, ..Item::default() });
+        page.orders.extend((0..orders).map(|_| Order::planned(0, 2, 300)));
+        page
+    }
+
+    fn placed() -> Page {
+        let mut page = page(1);
+        assert_eq!(page.place(0, 5), Some(DUE));
+        page
+    }
+
+    #[test]
+    fn no_more_is_placed_than_is_in_stock() {
+        let mut page = page(4);
+        assert!(page.place(0, 0).is_some() && page.place(1, 0).is_some());
+        assert_eq!(page.place(2, 0), None);
+        assert_eq!(page.orders[2].state, State::SoldOut);
+        assert_eq!((page.items[0].reserved, page.items[0].peak), (4, 4));
+        page.check(0, 100);
+        assert_eq!(page.place(3, 100), None, "taken back, but not yet on sale");
+        page.restock();
+        assert!(page.place(3, 100).is_some());
+        assert_eq!(page.tally.reserved, Sum { count: 3, cents: 900 });
+    }
+
+    #[test]
+    fn a_refused_order_leaves_no_trace_but_its_state() {
+        let mut page = placed();
+        page.refuse(0);
+        assert_eq!((page.items[0].reserved, page.tally.reserved), (0, Sum::default()));
+        assert_eq!(page.pay(0, 300, 6), Received::Returned);
+    }
+
+    #[test]
+    fn one_payment_in_full_ends_an_order_early_and_a_second_one_is_returned() {
+        let mut page = placed();
+        assert_eq!(page.pay(0, 300, DUE), Received::InFull);
+        assert_eq!(page.pay(0, 300, DUE), Received::Returned);
+        page.end_early(0);
+        assert_eq!(page.orders[0].state, State::PaidEarly);
+        assert_eq!((page.items[0].reserved, page.items[0].sold), (0, 2));
+        assert_eq!(page.tally.returned_payments, Sum { count: 1, cents: 300 });
+    }
+
+    #[test]
+    fn a_check_that_comes_before_the_cancel_confirms() {
+        let mut page = placed();
+        assert_eq!(page.pay(0, 300, DUE), Received::InFull);
+        assert_eq!(page.check(0, DUE + 3), 3);
+        assert_eq!(page.orders[0].state, State::Confirmed);
+        assert_eq!(page.tally.repeated_ends, 0);
+    }
+
+    #[test]
+    fn the_check_adds_up_parts() {
+        for (parts, state) in [
+            (&[100, 200][..], State::Confirmed),
+            (&[100, 100, 100], State::Confirmed),
+            (&[299], State::Released),
+            (&[301], State::Released),
+            (&[300 - 1, 2], State::Released),
+            (&[], State::Released),
+        ] {
+            let mut page = placed();
+            assert!(parts.iter().all(|&part| page.pay(0, part, 6) == Received::Counted));
+            page.check(0, DUE);
+            page.restock();
+            assert_eq!(page.orders[0].state, state, "{parts:?}");
+            assert_eq!(page.items[0].reserved, 0);
+        }
+    }
+
+    #[test]
+    fn a_late_payment_is_returned() {
+        let mut page = placed();
+        assert_eq!(page.pay(0, 300, DUE + 1), Received::Returned);
+        page.check(0, DUE);
+        assert_eq!(page.orders[0].state, State::Released);
+        assert_eq!(page.pay(0, 300, DUE), Received::Returned);
+    }
+
+    #[test]
+    fn early_and_repeated_ends_are_noticed() {
+        let mut page = placed();
+        page.check(0, DUE - 1);
+        assert_eq!((page.tally.early_checks, page.tally.repeated_ends), (1, 0));
+        page.check(0, DUE);
+        assert_eq!((page.tally.early_checks, page.tally.repeated_ends), (1, 1));
+        page.end_early(0);
+        assert_eq!(page.tally.repeated_ends, 2);
+    }
+}

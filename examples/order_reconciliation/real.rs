@@ -1,0 +1,87 @@
+//! The real clock: orders and payments come in when they are planned, and the checker sleeps until the next
+//! check is due.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+use std::thread::{self, Thread};
+
+use super::checker::{Checker, Measured};
+use super::clock::Clock;
+use super::engine::{Costs, Desk, Driver};
+use super::ledger::Ledger;
+use super::load::Timeline;
+use super::producer::{Producer, Setting};
+use super::progress::Progress;
+
+/// Plays the timelines, on this thread the checker and each producer on its own.
+pub(crate) fn play<D: Driver>(driver: D, ledger: &Ledger, timelines: Vec<Timeline>) -> Measured {
+    let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
+    let setting = Setting { ledger, clock: Clock::start_now(), progress: &progress };
+    let at_work = AtomicUsize::new(timelines.len());
+    let measured = thread::scope(|scope| {
+        let mut producers = Vec::new();
+        for (timeline, page) in timelines.into_iter().zip(0..) {
+            let producer = Producer::new(setting, driver.desk(page), page, timeline);
+            let leave = Leave { at_work: &at_work, checker: thread::current() };
+            producers.push(scope.spawn(move || produce(setting.clock, producer, leave)));
+        }
+        let mut checker = Checker::new(setting, driver);
+        drive(&mut checker, setting, &at_work);
+        checker.finish(producers.into_iter().map(|thread| thread.join().expect("a producer does not panic")))
+    });
+    progress.finish();
+    measured
+}
+
+/// A producer's day: works on what is planned by now, and sleeps until more is.
+fn produce<D: Desk>(clock: Clock, mut producer: Producer<'_, D>, leave: Leave<'_>) -> Costs {
+    while let Some(next) = producer.next_event() {
+        thread::sleep(clock.until(next));
+        producer.work(clock.ends(next));
+    }
+    drop(leave);
+    producer.costs()
+}
+
+/// The checker's day: until the last producer has left and the last order has been checked.
+fn drive<D: Driver>(checker: &mut Checker<'_, D>, setting: Setting<'_>, at_work: &AtomicUsize) {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        checker.advance(setting.clock.ends(0));
+        setting.ledger.restock();
+        // Asked first: if none is at work now, nothing is scheduled after the look at the timers.
+        // Ordering: pairs with the Release of a producer that leaves; its timers are then in the engine.
+        let all_left = at_work.load(Ordering::Acquire) == 0;
+        // The waker first, so that a check scheduled between the two lines is noticed.
+        checker.driver().register_waker(&waker);
+        match checker.next_expiration() {
+            Some(due) => thread::park_timeout(setting.clock.until(due)),
+            None if all_left => return,
+            None => thread::park(),
+        }
+    }
+}
+
+/// Held by a producer; tells the checker when it leaves, also by a panic.
+struct Leave<'a> {
+    at_work: &'a AtomicUsize,
+    checker: Thread,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        // Ordering: pairs with the Acquire of the checker.
+        self.at_work.fetch_sub(1, Ordering::Release);
+        self.checker.unpark();
+    }
+}
+
+/// Wakes a thread that parks.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

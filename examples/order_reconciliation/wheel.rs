@@ -1,0 +1,62 @@
+//! The engine that this crate is: shards, each with its advancer. A producer schedules on one of them, and
+//! cancels there; by default each has its own, as there is one per core in a larger program.
+
+use std::task::Waker;
+
+use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
+
+use super::engine::{Desk, Driver};
+use super::ledger::OrderRef;
+
+/// The single thread's half.
+pub(crate) struct WheelDriver {
+    advancers: Vec<Advancer<OrderRef>>,
+}
+
+impl WheelDriver {
+    /// The default configuration has the tick that the job counts in, one millisecond.
+    pub(crate) fn new(shards: u32) -> Self {
+        let advancer = |_| shard(&Config::default()).1;
+        Self { advancers: (0..shards).map(advancer).collect() }
+    }
+}
+
+impl Driver for WheelDriver {
+    type Desk = Scheduler<OrderRef>;
+
+    fn desk(&self, producer: u32) -> Self::Desk {
+        self.advancers[producer as usize % self.advancers.len()].scheduler()
+    }
+
+    fn advance(&mut self, now: Tick, limit: usize, due: &mut Vec<OrderRef>) -> bool {
+        let mut more = false;
+        for advancer in &mut self.advancers {
+            let before = due.len();
+            // What is not taken stays due, and comes first at the next call.
+            due.extend(advancer.advance(now).take(limit).map(|fired| fired.payload));
+            more |= due.len() - before == limit;
+        }
+        more
+    }
+
+    fn next_expiration(&mut self) -> Option<Tick> {
+        self.advancers.iter().filter_map(Advancer::next_expiration).min()
+    }
+
+    fn register_waker(&mut self, waker: &Waker) {
+        self.advancers.iter_mut().for_each(|advancer| advancer.register_waker(waker));
+    }
+}
+
+impl Desk for Scheduler<OrderRef> {
+    type Handle = Key;
+
+    fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<Key> {
+        // There is no bound on pending timers here, so only a lack of memory is left to refuse one.
+        Scheduler::schedule(self, deadline, order).ok()
+    }
+
+    fn cancel(&self, key: Key) -> bool {
+        Scheduler::cancel(self, key).is_some()
+    }
+}

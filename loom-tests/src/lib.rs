@@ -1,0 +1,159 @@
+//! What the models share: how a model is run, and a ledger that knows whether each timer ended once.
+//!
+//! With `--cfg shardwheel_loom` a model's body is run under every interleaving that loom finds within its
+//! bound of preemptions; without it, the same body runs natively many times, as a stress test.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use shardwheel::{Advancer, Config, Scheduler, Tick};
+
+/// Threads of the model.
+pub mod thread {
+    #[cfg(shardwheel_loom)]
+    pub use loom::thread::spawn;
+    #[cfg(not(shardwheel_loom))]
+    pub use std::thread::spawn;
+}
+
+/// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+const PREEMPTIONS: usize = 2;
+
+/// How often a model's body runs natively, unless `SHARDWHEEL_RUNS` says otherwise.
+#[cfg(not(shardwheel_loom))]
+const RUNS: usize = 1_000;
+
+/// Runs a model.
+pub fn model(body: impl Fn() + Send + Sync + 'static) {
+    model_within(PREEMPTIONS, body);
+}
+
+/// Runs a model within a bound of preemptions of its own.
+#[cfg(shardwheel_loom)]
+pub fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.max_branches = 100_000;
+    builder.check(body);
+}
+
+/// Runs a model.
+#[cfg(not(shardwheel_loom))]
+pub fn model_within(_: usize, body: impl Fn() + Send + Sync + 'static) {
+    let runs = std::env::var("SHARDWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok());
+    (0..runs.unwrap_or(RUNS)).for_each(|_| body());
+}
+
+/// How a timer of the model ended, by its number.
+#[derive(Clone)]
+pub struct Ledger(Arc<Vec<Account>>);
+
+#[derive(Default)]
+struct Account {
+    fired: AtomicUsize,
+    cancelled: AtomicUsize,
+    handed_back: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+/// A timer's payload: its number, and the ledger that hears of its end.
+pub struct Payload {
+    number: usize,
+    ledger: Ledger,
+}
+
+impl Ledger {
+    /// A ledger for `timers` timers.
+    #[must_use]
+    pub fn new(timers: usize) -> Self {
+        Self(Arc::new((0..timers).map(|_| Account::default()).collect()))
+    }
+
+    /// The payload of a timer.
+    #[must_use]
+    pub fn payload(&self, number: usize) -> Payload {
+        Payload { number, ledger: self.clone() }
+    }
+
+    /// Advances the clock to `now` and notes what fires, which must be due.
+    pub fn advance(&self, advancer: &mut Advancer<Payload>, now: Tick) -> usize {
+        let noted = advancer.advance(now).map(|fired| {
+            assert!(fired.deadline <= now, "{} fired at {now}", fired.deadline);
+            self.0[fired.payload.number].fired.fetch_add(1, Ordering::Relaxed);
+        });
+        noted.count()
+    }
+
+    /// Notes what a cancel returned; true if it won.
+    pub fn cancelled(&self, payload: Option<Payload>) -> bool {
+        payload.inspect(|payload| note(&self.0[payload.number].cancelled)).is_some()
+    }
+
+    /// Notes a payload that came back at shutdown or with an error.
+    pub fn handed_back(&self, payload: &Payload) {
+        note(&self.0[payload.number].handed_back);
+    }
+
+    /// Whether the timer has fired.
+    #[must_use]
+    pub fn has_fired(&self, number: usize) -> bool {
+        self.0[number].fired.load(Ordering::Relaxed) == 1
+    }
+
+    /// Asserts that each timer has ended in one way, once, and that its payload has been dropped once.
+    pub fn balance(&self) {
+        for (number, account) in self.0.iter().enumerate() {
+            let ends = [&account.fired, &account.cancelled, &account.handed_back];
+            let ends = ends.map(|end| end.load(Ordering::Relaxed));
+            let dropped = account.dropped.load(Ordering::Relaxed);
+            assert_eq!(
+                ends.iter().sum::<usize>(),
+                1,
+                "timer {number}: fired, cancelled, handed back: {ends:?}"
+            );
+            assert_eq!(dropped, 1, "timer {number}: dropped {dropped} times");
+        }
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        note(&self.ledger.0[self.number].dropped);
+    }
+}
+
+fn note(count: &AtomicUsize) {
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A shard with wheels of four buckets: level 0 reaches 3 ticks ahead, level 1 12 or more.
+#[must_use]
+pub fn small_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
+    shardwheel::shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
+}
+
+/// A waker that counts how often it was woken.
+#[derive(Default)]
+pub struct CountingWake(AtomicUsize);
+
+impl CountingWake {
+    /// A waker and what it counts.
+    #[must_use]
+    pub fn waker() -> (Arc<Self>, Waker) {
+        let count = Arc::new(Self::default());
+        (Arc::clone(&count), Waker::from(count))
+    }
+
+    /// How often it was woken.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for CountingWake {
+    fn wake(self: Arc<Self>) {
+        note(&self.0);
+    }
+}

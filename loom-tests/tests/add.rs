@@ -1,0 +1,99 @@
+//! Adding while the clock moves: hazards 1, 2, 3 and 5.
+
+#![allow(missing_docs)]
+
+use shardwheel::Tick;
+use shardwheel_loom_tests::{Ledger, model, small_shard, thread};
+
+/// Adds timers from one thread each while the advancer goes through `clock`; each fires once, at the
+/// latest by the next advance to its deadline after its add returned.
+fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
+    model(move || {
+        let ledger = Ledger::new(deadlines.len());
+        let (scheduler, mut advancer) = small_shard();
+        let add = |(number, &deadline)| {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
+            thread::spawn(move || {
+                scheduler.schedule(deadline, payload).expect("the advancer is there");
+            })
+        };
+        let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
+        for &now in clock {
+            ledger.advance(&mut advancer, now);
+        }
+        adders.into_iter().for_each(|adder| adder.join().unwrap());
+        let now = *clock.last().expect("the clock moves");
+        ledger.advance(&mut advancer, now);
+        for (number, &deadline) in deadlines.iter().enumerate() {
+            assert_eq!(ledger.has_fired(number), deadline <= now, "deadline {deadline} at {now}");
+        }
+        ledger.advance(&mut advancer, now + 8);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_1_an_add_between_the_parts_of_a_flush() {
+    add_while_advancing(&[1], &[1]);
+}
+
+#[test]
+fn hazard_1_two_adds_to_one_bucket_being_flushed() {
+    add_while_advancing(&[1, 1], &[1]);
+}
+
+#[test]
+fn hazard_2_an_add_with_a_stale_clock_of_the_next_round() {
+    add_while_advancing(&[2], &[1, 6]);
+}
+
+#[test]
+fn hazard_2_an_add_to_the_next_round_of_a_bucket_being_flushed() {
+    add_while_advancing(&[1, 5], &[1, 2]);
+}
+
+#[test]
+fn hazard_2_neighbours_in_one_jump() {
+    add_while_advancing(&[1, 2], &[2]);
+}
+
+#[test]
+fn hazard_3_two_adders_create_the_overflow_wheel() {
+    add_while_advancing(&[6, 9], &[1]);
+}
+
+#[test]
+fn hazard_3_the_overflow_wheel_is_created_while_the_clock_moves() {
+    add_while_advancing(&[6], &[4, 6]);
+}
+
+#[test]
+fn hazard_5_a_bit_is_set_while_the_advancer_skips_over_its_tick() {
+    add_while_advancing(&[3], &[7]);
+}
+
+#[test]
+fn hazard_5_a_bit_of_an_overflow_wheel_is_set_while_the_advancer_skips_over_it() {
+    add_while_advancing(&[6], &[9]);
+}
+
+/// A timer stands in the bucket to which another is added while it is flushed.
+#[test]
+fn hazard_1_an_add_to_a_bucket_whose_bit_is_set_already() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let adder = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
+            thread::spawn(move || drop(scheduler.schedule(1, payload)))
+        };
+        ledger.advance(&mut advancer, 1);
+        assert!(ledger.has_fired(0));
+        adder.join().unwrap();
+        ledger.advance(&mut advancer, 1);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}

@@ -1,0 +1,193 @@
+//! The advancer sleeps, sweeps or ends while producers are at work: hazards 6, 8 and 10.
+
+#![allow(missing_docs)]
+
+use shardwheel::Tick;
+use shardwheel_loom_tests::{CountingWake, Ledger, model, small_shard, thread};
+
+/// Adders come while the advancer asks when to wake: each deadline is known to the answer, or the waker
+/// is woken.
+fn sleep(standing: Option<Tick>, deadlines: &'static [Tick]) {
+    model(move || {
+        let ledger = Ledger::new(deadlines.len() + usize::from(standing.is_some()));
+        let (scheduler, mut advancer) = small_shard();
+        if let Some(tick) = standing {
+            scheduler.schedule(tick, ledger.payload(deadlines.len())).unwrap();
+        }
+        let (woken, waker) = CountingWake::waker();
+        advancer.register_waker(&waker);
+        let add = |(number, &deadline)| {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
+            thread::spawn(move || drop(scheduler.schedule(deadline, payload)))
+        };
+        let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
+        let answer = advancer.next_expiration().unwrap_or(Tick::MAX);
+        adders.into_iter().for_each(|adder| adder.join().unwrap());
+        let first = deadlines.iter().copied().chain(standing).min().unwrap();
+        assert!(answer <= first || woken.count() > 0, "asleep until {answer}, {first} is due");
+        ledger.advance(&mut advancer, 20);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_6_asleep_without_a_timer_while_one_comes() {
+    sleep(None, &[2]);
+}
+
+#[test]
+fn hazard_6_asleep_until_later_while_two_come() {
+    sleep(Some(3), &[1, 2]);
+}
+
+#[test]
+fn hazard_6_a_timer_that_is_due_already() {
+    sleep(Some(3), &[0]);
+}
+
+/// A timer is put into a cancelled one's node while the advancer goes to sleep.
+#[test]
+fn hazard_6_reuse_where_it_stands_wakes() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        let (woken, waker) = CountingWake::waker();
+        advancer.register_waker(&waker);
+        let key = scheduler.schedule(2, ledger.payload(0)).unwrap();
+        let adder = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                ledger.cancelled(scheduler.cancel(key));
+                scheduler.schedule(2, ledger.payload(1)).unwrap();
+            })
+        };
+        let answer = advancer.next_expiration().unwrap_or(Tick::MAX);
+        adder.join().unwrap();
+        assert!(answer <= 2 || woken.count() > 0);
+        ledger.advance(&mut advancer, 2);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// A sweep goes through a bucket while another timer is added to it and one that it holds is cancelled.
+#[test]
+fn hazard_8_a_sweep_against_an_add_and_a_cancel() {
+    model(|| {
+        let ledger = Ledger::new(5);
+        let (scheduler, mut advancer) = small_shard();
+        // Two dead among four: more than half of what is tolerated, so a sweep is owed.
+        let dead = [0, 4].map(|number| scheduler.schedule(3, ledger.payload(number)).unwrap());
+        let other = scheduler.schedule(3, ledger.payload(1)).unwrap();
+        scheduler.schedule(3, ledger.payload(2)).unwrap();
+        for key in dead {
+            ledger.cancelled(scheduler.cancel(key));
+        }
+        let canceller = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                ledger.cancelled(scheduler.cancel(other));
+            })
+        };
+        let adder = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(3));
+            thread::spawn(move || drop(scheduler.schedule(3, payload)))
+        };
+        ledger.advance(&mut advancer, 0);
+        canceller.join().unwrap();
+        adder.join().unwrap();
+        // Natively it takes more dead nodes for a sweep to be owed.
+        assert!(!cfg!(shardwheel_loom) || scheduler.stats().swept > 0);
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(2) && ledger.has_fired(3));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// A node is taken over where it stands while the sweep comes by.
+#[test]
+fn hazard_8_a_sweep_against_reuse_where_it_stands() {
+    model(|| {
+        let ledger = Ledger::new(3);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(3, ledger.payload(2)).unwrap();
+        let key = scheduler.schedule(3, ledger.payload(0)).unwrap();
+        let reuser = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                ledger.cancelled(scheduler.cancel(key));
+                scheduler.schedule(3, ledger.payload(1)).unwrap();
+            })
+        };
+        ledger.advance(&mut advancer, 0);
+        ledger.advance(&mut advancer, 0);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(1) && ledger.has_fired(2));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// The advancer ends while an adder is at work: the timer is handed back by one of the two.
+#[test]
+fn hazard_10_shutdown_against_an_add() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, advancer) = small_shard();
+        scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let adder = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                if let Err(refused) = scheduler.schedule(2, ledger.payload(1)) {
+                    ledger.handed_back(&refused.into_payload());
+                }
+            })
+        };
+        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
+        adder.join().unwrap();
+        assert!(scheduler.is_empty());
+        drop(scheduler);
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_10_shutdown_against_a_cancel() {
+    model(|| {
+        let ledger = Ledger::new(1);
+        let (scheduler, advancer) = small_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let canceller = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                ledger.cancelled(scheduler.cancel(key));
+            })
+        };
+        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
+        canceller.join().unwrap();
+        drop(scheduler);
+        ledger.balance();
+    });
+}
+
+/// A timer is on its way from one node to another when the advancer ends.
+#[test]
+fn hazard_10_shutdown_against_a_move() {
+    model(|| {
+        let ledger = Ledger::new(1);
+        let (scheduler, advancer) = small_shard();
+        let key = scheduler.schedule(3, ledger.payload(0)).unwrap();
+        let mover = {
+            let scheduler = scheduler.clone();
+            thread::spawn(move || scheduler.reschedule(key, 1))
+        };
+        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
+        mover.join().unwrap();
+        assert!(scheduler.is_empty(), "nothing is left behind where nobody is stalled for three walks");
+        drop(scheduler);
+        ledger.balance();
+    });
+}

@@ -1,0 +1,31 @@
+//! Models with crossbeam-epoch in the reclaimer's place, explored along with ours. They are small, for
+//! epochs multiply the interleavings; run with `--features loom-epoch` and `--cfg crossbeam_loom`.
+
+#![cfg(feature = "loom-epoch")]
+#![allow(missing_docs)]
+
+use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
+
+/// A node is freed by a flush, goes through a grace period and may be handed out again, while a canceller
+/// with the old key is pinned and looks at it.
+#[test]
+fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
+    model_within(2, || {
+        let ledger = Ledger::new(4);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let stale = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || ledger.cancelled(scheduler.cancel(key)))
+        };
+        ledger.advance(&mut advancer, 1);
+        for number in 1..4 {
+            scheduler.schedule(2, ledger.payload(number)).unwrap();
+        }
+        let won = stale.join().unwrap();
+        assert_eq!(ledger.has_fired(0), !won);
+        ledger.advance(&mut advancer, 2);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}

@@ -1,0 +1,181 @@
+//! Two parties want one timer: hazards 4 and 7.
+
+#![allow(missing_docs)]
+
+use shardwheel::{Key, Scheduler, Tick};
+use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
+
+/// One timer at `deadline`; two threads do something with it while the advancer goes through `clock`.
+fn contend(
+    deadline: Tick,
+    clock: &'static [Tick],
+    first: fn(&Scheduler<Payload>, &Ledger, Key),
+    second: Option<fn(&Scheduler<Payload>, &Ledger, Key)>,
+) {
+    model(move || {
+        let ledger = Ledger::new(1);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(deadline, ledger.payload(0)).unwrap();
+        let run = |act: fn(&Scheduler<Payload>, &Ledger, Key)| {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || act(&scheduler, &ledger, key))
+        };
+        let threads = [Some(first), second].into_iter().flatten().map(run).collect::<Vec<_>>();
+        for &now in clock {
+            ledger.advance(&mut advancer, now);
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        ledger.advance(&mut advancer, 20);
+        assert!(scheduler.is_empty());
+        assert!(scheduler.cancel(key).is_none());
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+fn cancel(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) {
+    ledger.cancelled(scheduler.cancel(key));
+}
+
+/// Put off to 5: if that succeeds, the timer does not fire before.
+fn extend(scheduler: &Scheduler<Payload>, _: &Ledger, key: Key) {
+    assert!(scheduler.reschedule(key, 5).is_none_or(|same| same == key));
+}
+
+/// Brought forward to 1: if that succeeds, the timer has another key.
+fn shorten(scheduler: &Scheduler<Payload>, _: &Ledger, key: Key) {
+    assert!(scheduler.reschedule(key, 1).is_none_or(|moved| moved != key));
+}
+
+#[test]
+fn hazard_4_fire_against_cancel() {
+    contend(1, &[1], cancel, None);
+}
+
+#[test]
+fn hazard_4_fire_against_two_cancels() {
+    contend(1, &[1], cancel, Some(cancel));
+}
+
+#[test]
+fn hazard_4_cascade_against_cancel() {
+    contend(6, &[4, 6], cancel, None);
+}
+
+#[test]
+fn hazard_4_extend_against_fire() {
+    contend(1, &[1], extend, None);
+}
+
+#[test]
+fn hazard_4_extend_against_cancel() {
+    contend(1, &[1], extend, Some(cancel));
+}
+
+#[test]
+fn hazard_4_shorten_against_cancel() {
+    contend(3, &[1], shorten, Some(cancel));
+}
+
+#[test]
+fn hazard_4_shorten_against_fire() {
+    contend(2, &[2], shorten, None);
+}
+
+/// A timer that was put off does not fire before its new deadline.
+#[test]
+fn hazard_4_an_extension_that_won_holds() {
+    model(|| {
+        let ledger = Ledger::new(1);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let extender = {
+            let scheduler = scheduler.clone();
+            thread::spawn(move || scheduler.reschedule(key, 3).is_some())
+        };
+        ledger.advance(&mut advancer, 1);
+        let extended = extender.join().unwrap();
+        assert_eq!(ledger.has_fired(0), !extended);
+        ledger.advance(&mut advancer, 2);
+        assert_eq!(ledger.has_fired(0), !extended);
+        ledger.advance(&mut advancer, 3);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// One thread cancels a timer and puts another into its node where it stands, another has the old key and
+/// cancels as well, and the flush comes by.
+fn reuse(deadline: Tick, again: Tick, clock: &'static [Tick]) {
+    model(move || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(deadline, ledger.payload(0)).unwrap();
+        let reuser = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                ledger.cancelled(scheduler.cancel(key));
+                scheduler.schedule(again, ledger.payload(1)).unwrap();
+            })
+        };
+        let stale = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                // Against a timer that is not the key's, this must do nothing.
+                ledger.cancelled(scheduler.cancel(key));
+            })
+        };
+        for &now in clock {
+            ledger.advance(&mut advancer, now);
+        }
+        reuser.join().unwrap();
+        stale.join().unwrap();
+        let last = *clock.last().unwrap();
+        ledger.advance(&mut advancer, last);
+        assert_eq!(ledger.has_fired(1), again <= last, "{again} at {last}");
+        ledger.advance(&mut advancer, 20);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_7_reuse_where_it_stands_against_a_stale_key_and_a_flush() {
+    reuse(1, 2, &[1]);
+}
+
+#[test]
+fn hazard_7_reuse_for_the_same_tick() {
+    reuse(1, 1, &[1]);
+}
+
+#[test]
+fn hazard_7_reuse_in_a_bucket_that_is_cascaded() {
+    reuse(6, 7, &[4, 7]);
+}
+
+/// A node is freed by a flush and handed out again while a canceller with the old key looks at it.
+#[test]
+fn hazard_7_a_node_handed_out_again_against_a_stale_key() {
+    model(|| {
+        let ledger = Ledger::new(5);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let stale = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || ledger.cancelled(scheduler.cancel(key)))
+        };
+        ledger.advance(&mut advancer, 1);
+        ledger.advance(&mut advancer, 1);
+        // More timers than the first segment has nodes, so that the freed one is used again.
+        let keys = (1..5).map(|number| scheduler.schedule(2, ledger.payload(number)).unwrap());
+        let keys = keys.collect::<Vec<_>>();
+        let won = stale.join().unwrap();
+        assert_eq!(ledger.has_fired(0), !won);
+        ledger.advance(&mut advancer, 2);
+        assert!((1..5).all(|number| ledger.has_fired(number)));
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_none()));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}

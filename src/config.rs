@@ -1,0 +1,253 @@
+//! What a shard is made of: the tick, the wheel size, the bound on pending timers.
+//!
+//! A [`Config`] is validated once, by [`ConfigBuilder::build`]; everything below may rely on it.
+
+use std::time::Duration;
+
+use crate::Tick;
+use crate::error::ConfigError;
+
+/// Smallest number of buckets in a wheel: with fewer there is nothing to go round.
+pub const MIN_WHEEL_SIZE: usize = 2;
+
+/// Largest number of buckets in a wheel. A wheel costs 64 bytes a bucket, so this one is 2 MiB.
+pub const MAX_WHEEL_SIZE: usize = 1 << 15;
+
+/// Buckets per wheel unless the builder is told otherwise.
+///
+/// At a tick of one millisecond two wheels of this size reach seventy minutes, so a timer of half an hour
+/// is moved once before it fires; and a wheel (128 KiB) stays within a core's second-level cache.
+pub const DEFAULT_WHEEL_SIZE: usize = 2048;
+
+const DEFAULT_TICK: Duration = Duration::from_millis(1);
+const NANOS_PER_SEC: u128 = 1_000_000_000;
+
+/// The settings of one shard.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::Config;
+///
+/// let config = Config::builder()
+///     .tick(Duration::from_millis(10))
+///     .wheel_size(512)
+///     .max_pending(1_000_000)
+///     .build()?;
+/// assert_eq!(config.ticks_ceil(Duration::from_millis(25)), 3); // never early: rounded up
+/// # Ok::<(), shardwheel::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    tick: Duration,
+    wheel_size: usize,
+    max_pending: usize,
+    start: Tick,
+}
+
+impl Config {
+    /// A builder with the defaults: a tick of 1 ms, [`DEFAULT_WHEEL_SIZE`] buckets, no bound on the number
+    /// of pending timers, a clock that starts at 0.
+    pub fn builder() -> ConfigBuilder {
+        ConfigBuilder { config: Self::default() }
+    }
+
+    /// The length of one tick.
+    #[must_use]
+    pub fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// Buckets per wheel: a power of two.
+    #[must_use]
+    pub fn wheel_size(&self) -> usize {
+        self.wheel_size
+    }
+
+    /// How many timers may be pending at once; `usize::MAX` stands for no bound.
+    #[must_use]
+    pub fn max_pending(&self) -> usize {
+        self.max_pending
+    }
+
+    /// The tick at which the shard's clock starts.
+    #[must_use]
+    pub fn start(&self) -> Tick {
+        self.start
+    }
+
+    /// The number of ticks that last at least `duration`: rounded up, as a deadline must be so that
+    /// nothing fires early. Exact; saturates at `u64::MAX`.
+    #[must_use]
+    pub fn ticks_ceil(&self, duration: Duration) -> Tick {
+        saturate(duration.as_nanos().div_ceil(self.tick.as_nanos()))
+    }
+
+    /// The number of whole ticks in `duration`: rounded down, as a clock must be so that nothing fires
+    /// early. Exact; saturates at `u64::MAX`.
+    #[must_use]
+    pub fn ticks_floor(&self, duration: Duration) -> Tick {
+        saturate(duration.as_nanos() / self.tick.as_nanos())
+    }
+
+    /// How long `ticks` last. Exact; saturates at [`Duration::MAX`].
+    #[must_use]
+    pub fn duration_of(&self, ticks: Tick) -> Duration {
+        let Some(nanos) = self.tick.as_nanos().checked_mul(u128::from(ticks)) else { return Duration::MAX };
+        match u64::try_from(nanos / NANOS_PER_SEC) {
+            Ok(secs) => Duration::new(secs, (nanos % NANOS_PER_SEC) as u32),
+            Err(_) => Duration::MAX,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { tick: DEFAULT_TICK, wheel_size: DEFAULT_WHEEL_SIZE, max_pending: usize::MAX, start: 0 }
+    }
+}
+
+fn saturate(ticks: u128) -> Tick {
+    Tick::try_from(ticks).unwrap_or(Tick::MAX)
+}
+
+/// Builds a [`Config`]; made by [`Config::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ConfigBuilder {
+    config: Config,
+}
+
+impl ConfigBuilder {
+    /// The length of one tick: the resolution of every deadline. Default: 1 ms.
+    ///
+    /// The shard itself counts in ticks and never reads a clock; the length serves the conversions
+    /// [`Config::ticks_ceil`] and [`Config::ticks_floor`].
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.config.tick = tick;
+        self
+    }
+
+    /// Buckets per wheel: a power of two from [`MIN_WHEEL_SIZE`] to [`MAX_WHEEL_SIZE`]. Default:
+    /// [`DEFAULT_WHEEL_SIZE`].
+    ///
+    /// A larger wheel moves a far timer fewer times before it fires and takes 64 bytes more a bucket.
+    pub fn wheel_size(mut self, wheel_size: usize) -> Self {
+        self.config.wheel_size = wheel_size;
+        self
+    }
+
+    /// How many timers may be pending at once, at least 1. Default: `usize::MAX`, no bound.
+    ///
+    /// A bound costs each schedule and each end of a timer one operation on a counter that all threads
+    /// share.
+    pub fn max_pending(mut self, max_pending: usize) -> Self {
+        self.config.max_pending = max_pending;
+        self
+    }
+
+    /// The tick at which the shard's clock starts. Default: 0.
+    pub fn start(mut self, start: Tick) -> Self {
+        self.config.start = start;
+        self
+    }
+
+    /// Validates the settings.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] that names the setting, the value it has and what would do.
+    pub fn build(self) -> Result<Config, ConfigError> {
+        let Config { tick, wheel_size, max_pending, .. } = self.config;
+        if tick.is_zero() {
+            return Err(ConfigError::ZeroTick);
+        }
+        if !(MIN_WHEEL_SIZE..=MAX_WHEEL_SIZE).contains(&wheel_size) {
+            return Err(ConfigError::WheelSizeOutOfRange {
+                value: wheel_size,
+                min: MIN_WHEEL_SIZE,
+                max: MAX_WHEEL_SIZE,
+            });
+        }
+        if !wheel_size.is_power_of_two() {
+            return Err(ConfigError::WheelSizeNotPowerOfTwo {
+                value: wheel_size,
+                next: wheel_size.next_power_of_two(),
+            });
+        }
+        if max_pending == 0 {
+            return Err(ConfigError::ZeroMaxPending);
+        }
+        Ok(self.config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_tick(nanos: u64) -> Config {
+        Config::builder().tick(Duration::from_nanos(nanos)).build().expect("a tick that is not zero")
+    }
+
+    /// behaviours.md 29: division by the tick is exact for all small pairs and near 2^32 and 2^53.
+    #[test]
+    fn tick_division_is_exact() {
+        let near = |centre: u64| centre - 3..=centre + 3;
+        let values = (0..200).chain(near(1 << 32)).chain(near(1 << 53)).collect::<Vec<u64>>();
+        for tick in (1..64).chain(near(1 << 32)) {
+            let config = with_tick(tick);
+            for &nanos in &values {
+                let duration = Duration::from_nanos(nanos);
+                let (floor, ceil) = (config.ticks_floor(duration), config.ticks_ceil(duration));
+                assert!(
+                    floor * tick <= nanos && nanos < (floor + 1) * tick,
+                    "{nanos} ns in ticks of {tick}: {floor}"
+                );
+                assert_eq!(ceil, floor + u64::from(nanos % tick != 0), "{nanos} ns in ticks of {tick}");
+            }
+        }
+    }
+
+    #[test]
+    fn conversions_saturate() {
+        let config = with_tick(1);
+        assert_eq!(config.ticks_ceil(Duration::MAX), Tick::MAX);
+        assert_eq!(config.ticks_floor(Duration::MAX), Tick::MAX);
+        let config = Config::builder().tick(Duration::MAX).build().unwrap();
+        assert_eq!(config.duration_of(1), Duration::MAX);
+        assert_eq!(config.duration_of(2), Duration::MAX);
+        assert_eq!(config.duration_of(0), Duration::ZERO);
+    }
+
+    #[test]
+    fn durations_of_ticks_convert_back() {
+        let config = with_tick(1_500_000);
+        for ticks in [0, 1, 2, 1_000, u64::from(u32::MAX), 1 << 53] {
+            assert_eq!(config.ticks_floor(config.duration_of(ticks)), ticks);
+            assert_eq!(config.ticks_ceil(config.duration_of(ticks)), ticks);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_value_and_the_limit() {
+        let message = |builder: ConfigBuilder| builder.build().unwrap_err().to_string();
+        assert!(message(Config::builder().tick(Duration::ZERO)).contains("tick"));
+        assert!(message(Config::builder().max_pending(0)).contains("max_pending"));
+        let odd = message(Config::builder().wheel_size(1000));
+        assert!(odd.contains("1000") && odd.contains("1024"), "{odd}");
+        for wrong in [0, 1, MAX_WHEEL_SIZE + 1, usize::MAX] {
+            let text = message(Config::builder().wheel_size(wrong));
+            assert!(
+                text.contains(&wrong.to_string()) && text.contains(&MAX_WHEEL_SIZE.to_string()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn defaults_are_valid() {
+        assert_eq!(Config::builder().build(), Ok(Config::default()));
+    }
+}

@@ -1,0 +1,155 @@
+//! The errors of the ground floor: each names what was asked for and the limit it met, and gives the
+//! payload back.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::Tick;
+
+/// Why a [`Config`](crate::Config) could not be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The tick was zero.
+    ZeroTick,
+    /// The wheel size was below or above what is supported.
+    WheelSizeOutOfRange {
+        /// The size asked for.
+        value: usize,
+        /// The smallest size there is.
+        min: usize,
+        /// The largest size there is.
+        max: usize,
+    },
+    /// The wheel size was no power of two.
+    WheelSizeNotPowerOfTwo {
+        /// The size asked for.
+        value: usize,
+        /// The next power of two, which would do.
+        next: usize,
+    },
+    /// `max_pending` was zero, which would refuse every timer.
+    ZeroMaxPending,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ZeroTick => f.write_str("tick is 0 ns; it must be at least 1 ns"),
+            Self::WheelSizeOutOfRange { value, min, max } => {
+                write!(f, "wheel_size is {value}; it must be a power of two from {min} to {max}")
+            }
+            Self::WheelSizeNotPowerOfTwo { value, next } => {
+                write!(f, "wheel_size is {value}; it must be a power of two, such as {next}")
+            }
+            Self::ZeroMaxPending => f.write_str("max_pending is 0; it must be at least 1"),
+        }
+    }
+}
+
+impl Error for ConfigError {}
+
+/// Why a timer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScheduleErrorKind {
+    /// The shard's [`Advancer`](crate::Advancer) is gone: nothing would ever fire the timer.
+    ShutDown,
+    /// As many timers are pending as the shard may hold.
+    Full {
+        /// The bound: `max_pending`, or the number of nodes that a shard can name.
+        limit: usize,
+    },
+    /// The operating system gave no memory for more timers.
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+    /// The window given to [`schedule_within`](crate::Scheduler::schedule_within) holds no tick.
+    EmptyWindow {
+        /// The window's first tick.
+        start: Tick,
+        /// The window's last tick, which is before the first.
+        end: Tick,
+    },
+}
+
+impl fmt::Display for ScheduleErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ShutDown => f.write_str("the shard has been shut down: its advancer is gone"),
+            Self::Full { limit } => {
+                write!(f, "the shard is full: {limit} timers are pending, which is its limit")
+            }
+            Self::OutOfMemory { bytes } => {
+                write!(f, "no memory for more timers: {bytes} bytes were asked for")
+            }
+            Self::EmptyWindow { start, end } => {
+                write!(f, "the window {start}..={end} is empty: its end must not be before its start")
+            }
+        }
+    }
+}
+
+/// A timer that was not taken: why, and its payload.
+///
+/// # Examples
+///
+/// ```
+/// use shardwheel::{Config, ScheduleErrorKind, shard};
+///
+/// let (scheduler, _advancer) = shard(&Config::builder().max_pending(1).build()?);
+/// scheduler.schedule(10, "first").unwrap();
+/// let refused = scheduler.schedule(10, "second").unwrap_err();
+/// assert_eq!(refused.kind(), ScheduleErrorKind::Full { limit: 1 });
+/// assert_eq!(refused.into_payload(), "second");
+/// # Ok::<(), shardwheel::ConfigError>(())
+/// ```
+pub struct ScheduleError<T> {
+    kind: ScheduleErrorKind,
+    payload: T,
+}
+
+impl<T> ScheduleError<T> {
+    pub(crate) fn new(kind: ScheduleErrorKind, payload: T) -> Self {
+        Self { kind, payload }
+    }
+
+    /// Why the timer was not taken.
+    #[must_use]
+    pub fn kind(&self) -> ScheduleErrorKind {
+        self.kind
+    }
+
+    /// Whether the shard had as many timers as it may hold; trying again later may succeed.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self.kind, ScheduleErrorKind::Full { .. })
+    }
+
+    /// Whether the shard's advancer is gone; trying again is of no use.
+    #[must_use]
+    pub fn is_shut_down(&self) -> bool {
+        self.kind == ScheduleErrorKind::ShutDown
+    }
+
+    /// The payload, handed back.
+    #[must_use]
+    pub fn into_payload(self) -> T {
+        self.payload
+    }
+}
+
+impl<T> fmt::Debug for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScheduleError").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Display for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl<T> Error for ScheduleError<T> {}

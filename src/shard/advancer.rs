@@ -1,0 +1,458 @@
+//! The consumer's half: moves the clock, flushes buckets, cascades, frees.
+//!
+//! What the advancer holds in its own hands nobody else can reach; a node there is found through its key
+//! alone, and cancelled or put off by its word like any other.
+//!
+//! | in hand | what |
+//! |---|---|
+//! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
+//! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
+//! | `deferred` | nodes met while a producer was at work in them; looked at again at each advance |
+//! | `sweep` | what a sweep has detached and not yet put back |
+//!
+//! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose
+//! expiration is after `flushed`, in the list that its bit says is occupied.
+//!
+//! The order of a step: `flushed` moves to the tick before the next occupied bucket; that tick's level 0
+//! bucket is flushed into `due`; then the overflow buckets that expire at that tick are cascaded, what is
+//! due into `due`, the rest to finer wheels. Nothing is inserted into a list while it is walked: lists are
+//! detached first.
+
+use std::fmt;
+use std::task::Waker;
+
+use super::chains::Chains;
+use super::expired::{Expired, Fired};
+use super::handover::Handover;
+use super::key::Key;
+use super::level::Slot;
+use super::node::{Met, NIL, Node, NodeId};
+use super::recycle::Recycler;
+use super::scheduler::Scheduler;
+use super::shared::Shared;
+use super::sweep::Sweep;
+use crate::Tick;
+use crate::sync::{Arc, Ordering};
+
+/// How many of the inbox's nodes `next_expiration` looks at before it says "now".
+const INBOX_LOOK: usize = 64;
+
+/// A drain that fired this many sees to it at its end that memory goes back.
+const LONG_DRAIN: usize = 1 << 14;
+
+/// A buffer larger than this is given back when it is empty.
+const KEPT_BUFFER: usize = 1 << 12;
+
+/// Moves one shard's clock and yields what is due. There is exactly one for each shard; made by
+/// [`shard`](crate::shard()).
+///
+/// Dropping it shuts the shard down: timers that are pending are dropped, and scheduling is an error from
+/// then on. [`into_pending`](Self::into_pending) hands them back instead.
+///
+/// # Examples
+///
+/// An event loop advances the clock when it wakes, and sleeps until the next expiration:
+///
+/// ```
+/// use shardwheel::{Config, shard};
+///
+/// let (scheduler, mut advancer) = shard(&Config::default());
+/// scheduler.schedule(3, 'a')?;
+/// scheduler.schedule(8, 'b')?;
+///
+/// let mut fired = Vec::new();
+/// while let Some(tick) = advancer.next_expiration() {
+///     // ... wait until `tick`, or until the registered waker is woken ...
+///     fired.extend(advancer.advance(tick).map(|fired| (fired.deadline, fired.payload)));
+/// }
+/// assert_eq!(fired, [(3, 'a'), (8, 'b')]);
+/// # Ok::<(), shardwheel::ScheduleError<char>>(())
+/// ```
+pub struct Advancer<T> {
+    pub(super) shared: Arc<Shared<T>>,
+    now: Tick,
+    flushed: Tick,
+    pub(super) due: Chains,
+    pub(super) overdue: Vec<(Tick, NodeId)>,
+    pub(super) deferred: Vec<NodeId>,
+    pub(super) recycler: Recycler<T>,
+    pub(super) sweep: Sweep,
+    /// Timers fired since the last drain's end.
+    drained: usize,
+    handed_over: bool,
+}
+
+/// Where a node that the advancer had in hand has gone.
+enum Place {
+    /// Into a bucket.
+    Linked,
+    /// Nowhere: its timer is due already, at this tick.
+    Overdue(Tick),
+    /// Nowhere: it is freed.
+    Dead,
+    /// Nowhere yet: it is looked at again at the next advance.
+    Aside,
+}
+
+impl<T> Advancer<T> {
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
+        let start = shared.flushed();
+        Self {
+            shared,
+            now: start,
+            flushed: start,
+            due: Chains::new(),
+            overdue: Vec::new(),
+            deferred: Vec::new(),
+            recycler: Recycler::new(),
+            sweep: Sweep::new(),
+            drained: 0,
+            handed_over: false,
+        }
+    }
+
+    /// Moves the clock to `now` and yields what is due, in the order of deadlines. A `now` before the
+    /// clock leaves the clock where it is.
+    ///
+    /// The iterator is lazy: what is not taken from it stays due and comes first at the next advance.
+    ///
+    /// # Performance
+    ///
+    /// O(buckets passed that hold something + timers due), however far the clock jumps; a timer is moved
+    /// at most once for each overflow wheel between its bucket and level 0. Never blocks. Cancelled
+    /// timers' nodes that are owed a sweep are seen to in steps proportional to the cancels made.
+    pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
+        self.now = self.now.max(now);
+        self.shared.publish_now(self.now);
+        self.admit_newcomers();
+        self.sweep_in_steps();
+        self.poll_recycler();
+        self.look_ahead();
+        Expired::new(self)
+    }
+
+    /// The tick at which to call [`advance`](Self::advance) next, if nothing is scheduled before: never
+    /// later than the first deadline. `None` if nothing is pending. It is earlier where far timers have
+    /// to be moved to a finer wheel first, or timers that were due then have been cancelled or put off.
+    ///
+    /// A timer that is scheduled for an earlier tick than the answer wakes the waker given to
+    /// [`register_waker`](Self::register_waker).
+    ///
+    /// # Performance
+    ///
+    /// O(levels x wheel size / 8) at worst, in sequential memory. Never blocks.
+    #[must_use]
+    pub fn next_expiration(&self) -> Option<Tick> {
+        let first = self.earliest();
+        self.shared.publish_wake_at(first);
+        let checked = self.earliest();
+        self.shared.lower_published(checked);
+        // Not `checked` alone: where the timer of `first` was cancelled in between, adders still wake us for
+        // what is earlier than `first` only.
+        [first, checked].into_iter().flatten().min()
+    }
+
+    /// Sets the waker that is woken when a timer is scheduled for before the last answer of
+    /// [`next_expiration`](Self::next_expiration), or when so many timers have been cancelled that an
+    /// advance is wanted to give their nodes back. It replaces the former one.
+    ///
+    /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake.
+    pub fn register_waker(&mut self, waker: &Waker) {
+        self.shared.waker.register(waker);
+    }
+
+    /// A further handle of the producers' half.
+    #[must_use]
+    pub fn scheduler(&self) -> Scheduler<T> {
+        Scheduler { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Shuts the shard down and hands back what is pending, as (deadline, payload), in no order that
+    /// means anything. What is not taken from the iterator is dropped with it.
+    ///
+    /// A timer can be cancelled until the iterator has come to it.
+    ///
+    /// # Performance
+    ///
+    /// O(nodes in use). Never blocks.
+    pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
+        self.handed_over = true;
+        self.shared.close();
+        Handover::new(Arc::clone(&self.shared))
+    }
+
+    pub(super) fn clock(&self) -> (Tick, Tick) {
+        (self.now, self.flushed)
+    }
+
+    // ---- what came in -----------------------------------------------------------------------------
+
+    /// Looks at the inbox and at what was deferred: what is due to `overdue`, the rest to its bucket.
+    fn admit_newcomers(&mut self) {
+        let known = self.overdue.len();
+        for id in std::mem::take(&mut self.deferred) {
+            self.admit(id);
+        }
+        let mut next = self.shared.take_inbox();
+        while next != NIL {
+            let id = next;
+            // Ordering: Relaxed, `take_inbox` acquired it.
+            next = self.node(id).0.next().load(Ordering::Relaxed);
+            self.admit(id);
+        }
+        if self.overdue.len() > known {
+            // Latest first, because it is emptied from its end. Stable: the inbox yields the youngest first,
+            // so equal deadlines fire in the order in which they were scheduled.
+            self.overdue.sort_by_key(|&(deadline, _)| std::cmp::Reverse(deadline));
+        }
+    }
+
+    fn admit(&mut self, id: NodeId) {
+        match self.node(id).0.meet() {
+            Met::Pending(deadline, _) if deadline <= self.flushed => self.overdue.push((deadline, id)),
+            _ => self.put_back(id),
+        }
+    }
+
+    /// Puts a node that is not to be yielded now where it belongs: a bucket, the dead, or aside until the
+    /// next advance.
+    fn put_back(&mut self, id: NodeId) {
+        match self.find_place(id) {
+            Place::Linked => {}
+            Place::Overdue(deadline) => {
+                let at = self.overdue.partition_point(|&(later, _)| later > deadline);
+                self.overdue.insert(at, (deadline, id));
+            }
+            Place::Dead => self.retire_dead(id),
+            Place::Aside => self.deferred.push(id),
+        }
+    }
+
+    fn find_place(&self, id: NodeId) -> Place {
+        let (node, _) = self.node(id);
+        match node.meet() {
+            Met::Pending(deadline, _) if deadline > self.flushed => {
+                let linked = self.shared.insert_as_advancer(id, node, self.flushed + 1, deadline);
+                if linked { Place::Linked } else { Place::Aside }
+            }
+            Met::Pending(deadline, _) => Place::Overdue(deadline),
+            Met::Cancelled(word) if node.bury(word) => Place::Dead,
+            // A producer is at work.
+            _ => Place::Aside,
+        }
+    }
+
+    // ---- moving the clock -------------------------------------------------------------------------
+
+    /// Moves on until something is in hand, or the clock is reached.
+    pub(super) fn look_ahead(&mut self) {
+        if self.overdue.is_empty() && self.due.is_empty() {
+            self.step();
+        }
+    }
+
+    /// Moves `flushed` on to before the next occupied bucket and takes that bucket's timers in hand; false
+    /// when there is none up to the clock.
+    pub(super) fn step(&mut self) -> bool {
+        while self.flushed < self.now {
+            let next = self.shared.next_occupied(self.flushed + 1);
+            let Some(tick) = next.filter(|&tick| tick <= self.now) else {
+                self.set_flushed(self.now);
+                return false;
+            };
+            self.set_flushed(tick - 1);
+            self.flush_due(tick);
+            self.cascade(tick);
+            if !self.due.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn set_flushed(&mut self, tick: Tick) {
+        if self.flushed != tick {
+            self.flushed = tick;
+            self.shared.publish_flushed(tick);
+        }
+    }
+
+    fn flush_due(&mut self, tick: Tick) {
+        let slot = self.shared.geometry.slot(0, tick);
+        self.due = self.take_bucket(slot);
+    }
+
+    /// Empties the overflow buckets that expire at `tick`, where `flushed + 1 == tick`.
+    fn cascade(&mut self, tick: Tick) {
+        let geometry = self.shared.geometry;
+        for level in 1..geometry.levels() {
+            let slot = geometry.slot(level, tick);
+            if geometry.expiration(slot) != tick {
+                break;
+            }
+            let mut chains = self.take_bucket(slot);
+            while let Some(id) = chains.pop(&self.shared.slab) {
+                self.recast(id, tick);
+            }
+        }
+    }
+
+    fn recast(&mut self, id: NodeId, tick: Tick) {
+        match self.node(id).0.meet() {
+            Met::Pending(deadline, _) if deadline <= tick => self.due.push(id, &self.shared.slab),
+            _ => {
+                self.shared.tally.cascaded.add(1);
+                self.put_back(id);
+            }
+        }
+    }
+
+    /// All that a bucket holds, and what the sweep has detached of it.
+    fn take_bucket(&mut self, slot: Slot) -> Chains {
+        let mut chains = Chains::new();
+        let geometry = self.shared.geometry;
+        let index = geometry.index(slot);
+        if let Some(wheel) = self.shared.wheel(slot.level)
+            && wheel.is_occupied(index)
+        {
+            chains.add(wheel.flush(index, geometry.round(slot)), &self.shared.slab);
+        }
+        if let Some(detached) = self.sweep.take(slot.level, index) {
+            chains.merge(&detached, &self.shared.slab);
+        }
+        chains
+    }
+
+    // ---- yielding ---------------------------------------------------------------------------------
+
+    /// The next timer that is due, if there is one up to the clock.
+    pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
+        loop {
+            let (deadline, id) = match self.next_in_hand() {
+                Some(next) => next,
+                None if self.step() => continue,
+                None => return None,
+            };
+            if let Some(fired) = self.settle(id, deadline) {
+                return Some(fired);
+            }
+        }
+    }
+
+    fn next_in_hand(&mut self) -> Option<(Tick, NodeId)> {
+        let overdue = self.overdue.pop();
+        overdue.or_else(|| self.due.pop(&self.shared.slab).map(|id| (self.flushed + 1, id)))
+    }
+
+    /// Fires a node that was due at `deadline` when it was last looked at, unless it has changed since.
+    #[inline]
+    fn settle(&mut self, id: NodeId, deadline: Tick) -> Option<Fired<T>> {
+        let (node, era) = self.node(id);
+        while let Met::Pending(found, word) = node.meet() {
+            if found > deadline {
+                break;
+            }
+            if let Some(payload) = node.fire(word) {
+                let key = Key { shard: self.shared.id, node: id, generation: node.generation(era, word) };
+                self.count_fired(id);
+                return Some(Fired { key, deadline: found, payload });
+            }
+        }
+        self.put_back(id);
+        None
+    }
+
+    fn count_fired(&mut self, id: NodeId) {
+        self.shared.tally.fired.add(1);
+        self.shared.release();
+        self.drained += 1;
+        self.recycler.retire(id);
+        if self.recycler.is_ripe() {
+            self.poll_recycler();
+        }
+    }
+
+    /// Counts a dead node that has been unlinked and freed.
+    pub(super) fn retire_dead(&mut self, id: NodeId) {
+        self.shared.tally.buried.add(1);
+        self.recycler.retire(id);
+    }
+
+    fn poll_recycler(&mut self) {
+        let shared = &self.shared;
+        self.recycler.poll(&shared.slab, || shared.len());
+    }
+
+    /// Ends a drain: memory goes back after a long one.
+    pub(super) fn end_drain(&mut self) {
+        self.look_ahead();
+        if std::mem::take(&mut self.drained) >= LONG_DRAIN {
+            let shared = &self.shared;
+            self.recycler.poll_to_the_end(&shared.slab, || shared.len());
+        }
+        if self.overdue.is_empty() && self.overdue.capacity() > KEPT_BUFFER {
+            self.overdue = Vec::new();
+        }
+    }
+
+    // ---- looking ahead ----------------------------------------------------------------------------
+
+    /// The earliest tick at which anything known may be due.
+    fn earliest(&self) -> Option<Tick> {
+        let overdue = self.overdue.last().map(|&(deadline, _)| deadline);
+        let due = (!self.due.is_empty()).then(|| self.flushed + 1);
+        let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
+        let wheels = self.flushed.checked_add(1).and_then(|from| self.shared.next_occupied(from));
+        let earliest =
+            [overdue, due, deferred, self.earliest_in_inbox(), wheels].into_iter().flatten().min()?;
+        (self.shared.len() > 0).then_some(earliest)
+    }
+
+    /// The first deadline in the inbox, or the clock where there are too many to look at.
+    fn earliest_in_inbox(&self) -> Option<Tick> {
+        let mut next = self.shared.peek_inbox();
+        let mut earliest = None;
+        for _ in 0..INBOX_LOOK {
+            if next == NIL {
+                return earliest;
+            }
+            earliest = [earliest, self.deadline(next)].into_iter().flatten().min();
+            // Ordering: Relaxed, `peek_inbox` acquired it.
+            next = self.node(next).0.next().load(Ordering::Relaxed);
+        }
+        Some(self.flushed)
+    }
+
+    /// The deadline of a timer in hand. A producer at work in the node looks at `wake_below` when it is done.
+    fn deadline(&self, id: NodeId) -> Option<Tick> {
+        match self.node(id).0.meet() {
+            Met::Pending(deadline, _) => Some(deadline),
+            _ => None,
+        }
+    }
+
+    /// A node that the advancer holds in its hands, and its segment's era.
+    fn node(&self, id: NodeId) -> (&Node<T>, u32) {
+        // SAFETY: it is in use, or it would not be in hand.
+        unsafe { self.shared.slab.owned(id) }
+    }
+}
+
+impl<T> Drop for Advancer<T> {
+    fn drop(&mut self) {
+        self.recycler.end(&self.shared.slab);
+        if !self.handed_over {
+            self.shared.close();
+            drop(Handover::new(Arc::clone(&self.shared)));
+        }
+    }
+}
+
+impl<T> fmt::Debug for Advancer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Advancer")
+            .field("now", &self.now)
+            .field("flushed", &self.flushed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Lists that the advancer has detached and nobody else can reach, walked in turn.
+//!
+//! A linked list is one cache miss after another. Walking several chains in turn, each with its next node
+//! prefetched, keeps as many misses in flight as there are chains; and because an adder picks its list by
+//! its node's place in memory, nodes that lie side by side are met one after the other.
+
+use super::node::{NIL, NodeId};
+use super::slab::Slab;
+use super::wheel::STRIPES;
+use crate::sync::Ordering;
+
+/// Room for a bucket's lists and for what a sweep has detached of the same bucket.
+const CHAINS: usize = 2 * STRIPES;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    heads: [NodeId; CHAINS],
+    /// A bit per chain that is not empty.
+    left: u32,
+    /// The chain to look at next.
+    turn: u32,
+}
+
+impl Chains {
+    pub(crate) fn new() -> Self {
+        Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Adds a bucket's lists, as a flush returned them, in places that are empty.
+    pub(crate) fn add(&mut self, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
+        for (stripe, first) in lists.into_iter().enumerate().filter(|&(_, first)| first != NIL) {
+            let at = if self.heads[stripe] == NIL { stripe } else { stripe + STRIPES };
+            debug_assert_eq!(self.heads[at], NIL);
+            self.set(at, first, slab);
+        }
+    }
+
+    /// Adds what another set of chains holds, which came of the same bucket and fills no more than half.
+    pub(crate) fn merge(&mut self, other: &Self, slab: &Slab<impl Sized>) {
+        debug_assert!(other.heads[STRIPES..].iter().all(|&head| head == NIL));
+        self.add(std::array::from_fn(|stripe| other.heads[stripe]), slab);
+    }
+
+    /// Puts one node in front of its stripe's chain.
+    pub(crate) fn push<T>(&mut self, id: NodeId, slab: &Slab<T>) {
+        let stripe = id as usize % STRIPES;
+        // SAFETY: the advancer holds the node in its hands: it is in use.
+        let (node, _) = unsafe { slab.owned(id) };
+        // Ordering: Relaxed, nobody else looks at the link.
+        node.next().store(self.heads[stripe], Ordering::Relaxed);
+        self.heads[stripe] = id;
+        self.left |= 1 << stripe;
+    }
+
+    fn set<T>(&mut self, at: usize, first: NodeId, slab: &Slab<T>) {
+        self.heads[at] = first;
+        if first == NIL {
+            self.left &= !(1 << at);
+        } else {
+            self.left |= 1 << at;
+            // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
+            let (node, _) = unsafe { slab.owned(first) };
+            prefetch(node);
+        }
+    }
+
+    /// Takes the next node off.
+    #[inline]
+    pub(crate) fn pop<T>(&mut self, slab: &Slab<T>) -> Option<NodeId> {
+        if self.left == 0 {
+            return None;
+        }
+        let ahead = self.left & (u32::MAX << self.turn);
+        let at = if ahead == 0 { self.left } else { ahead }.trailing_zeros();
+        let id = self.heads[at as usize];
+        // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
+        let (node, _) = unsafe { slab.owned(id) };
+        // Ordering: Relaxed, the chain was detached with Acquire.
+        self.set(at as usize, node.next().load(Ordering::Relaxed), slab);
+        self.turn = (at + 1) % CHAINS as u32;
+        Some(id)
+    }
+
+    /// The nodes, for invariant checks.
+    pub(crate) fn ids<T>(&self, slab: &Slab<T>) -> Vec<NodeId> {
+        let mut copy = self.clone();
+        std::iter::from_fn(|| copy.pop(slab)).collect()
+    }
+}
+
+/// Asks for the cache line at `at`; a hint without any other effect.
+#[inline(always)]
+fn prefetch<T>(at: &T) {
+    #[cfg(all(target_arch = "x86_64", not(shardwheel_loom)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and cannot fault; SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(shardwheel_loom))))]
+    let _ = at;
+}

@@ -1,0 +1,140 @@
+//! What must hold between operations, checked by walking everything.
+
+use std::collections::HashSet;
+
+use super::advancer::Advancer;
+use super::node::{Met, NIL, NodeId};
+use super::wheel::{Place, STRIPES, Wheel};
+use crate::Tick;
+use crate::sync::Ordering;
+
+/// Nodes seen so far, and what was found in them.
+#[derive(Default)]
+struct Census {
+    seen: HashSet<NodeId>,
+    pending: usize,
+    dead: usize,
+}
+
+impl<T> Advancer<T> {
+    /// Panics if an invariant of the structure does not hold. O(everything); a debugging aid for tests and
+    /// fuzzing, to be called while no other thread is at work on the shard.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let (now, flushed) = self.clock();
+        assert!(flushed <= now, "flushed {flushed} is after the clock {now}");
+        let mut census = Census::default();
+        self.check_hands(&mut census, flushed);
+        self.check_inbox(&mut census);
+        for level in 0..self.shared.geometry.levels() {
+            if let Some(wheel) = self.shared.wheel(level) {
+                self.check_wheel(&mut census, level, wheel, flushed);
+            }
+        }
+        assert_eq!(census.pending, self.shared.len(), "timers that are pending but not linked, or twice");
+        assert_eq!(census.dead as u64, self.shared.dead(), "dead nodes are miscounted");
+        self.check_free(&census);
+    }
+
+    fn check_hands(&self, census: &mut Census, flushed: Tick) {
+        for id in self.due.ids(&self.shared.slab) {
+            let deadline = self.record(census, id);
+            assert!(deadline.is_none_or(|deadline| deadline > flushed), "due {deadline:?} at {flushed}");
+        }
+        for &(recorded, id) in &self.overdue {
+            let deadline = self.record(census, id);
+            assert!(recorded <= flushed && deadline.is_none_or(|deadline| deadline >= recorded));
+        }
+        assert!(self.overdue.is_sorted_by_key(|&(deadline, _)| std::cmp::Reverse(deadline)));
+        for &id in &self.deferred {
+            self.record(census, id);
+        }
+    }
+
+    fn check_inbox(&self, census: &mut Census) {
+        let first = self.shared.peek_inbox();
+        for id in self.list(first) {
+            self.record(census, id);
+        }
+    }
+
+    fn check_wheel(&self, census: &mut Census, level: usize, wheel: &Wheel, flushed: Tick) {
+        for index in 0..wheel.size() {
+            for (place, first, occupied) in wheel.lists(index) {
+                let detached = self.detached(level, place);
+                if first == NIL && detached.is_empty() {
+                    continue;
+                }
+                for id in self.list(first).chain(detached) {
+                    assert!(occupied, "level {level}, bucket {index}: a list without its bit");
+                    let deadline = self.record(census, id);
+                    self.check_place(level, place, first, flushed, deadline);
+                }
+            }
+        }
+    }
+
+    /// The list's bucket starts after `flushed`, and no later than any deadline in it.
+    fn check_place(&self, level: usize, place: Place, first: NodeId, flushed: Tick, deadline: Option<Tick>) {
+        let geometry = self.shared.geometry;
+        let next = flushed.checked_add(1).and_then(|from| geometry.first_from(level, from));
+        let next = next.expect("there is time left for what is linked");
+        let ahead = place.index.wrapping_sub(geometry.index(next)) & (geometry.wheel_size() - 1);
+        let slot = geometry.nth_after(next, ahead).expect("there is time left for what is linked");
+        assert!(first == NIL || place.round == geometry.round(slot), "{slot:?} holds round {}", place.round);
+        let expiration = geometry.expiration(slot);
+        assert!(deadline.is_none_or(|deadline| deadline >= expiration), "{deadline:?} is in {slot:?}");
+    }
+
+    /// What the sweep has detached of a list.
+    fn detached(&self, level: usize, place: Place) -> Vec<NodeId> {
+        let of_bucket = self.sweep.in_hand().filter(|&(at, index, _)| (at, index) == (level, place.index));
+        let ids = of_bucket.map_or(Vec::new(), |(.., chains)| chains.ids(&self.shared.slab));
+        ids.into_iter().filter(|&id| id as usize % STRIPES == place.stripe).collect()
+    }
+
+    /// Notes a linked node; returns its deadline if it holds a timer.
+    fn record(&self, census: &mut Census, id: NodeId) -> Option<Tick> {
+        assert!(census.seen.insert(id), "node {id} is linked twice");
+        // SAFETY: the node is linked: it is in use.
+        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        match node.meet() {
+            Met::Pending(deadline, _) => {
+                census.pending += 1;
+                Some(deadline)
+            }
+            Met::Cancelled(_) => {
+                census.dead += 1;
+                None
+            }
+            met => panic!("node {id} is linked and {met:?}"),
+        }
+    }
+
+    fn list(&self, first: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let id = (next != NIL).then_some(next)?;
+            // SAFETY: the node is linked: it is in use.
+            let (node, _) = unsafe { self.shared.slab.owned(id) };
+            // Ordering: Relaxed, nobody else is at work.
+            next = node.next().load(Ordering::Relaxed);
+            Some(id)
+        })
+    }
+
+    /// Nodes that are not linked hold nothing, and those under way to reuse are neither linked nor free.
+    fn check_free(&self, census: &Census) {
+        let taken = (0..self.shared.slab.words()).flat_map(|word| self.shared.slab.taken(word));
+        let taken = taken.collect::<HashSet<_>>();
+        assert!(census.seen.is_subset(&taken), "a node is linked and free");
+        for id in self.recycler.nodes() {
+            assert!(taken.contains(&id) && !census.seen.contains(&id), "node {id} is freed twice");
+        }
+        for &id in taken.difference(&census.seen) {
+            // SAFETY: the node is not free.
+            let (node, _) = unsafe { self.shared.slab.owned(id) };
+            assert_eq!(node.meet(), Met::Free, "node {id} is lost");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! A producer's own corner of a shard: its counters, its free nodes, its hints.
+//!
+//! What a producer writes at each call it must not share with another. A shard keeps a list of lanes; a
+//! thread owns one for as long as it lives (or until it needs the place in its small cache for another
+//! shard), found through a thread local. A lane outlives its owner: the next thread takes it over with all
+//! that is in it, so nothing has to be handed back.
+//!
+//! Invariant: only the thread that set `owned` looks at `local` and writes `tally`. A caller that finds its
+//! thread's lane busy (a destructor run by the reclaimer while the same thread is in a call) or gone (the
+//! thread is ending) borrows another lane for that one call.
+
+use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
+
+use crossbeam_utils::CachePadded;
+
+use super::node::{NIL, NodeId};
+use super::slab::FreeWord;
+use super::stats::Tally;
+use crate::Tick;
+use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU64, UnsafeCell};
+use crate::sync::{Ordering, Token, thread_token};
+
+/// How many shards a thread remembers its lane of.
+const SLOTS: usize = 32;
+
+/// The list of a shard's lanes. It only grows, to the number of threads that were ever at work at once.
+pub(crate) struct Lanes {
+    /// Never used twice in a process, for a thread local may outlive the shard.
+    id: u64,
+    head: AtomicPtr<Lane>,
+}
+
+pub(crate) struct Lane {
+    /// The lane added before this one. Written before this one is published, never after.
+    next: *const Lane,
+    owned: AtomicBool,
+    maker: Token,
+    /// Whether the owner is in a call that uses `local`. Looked at by the owner only.
+    busy: Cell<bool>,
+    /// Written by the owner, read by anyone.
+    pub(crate) tally: CachePadded<Tally>,
+    local: UnsafeCell<Local>,
+}
+
+// SAFETY: `next` points to a lane that lives as long as the list, and `local` and `busy` are looked at by the
+// owner only; taking ownership is an Acquire that pairs with the former owner's Release.
+unsafe impl Send for Lane {}
+// SAFETY: as above.
+unsafe impl Sync for Lane {}
+
+/// What the owner of a lane has to itself.
+#[derive(Default)]
+pub(crate) struct Local {
+    pub(crate) free: FreeWord,
+    pub(crate) hints: Hints,
+    /// Cancels until the owner looks whether a sweep is owed.
+    pub(crate) cancels_until_check: u32,
+}
+
+impl Lanes {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Ordering: Relaxed, the number alone matters.
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, head: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Runs `f` with a lane that is the caller's alone. Lock-free.
+    #[inline]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&Lane, &mut Local) -> R) -> R {
+        if cfg!(shardwheel_loom) {
+            // Models end before their threads' locals do; they borrow a lane for each call.
+            return self.with_borrowed(f);
+        }
+        let Ok(Some(lane)) = CACHE.try_with(|cache| cache.enter(self)) else {
+            return self.with_borrowed(f);
+        };
+        // SAFETY: this list holds the lane for as long as it lives, and this thread owns it.
+        let lane = unsafe { lane.as_ref() };
+        // SAFETY: the thread owns the lane, and is not in another call that uses it: `enter` said so.
+        let result = f(lane, unsafe { &mut *lane.local.get() });
+        lane.busy.set(false);
+        result
+    }
+
+    /// `with` where the thread local cannot serve.
+    #[cold]
+    fn with_borrowed<R>(&self, f: impl FnOnce(&Lane, &mut Local) -> R) -> R {
+        let lane = self.acquire();
+        // SAFETY: this call owns the lane until `release`.
+        let result = f(&lane, unsafe { &mut *lane.local.get() });
+        lane.release();
+        result
+    }
+
+    /// A lane that nobody owns, or else a new one.
+    #[cold]
+    fn acquire(&self) -> Arc<Lane> {
+        let unowned = self.iter().find(|lane| lane.try_own());
+        unowned.map_or_else(|| self.add(), share)
+    }
+
+    fn add(&self) -> Arc<Lane> {
+        // Ordering: Acquire, the lanes linked from here on are visible to who finds ours.
+        let mut seen = self.head.load(Ordering::Acquire);
+        loop {
+            let lane = Arc::new(Lane::owned_after(seen));
+            let raw = Arc::into_raw(lane.clone()).cast_mut();
+            // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. Acquire on failure,
+            // as above.
+            match self.head.compare_exchange(seen, raw, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return lane,
+                Err(now) => {
+                    seen = now;
+                    // SAFETY: `raw` came from `into_raw` and was not published.
+                    drop(unsafe { Arc::from_raw(raw) });
+                }
+            }
+        }
+    }
+
+    /// All lanes, in no order that means anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
+        // Ordering: Acquire, pairs with the Release in `add`.
+        let mut next = self.head.load(Ordering::Acquire).cast_const();
+        std::iter::from_fn(move || {
+            // SAFETY: null, or a lane that the list holds for as long as `self` lives.
+            let lane = unsafe { next.as_ref() }?;
+            next = lane.next;
+            Some(lane)
+        })
+    }
+}
+
+/// A further handle to a lane of a list.
+fn share(lane: &Lane) -> Arc<Lane> {
+    let raw: *const Lane = lane;
+    // SAFETY: every lane of a list came from `Arc::into_raw`, and the list's own handle is not given up.
+    let listed = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(raw) });
+    Arc::clone(&listed)
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, the last owner looks.
+        let mut next = self.head.load(Ordering::Relaxed).cast_const();
+        while !next.is_null() {
+            // SAFETY: the list's own handle, given up once; a thread local may hold another.
+            let lane = unsafe { Arc::from_raw(next) };
+            next = lane.next;
+        }
+    }
+}
+
+impl Lane {
+    fn owned_after(next: *const Lane) -> Self {
+        Self {
+            next,
+            owned: AtomicBool::new(true),
+            maker: thread_token(),
+            busy: Cell::new(false),
+            tally: CachePadded::new(Tally::new()),
+            local: UnsafeCell::new(Local::default()),
+        }
+    }
+
+    fn try_own(&self) -> bool {
+        // Ordering: Acquire, pairs with `release`: what the former owner left in `local` is visible. The
+        // load before it keeps the search from writing to lanes that are owned.
+        self.maker == thread_token()
+            && !self.owned.load(Ordering::Relaxed)
+            && self.owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    fn release(&self) {
+        // Ordering: Release, pairs with `try_own`.
+        self.owned.store(false, Ordering::Release);
+    }
+}
+
+thread_local! {
+    static CACHE: Cache = const { Cache([const { RefCell::new(None) }; SLOTS]) };
+}
+
+/// The lanes that a thread owns, found by the shard's number.
+struct Cache([RefCell<Option<Owned>>; SLOTS]);
+
+struct Owned {
+    lanes: u64,
+    lane: Arc<Lane>,
+}
+
+impl Cache {
+    /// The thread's lane of that list, marked as busy; none if it is busy in a call further out.
+    #[inline]
+    fn enter(&self, lanes: &Lanes) -> Option<NonNull<Lane>> {
+        let slot = &self.0[lanes.id as usize % SLOTS];
+        if let Some(owned) = &*slot.try_borrow().ok()?
+            && owned.lanes == lanes.id
+        {
+            return (!owned.lane.busy.replace(true)).then(|| NonNull::from(&*owned.lane));
+        }
+        Self::refill(slot, lanes)
+    }
+
+    /// Puts a lane of that list in the place of another shard's, unless that one is busy.
+    #[cold]
+    fn refill(slot: &RefCell<Option<Owned>>, lanes: &Lanes) -> Option<NonNull<Lane>> {
+        let is_busy = |owned: &Owned| owned.lane.busy.get();
+        if slot.borrow().as_ref().is_some_and(is_busy) {
+            return None;
+        }
+        let lane = lanes.acquire();
+        lane.busy.set(true);
+        let entered = NonNull::from(&*lane);
+        let former = slot.replace(Some(Owned { lanes: lanes.id, lane }));
+        drop(former);
+        Some(entered)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.lane.release();
+    }
+}
+
+/// How many hints a lane keeps, and how many of them a schedule looks at.
+const HINTS: usize = 16;
+const LOOKED_AT: usize = 4;
+
+/// Nodes that the owner has cancelled a timer of, with that timer's deadline: candidates for reuse where
+/// they stand. A hint may be stale; the node's word decides. The youngest comes first, the oldest is
+/// forgotten first.
+#[derive(Default)]
+pub(crate) struct Hints {
+    nodes: [NodeId; HINTS],
+    deadlines: [Tick; HINTS],
+    next: usize,
+}
+
+impl Hints {
+    #[inline]
+    pub(crate) fn push(&mut self, node: NodeId, deadline: Tick) {
+        self.nodes[self.next] = node;
+        self.deadlines[self.next] = deadline;
+        self.next = (self.next + 1) % HINTS;
+    }
+
+    /// A node whose former timer was due no later than `deadline`.
+    #[inline]
+    pub(crate) fn pop(&mut self, deadline: Tick) -> Option<NodeId> {
+        let top = (self.next + HINTS - 1) % HINTS;
+        if self.nodes[top] == NIL {
+            return None;
+        }
+        let at = (0..LOOKED_AT)
+            .map(|back| (top + HINTS - back) % HINTS)
+            .find(|&at| self.nodes[at] != NIL && self.deadlines[at] <= deadline)?;
+        let node = self.nodes[at];
+        (self.nodes[at], self.deadlines[at]) = (self.nodes[top], self.deadlines[top]);
+        self.nodes[top] = NIL;
+        self.next = top;
+        Some(node)
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_yield_the_youngest_that_is_due_in_time() {
+        let mut hints = Hints::default();
+        hints.push(1, 10);
+        hints.push(2, 30);
+        hints.push(3, 20);
+        assert_eq!(hints.pop(25), Some(3));
+        assert_eq!(hints.pop(25), Some(1));
+        assert_eq!(hints.pop(25), None);
+        assert_eq!(hints.pop(30), Some(2));
+        assert_eq!(hints.pop(Tick::MAX), None);
+    }
+
+    #[test]
+    fn hints_forget_the_oldest() {
+        let mut hints = Hints::default();
+        for node in 1..=2 * HINTS as NodeId {
+            hints.push(node, 0);
+        }
+        let kept = std::iter::from_fn(|| hints.pop(0)).collect::<Vec<_>>();
+        assert_eq!(kept, (HINTS as NodeId + 1..=2 * HINTS as NodeId).rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_thread_keeps_its_lane_and_another_takes_it_over() {
+        let lanes = Lanes::new();
+        let first = std::thread::scope(|scope| {
+            let own = || {
+                let lane = lanes.with(|lane, _| std::ptr::from_ref(lane) as usize);
+                assert_eq!(lane, lanes.with(|lane, _| std::ptr::from_ref(lane) as usize));
+                lane
+            };
+            scope.spawn(own).join().unwrap()
+        });
+        assert_eq!(lanes.with(|lane, _| std::ptr::from_ref(lane) as usize), first);
+        assert_eq!(lanes.iter().count(), 1);
+    }
+
+    #[test]
+    fn a_call_within_a_call_gets_another_lane() {
+        let lanes = Lanes::new();
+        lanes.with(|outer, _| lanes.with(|inner, _| assert!(!std::ptr::eq(outer, inner))));
+        assert_eq!(lanes.iter().count(), 2);
+    }
+
+    #[test]
+    fn more_shards_than_slots_share_the_cache() {
+        let all = (0..3 * SLOTS).map(|_| Lanes::new()).collect::<Vec<_>>();
+        for _ in 0..3 {
+            for lanes in &all {
+                lanes.with(|_, _| ());
+            }
+        }
+        assert!(all.iter().all(|lanes| lanes.iter().count() == 1));
+    }
+}

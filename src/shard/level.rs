@@ -1,0 +1,236 @@
+//! Slot arithmetic: which bucket of which wheel a deadline belongs to. No atomics, no unsafe.
+//!
+//! Ticks are cut into digits of `bits` bits, the wheel size being `1 << bits`. A bucket of level `k` spans
+//! `1 << (k * bits)` ticks; its *number* is its first tick divided by that span, its *index* in the wheel
+//! is the number modulo the wheel size, its *round* the number divided by it. The hierarchy is that of
+//! Varghese and Lauck's hashed hierarchical timing wheels as Kafka's `TimingWheel` has it (Varghese and
+//! Lauck, 1987), with one difference: a level takes every deadline whose bucket lies within one
+//! revolution, not only what lies within one revolution's time. So a timer is placed as low as it can be.
+//!
+//! Invariant: seen from tick `from`, a deadline `d >= from` goes to the lowest level at which
+//! `number(d) - number(from) < wheel size`. Such a level exists for every deadline: at the top level all
+//! numbers differ by less than the wheel size.
+
+use std::ops::RangeInclusive;
+
+use crate::Tick;
+
+/// A bucket in absolute terms: not a place in an array, but the span of ticks that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// 0 is the finest.
+    pub(crate) level: usize,
+    /// The bucket's first tick divided by the span of a bucket of its level.
+    pub(crate) number: u64,
+}
+
+/// The shape of a shard's hierarchy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    bits: u32,
+}
+
+impl Geometry {
+    /// For wheels of `wheel_size` buckets, a power of two of at least 2.
+    pub(crate) fn new(wheel_size: usize) -> Self {
+        debug_assert!(wheel_size.is_power_of_two() && wheel_size >= 2);
+        Self { bits: wheel_size.trailing_zeros() }
+    }
+
+    pub(crate) fn wheel_size(self) -> usize {
+        1 << self.bits
+    }
+
+    /// How many levels it takes to reach every tick. Models, which use near ticks only, have fewer.
+    pub(crate) fn levels(self) -> usize {
+        let levels = Tick::BITS.div_ceil(self.bits) as usize;
+        if cfg!(shardwheel_loom) { levels.min(3) } else { levels }
+    }
+
+    fn shift(self, level: usize) -> u32 {
+        level as u32 * self.bits
+    }
+
+    /// The slot of `level` that `tick` lies in.
+    #[inline]
+    pub(crate) fn slot(self, level: usize, tick: Tick) -> Slot {
+        Slot { level, number: tick >> self.shift(level) }
+    }
+
+    /// Where a timer due at `deadline` belongs, seen from `from`, which is no later.
+    #[inline]
+    pub(crate) fn place(self, from: Tick, deadline: Tick) -> Slot {
+        debug_assert!(from <= deadline);
+        // The lowest level at which the numbers differ by at most the wheel size; where they differ by
+        // just that much, the next level takes it.
+        let digits = (deadline - from).checked_ilog2().unwrap_or(0) / self.bits;
+        let slot = self.slot(digits as usize, deadline);
+        let ahead = slot.number - (from >> self.shift(slot.level));
+        if ahead < self.wheel_size() as u64 { slot } else { self.slot(slot.level + 1, deadline) }
+    }
+
+    /// The slot's expiration: the first tick that it spans.
+    #[inline]
+    pub(crate) fn expiration(self, slot: Slot) -> Tick {
+        slot.number << self.shift(slot.level)
+    }
+
+    /// The place of the slot's bucket in its wheel.
+    #[inline]
+    pub(crate) fn index(self, slot: Slot) -> usize {
+        slot.number as usize & (self.wheel_size() - 1)
+    }
+
+    /// The round of the slot's bucket, modulo 2^32.
+    #[inline]
+    pub(crate) fn round(self, slot: Slot) -> u32 {
+        (slot.number >> self.bits) as u32
+    }
+
+    /// The first slot of `level` that starts at or after `tick`, if there is one.
+    pub(crate) fn first_from(self, level: usize, tick: Tick) -> Option<Slot> {
+        let slot = self.slot(level, tick);
+        if self.expiration(slot) == tick {
+            return Some(slot);
+        }
+        self.nth_after(slot, 1)
+    }
+
+    /// The slot `n` buckets after `slot`, unless time ends before.
+    pub(crate) fn nth_after(self, slot: Slot, n: usize) -> Option<Slot> {
+        let number = slot.number.checked_add(n as u64)?;
+        let in_time = number <= Tick::MAX >> self.shift(slot.level);
+        in_time.then_some(Slot { level: slot.level, number })
+    }
+
+    /// The tick in `window` that needs the fewest cascades seen from `from`; of several, the first.
+    ///
+    /// A bucket fires what is due at its first tick without a cascade, so the candidates are the window's
+    /// start and, for each level, the first bucket that starts within the window. O(levels squared).
+    pub(crate) fn choose(self, from: Tick, window: RangeInclusive<Tick>) -> Tick {
+        let (start, end) = ((*window.start()).max(from), *window.end());
+        let starts = (1..self.levels()).filter_map(|level| self.first_from(level, start));
+        let candidates = starts.map(|slot| self.expiration(slot)).take_while(|&tick| tick <= end);
+        let best = candidates.min_by_key(|&tick| (self.cascades(from, tick), tick));
+        let first = start.min(end);
+        best.filter(|&tick| self.cascades(from, tick) < self.cascades(from, first)).unwrap_or(first)
+    }
+
+    /// How often a timer due at `deadline` is moved before it fires, if it is placed seen from `from`.
+    pub(crate) fn cascades(self, from: Tick, deadline: Tick) -> u32 {
+        let mut from = from.min(deadline);
+        let mut moves = 0;
+        loop {
+            let expiration = self.expiration(self.place(from, deadline));
+            if expiration == deadline {
+                return moves;
+            }
+            from = expiration;
+            moves += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ticks at which digits roll over, and their neighbours.
+    fn landmarks() -> Vec<Tick> {
+        let powers = (0..64).map(|shift| 1u64 << shift);
+        let near = powers.flat_map(|tick| [tick - 1, tick, tick + 1, tick.wrapping_mul(3)]);
+        let top = (0..5).map(|back| Tick::MAX - back);
+        near.chain(top).collect()
+    }
+
+    fn sizes() -> impl Iterator<Item = Geometry> {
+        [2, 4, 16, 256, 2048, 1 << 15].into_iter().map(Geometry::new)
+    }
+
+    /// `place`, slowly: try each level in turn.
+    fn place_slowly(geometry: Geometry, from: Tick, deadline: Tick) -> Slot {
+        let span = |level: u32| u128::from(geometry.wheel_size() as u64).pow(level);
+        let number = |level, tick: Tick| u128::from(tick) / span(level);
+        let fits = |level| number(level, deadline) - number(level, from) < geometry.wheel_size() as u128;
+        let level = (0..).find(|&level| fits(level)).expect("the top level takes everything");
+        Slot { level: level as usize, number: number(level, deadline) as u64 }
+    }
+
+    #[test]
+    fn place_agrees_with_its_slow_twin() {
+        for geometry in sizes() {
+            for from in landmarks() {
+                for deadline in landmarks().into_iter().filter(|&deadline| deadline >= from) {
+                    let slot = geometry.place(from, deadline);
+                    assert_eq!(slot, place_slowly(geometry, from, deadline), "{from} to {deadline}");
+                    assert!(slot.level < geometry.levels());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_slot_starts_no_later_than_its_deadline_and_ends_after_it() {
+        for geometry in sizes() {
+            for from in landmarks() {
+                for deadline in landmarks().into_iter().filter(|&deadline| deadline >= from) {
+                    let slot = geometry.place(from, deadline);
+                    assert!(geometry.expiration(slot) <= deadline);
+                    let next = geometry.nth_after(slot, 1);
+                    assert!(next.is_none_or(|next| geometry.expiration(next) > deadline));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cascade_descends() {
+        for geometry in sizes() {
+            for from in landmarks() {
+                for deadline in landmarks().into_iter().filter(|&deadline| deadline >= from) {
+                    let slot = geometry.place(from, deadline);
+                    let below = geometry.place(geometry.expiration(slot), deadline);
+                    assert!(slot.level == 0 || below.level < slot.level, "{from} to {deadline}");
+                    assert!(geometry.cascades(from, deadline) < geometry.levels() as u32);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn first_from_is_the_first() {
+        let geometry = Geometry::new(4);
+        for tick in 0..200 {
+            for level in 0..4 {
+                let slot = geometry.first_from(level, tick).unwrap();
+                let span = 4u64.pow(level as u32);
+                assert_eq!(geometry.expiration(slot), tick.div_ceil(span) * span);
+            }
+        }
+        assert_eq!(geometry.first_from(1, Tick::MAX), None);
+        assert_eq!(geometry.first_from(0, Tick::MAX).map(|slot| slot.number), Some(Tick::MAX));
+    }
+
+    /// `choose`, slowly: try each tick of the window.
+    #[test]
+    fn choose_agrees_with_its_slow_twin() {
+        let geometry = Geometry::new(4);
+        for from in [0, 1, 3, 17, 63] {
+            for start in 0..150 {
+                for end in start.max(from)..start + 90 {
+                    let chosen = geometry.choose(from, start..=end);
+                    let cost = geometry.cascades(from, chosen);
+                    let least = (start.max(from)..=end).map(|tick| geometry.cascades(from, tick)).min();
+                    assert!((start..=end).contains(&chosen));
+                    assert_eq!(Some(cost), least, "{start}..={end} from {from}: {chosen}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_in_the_past_yields_its_end() {
+        assert_eq!(Geometry::new(16).choose(100, 20..=30), 30);
+        assert_eq!(Geometry::new(16).choose(100, 20..=130), 100);
+    }
+}

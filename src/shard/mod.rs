@@ -1,0 +1,64 @@
+//! The ground floor: one shard, a hierarchical timing wheel with a producers' half and a consumer's half.
+//! No threads, no real time, no callbacks.
+//!
+//! Where a timer goes, and which file tells of it:
+//!
+//! - schedule: [`scheduler`] takes a node ([`slab`], [`lane`]), arms it ([`node`], [`state`]), finds its
+//!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
+//! - advance: [`advancer`] flushes buckets ([`wheel`]), walks what it detached ([`chains`]), yields what is
+//!   due ([`expired`]), moves the rest to a finer wheel, frees nodes ([`recycle`], [`reclaim`]), now and
+//!   then sweeps ([`sweep`]), and at the end hands back what is left ([`handover`]).
+
+mod advancer;
+mod chains;
+mod expired;
+mod handover;
+mod invariants;
+mod key;
+mod lane;
+mod level;
+mod node;
+mod reclaim;
+mod recycle;
+mod scheduler;
+mod segment;
+mod shared;
+mod slab;
+mod state;
+mod stats;
+mod sweep;
+mod wheel;
+
+pub use advancer::Advancer;
+pub use expired::{Expired, Fired};
+pub use key::Key;
+pub use scheduler::Scheduler;
+pub use stats::ShardStats;
+
+use crate::Config;
+use crate::sync::Arc;
+
+/// Makes a shard: the half that schedules, which can be cloned and shared, and the half that advances, of
+/// which there is one.
+///
+/// # Examples
+///
+/// ```
+/// use shardwheel::{Config, shard};
+///
+/// let (scheduler, mut advancer) = shard(&Config::default());
+/// let key = scheduler.schedule(100, "timeout")?;
+/// assert_eq!(advancer.advance(99).next(), None);
+///
+/// let key = scheduler.reschedule(key, 200).expect("it has not fired");
+/// assert_eq!(advancer.advance(100).next(), None);
+///
+/// let fired = advancer.advance(200).next().expect("it is due");
+/// assert_eq!((fired.key, fired.deadline, fired.payload), (key, 200, "timeout"));
+/// # Ok::<(), shardwheel::ScheduleError<&str>>(())
+/// ```
+#[must_use]
+pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
+    let shared = Arc::new(shared::Shared::new(config));
+    (Scheduler { shared: Arc::clone(&shared) }, Advancer::new(shared))
+}

@@ -1,0 +1,269 @@
+//! A node: one timer, or the room for one.
+//!
+//! Its [`Word`] decides everything (see [`state`](super::state)); the list it is linked in decides
+//! nothing. Whoever wins a transition of the word has the payload to itself; `next` belongs to whoever
+//! links the node (its owner before the push, the advancer once it has detached the list).
+
+use std::mem::MaybeUninit;
+
+use super::state::{MAX_EXTENSION, Status, Word};
+use crate::Tick;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+
+/// Names a node: which segment of the slab, and which place there. 0 names none.
+pub(crate) type NodeId = u32;
+
+/// The end of a list.
+pub(crate) const NIL: NodeId = 0;
+
+/// 24 bytes and the payload. All zeroes is a valid, free node.
+#[repr(C)]
+pub(crate) struct Node<T> {
+    word: AtomicU64,
+    /// What the timer was scheduled for; constant while the word's version stands.
+    base: AtomicU64,
+    next: AtomicU32,
+    /// How often the version has wrapped: with the segment's era, the high half of the generation.
+    wraps: AtomicU32,
+    payload: UnsafeCell<MaybeUninit<T>>,
+}
+
+/// What a reschedule found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Extended {
+    /// The deadline is the one asked for, and the node stays where it is.
+    Done,
+    /// The deadline asked for is earlier, or too far off: the timer needs another place.
+    NeedsMove,
+    /// There is no such timer any more.
+    Gone,
+}
+
+/// A timer that its canceller has in its hands.
+pub(crate) struct Taken<T> {
+    /// The word as it was.
+    pub(crate) word: Word,
+    pub(crate) deadline: Tick,
+    pub(crate) payload: T,
+}
+
+/// What the advancer found in a node it meets in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// A timer, and its deadline.
+    Pending(Tick, Word),
+    /// A dead node.
+    Cancelled(Word),
+    /// A producer is at work in it.
+    Busy,
+    /// Nothing; in a list this would be a mistake.
+    Free,
+}
+
+impl<T> Node<T> {
+    #[cfg(shardwheel_loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            base: AtomicU64::new(0),
+            next: AtomicU32::new(NIL),
+            wraps: AtomicU32::new(0),
+            payload: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// The link to the next node of the list.
+    pub(crate) fn next(&self) -> &AtomicU32 {
+        &self.next
+    }
+
+    /// Puts a timer into a free node that the caller owns, and returns its generation's halves.
+    pub(crate) fn arm_free(&self, deadline: Tick, payload: T) -> (u32, u32) {
+        // Ordering: Relaxed, the owner reads what it or the reclaimer's grace period brought.
+        let word = Word::from_raw(self.word.load(Ordering::Relaxed));
+        debug_assert_eq!(word.status(), Status::Free);
+        // Ordering: Relaxed, only the owner writes `wraps`, and publishes it with the word.
+        let mut wraps = self.wraps.load(Ordering::Relaxed);
+        if word.is_last_version() {
+            wraps = wraps.wrapping_add(1);
+            // Ordering: Relaxed, published by the word's Release below.
+            self.wraps.store(wraps, Ordering::Relaxed);
+        }
+        let next = word.next_version(Status::Pending);
+        self.fill(next, deadline, payload);
+        (wraps, next.version())
+    }
+
+    /// Takes over a cancelled node for a timer due at `deadline`, if it is one still and its former timer
+    /// was due no later: the list it is linked in is then flushed in time. The caller arms it next.
+    ///
+    /// Against a flush or a sweep that frees the node, and against another claim: one of the two
+    /// compare-and-swaps fails, and that caller leaves the node alone.
+    pub(crate) fn claim(&self, deadline: Tick) -> Option<Word> {
+        // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: its reads of the
+        // payload come before our writes, and `base` is the one of this version.
+        let word = Word::from_raw(self.word.load(Ordering::Acquire));
+        if word.status() != Status::Cancelled || word.is_last_version() || self.deadline(word) > deadline {
+            return None;
+        }
+        let claimed = word.next_version(Status::Claimed).with_extension(word.extension());
+        self.replace(word, claimed).then_some(claimed)
+    }
+
+    /// Gives back what [`claim`](Self::claim) took, unused.
+    pub(crate) fn unclaim(&self, claimed: Word) {
+        // Ordering: Release, pairs with the Acquire of the next claim or of the advancer.
+        self.word.store(claimed.with_status(Status::Cancelled).raw(), Ordering::Release);
+    }
+
+    /// Puts a timer into a node that [`claim`](Self::claim) took over; returns its generation's halves.
+    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, payload: T) -> (u32, u32) {
+        // Ordering: Relaxed, a claim never wraps the version, so `wraps` has long been published.
+        let wraps = self.wraps.load(Ordering::Relaxed);
+        self.fill(claimed.with_status(Status::Pending).with_extension(0), deadline, payload);
+        (wraps, claimed.version())
+    }
+
+    /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
+    /// the node's segment back, so a caller that is not pinned does not look at the node again.
+    fn fill(&self, word: Word, deadline: Tick, payload: T) {
+        // Ordering: Relaxed, published by the Release below.
+        self.base.store(deadline, Ordering::Relaxed);
+        self.payload.with_mut(|cell| {
+            // SAFETY: the caller owns the node (free, or claimed), so nobody else touches the payload.
+            unsafe { (*cell).write(payload) };
+        });
+        // Ordering: Release, pairs with the Acquire of whoever finds the timer pending.
+        self.word.store(word.raw(), Ordering::Release);
+    }
+
+    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the deadline and the
+    /// payload; whoever comes second finds another status or version and gets nothing.
+    pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
+        let taken = self.take(era, generation)?;
+        self.finish_cancel(taken.word);
+        Some((taken.deadline, taken.payload))
+    }
+
+    /// The first half of a cancel: the payload is out, and the node says that the caller is at work in it
+    /// until [`finish_cancel`](Self::finish_cancel) or [`restore`](Self::restore).
+    pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<T>> {
+        let mut word = self.find(era, generation)?;
+        while !self.replace(word, word.with_status(Status::Cancelling)) {
+            // An extension came between, or the timer has ended.
+            word = self.find(era, generation)?;
+        }
+        Some(Taken { word, deadline: self.deadline(word), payload: self.take_payload() })
+    }
+
+    /// Declares the node free for the taking, after [`take`](Self::take).
+    pub(crate) fn finish_cancel(&self, word: Word) {
+        // Ordering: Release, pairs with the Acquire in `claim` and `meet`: the payload is out before
+        // anybody may put another in.
+        self.word.store(word.with_status(Status::Cancelled).raw(), Ordering::Release);
+    }
+
+    /// Puts back what [`take`](Self::take) took out: the timer is pending as before.
+    pub(crate) fn restore(&self, taken: Taken<T>) {
+        // Ordering: Relaxed, `take` acquired the word that published it.
+        let base = self.base.load(Ordering::Relaxed);
+        self.fill(taken.word, base, taken.payload);
+    }
+
+    /// Puts the timer of that generation off to `deadline`, if that is no earlier and not too far.
+    pub(crate) fn extend(&self, era: u32, generation: u64, deadline: Tick) -> Extended {
+        loop {
+            let Some(word) = self.find(era, generation) else { return Extended::Gone };
+            // Ordering: Relaxed, `find` acquired the word that published this version's `base`; should the
+            // version change in between, the compare-and-swap fails.
+            let base = self.base.load(Ordering::Relaxed);
+            if deadline < base.saturating_add(word.extension()) || deadline - base > MAX_EXTENSION {
+                return Extended::NeedsMove;
+            }
+            // Also where the word stays as it is: success proves that `base` was this timer's.
+            if self.replace(word, word.with_extension(deadline - base)) {
+                return Extended::Done;
+            }
+        }
+    }
+
+    /// The word, if it says that the timer of that generation is pending.
+    ///
+    /// The word is read before `wraps`, and a wrap needs the reclaimer (the caller is pinned or owns the
+    /// node's timer): if both match, they belonged together.
+    fn find(&self, era: u32, generation: u64) -> Option<Word> {
+        // Ordering: Acquire, pairs with the Release in `fill`: payload, `base` and `wraps` are visible.
+        let word = Word::from_raw(self.word.load(Ordering::Acquire));
+        if word.status() != Status::Pending || word.version() != generation as u32 {
+            return None;
+        }
+        // Ordering: Relaxed, published by the word.
+        let high = era.wrapping_add(self.wraps.load(Ordering::Relaxed));
+        (u64::from(high) == generation >> 32).then_some(word)
+    }
+
+    /// What the node holds; for the advancer, which has it in a list that nobody else can take apart.
+    pub(crate) fn meet(&self) -> Met {
+        // Ordering: Acquire, pairs with the Release in `fill` (a node reused where it stands is not
+        // pushed anew) and in `finish_cancel`.
+        let word = Word::from_raw(self.word.load(Ordering::Acquire));
+        match word.status() {
+            Status::Pending => Met::Pending(self.deadline(word), word),
+            Status::Cancelled => Met::Cancelled(word),
+            Status::Cancelling | Status::Claimed => Met::Busy,
+            Status::Free => Met::Free,
+        }
+    }
+
+    /// Fires the timer that [`meet`](Self::meet) found, unless it has changed since.
+    pub(crate) fn fire(&self, word: Word) -> Option<T> {
+        self.replace(word, word.with_status(Status::Free)).then(|| self.take_payload())
+    }
+
+    /// Frees the dead node that [`meet`](Self::meet) found, unless a producer has taken it over since.
+    pub(crate) fn bury(&self, word: Word) -> bool {
+        self.replace(word, word.with_status(Status::Free))
+    }
+
+    /// The generation of the timer in `word`; for the winner of a transition.
+    pub(crate) fn generation(&self, era: u32, word: Word) -> u64 {
+        // Ordering: Relaxed, published by the word, which the caller acquired.
+        join(era, self.wraps.load(Ordering::Relaxed), word.version())
+    }
+
+    fn deadline(&self, word: Word) -> Tick {
+        // Ordering: Relaxed, published by the word, which the caller acquired.
+        self.base.load(Ordering::Relaxed).saturating_add(word.extension())
+    }
+
+    #[inline]
+    fn replace(&self, from: Word, to: Word) -> bool {
+        // Ordering: the caller acquired `from`'s publisher when it loaded it, and success proves that the
+        // word is still that one, so Relaxed would do for what is read next; Acquire costs nothing where a
+        // read-modify-write is a barrier and spares the proof that no store came between. No Release: the
+        // words stored here publish nothing, but they continue the release sequence of `fill`.
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
+    }
+
+    fn take_payload(&self) -> T {
+        self.payload.with_mut(|cell| {
+            // SAFETY: the caller won the transition out of `Pending`: nobody else touches the payload.
+            let cell = unsafe { &*cell };
+            // SAFETY: it was written before the timer became `Pending`, and this is the one read.
+            unsafe { cell.assume_init_read() }
+        })
+    }
+
+    /// Drops the payload of a timer that is still pending; for the last owner of the slab.
+    pub(crate) fn drop_pending(&self) {
+        if let Met::Pending(_, word) = self.meet() {
+            drop(self.fire(word));
+        }
+    }
+}
+
+/// A generation out of its parts.
+pub(crate) fn join(era: u32, wraps: u32, version: u32) -> u64 {
+    (u64::from(era.wrapping_add(wraps)) << 32) | u64::from(version)
+}

@@ -1,0 +1,118 @@
+//! Epoch reclamation: when may memory that producers can still be reading be used again?
+//!
+//! The only file that names `crossbeam_epoch`. A producer that looks at a node which it does not own (a
+//! key, a hint) or at an overflow wheel is *pinned* meanwhile; the advancer, which alone takes things
+//! away, makes them unreachable first, then starts a [`Grace`] period, and uses them again only when that
+//! has passed: all who were pinned at its start have been unpinned since.
+//!
+//! A grace period is one deferred call that sets a flag, whatever number of nodes, segments and wheels
+//! waits for it. The deferred call touches nothing of the shard, so it may run on any thread, at any later
+//! time, also when the shard is long gone, and the payload type need not be `'static`.
+//!
+//! In most loom models a stand-in takes the place of the epochs: a grace period that has always passed.
+//! Nodes are then used again at once, which is harder on the protocol than any real reclaimer would be.
+
+#[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
+mod epochs {
+    use crate::sync::{Arc, AtomicBool, Ordering};
+
+    /// While one exists, nothing that its thread can reach is given back.
+    #[derive(Debug)]
+    pub(crate) struct Guard {
+        _epoch: crossbeam_epoch::Guard,
+    }
+
+    /// Pins the thread. Nobody stays pinned while user code runs.
+    #[inline]
+    pub(crate) fn pin() -> Guard {
+        Guard { _epoch: crossbeam_epoch::pin() }
+    }
+
+    /// A period after which no thread holds what was unreachable at its start.
+    #[derive(Debug)]
+    pub(crate) struct Grace {
+        passed: Arc<AtomicBool>,
+    }
+
+    impl Grace {
+        pub(crate) fn begin() -> Self {
+            let passed = Arc::new(AtomicBool::new(false));
+            let flag = Arc::clone(&passed);
+            let guard = crossbeam_epoch::pin();
+            // Protects: every reader that was pinned before this and may have found a node, a segment or
+            // a wheel before the caller made it unreachable.
+            guard.defer(move || {
+                // Ordering: Release, pairs with `has_passed`: the readers' accesses come before.
+                flag.store(true, Ordering::Release);
+            });
+            guard.flush();
+            Self { passed }
+        }
+
+        pub(crate) fn has_passed(&self) -> bool {
+            // Ordering: Acquire, pairs with the deferred Release.
+            self.passed.load(Ordering::Acquire)
+        }
+
+        /// Helps the epochs on, which otherwise move only when somebody pins often enough.
+        pub(crate) fn help() {
+            crossbeam_epoch::pin().flush();
+        }
+    }
+}
+
+#[cfg(all(shardwheel_loom, not(feature = "loom-epoch")))]
+mod epochs {
+    #[derive(Debug)]
+    pub(crate) struct Guard {
+        _private: (),
+    }
+
+    pub(crate) fn pin() -> Guard {
+        Guard { _private: () }
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct Grace;
+
+    impl Grace {
+        pub(crate) fn begin() -> Self {
+            Self
+        }
+
+        pub(crate) fn has_passed(&self) -> bool {
+            true
+        }
+
+        pub(crate) fn help() {}
+    }
+}
+
+pub(crate) use epochs::{Grace, Guard, pin};
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grace_period_outlasts_who_was_pinned_before_it() {
+        let (pinned, unpin) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let guard = pin();
+                pinned.wait();
+                unpin.wait();
+                drop(guard);
+            });
+            pinned.wait();
+            let grace = Grace::begin();
+            (0..100).for_each(|_| Grace::help());
+            assert!(!grace.has_passed());
+            unpin.wait();
+            while !grace.has_passed() {
+                Grace::help();
+                std::thread::yield_now();
+            }
+        });
+    }
+}

@@ -1,0 +1,169 @@
+//! How a node that the advancer has freed comes to be handed out again, and an empty segment goes back to
+//! the system.
+//!
+//! Freed nodes are collected in a bitmap of the advancer's own. When there are enough of them, the batch
+//! waits for one grace period while the next batch is collected; then its bits are given to the slab, one
+//! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Empty segments wait with
+//! the batch during whose collection they were taken out of the table.
+
+use super::node::NodeId;
+use super::reclaim::Grace;
+use super::segment::{Segment, WORD_NODES};
+use super::slab::{Slab, Unpublished};
+
+/// A smaller batch does not start a grace period of its own, unless it has waited for many polls.
+const WORTH_A_GRACE_PERIOD: usize = 64;
+const PATIENCE: u32 = 16;
+
+/// Nodes freed per segment that may be given back at once, so that the work stays O(1) a timer.
+const NODES_PER_SEGMENT_GIVEN_BACK: usize = 1 << 14;
+
+/// How often a long drain tries, at its end, to see its grace periods through.
+const ATTEMPTS: usize = 8;
+
+pub(crate) struct Recycler<T> {
+    collecting: Batch<T>,
+    waiting: Option<(Batch<T>, Grace)>,
+    /// A batch's memory, to be used again.
+    spare: Batch<T>,
+    polls: u32,
+    /// Nodes freed that have not yet paid for giving a segment back.
+    credit: usize,
+}
+
+struct Batch<T> {
+    /// A bit per node, for the words in `touched`.
+    bits: Vec<u64>,
+    touched: Vec<u32>,
+    nodes: usize,
+    segments: Vec<Unpublished<T>>,
+}
+
+impl<T> Recycler<T> {
+    pub(crate) fn new() -> Self {
+        Self { collecting: Batch::new(), waiting: None, spare: Batch::new(), polls: 0, credit: 0 }
+    }
+
+    /// Takes a node that the advancer has freed and unlinked.
+    #[inline]
+    pub(crate) fn retire(&mut self, id: NodeId) {
+        self.collecting.add(id);
+    }
+
+    /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
+    #[inline]
+    pub(crate) fn is_ripe(&self) -> bool {
+        self.collecting.nodes >= 16 * WORTH_A_GRACE_PERIOD
+    }
+
+    /// Moves batches on; `live` tells how many timers are pending. Never waits.
+    pub(crate) fn poll(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
+        self.finish_waiting(slab, live);
+        self.polls += 1;
+        let worth_it = self.collecting.nodes >= WORTH_A_GRACE_PERIOD || self.polls >= PATIENCE;
+        if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
+            let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
+            self.credit += batch.nodes;
+            self.waiting = Some((batch, Grace::begin()));
+            self.polls = 0;
+        }
+    }
+
+    /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose memory
+    /// should not wait for the next.
+    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, live: impl Fn() -> usize + Copy) {
+        for _ in 0..ATTEMPTS {
+            self.polls = PATIENCE;
+            self.poll(slab, live);
+            if self.waiting.is_none() {
+                break;
+            }
+        }
+    }
+
+    fn finish_waiting(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
+        if let Some((_, grace)) = &self.waiting
+            && !grace.has_passed()
+        {
+            Grace::help();
+        }
+        if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
+            batch.release(slab);
+            self.spare = batch;
+            self.give_back(slab, live());
+        }
+    }
+
+    /// Takes empty segments out of the table while half of the nodes would do.
+    fn give_back(&mut self, slab: &Slab<T>, live: usize) {
+        let mut capacity = slab.capacity();
+        // What has been freed cannot pay for more segments than there are.
+        self.credit = self.credit.min(capacity);
+        let mut allowed = 1 + self.credit / NODES_PER_SEGMENT_GIVEN_BACK;
+        while allowed > 0 && capacity >= 2 * live + 2 * Segment::<T>::NODES {
+            let Some(segment) = slab.unpublish_one() else { break };
+            capacity -= Segment::<T>::NODES.min(capacity);
+            self.credit = self.credit.saturating_sub(NODES_PER_SEGMENT_GIVEN_BACK);
+            allowed -= 1;
+            self.collecting.segments.push(segment);
+        }
+    }
+
+    /// Leaves what is under way to the slab; for the advancer's end.
+    pub(crate) fn end(&mut self, slab: &Slab<T>) {
+        let waiting = self.waiting.take().map(|(batch, _)| batch.segments);
+        let collecting = std::mem::take(&mut self.collecting.segments);
+        slab.keep(waiting.into_iter().flatten().chain(collecting).collect());
+    }
+
+    /// The nodes under way, for invariant checks.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let waiting = self.waiting.iter().map(|(batch, _)| batch);
+        waiting.chain([&self.collecting]).flat_map(Batch::ids)
+    }
+}
+
+impl<T> Batch<T> {
+    fn new() -> Self {
+        Self { bits: Vec::new(), touched: Vec::new(), nodes: 0, segments: Vec::new() }
+    }
+
+    #[inline]
+    fn add(&mut self, id: NodeId) {
+        let word = id as usize / WORD_NODES;
+        if word >= self.bits.len() {
+            self.bits.resize(word + 1, 0);
+        }
+        if self.bits[word] == 0 {
+            self.touched.push(word as u32);
+        }
+        self.bits[word] |= 1 << (id as usize % WORD_NODES);
+        self.nodes += 1;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.nodes == 0 && self.segments.is_empty()
+    }
+
+    /// Gives the nodes to the slab and the segments to the system.
+    fn release(&mut self, slab: &Slab<T>) {
+        for word in self.touched.drain(..) {
+            slab.give(word as usize, std::mem::take(&mut self.bits[word as usize]));
+        }
+        self.nodes = 0;
+        self.segments.clear();
+    }
+
+    fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.touched.iter().flat_map(move |&word| {
+            let set = move |bit: &u32| (self.bits[word as usize] >> bit) & 1 == 1;
+            (0..WORD_NODES as u32).filter(set).map(move |bit| word * WORD_NODES as u32 + bit)
+        })
+    }
+}
+
+impl<T> Default for Batch<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

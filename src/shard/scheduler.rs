@@ -1,0 +1,350 @@
+//! The producers' half.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::key::Key;
+use super::lane::{Lane, Local};
+use super::node::{Extended, Node, NodeId, Taken};
+use super::reclaim::pin;
+use super::shared::Shared;
+use super::slab::Slab;
+use super::state::Word;
+use super::stats::ShardStats;
+use crate::Tick;
+use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::sync::Arc;
+
+/// A lane's owner looks every so many cancels whether a sweep is owed.
+const CANCELS_PER_CHECK: u32 = if cfg!(shardwheel_loom) { 1 } else { 64 };
+
+/// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
+/// [`shard`](crate::shard()); cloning it is cheap.
+///
+/// No call takes a lock or waits for the [`Advancer`](crate::Advancer) or another thread.
+///
+/// # Examples
+///
+/// ```
+/// use shardwheel::{Config, shard};
+///
+/// let (scheduler, mut advancer) = shard(&Config::default());
+/// let key = scheduler.schedule(30, "check the order")?;
+/// scheduler.schedule(10, "send the mail")?;
+/// assert_eq!(scheduler.cancel(key), Some("check the order"));
+///
+/// let fired: Vec<_> = advancer.advance(60).map(|fired| fired.payload).collect();
+/// assert_eq!(fired, ["send the mail"]);
+/// # Ok::<(), shardwheel::ScheduleError<&str>>(())
+/// ```
+pub struct Scheduler<T> {
+    pub(super) shared: Arc<Shared<T>>,
+}
+
+/// A node to put a timer into, and how it came to hand.
+enum Vacancy<'g, T> {
+    /// Free, and linked nowhere.
+    Free(NodeId, &'g Node<T>, u32),
+    /// Claimed where it stands in a list.
+    Claimed(NodeId, &'g Node<T>, u32, Word),
+}
+
+impl<T> Scheduler<T> {
+    /// Schedules a timer that fires when the shard's clock reaches `deadline`. One that is not after the
+    /// clock is due at the next advance.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`], with the payload, if the advancer is gone, as many timers are pending as the
+    /// shard may hold, or the system gives no memory.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free. Allocates only when the shard grows: nodes for 65,536 small timers at once, or an
+    /// overflow wheel.
+    #[inline]
+    pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
+        let shared = &*self.shared;
+        shared.lanes.with(|lane, local| {
+            if shared.is_closed() {
+                return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
+            }
+            if let Err(kind) = shared.reserve() {
+                return Err(ScheduleError::new(kind, payload));
+            }
+            match self.vacancy(local, deadline) {
+                Ok(vacancy) => self.accept(lane, local, vacancy, deadline, payload),
+                Err(kind) => {
+                    shared.release();
+                    Err(ScheduleError::new(kind, payload))
+                }
+            }
+        })
+    }
+
+    /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel chooses the
+    /// one that is cheapest for it. A window that has begun fires as soon as may be; one that is over, at
+    /// the next advance.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`](Self::schedule), and if the window is empty.
+    ///
+    /// # Performance
+    ///
+    /// As [`schedule`](Self::schedule), and O(levels squared) to choose.
+    pub fn schedule_within(&self, window: RangeInclusive<Tick>, payload: T) -> Result<Key, ScheduleError<T>> {
+        if window.is_empty() {
+            let (start, end) = window.into_inner();
+            return Err(ScheduleError::new(ScheduleErrorKind::EmptyWindow { start, end }, payload));
+        }
+        let deadline = self.shared.geometry.choose(self.shared.flushed(), window);
+        self.schedule(deadline, payload)
+    }
+
+    /// Cancels a timer and hands back its payload. `None` means that it has fired, is being fired, or was
+    /// cancelled before: the answer is final at once.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free, no allocation.
+    #[inline]
+    pub fn cancel(&self, key: Key) -> Option<T> {
+        let shared = &*self.shared;
+        if key.shard != shared.id {
+            return None;
+        }
+        shared.lanes.with(|lane, local| {
+            // Protects: the node that the key names, whose segment may be given back meanwhile.
+            let pinned = pin();
+            let (node, era) = shared.slab.get(key.node, &pinned)?;
+            let (deadline, payload) = node.cancel(era, key.generation)?;
+            lane.tally.cancelled.add(1);
+            shared.release();
+            self.bury_later(local, key.node, deadline);
+            Some(payload)
+        })
+    }
+
+    /// Gives a pending timer another deadline and returns the key that it has now. `None` means that it
+    /// has fired, is being fired, or was cancelled before.
+    ///
+    /// A later deadline usually leaves the timer where it is, and its key as it was; an earlier one moves
+    /// it. Where a move finds no memory, the timer keeps its former deadline.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free; to a later deadline (up to 2^29 ticks after the one it was scheduled for) one
+    /// compare-and-swap.
+    #[inline]
+    pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
+        let shared = &*self.shared;
+        if key.shard != shared.id {
+            return None;
+        }
+        shared.lanes.with(|lane, local| {
+            // Protects: as in `cancel`.
+            let pinned = pin();
+            let (node, era) = shared.slab.get(key.node, &pinned)?;
+            match node.extend(era, key.generation, deadline) {
+                Extended::Gone => None,
+                Extended::Done => {
+                    lane.tally.extended.add(1);
+                    Some(key)
+                }
+                Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
+            }
+        })
+    }
+
+    /// The last tick all of whose timers have been taken out by the advancer: all ticks up to and including
+    /// this one have been flushed.
+    #[must_use]
+    pub fn now(&self) -> Tick {
+        self.shared.flushed()
+    }
+
+    /// How many timers are pending: neither fired nor cancelled. One that is due but not yet taken from
+    /// [`Expired`](crate::Expired) counts. O(threads).
+    ///
+    /// While other threads are at work the number is at least the truth of some moment during the call.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Whether no timer is pending. O(threads).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the shard has done and what it holds. O(threads + segments).
+    #[must_use]
+    pub fn stats(&self) -> ShardStats {
+        // Protects: the segments whose free nodes are counted.
+        let pinned = pin();
+        self.shared.stats(&pinned)
+    }
+
+    /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
+    /// keeps its segment.
+    #[inline]
+    fn vacancy(&self, local: &mut Local, deadline: Tick) -> Result<Vacancy<'_, T>, ScheduleErrorKind> {
+        if let Some(id) = local.hints.pop(deadline)
+            && let Some(vacancy) = self.claim(local, id, deadline)
+        {
+            return Ok(vacancy);
+        }
+        let slab = &self.shared.slab;
+        let id = slab.take(&mut local.free)?;
+        // SAFETY: the node was taken just now.
+        let (node, era) = unsafe { slab.owned(id) };
+        Ok(Vacancy::Free(id, node, era))
+    }
+
+    /// The node that the hint names, or another that a hint names, if it can be claimed.
+    #[inline]
+    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Vacancy<'_, T>> {
+        let slab = &self.shared.slab;
+        // Protects: a hint's node, whose segment may be given back meanwhile.
+        let pinned = pin();
+        let mut hint = Some(hint);
+        while let Some(id) = hint {
+            let claimed = slab.get(id, &pinned).and_then(|(node, _)| node.claim(deadline));
+            if let Some(claimed) = claimed {
+                // SAFETY: the node was claimed just now.
+                let (node, era) = unsafe { slab.owned(id) };
+                return Some(Vacancy::Claimed(id, node, era, claimed));
+            }
+            hint = local.hints.pop(deadline);
+        }
+        None
+    }
+
+    /// Puts the timer into the vacancy, unless the shard closes meanwhile.
+    #[inline]
+    fn accept(
+        &self,
+        lane: &Lane,
+        local: &mut Local,
+        vacancy: Vacancy<'_, T>,
+        deadline: Tick,
+        payload: T,
+    ) -> Result<Key, ScheduleError<T>> {
+        // Before the timer can be seen, so that `len` never misses it.
+        lane.tally.scheduled.add(1);
+        let key = self.occupy(lane, vacancy, deadline, payload);
+        if self.shared.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
+    }
+
+    /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
+    /// back, or it is taken out again here.
+    #[cold]
+    fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Result<Key, ScheduleError<T>> {
+        // Protects: the node, which may have been fired and freed, and its segment given back, just before.
+        let pinned = pin();
+        let found = self.shared.slab.get(key.node, &pinned);
+        match found.and_then(|(node, era)| node.cancel(era, key.generation)) {
+            None => Ok(key),
+            Some((deadline, payload)) => {
+                lane.tally.scheduled.take_back();
+                self.shared.release();
+                local.hints.push(key.node, deadline);
+                Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload))
+            }
+        }
+    }
+
+    /// Arms the node and makes it reachable.
+    #[inline]
+    fn occupy(&self, lane: &Lane, vacancy: Vacancy<'_, T>, deadline: Tick, payload: T) -> Key {
+        let shared = &*self.shared;
+        let (id, era, (wraps, version)) = match vacancy {
+            Vacancy::Free(id, node, era) => {
+                let generation = node.arm_free(deadline, payload);
+                if generation.1 == 0 {
+                    shared.slab.note_wrap(era, generation.0);
+                }
+                shared.insert(id, node, deadline);
+                (id, era, generation)
+            }
+            Vacancy::Claimed(id, node, era, claimed) => {
+                lane.tally.reused.add(1);
+                let generation = node.arm_claimed(claimed, deadline, payload);
+                shared.after_insert_in_place(deadline);
+                (id, era, generation)
+            }
+        };
+        Key { shard: shared.id, node: id, generation: super::node::join(era, wraps, version) }
+    }
+
+    /// Moves a timer to another node (the caller is pinned, for the old one's sake), for a deadline that its
+    /// own place cannot serve.
+    ///
+    /// The new node is at hand before the old one gives up the payload, so nothing can go wrong in between,
+    /// and the timer counts as pending throughout. Against the shard's end: the old node says that somebody
+    /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
+    /// sees the end puts the payload back, to be handed over.
+    #[cold]
+    fn relocate(
+        &self,
+        lane: &Lane,
+        local: &mut Local,
+        key: Key,
+        (node, era): (&Node<T>, u32),
+        deadline: Tick,
+    ) -> Option<Key> {
+        let Ok(vacancy) = self.vacancy(local, deadline) else { return Some(key) };
+        let Some(taken) = node.take(era, key.generation) else {
+            vacancy.give_back(local);
+            return None;
+        };
+        if self.shared.is_closed_after_fence() {
+            node.restore(taken);
+            vacancy.give_back(local);
+            return None;
+        }
+        let Taken { word, deadline: former, payload } = taken;
+        let moved = self.occupy(lane, vacancy, deadline, payload);
+        lane.tally.moved.add(1);
+        node.finish_cancel(word);
+        self.bury_later(local, key.node, former);
+        Some(moved)
+    }
+
+    /// Remembers a dead node for reuse, and looks now and then whether there are too many.
+    #[inline]
+    fn bury_later(&self, local: &mut Local, id: NodeId, deadline: Tick) {
+        local.hints.push(id, deadline);
+        if local.cancels_until_check == 0 {
+            local.cancels_until_check = CANCELS_PER_CHECK;
+            self.shared.ask_for_sweep();
+        }
+        local.cancels_until_check -= 1;
+    }
+}
+
+impl<T> Vacancy<'_, T> {
+    fn give_back(self, local: &mut Local) {
+        match self {
+            Self::Free(id, ..) => Slab::<T>::put_back(&mut local.free, id),
+            Self::Claimed(_, node, _, claimed) => node.unclaim(claimed),
+        }
+    }
+}
+
+impl<T> Clone for Scheduler<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T> fmt::Debug for Scheduler<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("now", &self.now())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,365 @@
+//! The slab: the table of segments, from which producers take nodes and in which keys are looked up.
+//!
+//! A node's name is a `u32`: the high bits are the segment's place in the table, the low ones the node's
+//! place in the segment. Segments are added by whichever producer finds no free node (compare-and-swap; the
+//! loser of a race gives its segment back and uses the winner's) and taken away by the advancer alone.
+//!
+//! Who may look at a segment: its nodes' owners, because a segment with a node in use stays; the advancer,
+//! because nobody else takes segments away; everybody else while pinned.
+
+use std::ptr::NonNull;
+
+use super::node::{Node, NodeId};
+use super::reclaim::{Guard, pin};
+use super::segment::{Segment, WORD_NODES};
+use crate::error::ScheduleErrorKind;
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+
+#[cfg(not(shardwheel_loom))]
+const TABLE: usize = 1 << 16;
+#[cfg(shardwheel_loom)]
+const TABLE: usize = 4;
+
+/// Segments are given back only while so many eras are left that they cannot run out after.
+const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
+
+/// A segment that is out of the table; frees it when dropped. Until the grace period has passed, readers may
+/// still look at it, so it stays behind a pointer.
+pub(crate) struct Unpublished<T>(NonNull<Segment<T>>);
+
+// SAFETY: it owns the segment, which is Send for a payload that is.
+unsafe impl<T: Send> Send for Unpublished<T> {}
+
+impl<T> Drop for Unpublished<T> {
+    fn drop(&mut self) {
+        // SAFETY: it came from `into_raw` in `grow`, only the advancer takes segments out of the table, each
+        // once, and it drops this when a grace period has passed or nobody can look any more.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// Free nodes that a lane has to itself: those of one word that are still to be handed out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FreeWord {
+    /// Counted over all segments.
+    word: u32,
+    bits: u64,
+}
+
+pub(crate) struct Slab<T> {
+    table: Box<[AtomicPtr<Segment<T>>]>,
+    /// The era of the next segment. No two segments have the same, so a segment that takes the place of one
+    /// given back hands out generations that were never used there, whoever raced to add it.
+    next_era: AtomicU32,
+    /// A bit per segment that may have free nodes; kept like the summary within a segment.
+    open: Box<[AtomicU64]>,
+    /// One past the highest place that was ever used.
+    height: AtomicU32,
+    /// Segments that the advancer took away shortly before it ended; readers may still be pinned.
+    graveyard: UnsafeCell<Vec<Unpublished<T>>>,
+}
+
+// SAFETY: segments are owned through the table's pointers and are Send and Sync for a payload that is
+// Send; the graveyard is written by the advancer at its end and read by the last owner.
+unsafe impl<T: Send> Send for Slab<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Slab<T> {}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: zeroed::slice(TABLE),
+            next_era: AtomicU32::new(0),
+            open: zeroed::slice(TABLE.div_ceil(WORD_NODES)),
+            height: AtomicU32::new(0),
+            graveyard: UnsafeCell::new(Vec::new()),
+        }
+    }
+
+    /// The most nodes there can be.
+    fn limit() -> usize {
+        (TABLE << Segment::<T>::SHIFT).min(u32::MAX as usize)
+    }
+
+    /// The node and its segment's era, if there is a segment. O(1).
+    #[inline]
+    pub(crate) fn get<'g>(&'g self, id: NodeId, _pinned: &'g Guard) -> Option<(&'g Node<T>, u32)> {
+        let segment = self.load(id as usize >> Segment::<T>::SHIFT)?;
+        Some((segment.node(id), segment.era))
+    }
+
+    /// The node and its segment's era.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the node or is the advancer, and the node is in use: its segment stays.
+    #[inline]
+    pub(crate) unsafe fn owned(&self, id: NodeId) -> (&Node<T>, u32) {
+        // Ordering: Relaxed, whoever gave the caller the node had acquired the pointer.
+        let segment = self.table[id as usize >> Segment::<T>::SHIFT].load(Ordering::Relaxed);
+        // SAFETY: a segment with a node in use is in the table and stays there, by the caller's promise.
+        let segment = unsafe { &*segment };
+        (segment.node(id), segment.era)
+    }
+
+    #[inline]
+    fn load(&self, index: usize) -> Option<&Segment<T>> {
+        // Ordering: Acquire, pairs with the Release of `grow`.
+        let segment = self.table.get(index)?.load(Ordering::Acquire);
+        // SAFETY: the callers are pinned, or are the advancer or the last owner, and say so.
+        unsafe { segment.as_ref() }
+    }
+
+    /// A free node. Lock-free; O(1) but for one call in up to 64, which looks for the next word with free
+    /// nodes, and one in a segment's worth, which asks the system for memory.
+    #[inline]
+    pub(crate) fn take(&self, free: &mut FreeWord) -> Result<NodeId, ScheduleErrorKind> {
+        if free.bits == 0 {
+            self.refill(free)?;
+        }
+        let id = free.word * WORD_NODES as u32 + free.bits.trailing_zeros();
+        free.bits &= free.bits - 1;
+        Ok(id)
+    }
+
+    /// Gives back the node that was taken last.
+    pub(crate) fn put_back(free: &mut FreeWord, id: NodeId) {
+        debug_assert_eq!(id / WORD_NODES as u32, free.word);
+        free.bits |= 1 << (id as usize % WORD_NODES);
+    }
+
+    #[cold]
+    fn refill(&self, free: &mut FreeWord) -> Result<(), ScheduleErrorKind> {
+        // Protects: segments that the search looks into while the advancer gives them back.
+        let guard = pin();
+        loop {
+            if let Some(found) = self.find_free(free.word as usize, &guard) {
+                *free = found;
+                return Ok(());
+            }
+            self.grow()?;
+        }
+    }
+
+    /// The next word with free nodes after `word`, going round the segments.
+    fn find_free(&self, word: usize, _pinned: &Guard) -> Option<FreeWord> {
+        let words = Segment::<T>::WORDS;
+        // Ordering: Acquire, pairs with `grow`.
+        let height = self.height.load(Ordering::Acquire) as usize;
+        let start = word / words;
+        (0..=height).find_map(|step| {
+            let index =
+                if start + step < height { start + step } else { (start + step).checked_sub(height)? };
+            let from = if step == 0 { word % words } else { 0 };
+            let (word, bits) = self.take_from(index, from)?;
+            Some(FreeWord { word: (index * words + word) as u32, bits })
+        })
+    }
+
+    fn take_from(&self, index: usize, from: usize) -> Option<(usize, u64)> {
+        let (open, bit) = (self.open.get(index / WORD_NODES)?, 1 << (index % WORD_NODES));
+        // Ordering: Relaxed, a look.
+        if open.load(Ordering::Relaxed) & bit == 0 {
+            return None;
+        }
+        let free = &self.load(index)?.free;
+        let found = free.take_word(from);
+        if found.is_none() && !free.may_have_any() {
+            // Ordering: AcqRel, as in a segment's summary: who clears this bit after the advancer set it
+            // sees the summary that was set before.
+            open.fetch_and(!bit, Ordering::AcqRel);
+            if free.may_have_any() {
+                self.reopen(index);
+            }
+        }
+        found
+    }
+
+    fn reopen(&self, index: usize) {
+        // Ordering: AcqRel, pairs with `take_from`.
+        self.open[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::AcqRel);
+    }
+
+    /// Adds a segment in the first empty place. Against another producer: the loser drops its own.
+    fn grow(&self) -> Result<(), ScheduleErrorKind> {
+        // Ordering: Relaxed, the compare-and-swap below decides.
+        let empty = |at: &AtomicPtr<Segment<T>>| at.load(Ordering::Relaxed).is_null();
+        let full = ScheduleErrorKind::Full { limit: Self::limit() };
+        let index = self.table.iter().position(empty).ok_or(full)?;
+        // Ordering: Relaxed, the number alone matters.
+        let era = self.next_era.fetch_add(1, Ordering::Relaxed);
+        let no_memory = |_| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
+        let segment = Box::into_raw(Box::new(Segment::new(index, era).map_err(no_memory)?));
+        let (null, place) = (std::ptr::null_mut(), &self.table[index]);
+        // Ordering: Release, pairs with `load`; on failure nothing is read.
+        if place.compare_exchange(null, segment, Ordering::Release, Ordering::Relaxed).is_err() {
+            // SAFETY: it came from `into_raw` just now and was not published.
+            drop(unsafe { Box::from_raw(segment) });
+            return Ok(());
+        }
+        // Ordering: Release, pairs with `find_free`.
+        self.height.fetch_max(index as u32 + 1, Ordering::Release);
+        self.reopen(index);
+        Ok(())
+    }
+
+    /// A node's generations have gone on above its 2^32nd version: no later segment begins there.
+    #[cold]
+    pub(crate) fn note_wrap(&self, era: u32, wraps: u32) {
+        // Ordering: Relaxed, the number alone matters.
+        self.next_era.fetch_max(era.saturating_add(wraps).saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Makes nodes of one word free; for the advancer.
+    pub(crate) fn give(&self, word: usize, bits: u64) {
+        let words = Segment::<T>::WORDS;
+        let index = word / words;
+        if let Some(segment) = self.load(index) {
+            segment.free.give(word % words, bits);
+            self.reopen(index);
+        }
+    }
+
+    /// Takes an empty segment out of the table, the highest there is but the first; for the advancer, which
+    /// keeps it until a grace period has passed.
+    pub(crate) fn unpublish_one(&self) -> Option<Unpublished<T>> {
+        // Ordering: Relaxed, the number alone matters.
+        if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
+            return None;
+        }
+        let empty = |index: &usize| self.load(*index).is_some_and(|segment| segment.free.are_all_free());
+        let index = (1..self.height()).rev().find(empty)?;
+        if !self.load(index)?.free.take_all() {
+            return None;
+        }
+        // Ordering: Relaxed, nothing is published; the grace period orders the readers.
+        let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
+        NonNull::new(segment).map(Unpublished)
+    }
+
+    /// Keeps segments until the slab ends; for the advancer's end.
+    pub(crate) fn keep(&self, segments: Vec<Unpublished<T>>) {
+        self.graveyard.with_mut(|graveyard| {
+            // SAFETY: only the one advancer comes here, and the last owner reads it after.
+            unsafe { (*graveyard).extend(segments) };
+        });
+    }
+
+    fn height(&self) -> usize {
+        // Ordering: Acquire, pairs with `grow`.
+        self.height.load(Ordering::Acquire) as usize
+    }
+
+    /// Nodes there is memory for, and how many of them are in use or set aside.
+    pub(crate) fn usage(&self, _pinned: &Guard) -> (usize, usize) {
+        let segments = (0..self.height()).filter_map(|index| self.load(index));
+        segments.fold((0, 0), |(capacity, used), segment| {
+            let free = &segment.free;
+            (capacity + free.capacity(), used + free.capacity().saturating_sub(free.count()))
+        })
+    }
+
+    /// Nodes there is memory for; for the advancer.
+    pub(crate) fn capacity(&self) -> usize {
+        let segments = (0..self.height()).filter_map(|index| self.load(index));
+        segments.map(|segment| segment.free.capacity()).sum()
+    }
+
+    /// Words of free bits in all, for [`taken`](Self::taken).
+    pub(crate) fn words(&self) -> usize {
+        self.height() * Segment::<T>::WORDS
+    }
+
+    /// The nodes of a word that are in use or set aside; for the advancer and the last owner.
+    pub(crate) fn taken(&self, word: usize) -> Ids {
+        let words = Segment::<T>::WORDS;
+        let segment = self.load(word / words);
+        let bits = segment.map_or(0, |segment| segment.free.taken(word % words));
+        // The very first node has the name that stands for none, and is never handed out.
+        Ids { word: word as u32, bits: if word == 0 { bits & !1 } else { bits } }
+    }
+}
+
+/// Names of nodes of one word, in memory order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ids {
+    word: u32,
+    bits: u64,
+}
+
+impl Iterator for Ids {
+    type Item = NodeId;
+
+    fn next(&mut self) -> Option<NodeId> {
+        let bit = (self.bits != 0).then(|| self.bits.trailing_zeros())?;
+        self.bits &= self.bits - 1;
+        Some(self.word * WORD_NODES as u32 + bit)
+    }
+}
+
+impl<T> Drop for Slab<T> {
+    fn drop(&mut self) {
+        if std::mem::needs_drop::<T>() {
+            for id in (0..self.words()).flat_map(|word| self.taken(word)) {
+                // SAFETY: the last owner is here, and the node is not free.
+                let (node, _) = unsafe { self.owned(id) };
+                node.drop_pending();
+            }
+        }
+        for place in &self.table[..self.height()] {
+            // Ordering: Relaxed, the last owner is here.
+            let segment = place.load(Ordering::Relaxed);
+            if !segment.is_null() {
+                // SAFETY: it came from `into_raw` in `grow`, and nobody can reach it any more.
+                drop(unsafe { Box::from_raw(segment) });
+            }
+        }
+    }
+}
+
+/// Zeroed memory that is backed by the system only where it is used: a table of half a megabyte costs an
+/// almost empty slab nothing.
+mod zeroed {
+    use crate::sync::{AtomicPtr, AtomicU64};
+
+    /// # Safety
+    ///
+    /// All bytes zero is a valid value.
+    pub(super) unsafe trait Zeroable {
+        #[cfg(shardwheel_loom)]
+        fn zero() -> Self;
+    }
+
+    macro_rules! zeroable {
+        ($type:ty, $zero:expr $(, $param:ident)?) => {
+            // SAFETY: an atomic integer, or an atomic pointer, has the representation of its value.
+            unsafe impl $(<$param>)? Zeroable for $type {
+                #[cfg(shardwheel_loom)]
+                fn zero() -> Self {
+                    Self::new($zero)
+                }
+            }
+        };
+    }
+
+    zeroable!(AtomicU64, 0);
+    zeroable!(AtomicPtr<P>, std::ptr::null_mut(), P);
+
+    #[cfg(not(shardwheel_loom))]
+    pub(super) fn slice<Z: Zeroable>(len: usize) -> Box<[Z]> {
+        let layout = std::alloc::Layout::array::<Z>(len).expect("tables are small");
+        // SAFETY: the layout is not empty: no table is, nor its elements.
+        let raw = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Z>();
+        if raw.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        // SAFETY: `len` elements were allocated with the layout that a box of them has, and zero is a
+        // valid value of each.
+        unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(raw, len)) }
+    }
+
+    #[cfg(shardwheel_loom)]
+    pub(super) fn slice<Z: Zeroable>(len: usize) -> Box<[Z]> {
+        (0..len).map(|_| Z::zero()).collect()
+    }
+}

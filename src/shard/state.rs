@@ -1,0 +1,148 @@
+//! The one word that decides a node's fate.
+//!
+//! ```text
+//!  63                              32 31                          3 2      0
+//! +----------------------------------+-----------------------------+--------+
+//! |             version              |          extension          | status |
+//! +----------------------------------+-----------------------------+--------+
+//! ```
+//!
+//! *version*: the low half of the generation of the timer that the node holds. Every timer has its own, so
+//! a compare-and-swap by somebody who means an earlier timer fails, however soon the node is used again.
+//!
+//! *extension*: by how many ticks the timer has been put off since it was scheduled. Its deadline is the
+//! node's `base`, which does not change for as long as the version stands, plus the extension: one load of
+//! the word and one of `base` tell the deadline, and a compare-and-swap of the word proves both.
+//!
+//! *status* and who may change it:
+//!
+//! | from | to | by | when |
+//! |---|---|---|---|
+//! | `Free` v | `Pending` v + 1 | the owner of a free node | schedule (a store: nobody else writes a free node) |
+//! | `Pending` v | `Pending` v, longer | anyone with the key | extend |
+//! | `Pending` v | `Cancelling` v | anyone with the key | cancel; the winner takes the payload out |
+//! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: nobody else writes it) |
+//! | `Cancelling` v | `Pending` v | that winner | a move that met the shard's end puts the payload back (a store) |
+//! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse where it stands |
+//! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
+//! | `Pending` v | `Free` v | the advancer | fire; it takes the payload out and then owns the node |
+//! | `Cancelled` v | `Free` v | the advancer | a flush or a sweep met a dead node, unlinked it and owns it |
+//!
+//! All but the stores are compare-and-swaps, so each timer leaves `Pending` once: that is promise 2.
+//! `Cancelling` and `Claimed` are short and belong to one producer, for which nobody waits: an advancer
+//! that meets them sets the node aside until its next advance.
+
+use crate::Tick;
+
+const STATUS_BITS: u32 = 3;
+const VERSION_SHIFT: u32 = 32;
+const STATUS_MASK: u64 = (1 << STATUS_BITS) - 1;
+
+/// The longest time by which a timer can be put off without a new node: six days at ticks of 1 ms.
+pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - STATUS_BITS)) - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Holds nothing. A zeroed word says so.
+    Free,
+    /// Holds a timer that is neither fired nor cancelled.
+    Pending,
+    /// Cancelled by a producer that is taking the payload out.
+    Cancelling,
+    /// Holds nothing, and is still linked.
+    Cancelled,
+    /// Still linked, and taken over by a producer that is putting a new timer in.
+    Claimed,
+}
+
+/// A value of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    pub(crate) fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    pub(crate) fn raw(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn status(self) -> Status {
+        match self.0 & STATUS_MASK {
+            0 => Status::Free,
+            1 => Status::Pending,
+            2 => Status::Cancelling,
+            3 => Status::Cancelled,
+            _ => Status::Claimed,
+        }
+    }
+
+    pub(crate) fn version(self) -> u32 {
+        (self.0 >> VERSION_SHIFT) as u32
+    }
+
+    pub(crate) fn extension(self) -> Tick {
+        (self.0 & u64::from(u32::MAX)) >> STATUS_BITS
+    }
+
+    /// The same timer in another status.
+    pub(crate) fn with_status(self, status: Status) -> Self {
+        Self((self.0 & !STATUS_MASK) | status as u64)
+    }
+
+    /// The same timer, put off by `extension` ticks in all.
+    pub(crate) fn with_extension(self, extension: Tick) -> Self {
+        debug_assert!(extension <= MAX_EXTENSION);
+        let rest = self.0 & !(MAX_EXTENSION << STATUS_BITS);
+        Self(rest | (extension << STATUS_BITS))
+    }
+
+    /// The next timer in this node, not put off. The version wraps; see [`Word::is_last_version`].
+    pub(crate) fn next_version(self, status: Status) -> Self {
+        let version = self.version().wrapping_add(1);
+        Self((u64::from(version) << VERSION_SHIFT) | status as u64)
+    }
+
+    /// Whether the next version is 0 again. Such a node is not reused where it stands: it goes through the
+    /// reclaimer, so that no thread that read the word before the wrap can still hold it after.
+    pub(crate) fn is_last_version(self) -> bool {
+        self.version() == u32::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Status; 5] =
+        [Status::Free, Status::Pending, Status::Cancelling, Status::Cancelled, Status::Claimed];
+
+    #[test]
+    fn a_zeroed_word_is_free() {
+        let word = Word::from_raw(0);
+        assert_eq!((word.status(), word.version(), word.extension()), (Status::Free, 0, 0));
+    }
+
+    #[test]
+    fn fields_do_not_touch_each_other() {
+        for version in [0, 1, u32::MAX - 1, u32::MAX] {
+            for extension in [0, 1, MAX_EXTENSION] {
+                for status in ALL {
+                    let word = Word(u64::from(version) << VERSION_SHIFT);
+                    let word = word.with_status(status).with_extension(extension);
+                    assert_eq!(word.status(), status);
+                    assert_eq!((word.version(), word.extension()), (version, extension));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_version_starts_without_extension() {
+        let word = Word(u64::from(u32::MAX) << VERSION_SHIFT).with_extension(7);
+        assert!(word.is_last_version());
+        let next = word.next_version(Status::Claimed);
+        assert_eq!((next.version(), next.extension(), next.status()), (0, 0, Status::Claimed));
+    }
+}

@@ -1,0 +1,92 @@
+//! The one place that says where atomics and cells come from.
+//!
+//! In a normal build they are the standard library's; with `--cfg shardwheel_loom` they are loom's, which
+//! explores the interleavings of a small model exhaustively. The cfg is private to this crate: the global
+//! `--cfg loom` would change every dependency as well.
+
+pub(crate) use imp::{
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, AtomicWaker, Token, UnsafeCell, fence,
+    thread_token, yield_now,
+};
+pub(crate) use std::sync::atomic::Ordering;
+
+/// The standard library's in every build: for statics, which loom's cannot be, and for what belongs to one
+/// thread at a time and would only multiply the interleavings of every model (lanes, counters).
+pub(crate) mod plain {
+    pub(crate) use std::cell::UnsafeCell;
+    pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+}
+
+#[cfg(not(shardwheel_loom))]
+mod imp {
+    pub(crate) use std::sync::Arc;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+    pub(crate) use std::thread::yield_now;
+
+    pub(crate) use atomic_waker::AtomicWaker;
+
+    /// What a lane's maker and its next owner must have in common: nothing, any thread may take it over.
+    #[derive(Debug, PartialEq, Eq)]
+    pub(crate) struct Token;
+
+    pub(crate) fn thread_token() -> Token {
+        Token
+    }
+
+    /// `std::cell::UnsafeCell` with the interface of loom's, which has to see each access begin and end.
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
+
+#[cfg(shardwheel_loom)]
+mod imp {
+    pub(crate) use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::Arc;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+    pub(crate) use loom::thread::yield_now;
+
+    use std::task::Waker;
+
+    /// What a lane's maker and its next owner must have in common: models do not look into lanes, so they
+    /// would not see that one thread's writes come before the other's reads.
+    pub(crate) use loom::thread::ThreadId as Token;
+
+    pub(crate) fn thread_token() -> Token {
+        loom::thread::current().id()
+    }
+
+    /// A stand-in for `atomic_waker::AtomicWaker`, which loom cannot look into: the same promise (a wake
+    /// after a registration wakes that waker) by a mutex that loom models.
+    #[derive(Debug)]
+    pub(crate) struct AtomicWaker(loom::sync::Mutex<Option<Waker>>);
+
+    impl AtomicWaker {
+        pub(crate) fn new() -> Self {
+            Self(loom::sync::Mutex::new(None))
+        }
+
+        pub(crate) fn register(&self, waker: &Waker) {
+            *self.0.lock().unwrap() = Some(waker.clone());
+        }
+
+        pub(crate) fn wake(&self) {
+            let waker = self.0.lock().unwrap().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Complaints about other timers that this one has to be immune to.
+
+use std::collections::VecDeque;
+use std::thread;
+
+use shardwheel::{Key, Tick};
+
+use crate::support::{Rig, WHEEL_SIZES, fires_exactly};
+
+const SECOND: Tick = 1_000;
+const DAY: Tick = 24 * 60 * 60 * SECOND;
+
+/// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending: see promise
+/// 5.
+const DEAD: usize = 4_096;
+
+/// The most timers that these tests cancel between two calls of the advancer.
+const CANCELS: usize = 500;
+
+/// Nodes in use that are neither pending nor dead: handed to this thread for its next timers, or given back
+/// and not yet reusable.
+const IN_HAND: usize = 4_096;
+
+/// How often the advancer is called until nodes that were given back are reusable. They are when no thread
+/// can be reading them any more, and a thread of another test that is interrupted while it reads puts that
+/// off.
+const PATIENCE: usize = 1_000_000;
+
+/// The dead nodes are within their bound, and the nodes in use come down to what they may be.
+fn check_memory(rig: &mut Rig) {
+    let stats = rig.scheduler.stats();
+    let tolerated = stats.pending.max(DEAD);
+    assert!(stats.dead_nodes <= tolerated + CANCELS, "{stats:?}");
+    let within = |_| {
+        drop(rig.advancer.advance(0));
+        thread::yield_now();
+        rig.scheduler.stats().nodes <= stats.pending + tolerated + IN_HAND
+    };
+    assert!((0..PATIENCE).any(within), "{:?}", rig.scheduler.stats());
+}
+
+/// Timers due in more than twelve days made the short ones beside them hang: here each of both kinds fires
+/// when it is due, and the clock goes on past the far ones. Promises 1 and 4.
+#[test]
+fn tokio_44_far_timers_do_not_hold_up_near_ones() {
+    for size in WHEEL_SIZES {
+        let mut rig = Rig::new(size, 0);
+        let far = (12..=20).map(|day| day * DAY + 345).collect::<Vec<Tick>>();
+        rig.set_all(&far);
+        for now in (0..2_000).step_by(10) {
+            rig.set(now + 7);
+            assert_eq!(rig.at(now + 6), []);
+            assert_eq!(rig.at(now + 7), [now + 7]);
+        }
+        rig.fires_by_sleeping(&far);
+    }
+}
+
+/// A top wheel that wraps at 2^36 ticks fires what is further away too early, or when it comes round again;
+/// so may one that wraps elsewhere. Here a deadline may lie any power of two ahead. Promises 1 and 4.
+#[test]
+fn tokio_44_no_top_wheel_wraps() {
+    for size in WHEEL_SIZES {
+        for start in [0, 1, (1 << 36) - 1, 1 << 36, (1 << 36) + 1] {
+            let deadlines = (30..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+            let ahead = deadlines.map(|delay: Tick| start + delay).collect::<Vec<_>>();
+            fires_exactly(size, start, &ahead);
+        }
+    }
+}
+
+/// Near timers go on being exact when the clock has itself passed such a place. Promise 1.
+#[test]
+fn tokio_44_near_timers_after_a_wrap_elsewhere() {
+    for bit in [16, 22, 24, 32, 33, 36, 44, 48, 63] {
+        let start = (1_u64 << bit) - 30;
+        fires_exactly(64, start, &(1..60).map(|delay| start + delay).collect::<Vec<_>>());
+    }
+}
+
+/// Timeouts of five minutes at a hundred a tick, each cancelled ten ticks later as its request is answered:
+/// what is held stays near what is pending, long before the first of the deadlines. Promise 5.
+#[test]
+fn brpc_45_cancelled_timeouts_hold_no_memory() {
+    let (per_tick, answer_after) = (100, 10);
+    let mut rig = Rig::new(2_048, 0);
+    let mut open = VecDeque::new();
+    for now in 0..1_500 {
+        assert_eq!(rig.at(now), []);
+        open.extend((0..per_tick).map(|_| rig.set(now + 300 * SECOND)));
+        let answered = open.len().saturating_sub(per_tick * answer_after);
+        open.drain(..answered).for_each(|key| assert!(rig.scheduler.cancel(key).is_some()));
+        assert_eq!(rig.scheduler.len(), open.len());
+        check_memory(&mut rig);
+    }
+}
+
+/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next
+/// timer could use it, and the clock stands still: it is enough that the advancer is called. Promise 5.
+#[test]
+fn brpc_45_nor_with_ever_shorter_timeouts() {
+    let mut rig = Rig::new(2_048, 0);
+    let standing = rig.set_all(&[400 * SECOND; 1_000]);
+    for round in 0..200 {
+        let last = 300 * SECOND - 500 * round;
+        let keys = (0..500).map(|i| rig.set(last - i)).collect::<Vec<Key>>();
+        keys.into_iter().for_each(|key| assert!(rig.scheduler.cancel(key).is_some()));
+        assert_eq!(rig.at(0), []);
+        check_memory(&mut rig);
+    }
+    assert!(standing.into_iter().all(|key| rig.scheduler.cancel(key).is_some()), "the standing ones stand");
+}
+
+/// A shard sat idle and its clock fell far behind; timers set then, relative to the true time, fired early or
+/// needed extra levels. Here a deadline is absolute: each fires exactly, whether the clock catches up before
+/// or after it is set. Promises 1 and 4.
+#[test]
+fn kafka_46_a_stale_clock_fires_nothing_early() {
+    for size in WHEEL_SIZES {
+        for idle in [6, 100, 4_096, 10_000_000, 1 << 40] {
+            let mut rig = Rig::new(size, 0);
+            rig.set(5);
+            assert_eq!(rig.at(5), [5]);
+            let deadlines = [1, 2, 20, 300, 5_000].map(|delay| idle + delay);
+            rig.set_all(&deadlines);
+            assert_eq!(rig.at(idle), [], "the clock catches up");
+            rig.set_all(&deadlines);
+            rig.fires_by_jumps(&[deadlines, deadlines].concat());
+        }
+    }
+}
+
+/// Idle spells again and again, with one timer after each: one jump, one fire, nothing left to wake for.
+/// Promises 1 and 9.
+#[test]
+fn kafka_46_idle_spells() {
+    let mut rig = Rig::new(256, 0);
+    let mut now = 0;
+    for spell in 0..200 {
+        now += 1 + spell * spell * spell;
+        assert_eq!(rig.at(now), []);
+        rig.set(now + 3 * spell + 1);
+        rig.fires_by_sleeping(&[now + 3 * spell + 1]);
+        now = rig.scheduler.now();
+    }
+}
+
+/// A clock that goes backwards is ignored: nothing fires early or twice, and timers set afterwards are not
+/// early either. Promise 4.
+#[test]
+fn go_46_a_clock_that_goes_backwards_is_ignored() {
+    let mut rig = Rig::new(16, 0);
+    rig.set_all(&[50, 150]);
+    assert_eq!(rig.at(100), [50]);
+    for earlier in [99, 50, 0] {
+        assert_eq!(rig.at(earlier), []);
+        assert_eq!(rig.scheduler.now(), 100);
+    }
+    rig.set(60);
+    assert_eq!(rig.at(0), [60], "past, though not for the clock that went back");
+    assert_eq!(rig.at(149), []);
+    assert_eq!(rig.at(150), [150]);
+}

@@ -1,0 +1,115 @@
+//! Limits, refusal and giving back: cases from Netty's hashed wheel timer.
+
+use std::sync::Arc;
+
+use shardwheel::{Advancer, Config, ScheduleErrorKind, Scheduler, shard};
+
+use crate::support::{Rig, config, drain};
+
+/// A shard of strings that holds at most two timers.
+fn two_at_most() -> (Scheduler<&'static str>, Advancer<&'static str>) {
+    shard(&Config::builder().wheel_size(8).max_pending(2).build().expect("settings within their limits"))
+}
+
+/// The third of two is refused and keeps its payload; the shard is as it was. Promises 5 and 8.
+#[test]
+fn netty_19_the_third_of_two_is_refused() {
+    let (scheduler, _advancer) = two_at_most();
+    scheduler.schedule(10, "first").expect("room for two");
+    scheduler.schedule(1_000, "second").expect("room for two");
+    let refused = scheduler.schedule(10, "third").expect_err("no room for three");
+    assert_eq!(refused.kind(), ScheduleErrorKind::Full { limit: 2 });
+    assert_eq!((refused.is_full(), refused.is_shut_down()), (true, false));
+    assert_eq!(refused.into_payload(), "third");
+    let refused = scheduler.schedule_within(10..=20, "third").expect_err("no room for three");
+    assert_eq!((refused.is_full(), refused.into_payload()), (true, "third"));
+    assert_eq!(scheduler.len(), 2);
+}
+
+/// A timer that is cancelled makes room for the next, as often as one likes. Promise 5.
+#[test]
+fn netty_19_a_cancel_makes_room() {
+    let (scheduler, _advancer) = two_at_most();
+    let mut key = scheduler.schedule(10, "first").expect("room for two");
+    scheduler.schedule(10, "second").expect("room for two");
+    for _ in 0..10_000 {
+        assert!(scheduler.schedule(10, "refused").is_err());
+        assert_eq!(scheduler.cancel(key), Some("first"));
+        assert_eq!(scheduler.cancel(key), None, "which makes no more room");
+        key = scheduler.schedule(10, "first").expect("room was made");
+    }
+}
+
+/// A timer that has fired makes room for the next; one that is due but not taken does not. Promise 5.
+#[test]
+fn netty_19_a_fire_makes_room() {
+    let (scheduler, mut advancer) = two_at_most();
+    for round in 1..=1_000 {
+        scheduler.schedule(10 * round, "first").expect("room for two");
+        scheduler.schedule(10 * round, "second").expect("room for two");
+        drop(advancer.advance(10 * round));
+        assert!(scheduler.schedule(10, "refused").is_err());
+        assert!(advancer.advance(10 * round).next().is_some());
+        scheduler.schedule(10 * round, "third").expect("one has been taken");
+        assert_eq!(drain(&mut advancer, 10 * round).len(), 2);
+    }
+}
+
+/// Rescheduling takes no more room, so it is possible in a full shard, to later and to earlier. Promise 5.
+#[test]
+fn netty_19_a_full_shard_reschedules() {
+    let (scheduler, mut advancer) = two_at_most();
+    let key = scheduler.schedule(100, "first").expect("room for two");
+    scheduler.schedule(100, "second").expect("room for two");
+    let later = scheduler.reschedule(key, 200).expect("it is pending");
+    let earlier = scheduler.reschedule(later, 50).expect("it is pending");
+    assert!(scheduler.schedule(10, "refused").is_err());
+    assert_eq!(drain(&mut advancer, 50), [(50, "first")]);
+    assert_eq!(scheduler.cancel(earlier), None);
+    assert_eq!(drain(&mut advancer, 300), [(100, "second")]);
+}
+
+/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending; the two are cancelled, the
+/// third fires, none is pending. Promise 2.
+#[test]
+fn netty_20_pending_counts() {
+    let mut rig = Rig::new(512, 0);
+    let far = rig.set_all(&[6_000_000, 6_000_000]);
+    rig.set(90);
+    assert_eq!((rig.scheduler.len(), rig.scheduler.stats().pending), (3, 3));
+    assert!(far.into_iter().all(|key| rig.scheduler.cancel(key).is_some()));
+    assert_eq!((rig.scheduler.len(), rig.scheduler.stats().pending), (1, 1));
+    assert_eq!(rig.at(90), [90]);
+    assert_eq!((rig.scheduler.len(), rig.scheduler.stats().pending), (0, 0));
+    let stats = rig.scheduler.stats();
+    assert_eq!((stats.scheduled, stats.fired, stats.cancelled), (3, 1, 2));
+}
+
+/// A cancelled timer's payload is with the canceller at once: the shard keeps no share of it until the
+/// deadline. Promises 2 and 5.
+#[test]
+fn netty_22_cancel_gives_the_payload_back_at_once() {
+    let (scheduler, mut advancer) = shard(&config(8, 0));
+    let payload = Arc::new("held");
+    for deadline in [0, 5, 1_000, u64::MAX] {
+        let key = scheduler.schedule(deadline, Arc::clone(&payload)).expect("the shard is open");
+        assert_eq!(Arc::strong_count(&payload), 2);
+        drop(scheduler.cancel(key).expect("it is pending"));
+        assert_eq!(Arc::strong_count(&payload), 1, "cancelled, {deadline} not yet reached");
+    }
+    assert_eq!(drain(&mut advancer, u64::MAX), []);
+}
+
+/// A fired timer's payload is the caller's alone, and rescheduling makes no second one. Promise 2.
+#[test]
+fn netty_22_the_shard_keeps_no_second_payload() {
+    let (scheduler, mut advancer) = shard(&config(8, 0));
+    let payload = Arc::new("held");
+    let mut key = scheduler.schedule(500, Arc::clone(&payload)).expect("the shard is open");
+    for deadline in [900, 20, 21, 7] {
+        key = scheduler.reschedule(key, deadline).expect("it is pending");
+        assert_eq!(Arc::strong_count(&payload), 2);
+    }
+    drop(drain(&mut advancer, 1_000));
+    assert_eq!(Arc::strong_count(&payload), 1);
+}

@@ -1,0 +1,172 @@
+//! Wheel and lists: cases from Kafka's timing wheel and its lists of tasks.
+//!
+//! Kafka's wheel has five buckets of 10 ms and starts at 1000 ms. Here a wheel has a power of two of them, so
+//! these have eight, and a case that looks past the wheel's end looks past 1080 ms where Kafka's did past
+//! 1050.
+
+use std::time::Duration;
+
+use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
+
+use crate::support::{Rig, WHEEL_SIZES, drain, fires_exactly};
+
+/// The wheel of these cases, and a way from milliseconds to its ticks.
+struct Kafka {
+    config: Config,
+    scheduler: Scheduler<u64>,
+    advancer: Advancer<u64>,
+}
+
+impl Kafka {
+    fn new() -> Self {
+        let builder = Config::builder().tick(Duration::from_millis(10)).wheel_size(8).start(100);
+        let config = builder.build().expect("settings within their limits");
+        let (scheduler, advancer) = shard(&config);
+        Self { config, scheduler, advancer }
+    }
+
+    /// The deadline of a timer that is due at `millis`: rounded up.
+    fn deadline(&self, millis: u64) -> Tick {
+        self.config.ticks_ceil(Duration::from_millis(millis))
+    }
+
+    /// What fires when the time is `millis`: the clock rounds down.
+    fn at(&mut self, millis: u64) -> Vec<u64> {
+        let now = self.config.ticks_floor(Duration::from_millis(millis));
+        drain(&mut self.advancer, now).into_iter().map(|(_, payload)| payload).collect()
+    }
+
+    fn set(&self, millis: u64) {
+        self.scheduler.schedule(self.deadline(millis), millis).expect("the shard is open and has no bound");
+    }
+}
+
+fn sorted(mut payloads: Vec<u64>) -> Vec<u64> {
+    payloads.sort_unstable();
+    payloads
+}
+
+/// A deadline ahead of the clock is accepted and counted, and fires when its tick comes. Promise 1.
+#[test]
+fn kafka_01_a_deadline_ahead_is_accepted() {
+    let mut wheel = Kafka::new();
+    wheel.set(1020);
+    assert_eq!(wheel.scheduler.len(), 1);
+    assert_eq!(wheel.at(1019), []);
+    assert_eq!(wheel.at(1020), [1020]);
+    assert_eq!(wheel.scheduler.len(), 0);
+}
+
+/// A deadline before the clock is due at once: at the next advance, though that moves the clock nowhere.
+/// Kafka's wheel refuses it and leaves it to the caller. Promise 4.
+#[test]
+fn kafka_01_a_deadline_behind_is_due_at_once() {
+    let mut wheel = Kafka::new();
+    wheel.set(999);
+    wheel.set(900);
+    assert_eq!(wheel.scheduler.len(), 2, "due, but not yet taken");
+    assert_eq!(sorted(wheel.at(1000)), [900, 999]);
+    assert_eq!(wheel.scheduler.len(), 0);
+}
+
+/// A timer that is cancelled before the wheel has had a chance to place or fire it never fires, be it ahead
+/// of the clock or behind. Promise 2.
+#[test]
+fn kafka_01_cancelled_before_it_is_placed() {
+    let mut rig = Rig::new(8, 100);
+    for deadline in [0, 99, 100, 101, 150, 10_000] {
+        let key = rig.set(deadline);
+        assert_eq!(rig.scheduler.cancel(key), Some(deadline));
+        assert_eq!(rig.scheduler.len(), 0);
+    }
+    assert_eq!(rig.at(20_000), []);
+}
+
+/// The clock moves in whole ticks: half a tick more leaves it where it is. Promise 1.
+#[test]
+fn kafka_02_the_clock_moves_in_whole_ticks() {
+    let mut wheel = Kafka::new();
+    wheel.set(1010);
+    assert_eq!(wheel.at(1005), []);
+    assert_eq!(wheel.scheduler.now(), 100);
+    assert_eq!(wheel.at(1010), [1010]);
+    assert_eq!(wheel.scheduler.now(), 101);
+}
+
+/// Timers past the wheel's end go to a coarser wheel, which the first of them creates and the second finds.
+/// Seen from outside: all of them, and one within the wheel, fire when they are due, however many wheels
+/// that takes. Promise 1 (Kafka fires what has cascaded up to one tick early).
+#[test]
+fn kafka_03_overflow_wheel_is_created_once() {
+    let mut wheel = Kafka::new();
+    for millis in [1060, 1061, 1080, 1081, 1090] {
+        wheel.set(millis);
+    }
+    assert_eq!(wheel.at(1059), []);
+    assert_eq!(wheel.at(1060), [1060]);
+    assert_eq!(wheel.at(1069), []);
+    assert_eq!(wheel.at(1070), [1061], "rounded up to a whole tick");
+    assert_eq!(wheel.at(1080), [1080]);
+    assert_eq!(wheel.at(1089), []);
+    assert_eq!(sorted(wheel.at(1090)), [1081, 1090]);
+}
+
+/// The same on either side of the end of every wheel of a hierarchy. Promise 1.
+#[test]
+fn kafka_03_on_either_side_of_each_wheels_end() {
+    for size in WHEEL_SIZES {
+        let ends = (1..=4).map(|level| (size as u64).pow(level));
+        let deadlines = ends.flat_map(|end| [end - 1, end, end + 1]).collect::<Vec<Tick>>();
+        fires_exactly(size, 0, &deadlines);
+        fires_exactly(size, 100, &deadlines.iter().map(|tick| 100 + tick).collect::<Vec<_>>());
+    }
+}
+
+/// Moving a timer from bucket to bucket, by a cascade or by rescheduling it, leaves the count as it is.
+/// Promise 2.
+#[test]
+fn kafka_04_moving_a_timer_leaves_the_count() {
+    let mut rig = Rig::new(8, 0);
+    let key = rig.set(4_000);
+    for now in 0..3_999 {
+        assert_eq!(rig.at(now), []);
+        assert_eq!(rig.scheduler.len(), 1, "at {now}");
+    }
+    let later = rig.scheduler.reschedule(key, 9_000).expect("still pending");
+    assert_eq!(rig.scheduler.len(), 1);
+    rig.scheduler.reschedule(later, 4_001).expect("still pending");
+    assert_eq!((rig.scheduler.len(), rig.scheduler.is_empty()), (1, false));
+}
+
+/// Cancelling lowers the count by one; cancelling again lowers it no further. Promise 2.
+#[test]
+fn kafka_04_cancelling_lowers_the_count_once() {
+    let rig = Rig::new(8, 0);
+    let keys = rig.set_all(&[5, 50, 500]);
+    for (left, key) in [2, 1, 0].into_iter().zip(keys) {
+        assert!(rig.scheduler.cancel(key).is_some());
+        assert_eq!(rig.scheduler.len(), left);
+        assert!(rig.scheduler.cancel(key).is_none());
+        assert_eq!((rig.scheduler.len(), rig.scheduler.stats().pending), (left, left));
+    }
+    assert!(rig.scheduler.is_empty());
+}
+
+/// Five timers whose deadlines lie one to five ticks back all fire at the next advance, though the clock
+/// stands still. Promise 4.
+#[test]
+fn kafka_05_past_deadlines_fire_promptly() {
+    let mut rig = Rig::new(8, 100);
+    rig.set_all(&[99, 95, 98, 97, 96]);
+    assert_eq!(sorted(rig.at(100)), [95, 96, 97, 98, 99]);
+    assert_eq!(rig.at(100), []);
+}
+
+/// The same where the clock has not begun to move, with the earliest deadlines there are. Promise 4.
+#[test]
+fn kafka_05_deadlines_at_the_clock_fire_promptly() {
+    let mut rig = Rig::new(8, 0);
+    rig.set_all(&[0, 0, 0, 0, 0]);
+    assert_eq!(rig.at(0), [0; 5]);
+    assert_eq!(rig.scheduler.len(), 0);
+}

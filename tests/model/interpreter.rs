@@ -1,0 +1,256 @@
+//! Random operations on a shard, played against a map that does the same slowly.
+//!
+//! An operation is read from bytes, so that a property test and a fuzzer can both feed it. After each one
+//! everything that can be compared is compared, and the shard's invariants are checked.
+
+use std::collections::BTreeMap;
+
+use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
+
+/// Reads numbers from bytes; zeroes when they have run out.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn byte(&mut self) -> u8 {
+        let (&first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        first
+    }
+
+    fn wide(&mut self) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    /// A number of ticks, of any size: most small, some near the edges of wheels, some anywhere.
+    fn ticks(&mut self) -> Tick {
+        match self.byte() {
+            small @ 0..100 => Tick::from(small),
+            exact @ 100..164 => 1 << (exact - 100),
+            below @ 164..228 => (1 << (below - 164)) - 1,
+            228..240 => Tick::from(self.byte()) << 8,
+            240..250 => Tick::from(self.byte()) << (self.byte() % 64),
+            _ => self.wide(),
+        }
+    }
+}
+
+/// A timer as the map knows it.
+struct Expected {
+    key: Key,
+    deadline: Tick,
+}
+
+/// A shard, and what it should hold.
+struct Play {
+    scheduler: Scheduler<u64>,
+    max_pending: usize,
+    now: Tick,
+    /// By payload, which is the order in which they were scheduled.
+    pending: BTreeMap<u64, Expected>,
+    ended: Vec<Key>,
+    scheduled: u64,
+    fired: u64,
+    cancelled: u64,
+}
+
+/// Plays the operations that the bytes tell of.
+///
+/// # Panics
+///
+/// Panics where the shard and the map differ, or an invariant of the shard does not hold.
+pub(crate) fn play(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    // Small wheels roll over often, and are quick to check.
+    let wheel_size = 1 << (1 + bytes.byte() % 5);
+    let start = if bytes.byte().is_multiple_of(4) { bytes.ticks() } else { 0 };
+    let max_pending = if bytes.byte().is_multiple_of(8) { 1 + usize::from(bytes.byte()) } else { usize::MAX };
+    let config = Config::builder().wheel_size(wheel_size).start(start).max_pending(max_pending);
+    let (scheduler, mut advancer) = shard(&config.build().expect("in range"));
+    let mut play = Play::new(scheduler, max_pending, start);
+    while !bytes.is_empty() {
+        play.operation(&mut advancer, &mut bytes);
+        advancer.check_invariants();
+        play.check(&advancer);
+    }
+    play.end(advancer);
+}
+
+impl Play {
+    fn new(scheduler: Scheduler<u64>, max_pending: usize, now: Tick) -> Self {
+        let (pending, ended) = (BTreeMap::new(), Vec::new());
+        Self { scheduler, max_pending, now, pending, ended, scheduled: 0, fired: 0, cancelled: 0 }
+    }
+
+    fn operation(&mut self, advancer: &mut Advancer<u64>, bytes: &mut Bytes<'_>) {
+        match bytes.byte() % 16 {
+            0..=3 => self.advance(advancer, bytes),
+            _ => self.produce(bytes),
+        }
+    }
+
+    /// What a producer can do, also while a drain is under way.
+    fn produce(&mut self, bytes: &mut Bytes<'_>) {
+        match bytes.byte() % 8 {
+            0..=2 => self.schedule(bytes),
+            3 => self.schedule_within(bytes),
+            4 => self.cancel(bytes),
+            5 | 6 => self.reschedule(bytes),
+            _ => self.try_stale_keys(bytes),
+        }
+    }
+
+    /// A deadline about the clock: mostly after it, at times before.
+    fn deadline(&self, bytes: &mut Bytes<'_>) -> Tick {
+        let before = bytes.byte().is_multiple_of(8);
+        let ticks = bytes.ticks();
+        if before { self.now.saturating_sub(ticks) } else { self.now.saturating_add(ticks) }
+    }
+
+    fn schedule(&mut self, bytes: &mut Bytes<'_>) {
+        let deadline = self.deadline(bytes);
+        let result = self.scheduler.schedule(deadline, self.scheduled);
+        if self.pending.len() == self.max_pending {
+            let refused = result.expect_err("the shard is full");
+            assert!(refused.is_full() && refused.into_payload() == self.scheduled);
+        } else {
+            self.note(result.expect("there is room"), deadline);
+        }
+    }
+
+    fn note(&mut self, key: Key, deadline: Tick) {
+        self.pending.insert(self.scheduled, Expected { key, deadline });
+        self.scheduled += 1;
+    }
+
+    fn schedule_within(&mut self, bytes: &mut Bytes<'_>) {
+        let start = self.deadline(bytes);
+        let end = start.saturating_add(bytes.ticks());
+        if let Ok(key) = self.scheduler.schedule_within(start..=end, self.scheduled) {
+            // Which tick it chose shows when it is asked for another.
+            let now = self.scheduler.now();
+            let chosen = self.scheduler.reschedule(key, end).expect("it is pending");
+            self.note(chosen, end);
+            assert!(now <= self.now);
+        }
+    }
+
+    fn pick(&self, bytes: &mut Bytes<'_>) -> Option<u64> {
+        let at = bytes.byte() as usize;
+        let count = self.pending.len();
+        (count > 0).then(|| *self.pending.keys().nth(at % count).expect("in range"))
+    }
+
+    fn cancel(&mut self, bytes: &mut Bytes<'_>) {
+        let Some(payload) = self.pick(bytes) else { return };
+        let expected = self.pending.remove(&payload).expect("picked");
+        assert_eq!(self.scheduler.cancel(expected.key), Some(payload));
+        assert_eq!(self.scheduler.cancel(expected.key), None);
+        self.ended.push(expected.key);
+        self.cancelled += 1;
+    }
+
+    fn reschedule(&mut self, bytes: &mut Bytes<'_>) {
+        let Some(payload) = self.pick(bytes) else { return };
+        let deadline = self.deadline(bytes);
+        let expected = self.pending.get_mut(&payload).expect("picked");
+        let former = expected.key;
+        expected.key = self.scheduler.reschedule(former, deadline).expect("it is pending");
+        expected.deadline = deadline;
+        if expected.key != former {
+            self.ended.push(former);
+        }
+    }
+
+    fn try_stale_keys(&mut self, bytes: &mut Bytes<'_>) {
+        let skip = bytes.byte() as usize;
+        for &key in self.ended.iter().rev().skip(skip).take(8) {
+            assert_eq!(self.scheduler.cancel(key), None);
+            assert_eq!(self.scheduler.reschedule(key, Tick::MAX), None);
+        }
+    }
+
+    /// Moves the clock, takes all or some of what is due, and does other things in between.
+    fn advance(&mut self, advancer: &mut Advancer<u64>, bytes: &mut Bytes<'_>) {
+        let (how, budget) = (bytes.byte(), bytes.byte());
+        let budget = if budget < 128 { usize::MAX } else { usize::from(budget - 128) };
+        let target = match how % 4 {
+            0 => advancer.next_expiration().unwrap_or(self.now),
+            1 => self.now.saturating_sub(bytes.ticks()),
+            _ => self.now.saturating_add(bytes.ticks()),
+        };
+        self.now = self.now.max(target);
+        let due = self.pending.values().filter(|expected| expected.deadline <= self.now).count();
+        let fired = self.drain(advancer, target, budget, bytes, how >= 192);
+        if how < 192 {
+            assert_eq!(fired, due.min(budget), "of what is due by {}", self.now);
+        }
+    }
+
+    fn drain(
+        &mut self,
+        advancer: &mut Advancer<u64>,
+        target: Tick,
+        budget: usize,
+        bytes: &mut Bytes<'_>,
+        reentrant: bool,
+    ) -> usize {
+        let (mut count, mut last) = (0, 0);
+        let mut expired = advancer.advance(target);
+        while count < budget {
+            let Some(fired) = expired.next() else {
+                drop(expired);
+                assert_eq!(self.scheduler.now(), self.now);
+                return count;
+            };
+            assert!(fired.deadline >= last, "{} after {last}", fired.deadline);
+            last = fired.deadline;
+            count += 1;
+            self.note_fired(&fired);
+            if reentrant && !bytes.is_empty() {
+                self.produce(bytes);
+            }
+        }
+        count
+    }
+
+    fn note_fired(&mut self, fired: &Fired<u64>) {
+        let expected = self.pending.remove(&fired.payload).expect("fired once, and not cancelled");
+        assert_eq!((fired.key, fired.deadline), (expected.key, expected.deadline));
+        assert!(fired.deadline <= self.now, "{} fired early, at {}", fired.deadline, self.now);
+        assert_eq!(self.scheduler.cancel(fired.key), None);
+        self.ended.push(fired.key);
+        self.fired += 1;
+    }
+
+    fn check(&self, advancer: &Advancer<u64>) {
+        let first = self.pending.values().map(|expected| expected.deadline).min();
+        match (advancer.next_expiration(), first) {
+            (None, first) => assert_eq!(first, None),
+            (Some(answer), first) => assert!(answer <= first.expect("something is pending").max(self.now)),
+        }
+        let stats = self.scheduler.stats();
+        assert_eq!(self.scheduler.len(), self.pending.len());
+        assert_eq!(stats.pending, self.pending.len());
+        assert_eq!(
+            (stats.scheduled, stats.fired, stats.cancelled),
+            (self.scheduled, self.fired, self.cancelled)
+        );
+    }
+
+    fn end(mut self, advancer: Advancer<u64>) {
+        let mut left: BTreeMap<u64, Tick> = BTreeMap::new();
+        for (deadline, payload) in advancer.into_pending() {
+            assert_eq!(left.insert(payload, deadline), None, "handed back twice");
+        }
+        let expected = self.pending.iter().map(|(&payload, expected)| (payload, expected.deadline)).collect();
+        assert_eq!(left, expected);
+        assert!(self.scheduler.is_empty());
+        self.pending.clear();
+        let refused = self.scheduler.schedule(0, 7).expect_err("the advancer is gone");
+        assert!(refused.is_shut_down() && refused.into_payload() == 7);
+    }
+}
