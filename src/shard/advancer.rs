@@ -208,9 +208,21 @@ impl<T> Advancer<T> {
     }
 
     fn admit(&mut self, id: NodeId) {
-        match self.node(id).0.meet() {
+        match self.meet_to_place(id) {
             Met::Pending(deadline, _) if deadline <= self.flushed => self.overdue.push((deadline, id)),
             _ => self.put_back(id),
+        }
+    }
+
+    /// What a node holds that is about to be placed for its deadline; it says so by then. Lock-free: it looks
+    /// again only where a producer has changed the timer.
+    fn meet_to_place(&self, id: NodeId) -> Met {
+        let (node, _) = self.node(id);
+        loop {
+            match node.meet() {
+                Met::Pending(_, word) if !node.displace(word) => {}
+                met => return met,
+            }
         }
     }
 
@@ -230,7 +242,7 @@ impl<T> Advancer<T> {
 
     fn find_place(&self, id: NodeId) -> Place {
         let (node, _) = self.node(id);
-        match node.meet() {
+        match self.meet_to_place(id) {
             Met::Pending(deadline, _) if deadline > self.flushed => {
                 let linked = self.shared.insert_as_advancer(id, node, self.flushed + 1, deadline);
                 if linked { Place::Linked } else { Place::Aside }

@@ -38,12 +38,12 @@ impl<T> Advancer<T> {
 
     fn check_hands(&self, census: &mut Census, flushed: Tick) {
         for id in self.due.ids(&self.shared.slab) {
-            let deadline = self.record(census, id);
-            assert!(deadline.is_none_or(|deadline| deadline > flushed), "due {deadline:?} at {flushed}");
+            let linked_for = self.record(census, id);
+            assert!(linked_for > flushed, "due {linked_for} at {flushed}");
         }
         for &(recorded, id) in &self.overdue {
-            let deadline = self.record(census, id);
-            assert!(recorded <= flushed && deadline.is_none_or(|deadline| deadline >= recorded));
+            let linked_for = self.record(census, id);
+            assert!(recorded <= flushed && linked_for >= recorded);
         }
         assert!(self.overdue.is_sorted_by_key(|&(deadline, _)| std::cmp::Reverse(deadline)));
         for &id in &self.deferred {
@@ -67,15 +67,16 @@ impl<T> Advancer<T> {
                 }
                 for id in self.list(first).chain(detached) {
                     assert!(occupied, "level {level}, bucket {index}: a list without its bit");
-                    let deadline = self.record(census, id);
-                    self.check_place(level, place, first, flushed, deadline);
+                    let linked_for = self.record(census, id);
+                    self.check_place(level, place, first, flushed, linked_for);
                 }
             }
         }
     }
 
-    /// The list's bucket starts after `flushed`, and no later than any deadline in it.
-    fn check_place(&self, level: usize, place: Place, first: NodeId, flushed: Tick, deadline: Option<Tick>) {
+    /// The list's bucket starts after `flushed`, and no later than any tick that its nodes are linked for,
+    /// those of cancelled timers included: they may be reused for that tick.
+    fn check_place(&self, level: usize, place: Place, first: NodeId, flushed: Tick, linked_for: Tick) {
         let geometry = self.shared.geometry;
         let next = flushed.checked_add(1).and_then(|from| geometry.first_from(level, from));
         let next = next.expect("there is time left for what is linked");
@@ -83,7 +84,7 @@ impl<T> Advancer<T> {
         let slot = geometry.nth_after(next, ahead).expect("there is time left for what is linked");
         assert!(first == NIL || place.round == geometry.round(slot), "{slot:?} holds round {}", place.round);
         let expiration = geometry.expiration(slot);
-        assert!(deadline.is_none_or(|deadline| deadline >= expiration), "{deadline:?} is in {slot:?}");
+        assert!(linked_for >= expiration, "{linked_for} is in {slot:?}");
     }
 
     /// What the sweep has detached of a list.
@@ -93,19 +94,20 @@ impl<T> Advancer<T> {
         ids.into_iter().filter(|&id| id as usize % STRIPES == place.stripe).collect()
     }
 
-    /// Notes a linked node; returns its deadline if it holds a timer.
-    fn record(&self, census: &mut Census, id: NodeId) -> Option<Tick> {
+    /// Notes a linked node; returns the tick that it is linked for.
+    fn record(&self, census: &mut Census, id: NodeId) -> Tick {
         assert!(census.seen.insert(id), "node {id} is linked twice");
         // SAFETY: the node is linked: it is in use.
         let (node, _) = unsafe { self.shared.slab.owned(id) };
         match node.meet() {
-            Met::Pending(deadline, _) => {
+            Met::Pending(deadline, word) => {
                 census.pending += 1;
-                Some(deadline)
+                assert!(node.linked_for(word) <= deadline, "node {id} is linked after its deadline");
+                node.linked_for(word)
             }
-            Met::Cancelled(_) => {
+            Met::Cancelled(word) => {
                 census.dead += 1;
-                None
+                node.linked_for(word)
             }
             met => panic!("node {id} is linked and {met:?}"),
         }

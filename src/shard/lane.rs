@@ -230,25 +230,25 @@ impl Drop for Owned {
 const HINTS: usize = 16;
 const LOOKED_AT: usize = 4;
 
-/// Nodes that the owner has cancelled a timer of, with that timer's deadline: candidates for reuse where
-/// they stand. A hint may be stale; the node's word decides. The youngest comes first, the oldest is
-/// forgotten first.
+/// Nodes that the owner has cancelled a timer of, with the tick that they are linked for: candidates for
+/// reuse where they stand. A hint may be stale; the node's word decides. The youngest comes first, the oldest
+/// is forgotten first.
 #[derive(Default)]
 pub(crate) struct Hints {
     nodes: [NodeId; HINTS],
-    deadlines: [Tick; HINTS],
+    linked_for: [Tick; HINTS],
     next: usize,
 }
 
 impl Hints {
     #[inline]
-    pub(crate) fn push(&mut self, node: NodeId, deadline: Tick) {
+    pub(crate) fn push(&mut self, node: NodeId, linked_for: Tick) {
         self.nodes[self.next] = node;
-        self.deadlines[self.next] = deadline;
+        self.linked_for[self.next] = linked_for;
         self.next = (self.next + 1) % HINTS;
     }
 
-    /// A node whose former timer was due no later than `deadline`.
+    /// A node that is linked for `deadline` or an earlier tick.
     #[inline]
     pub(crate) fn pop(&mut self, deadline: Tick) -> Option<NodeId> {
         let top = (self.next + HINTS - 1) % HINTS;
@@ -257,9 +257,9 @@ impl Hints {
         }
         let at = (0..LOOKED_AT)
             .map(|back| (top + HINTS - back) % HINTS)
-            .find(|&at| self.nodes[at] != NIL && self.deadlines[at] <= deadline)?;
+            .find(|&at| self.nodes[at] != NIL && self.linked_for[at] <= deadline)?;
         let node = self.nodes[at];
-        (self.nodes[at], self.deadlines[at]) = (self.nodes[top], self.deadlines[top]);
+        (self.nodes[at], self.linked_for[at]) = (self.nodes[top], self.linked_for[top]);
         self.nodes[top] = NIL;
         self.next = top;
         Some(node)

@@ -20,7 +20,7 @@ pub(crate) const NIL: NodeId = 0;
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,
-    /// What the timer was scheduled for; constant while the word's version stands.
+    /// The tick that the node was first linked for; constant while the node is not free.
     base: AtomicU64,
     next: AtomicU32,
     /// How often the version has wrapped: with the segment's era, the high half of the generation.
@@ -43,7 +43,8 @@ pub(crate) enum Extended {
 pub(crate) struct Taken<T> {
     /// The word as it was.
     pub(crate) word: Word,
-    pub(crate) deadline: Tick,
+    /// The node is linked for this tick, or for an earlier one.
+    pub(crate) linked_for: Tick,
     pub(crate) payload: T,
 }
 
@@ -90,12 +91,14 @@ impl<T> Node<T> {
             self.wraps.store(wraps, Ordering::Relaxed);
         }
         let next = word.next_version(Status::Pending);
-        self.fill(next, deadline, payload);
+        // Ordering: Relaxed, published by the word's Release in `fill`.
+        self.base.store(deadline, Ordering::Relaxed);
+        self.fill(next, payload);
         (wraps, next.version())
     }
 
-    /// Takes over a cancelled node for a timer due at `deadline`, if it is one still and its former timer
-    /// was due no later: the list it is linked in is then flushed in time. The caller arms it next.
+    /// Takes over a cancelled node for a timer due at `deadline`, if it is one still and is linked for no
+    /// later tick: the list it is linked in is then flushed in time. The caller arms it next.
     ///
     /// Against a flush or a sweep that frees the node, and against another claim: one of the two
     /// compare-and-swaps fails, and that caller leaves the node alone.
@@ -103,11 +106,13 @@ impl<T> Node<T> {
         // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: its reads of the
         // payload come before our writes, and `base` is the one of this version.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        if word.status() != Status::Cancelled || word.is_last_version() || self.deadline(word) > deadline {
+        if word.status() != Status::Cancelled || word.is_last_version() || self.linked_for(word) > deadline {
             return None;
         }
-        let claimed = word.next_version(Status::Claimed).with_extension(word.extension());
-        self.replace(word, claimed).then_some(claimed)
+        // Ordering: Relaxed, published by the word.
+        let extension = deadline - self.base.load(Ordering::Relaxed);
+        let claimed = word.next_version_in_place(Status::Claimed);
+        (extension <= MAX_EXTENSION && self.replace(word, claimed)).then_some(claimed)
     }
 
     /// Gives back what [`claim`](Self::claim) took, unused.
@@ -120,15 +125,15 @@ impl<T> Node<T> {
     pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, payload: T) -> (u32, u32) {
         // Ordering: Relaxed, a claim never wraps the version, so `wraps` has long been published.
         let wraps = self.wraps.load(Ordering::Relaxed);
-        self.fill(claimed.with_status(Status::Pending).with_extension(0), deadline, payload);
+        // Ordering: Relaxed, the claim acquired the word that published it.
+        let extension = deadline - self.base.load(Ordering::Relaxed);
+        self.fill(claimed.with_status(Status::Pending).with_extension(extension), payload);
         (wraps, claimed.version())
     }
 
     /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
     /// the node's segment back, so a caller that is not pinned does not look at the node again.
-    fn fill(&self, word: Word, deadline: Tick, payload: T) {
-        // Ordering: Relaxed, published by the Release below.
-        self.base.store(deadline, Ordering::Relaxed);
+    fn fill(&self, word: Word, payload: T) {
         self.payload.with_mut(|cell| {
             // SAFETY: the caller owns the node (free, or claimed), so nobody else touches the payload.
             unsafe { (*cell).write(payload) };
@@ -137,12 +142,13 @@ impl<T> Node<T> {
         self.word.store(word.raw(), Ordering::Release);
     }
 
-    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the deadline and the
-    /// payload; whoever comes second finds another status or version and gets nothing.
+    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload, and the
+    /// tick from which on the node can be reused where it stands; whoever comes second finds another status
+    /// or version and gets nothing.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
         let taken = self.take(era, generation)?;
         self.finish_cancel(taken.word);
-        Some((taken.deadline, taken.payload))
+        Some((taken.linked_for, taken.payload))
     }
 
     /// The first half of a cancel: the payload is out, and the node says that the caller is at work in it
@@ -153,7 +159,7 @@ impl<T> Node<T> {
             // An extension came between, or the timer has ended.
             word = self.find(era, generation)?;
         }
-        Some(Taken { word, deadline: self.deadline(word), payload: self.take_payload() })
+        Some(Taken { word, linked_for: self.linked_for(word), payload: self.take_payload() })
     }
 
     /// Declares the node free for the taking, after [`take`](Self::take).
@@ -165,9 +171,7 @@ impl<T> Node<T> {
 
     /// Puts back what [`take`](Self::take) took out: the timer is pending as before.
     pub(crate) fn restore(&self, taken: Taken<T>) {
-        // Ordering: Relaxed, `take` acquired the word that published it.
-        let base = self.base.load(Ordering::Relaxed);
-        self.fill(taken.word, base, taken.payload);
+        self.fill(taken.word, taken.payload);
     }
 
     /// Puts the timer of that generation off to `deadline`, if that is no earlier and not too far.
@@ -220,6 +224,12 @@ impl<T> Node<T> {
         self.replace(word, word.with_status(Status::Free)).then(|| self.take_payload())
     }
 
+    /// Says of the timer that [`meet`](Self::meet) found, and whose node the advancer is about to link for its
+    /// deadline, that it is no longer linked for `base`. False if the timer has changed since.
+    pub(crate) fn displace(&self, word: Word) -> bool {
+        word.extension() == 0 || word.is_displaced() || self.replace(word, word.displaced())
+    }
+
     /// Frees the dead node that [`meet`](Self::meet) found, unless a producer has taken it over since.
     pub(crate) fn bury(&self, word: Word) -> bool {
         self.replace(word, word.with_status(Status::Free))
@@ -234,6 +244,14 @@ impl<T> Node<T> {
     fn deadline(&self, word: Word) -> Tick {
         // Ordering: Relaxed, published by the word, which the caller acquired.
         self.base.load(Ordering::Relaxed).saturating_add(word.extension())
+    }
+
+    /// The tick that the node is linked for, or a later one: the earliest for which it can be reused where it
+    /// stands.
+    pub(crate) fn linked_for(&self, word: Word) -> Tick {
+        // Ordering: Relaxed, published by the word, which the caller acquired.
+        let base = self.base.load(Ordering::Relaxed);
+        if word.is_displaced() { base.saturating_add(word.extension()) } else { base }
     }
 
     #[inline]

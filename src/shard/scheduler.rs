@@ -118,10 +118,10 @@ impl<T> Scheduler<T> {
             // Protects: the node that the key names, whose segment may be given back meanwhile.
             let pinned = pin();
             let (node, era) = shared.slab.get(key.node, &pinned)?;
-            let (deadline, payload) = node.cancel(era, key.generation)?;
+            let (linked_for, payload) = node.cancel(era, key.generation)?;
             lane.tally.cancelled.add(1);
             shared.release();
-            self.bury_later(local, key.node, deadline);
+            self.bury_later(local, key.node, linked_for);
             Some(payload)
         })
     }
@@ -134,7 +134,7 @@ impl<T> Scheduler<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free; to a later deadline (up to 2^29 ticks after the one it was scheduled for) one
+    /// O(1), lock-free; to a later deadline (up to 2^28 ticks after the one it was scheduled for) one
     /// compare-and-swap.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
@@ -247,10 +247,10 @@ impl<T> Scheduler<T> {
         let found = self.shared.slab.get(key.node, &pinned);
         match found.and_then(|(node, era)| node.cancel(era, key.generation)) {
             None => Ok(key),
-            Some((deadline, payload)) => {
+            Some((linked_for, payload)) => {
                 lane.tally.scheduled.take_back();
                 self.shared.release();
-                local.hints.push(key.node, deadline);
+                local.hints.push(key.node, linked_for);
                 Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload))
             }
         }
@@ -305,18 +305,18 @@ impl<T> Scheduler<T> {
             vacancy.give_back(local);
             return None;
         }
-        let Taken { word, deadline: former, payload } = taken;
+        let Taken { word, linked_for, payload } = taken;
         let moved = self.occupy(lane, vacancy, deadline, payload);
         lane.tally.moved.add(1);
         node.finish_cancel(word);
-        self.bury_later(local, key.node, former);
+        self.bury_later(local, key.node, linked_for);
         Some(moved)
     }
 
     /// Remembers a dead node for reuse, and looks now and then whether there are too many.
     #[inline]
-    fn bury_later(&self, local: &mut Local, id: NodeId, deadline: Tick) {
-        local.hints.push(id, deadline);
+    fn bury_later(&self, local: &mut Local, id: NodeId, linked_for: Tick) {
+        local.hints.push(id, linked_for);
         if local.cancels_until_check == 0 {
             local.cancels_until_check = CANCELS_PER_CHECK;
             self.shared.ask_for_sweep();

@@ -1,18 +1,25 @@
 //! The one word that decides a node's fate.
 //!
 //! ```text
-//!  63                              32 31                          3 2      0
-//! +----------------------------------+-----------------------------+--------+
-//! |             version              |          extension          | status |
-//! +----------------------------------+-----------------------------+--------+
+//!  63                              32 31                      4 3 2      0
+//! +----------------------------------+-------------------------+---+--------+
+//! |             version              |        extension        | d | status |
+//! +----------------------------------+-------------------------+---+--------+
 //! ```
 //!
 //! *version*: the low half of the generation of the timer that the node holds. Every timer has its own, so
 //! a compare-and-swap by somebody who means an earlier timer fails, however soon the node is used again.
 //!
-//! *extension*: by how many ticks the timer has been put off since it was scheduled. Its deadline is the
-//! node's `base`, which does not change for as long as the version stands, plus the extension: one load of
-//! the word and one of `base` tell the deadline, and a compare-and-swap of the word proves both.
+//! *extension*: by how many ticks the timer is due after the node's `base`, the tick that the node was first
+//! linked for. `base` is written by the owner of a free node only, so it does not change while the node is in
+//! use: one load of the word and one of `base` tell the deadline, and a compare-and-swap of the word proves
+//! both. A timer that is put off has a longer extension; so has one that reuses the node where it stands.
+//!
+//! *d*, displaced: the node is linked for its deadline, or for an earlier one that it had, and no longer for
+//! `base`: a flush has found it early and the advancer has placed it anew. Set before it is linked again, and
+//! kept until the node is free. What the node is linked for, and so the earliest tick for which a cancelled
+//! node can be reused where it stands, is therefore `base` while d is clear, and not known better than by
+//! the last deadline once d is set.
 //!
 //! *status* and who may change it:
 //!
@@ -23,6 +30,7 @@
 //! | `Pending` v | `Cancelling` v | anyone with the key | cancel; the winner takes the payload out |
 //! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: nobody else writes it) |
 //! | `Cancelling` v | `Pending` v | that winner | a move that met the shard's end puts the payload back (a store) |
+//! | `Pending` v | `Pending` v, displaced | the advancer | it found the timer early and is about to place it anew |
 //! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse where it stands |
 //! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
 //! | `Pending` v | `Free` v | the advancer | fire; it takes the payload out and then owns the node |
@@ -37,9 +45,11 @@ use crate::Tick;
 const STATUS_BITS: u32 = 3;
 const VERSION_SHIFT: u32 = 32;
 const STATUS_MASK: u64 = (1 << STATUS_BITS) - 1;
+const DISPLACED: u64 = 1 << STATUS_BITS;
+const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 
-/// The longest time by which a timer can be put off without a new node: six days at ticks of 1 ms.
-pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - STATUS_BITS)) - 1;
+/// The longest time by which a timer can be put off without a new node: three days at ticks of 1 ms.
+pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -83,7 +93,7 @@ impl Word {
     }
 
     pub(crate) fn extension(self) -> Tick {
-        (self.0 & u64::from(u32::MAX)) >> STATUS_BITS
+        (self.0 & u64::from(u32::MAX)) >> EXTENSION_SHIFT
     }
 
     /// The same timer in another status.
@@ -91,17 +101,34 @@ impl Word {
         Self((self.0 & !STATUS_MASK) | status as u64)
     }
 
-    /// The same timer, put off by `extension` ticks in all.
-    pub(crate) fn with_extension(self, extension: Tick) -> Self {
-        debug_assert!(extension <= MAX_EXTENSION);
-        let rest = self.0 & !(MAX_EXTENSION << STATUS_BITS);
-        Self(rest | (extension << STATUS_BITS))
+    /// Whether the node is linked for another tick than its `base`.
+    pub(crate) fn is_displaced(self) -> bool {
+        self.0 & DISPLACED != 0
     }
 
-    /// The next timer in this node, not put off. The version wraps; see [`Word::is_last_version`].
+    /// The same timer, its node displaced.
+    pub(crate) fn displaced(self) -> Self {
+        Self(self.0 | DISPLACED)
+    }
+
+    /// The same timer, due `extension` ticks after the node's `base`.
+    pub(crate) fn with_extension(self, extension: Tick) -> Self {
+        debug_assert!(extension <= MAX_EXTENSION);
+        let rest = self.0 & !(MAX_EXTENSION << EXTENSION_SHIFT);
+        Self(rest | (extension << EXTENSION_SHIFT))
+    }
+
+    /// The next timer in a node that is free: due at `base`, and linked for it. The version wraps; see
+    /// [`Word::is_last_version`].
     pub(crate) fn next_version(self, status: Status) -> Self {
         let version = self.version().wrapping_add(1);
         Self((u64::from(version) << VERSION_SHIFT) | status as u64)
+    }
+
+    /// The next timer in a node that stays where it is; its extension follows.
+    pub(crate) fn next_version_in_place(self, status: Status) -> Self {
+        let next = self.next_version(status).with_extension(self.extension());
+        Self(next.0 | (self.0 & DISPLACED))
     }
 
     /// Whether the next version is 0 again. Such a node is not reused where it stands: it goes through the
@@ -133,16 +160,25 @@ mod tests {
                     let word = word.with_status(status).with_extension(extension);
                     assert_eq!(word.status(), status);
                     assert_eq!((word.version(), word.extension()), (version, extension));
+                    assert!(!word.is_displaced());
+                    let displaced = word.displaced();
+                    assert!(displaced.is_displaced() && displaced.with_extension(0).is_displaced());
+                    assert_eq!(displaced.status(), status);
+                    assert_eq!((displaced.version(), displaced.extension()), (version, extension));
                 }
             }
         }
     }
 
     #[test]
-    fn the_next_version_starts_without_extension() {
-        let word = Word(u64::from(u32::MAX) << VERSION_SHIFT).with_extension(7);
+    fn the_next_version_starts_anew_unless_the_node_stays_in_place() {
+        let word = Word(u64::from(u32::MAX) << VERSION_SHIFT).with_extension(7).displaced();
         assert!(word.is_last_version());
-        let next = word.next_version(Status::Claimed);
-        assert_eq!((next.version(), next.extension(), next.status()), (0, 0, Status::Claimed));
+        let next = word.next_version(Status::Pending);
+        assert_eq!((next.version(), next.extension(), next.status()), (0, 0, Status::Pending));
+        assert!(!next.is_displaced());
+        let next = word.next_version_in_place(Status::Claimed);
+        assert_eq!((next.version(), next.extension(), next.status()), (0, 7, Status::Claimed));
+        assert!(next.is_displaced());
     }
 }
