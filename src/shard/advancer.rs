@@ -5,18 +5,19 @@
 //!
 //! | in hand | what |
 //! |---|---|
+//! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
 //! | `deferred` | nodes met while a producer was at work in them; looked at again at each advance |
 //! | `sweep` | what a sweep has detached and not yet put back |
 //!
 //! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose
-//! expiration is after `flushed`, in the list that its bit says is occupied.
+//! expiration is after `flushed`, in the list that its bit says is occupied. A bucket expires no later than
+//! any tick that its nodes are linked for (see [`state`](super::state)).
 //!
-//! The order of a step: `flushed` moves to the tick before the next occupied bucket; that tick's level 0
-//! bucket is flushed into `due`; then the overflow buckets that expire at that tick are cascaded, what is
-//! due into `due`, the rest to finer wheels. Nothing is inserted into a list while it is walked: lists are
-//! detached first.
+//! What is here: the public surface, and firing. Moving the clock is in [`flush`](super::flush), finding a
+//! node's place in [`placing`](super::placing), the dead in [`sweep`](super::sweep), idle overflow wheels in
+//! [`overflow`](super::overflow).
 
 use std::fmt;
 use std::task::Waker;
@@ -25,8 +26,9 @@ use super::chains::Chains;
 use super::expired::{Expired, Fired};
 use super::handover::Handover;
 use super::key::Key;
-use super::level::Slot;
 use super::node::{Met, NIL, Node, NodeId};
+use super::overflow::IdleWatch;
+use super::own::OwnWheels;
 use super::recycle::Recycler;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
@@ -70,8 +72,12 @@ const KEPT_BUFFER: usize = 1 << 12;
 /// ```
 pub struct Advancer<T> {
     pub(super) shared: Arc<Shared<T>>,
-    now: Tick,
-    flushed: Tick,
+    pub(super) now: Tick,
+    pub(super) flushed: Tick,
+    pub(super) own: OwnWheels,
+    /// The first bucket of the shared wheels that expires after `flushed` and by `now`.
+    pub(super) next_in_shared: Option<Tick>,
+    pub(super) idle: IdleWatch,
     pub(super) due: Chains,
     pub(super) overdue: Vec<(Tick, NodeId)>,
     pub(super) deferred: Vec<NodeId>,
@@ -82,25 +88,17 @@ pub struct Advancer<T> {
     handed_over: bool,
 }
 
-/// Where a node that the advancer had in hand has gone.
-enum Place {
-    /// Into a bucket.
-    Linked,
-    /// Nowhere: its timer is due already, at this tick.
-    Overdue(Tick),
-    /// Nowhere: it is freed.
-    Dead,
-    /// Nowhere yet: it is looked at again at the next advance.
-    Aside,
-}
-
 impl<T> Advancer<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        let start = shared.flushed();
+        let start = shared.clock.flushed();
+        let levels = shared.geometry.levels();
         Self {
             shared,
             now: start,
             flushed: start,
+            own: OwnWheels::new(levels),
+            next_in_shared: None,
+            idle: IdleWatch::new(levels, start),
             due: Chains::new(),
             overdue: Vec::new(),
             deferred: Vec::new(),
@@ -123,8 +121,11 @@ impl<T> Advancer<T> {
     /// timers' nodes that are owed a sweep are seen to in steps proportional to the cancels made.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
         self.now = self.now.max(now);
-        self.shared.publish_now(self.now);
-        self.admit_newcomers();
+        let closed = self.close_idle_wheels();
+        self.shared.clock.publish_now(self.now);
+        self.look_at_shared_wheels(self.flushed);
+        let strays = self.drain_wheels(closed);
+        self.admit_newcomers(strays);
         self.sweep_in_steps();
         self.poll_recycler();
         self.look_ahead();
@@ -144,9 +145,9 @@ impl<T> Advancer<T> {
     #[must_use]
     pub fn next_expiration(&self) -> Option<Tick> {
         let first = self.earliest();
-        self.shared.publish_wake_at(first);
+        self.shared.clock.publish_wake_at(first);
         let checked = self.earliest();
-        self.shared.lower_published(checked);
+        self.shared.clock.lower_published(checked);
         // Not `checked` alone: where the timer of `first` was cancelled in between, adders still wake us for
         // what is earlier than `first` only.
         [first, checked].into_iter().flatten().min()
@@ -158,7 +159,7 @@ impl<T> Advancer<T> {
     ///
     /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake.
     pub fn register_waker(&mut self, waker: &Waker) {
-        self.shared.waker.register(waker);
+        self.shared.clock.waker.register(waker);
     }
 
     /// A further handle of the producers' half.
@@ -177,162 +178,12 @@ impl<T> Advancer<T> {
     /// O(nodes in use). Never blocks.
     pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
         self.handed_over = true;
-        self.shared.close();
+        self.shared.clock.close();
         Handover::new(Arc::clone(&self.shared))
     }
 
     pub(super) fn clock(&self) -> (Tick, Tick) {
         (self.now, self.flushed)
-    }
-
-    // ---- what came in -----------------------------------------------------------------------------
-
-    /// Looks at the inbox and at what was deferred: what is due to `overdue`, the rest to its bucket.
-    fn admit_newcomers(&mut self) {
-        let known = self.overdue.len();
-        for id in std::mem::take(&mut self.deferred) {
-            self.admit(id);
-        }
-        let mut next = self.shared.take_inbox();
-        while next != NIL {
-            let id = next;
-            // Ordering: Relaxed, `take_inbox` acquired it.
-            next = self.node(id).0.next().load(Ordering::Relaxed);
-            self.admit(id);
-        }
-        if self.overdue.len() > known {
-            // Latest first, because it is emptied from its end. Stable: the inbox yields the youngest first,
-            // so equal deadlines fire in the order in which they were scheduled.
-            self.overdue.sort_by_key(|&(deadline, _)| std::cmp::Reverse(deadline));
-        }
-    }
-
-    fn admit(&mut self, id: NodeId) {
-        match self.meet_to_place(id) {
-            Met::Pending(deadline, _) if deadline <= self.flushed => self.overdue.push((deadline, id)),
-            _ => self.put_back(id),
-        }
-    }
-
-    /// What a node holds that is about to be placed for its deadline; it says so by then. Lock-free: it looks
-    /// again only where a producer has changed the timer.
-    fn meet_to_place(&self, id: NodeId) -> Met {
-        let (node, _) = self.node(id);
-        loop {
-            match node.meet() {
-                Met::Pending(_, word) if !node.displace(word) => {}
-                met => return met,
-            }
-        }
-    }
-
-    /// Puts a node that is not to be yielded now where it belongs: a bucket, the dead, or aside until the
-    /// next advance.
-    fn put_back(&mut self, id: NodeId) {
-        match self.find_place(id) {
-            Place::Linked => {}
-            Place::Overdue(deadline) => {
-                let at = self.overdue.partition_point(|&(later, _)| later > deadline);
-                self.overdue.insert(at, (deadline, id));
-            }
-            Place::Dead => self.retire_dead(id),
-            Place::Aside => self.deferred.push(id),
-        }
-    }
-
-    fn find_place(&self, id: NodeId) -> Place {
-        let (node, _) = self.node(id);
-        match self.meet_to_place(id) {
-            Met::Pending(deadline, _) if deadline > self.flushed => {
-                let linked = self.shared.insert_as_advancer(id, node, self.flushed + 1, deadline);
-                if linked { Place::Linked } else { Place::Aside }
-            }
-            Met::Pending(deadline, _) => Place::Overdue(deadline),
-            Met::Cancelled(word) if node.bury(word) => Place::Dead,
-            // A producer is at work.
-            _ => Place::Aside,
-        }
-    }
-
-    // ---- moving the clock -------------------------------------------------------------------------
-
-    /// Moves on until something is in hand, or the clock is reached.
-    pub(super) fn look_ahead(&mut self) {
-        if self.overdue.is_empty() && self.due.is_empty() {
-            self.step();
-        }
-    }
-
-    /// Moves `flushed` on to before the next occupied bucket and takes that bucket's timers in hand; false
-    /// when there is none up to the clock.
-    pub(super) fn step(&mut self) -> bool {
-        while self.flushed < self.now {
-            let next = self.shared.next_occupied(self.flushed + 1);
-            let Some(tick) = next.filter(|&tick| tick <= self.now) else {
-                self.set_flushed(self.now);
-                return false;
-            };
-            self.set_flushed(tick - 1);
-            self.flush_due(tick);
-            self.cascade(tick);
-            if !self.due.is_empty() {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn set_flushed(&mut self, tick: Tick) {
-        if self.flushed != tick {
-            self.flushed = tick;
-            self.shared.publish_flushed(tick);
-        }
-    }
-
-    fn flush_due(&mut self, tick: Tick) {
-        let slot = self.shared.geometry.slot(0, tick);
-        self.due = self.take_bucket(slot);
-    }
-
-    /// Empties the overflow buckets that expire at `tick`, where `flushed + 1 == tick`.
-    fn cascade(&mut self, tick: Tick) {
-        let geometry = self.shared.geometry;
-        for level in 1..geometry.levels() {
-            let slot = geometry.slot(level, tick);
-            if geometry.expiration(slot) != tick {
-                break;
-            }
-            let mut chains = self.take_bucket(slot);
-            while let Some(id) = chains.pop(&self.shared.slab) {
-                self.recast(id, tick);
-            }
-        }
-    }
-
-    fn recast(&mut self, id: NodeId, tick: Tick) {
-        match self.node(id).0.meet() {
-            Met::Pending(deadline, _) if deadline <= tick => self.due.push(id, &self.shared.slab),
-            _ => {
-                self.shared.tally.cascaded.add(1);
-                self.put_back(id);
-            }
-        }
-    }
-
-    /// All that a bucket holds, and what the sweep has detached of it.
-    fn take_bucket(&mut self, slot: Slot) -> Chains {
-        let mut chains = Chains::new();
-        let geometry = self.shared.geometry;
-        let index = geometry.index(slot);
-        if let Some(wheel) = self.shared.wheel(slot.level)
-            && wheel.is_occupied(index)
-        {
-            chains.add(wheel.flush(index, geometry.round(slot)), &self.shared.slab);
-        }
-        if let Some(detached) = self.sweep.take(slot.level, index) {
-            chains.merge(&detached, &self.shared.slab);
-        }
-        chains
     }
 
     // ---- yielding ---------------------------------------------------------------------------------
@@ -414,9 +265,11 @@ impl<T> Advancer<T> {
         let overdue = self.overdue.last().map(|&(deadline, _)| deadline);
         let due = (!self.due.is_empty()).then(|| self.flushed + 1);
         let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
-        let wheels = self.flushed.checked_add(1).and_then(|from| self.shared.next_occupied(from));
-        let earliest =
-            [overdue, due, deferred, self.earliest_in_inbox(), wheels].into_iter().flatten().min()?;
+        let from = self.flushed.checked_add(1);
+        let own = from.and_then(|from| self.own.next_occupied(self.shared.geometry, from));
+        let shared = from.and_then(|from| self.shared.next_occupied(from, Tick::MAX));
+        let earliest = [overdue, due, deferred, self.earliest_in_inbox(), own, shared];
+        let earliest = earliest.into_iter().flatten().min()?;
         (self.shared.len() > 0).then_some(earliest)
     }
 
@@ -444,7 +297,7 @@ impl<T> Advancer<T> {
     }
 
     /// A node that the advancer holds in its hands, and its segment's era.
-    fn node(&self, id: NodeId) -> (&Node<T>, u32) {
+    pub(super) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
         // SAFETY: it is in use, or it would not be in hand.
         unsafe { self.shared.slab.owned(id) }
     }
@@ -452,9 +305,9 @@ impl<T> Advancer<T> {
 
 impl<T> Drop for Advancer<T> {
     fn drop(&mut self) {
-        self.recycler.end(&self.shared.slab);
+        self.shared.keep(self.recycler.end());
         if !self.handed_over {
-            self.shared.close();
+            self.shared.clock.close();
             drop(Handover::new(Arc::clone(&self.shared)));
         }
     }

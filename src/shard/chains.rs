@@ -9,8 +9,8 @@ use super::slab::Slab;
 use super::wheel::STRIPES;
 use crate::sync::Ordering;
 
-/// Room for a bucket's lists and for what a sweep has detached of the same bucket.
-const CHAINS: usize = 2 * STRIPES;
+/// Room for the lists of both halves of a bucket and for what a sweep has detached of it.
+const CHAINS: usize = 3 * STRIPES;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Chains {
@@ -30,16 +30,17 @@ impl Chains {
         self.left == 0
     }
 
-    /// Adds a bucket's lists, as a flush returned them, in places that are empty.
+    /// Adds a bucket's lists in places that are empty, of which there are enough for three of them.
     pub(crate) fn add(&mut self, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
         for (stripe, first) in lists.into_iter().enumerate().filter(|&(_, first)| first != NIL) {
-            let at = if self.heads[stripe] == NIL { stripe } else { stripe + STRIPES };
-            debug_assert_eq!(self.heads[at], NIL);
-            self.set(at, first, slab);
+            let places = (stripe..CHAINS).step_by(STRIPES);
+            let at = places.clone().find(|&at| self.heads[at] == NIL);
+            debug_assert!(at.is_some(), "a bucket has three sources");
+            self.set(at.unwrap_or(stripe), first, slab);
         }
     }
 
-    /// Adds what another set of chains holds, which came of the same bucket and fills no more than half.
+    /// Adds what another set of chains holds, which came of the same bucket and of one source.
     pub(crate) fn merge(&mut self, other: &Self, slab: &Slab<impl Sized>) {
         debug_assert!(other.heads[STRIPES..].iter().all(|&head| head == NIL));
         self.add(std::array::from_fn(|stripe| other.heads[stripe]), slab);

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::advancer::Advancer;
+use super::level::Slot;
 use super::node::{Met, NIL, NodeId};
-use super::wheel::{Place, STRIPES, Wheel};
+use super::own::OwnWheel;
+use super::wheel::Wheel;
 use crate::Tick;
 use crate::sync::Ordering;
 
@@ -27,10 +29,15 @@ impl<T> Advancer<T> {
         self.check_hands(&mut census, flushed);
         self.check_inbox(&mut census);
         for level in 0..self.shared.geometry.levels() {
-            if let Some(wheel) = self.shared.wheel(level) {
+            // SAFETY: the advancer is here.
+            if let Some(wheel) = unsafe { self.shared.wheel(level) } {
                 self.check_wheel(&mut census, level, wheel, flushed);
             }
+            if let Some(own) = self.own.level(level) {
+                self.check_own(&mut census, level, own, flushed);
+            }
         }
+        self.check_sweep(&mut census, flushed);
         assert_eq!(census.pending, self.shared.len(), "timers that are pending but not linked, or twice");
         assert_eq!(census.dead as u64, self.shared.dead(), "dead nodes are miscounted");
         self.check_free(&census);
@@ -61,37 +68,59 @@ impl<T> Advancer<T> {
     fn check_wheel(&self, census: &mut Census, level: usize, wheel: &Wheel, flushed: Tick) {
         for index in 0..wheel.size() {
             for (place, first, occupied) in wheel.lists(index) {
-                let detached = self.detached(level, place);
-                if first == NIL && detached.is_empty() {
-                    continue;
-                }
-                for id in self.list(first).chain(detached) {
-                    assert!(occupied, "level {level}, bucket {index}: a list without its bit");
-                    let linked_for = self.record(census, id);
-                    self.check_place(level, place, first, flushed, linked_for);
-                }
+                assert!(first == NIL || occupied, "level {level}, bucket {index}: a list without its bit");
+                let slot = self.slot_ahead(level, index, flushed);
+                let round = self.shared.geometry.round(slot);
+                assert!(first == NIL || place.round == round, "{slot:?} holds round {}", place.round);
+                self.check_list(census, slot, self.list(first));
             }
         }
     }
 
-    /// The list's bucket starts after `flushed`, and no later than any tick that its nodes are linked for,
-    /// those of cancelled timers included: they may be reused for that tick.
-    fn check_place(&self, level: usize, place: Place, first: NodeId, flushed: Tick, linked_for: Tick) {
-        let geometry = self.shared.geometry;
-        let next = flushed.checked_add(1).and_then(|from| geometry.first_from(level, from));
-        let next = next.expect("there is time left for what is linked");
-        let ahead = place.index.wrapping_sub(geometry.index(next)) & (geometry.wheel_size() - 1);
-        let slot = geometry.nth_after(next, ahead).expect("there is time left for what is linked");
-        assert!(first == NIL || place.round == geometry.round(slot), "{slot:?} holds round {}", place.round);
-        let expiration = geometry.expiration(slot);
-        assert!(linked_for >= expiration, "{linked_for} is in {slot:?}");
+    /// The advancer's half of the buckets, and what the sweep has detached of either.
+    fn check_own(&self, census: &mut Census, level: usize, own: &OwnWheel, flushed: Tick) {
+        for index in 0..own.size() {
+            let (lists, occupied) = own.lists(index);
+            let holds = lists.iter().any(|&first| first != NIL);
+            assert!(occupied || !holds, "level {level}, own bucket {index}: a list without its bit");
+            assert!(holds || !occupied || self.sweep_is_at(level, index), "a bit without a list");
+            let slot = self.slot_ahead(level, index, flushed);
+            lists.into_iter().for_each(|first| self.check_list(census, slot, self.list(first)));
+        }
     }
 
-    /// What the sweep has detached of a list.
-    fn detached(&self, level: usize, place: Place) -> Vec<NodeId> {
-        let of_bucket = self.sweep.in_hand().filter(|&(at, index, _)| (at, index) == (level, place.index));
-        let ids = of_bucket.map_or(Vec::new(), |(.., chains)| chains.ids(&self.shared.slab));
-        ids.into_iter().filter(|&id| id as usize % STRIPES == place.stripe).collect()
+    fn check_sweep(&self, census: &mut Census, flushed: Tick) {
+        if let Some((level, index, chains)) = self.sweep.in_hand() {
+            // SAFETY: the advancer is here.
+            let shared = unsafe { self.shared.wheel(level) }.is_some_and(|wheel| wheel.is_occupied(index));
+            let own = self.own.level(level).is_some_and(|own| own.lists(index).1);
+            assert!(shared || own, "no bit says where the sweep has detached something");
+            let slot = self.slot_ahead(level, index, flushed);
+            self.check_list(census, slot, chains.ids(&self.shared.slab).into_iter());
+        }
+    }
+
+    fn sweep_is_at(&self, level: usize, index: usize) -> bool {
+        self.sweep.in_hand().is_some_and(|(at, bucket, _)| (at, bucket) == (level, index))
+    }
+
+    /// The slot that a bucket stands for, seen from the tick after `flushed`; the last where there is no tick.
+    fn slot_ahead(&self, level: usize, index: usize, flushed: Tick) -> Slot {
+        let geometry = self.shared.geometry;
+        let next = flushed.checked_add(1).and_then(|from| geometry.first_from(level, from));
+        let ahead = |next| index.wrapping_sub(geometry.index(next)) & (geometry.wheel_size() - 1);
+        let slot = next.and_then(|next| geometry.nth_after(next, ahead(next)));
+        slot.unwrap_or(geometry.slot(level, Tick::MAX))
+    }
+
+    /// The list's bucket expires no later than any tick that its nodes are linked for, those of cancelled
+    /// timers included: they may be reused for that tick.
+    fn check_list(&self, census: &mut Census, slot: Slot, ids: impl Iterator<Item = NodeId>) {
+        let expiration = self.shared.geometry.expiration(slot);
+        for id in ids {
+            let linked_for = self.record(census, id);
+            assert!(linked_for >= expiration, "{linked_for} is in {slot:?}");
+        }
     }
 
     /// Notes a linked node; returns the tick that it is linked for.

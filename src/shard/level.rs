@@ -87,6 +87,11 @@ impl Geometry {
         (slot.number >> self.bits) as u32
     }
 
+    /// How many ticks a bucket of `level` spans.
+    pub(crate) fn span(self, level: usize) -> Tick {
+        1 << self.shift(level)
+    }
+
     /// The first slot of `level` that starts at or after `tick`, if there is one.
     pub(crate) fn first_from(self, level: usize, tick: Tick) -> Option<Slot> {
         let slot = self.slot(level, tick);
@@ -101,6 +106,29 @@ impl Geometry {
         let number = slot.number.checked_add(n as u64)?;
         let in_time = number <= Tick::MAX >> self.shift(slot.level);
         in_time.then_some(Slot { level: slot.level, number })
+    }
+
+    /// How many buckets of `level` start within `from..=to`, or the wheel size if they are more.
+    #[inline]
+    pub(crate) fn starts_within(self, level: usize, from: Tick, to: Tick) -> usize {
+        let shift = self.shift(level);
+        let first = self.first_from(level, from).map_or(u64::MAX, |slot| slot.number);
+        let count = (to >> shift).checked_sub(first).map_or(0, |more| more.saturating_add(1));
+        usize::try_from(count).map_or(self.wheel_size(), |count| count.min(self.wheel_size()))
+    }
+
+    /// When the first bucket of `level` from tick `from` on expires that `next` knows of: it is given the index
+    /// to start at, and says how many buckets after it that one stands.
+    #[inline]
+    pub(crate) fn expiration_of(
+        self,
+        level: usize,
+        from: Tick,
+        next: impl FnOnce(usize) -> Option<usize>,
+    ) -> Option<Tick> {
+        let first = self.first_from(level, from)?;
+        let ahead = next(self.index(first))?;
+        Some(self.expiration(self.nth_after(first, ahead)?))
     }
 
     /// The tick in `window` that needs the fewest cascades seen from `from`; of several, the first.

@@ -5,19 +5,26 @@
 //!
 //! - schedule: [`scheduler`] takes a node ([`slab`], [`lane`]), arms it ([`node`], [`state`]), finds its
 //!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
-//! - advance: [`advancer`] flushes buckets ([`wheel`]), walks what it detached ([`chains`]), yields what is
-//!   due ([`expired`]), moves the rest to a finer wheel, frees nodes ([`recycle`], [`reclaim`]), now and
-//!   then sweeps ([`sweep`]), and at the end hands back what is left ([`handover`]).
+//! - advance: [`advancer`] moves the [`clock`] and flushes buckets ([`flush`], [`wheel`]), walks what it
+//!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
+//!   ([`placing`], [`own`]), frees nodes ([`recycle`], [`reclaim`]), now and then sweeps ([`sweep`]), gives
+//!   idle overflow wheels back ([`overflow`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
 mod chains;
+mod clock;
+mod counts;
 mod expired;
+mod flush;
 mod handover;
 mod invariants;
 mod key;
 mod lane;
 mod level;
 mod node;
+mod overflow;
+mod own;
+mod placing;
 mod reclaim;
 mod recycle;
 mod scheduler;

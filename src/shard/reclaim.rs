@@ -12,6 +12,41 @@
 //! In most loom models a stand-in takes the place of the epochs: a grace period that has always passed.
 //! Nodes are then used again at once, which is harder on the protocol than any real reclaimer would be.
 
+use std::ptr::NonNull;
+
+/// Something that nobody finds any more, but that who was pinned before may still be looking at, so it stays
+/// behind a pointer; freed when dropped. Its owner drops it when a grace period has passed, or when the shard
+/// ends and nobody can look any more.
+#[derive(Debug)]
+pub(crate) struct Unlinked<M>(NonNull<M>);
+
+impl<M> Unlinked<M> {
+    /// `None` if the pointer is null.
+    ///
+    /// # Safety
+    ///
+    /// It came from `Box::into_raw`, is no longer reachable for those who are pinned from now on, and is given
+    /// to this function once.
+    pub(crate) unsafe fn new(memory: *mut M) -> Option<Self> {
+        NonNull::new(memory).map(Self)
+    }
+
+    pub(crate) fn get(&self) -> &M {
+        // SAFETY: it lives until `self` is dropped.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+// SAFETY: it owns the memory; others may read it meanwhile, so it is shared as well.
+unsafe impl<M: Send + Sync> Send for Unlinked<M> {}
+
+impl<M> Drop for Unlinked<M> {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box, and nobody looks at it any more, as the owner waits for that.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 mod epochs {
     use crate::sync::{Arc, AtomicBool, Ordering};

@@ -1,15 +1,16 @@
-//! How a node that the advancer has freed comes to be handed out again, and an empty segment goes back to
-//! the system.
+//! How a node that the advancer has freed comes to be handed out again, and an empty segment or an idle
+//! overflow wheel goes back to the system.
 //!
 //! Freed nodes are collected in a bitmap of the advancer's own. When there are enough of them, the batch
 //! waits for one grace period while the next batch is collected; then its bits are given to the slab, one
-//! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Empty segments wait with
-//! the batch during whose collection they were taken out of the table.
+//! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
+//! the batch during whose collection they were taken out of reach.
 
 use super::node::NodeId;
-use super::reclaim::Grace;
+use super::reclaim::{Grace, Unlinked};
 use super::segment::{Segment, WORD_NODES};
-use super::slab::{Slab, Unpublished};
+use super::slab::Slab;
+use super::wheel::Wheel;
 
 /// A smaller batch does not start a grace period of its own, unless it has waited for many polls.
 const WORTH_A_GRACE_PERIOD: usize = 64;
@@ -36,7 +37,13 @@ struct Batch<T> {
     bits: Vec<u64>,
     touched: Vec<u32>,
     nodes: usize,
-    segments: Vec<Unpublished<T>>,
+    remains: Remains<T>,
+}
+
+/// What has been taken out of reach, and is freed when this is dropped.
+pub(crate) struct Remains<T> {
+    segments: Vec<Unlinked<Segment<T>>>,
+    wheels: Vec<Unlinked<Wheel>>,
 }
 
 impl<T> Recycler<T> {
@@ -48,6 +55,11 @@ impl<T> Recycler<T> {
     #[inline]
     pub(crate) fn retire(&mut self, id: NodeId) {
         self.collecting.add(id);
+    }
+
+    /// Takes a wheel that the advancer has emptied and taken out of reach.
+    pub(crate) fn retire_wheel(&mut self, wheel: Unlinked<Wheel>) {
+        self.collecting.remains.wheels.push(wheel);
     }
 
     /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
@@ -101,19 +113,22 @@ impl<T> Recycler<T> {
         self.credit = self.credit.min(capacity);
         let mut allowed = 1 + self.credit / NODES_PER_SEGMENT_GIVEN_BACK;
         while allowed > 0 && capacity >= 2 * live + 2 * Segment::<T>::NODES {
-            let Some(segment) = slab.unpublish_one() else { break };
+            let Some(segment) = slab.unlink_one() else { break };
             capacity -= Segment::<T>::NODES.min(capacity);
             self.credit = self.credit.saturating_sub(NODES_PER_SEGMENT_GIVEN_BACK);
             allowed -= 1;
-            self.collecting.segments.push(segment);
+            self.collecting.remains.segments.push(segment);
         }
     }
 
-    /// Leaves what is under way to the slab; for the advancer's end.
-    pub(crate) fn end(&mut self, slab: &Slab<T>) {
-        let waiting = self.waiting.take().map(|(batch, _)| batch.segments);
-        let collecting = std::mem::take(&mut self.collecting.segments);
-        slab.keep(waiting.into_iter().flatten().chain(collecting).collect());
+    /// What is out of reach and has not waited long enough; for the advancer's end.
+    pub(crate) fn end(&mut self) -> Remains<T> {
+        let mut remains = std::mem::take(&mut self.collecting.remains);
+        if let Some((batch, _)) = self.waiting.take() {
+            remains.segments.extend(batch.remains.segments);
+            remains.wheels.extend(batch.remains.wheels);
+        }
+        remains
     }
 
     /// The nodes under way, for invariant checks.
@@ -125,7 +140,7 @@ impl<T> Recycler<T> {
 
 impl<T> Batch<T> {
     fn new() -> Self {
-        Self { bits: Vec::new(), touched: Vec::new(), nodes: 0, segments: Vec::new() }
+        Self { bits: Vec::new(), touched: Vec::new(), nodes: 0, remains: Remains::default() }
     }
 
     #[inline]
@@ -142,16 +157,17 @@ impl<T> Batch<T> {
     }
 
     fn is_empty(&self) -> bool {
-        self.nodes == 0 && self.segments.is_empty()
+        self.nodes == 0 && self.remains.segments.is_empty() && self.remains.wheels.is_empty()
     }
 
-    /// Gives the nodes to the slab and the segments to the system.
+    /// Gives the nodes to the slab and the rest to the system.
     fn release(&mut self, slab: &Slab<T>) {
         for word in self.touched.drain(..) {
             slab.give(word as usize, std::mem::take(&mut self.bits[word as usize]));
         }
         self.nodes = 0;
-        self.segments.clear();
+        self.remains.segments.clear();
+        self.remains.wheels.clear();
     }
 
     fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -165,5 +181,11 @@ impl<T> Batch<T> {
 impl<T> Default for Batch<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T> Default for Remains<T> {
+    fn default() -> Self {
+        Self { segments: Vec::new(), wheels: Vec::new() }
     }
 }

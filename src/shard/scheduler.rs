@@ -66,7 +66,7 @@ impl<T> Scheduler<T> {
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
         let shared = &*self.shared;
         shared.lanes.with(|lane, local| {
-            if shared.is_closed() {
+            if shared.clock.is_closed() {
                 return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
             }
             if let Err(kind) = shared.reserve() {
@@ -98,7 +98,7 @@ impl<T> Scheduler<T> {
             let (start, end) = window.into_inner();
             return Err(ScheduleError::new(ScheduleErrorKind::EmptyWindow { start, end }, payload));
         }
-        let deadline = self.shared.geometry.choose(self.shared.flushed(), window);
+        let deadline = self.shared.geometry.choose(self.shared.clock.flushed(), window);
         self.schedule(deadline, payload)
     }
 
@@ -161,7 +161,7 @@ impl<T> Scheduler<T> {
     /// this one have been flushed.
     #[must_use]
     pub fn now(&self) -> Tick {
-        self.shared.flushed()
+        self.shared.clock.flushed()
     }
 
     /// How many timers are pending: neither fired nor cancelled. One that is due but not yet taken from
@@ -235,7 +235,7 @@ impl<T> Scheduler<T> {
         // Before the timer can be seen, so that `len` never misses it.
         lane.tally.scheduled.add(1);
         let key = self.occupy(lane, vacancy, deadline, payload);
-        if self.shared.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
+        if self.shared.clock.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
     }
 
     /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
@@ -300,7 +300,7 @@ impl<T> Scheduler<T> {
             vacancy.give_back(local);
             return None;
         };
-        if self.shared.is_closed_after_fence() {
+        if self.shared.clock.is_closed_after_fence() {
             node.restore(taken);
             vacancy.give_back(local);
             return None;

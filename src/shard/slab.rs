@@ -7,13 +7,11 @@
 //! Who may look at a segment: its nodes' owners, because a segment with a node in use stays; the advancer,
 //! because nobody else takes segments away; everybody else while pinned.
 
-use std::ptr::NonNull;
-
 use super::node::{Node, NodeId};
-use super::reclaim::{Guard, pin};
+use super::reclaim::{Guard, Unlinked, pin};
 use super::segment::{Segment, WORD_NODES};
 use crate::error::ScheduleErrorKind;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 #[cfg(not(shardwheel_loom))]
 const TABLE: usize = 1 << 16;
@@ -22,21 +20,6 @@ const TABLE: usize = 4;
 
 /// Segments are given back only while so many eras are left that they cannot run out after.
 const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
-
-/// A segment that is out of the table; frees it when dropped. Until the grace period has passed, readers may
-/// still look at it, so it stays behind a pointer.
-pub(crate) struct Unpublished<T>(NonNull<Segment<T>>);
-
-// SAFETY: it owns the segment, which is Send for a payload that is.
-unsafe impl<T: Send> Send for Unpublished<T> {}
-
-impl<T> Drop for Unpublished<T> {
-    fn drop(&mut self) {
-        // SAFETY: it came from `into_raw` in `grow`, only the advancer takes segments out of the table, each
-        // once, and it drops this when a grace period has passed or nobody can look any more.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
 
 /// Free nodes that a lane has to itself: those of one word that are still to be handed out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,12 +38,10 @@ pub(crate) struct Slab<T> {
     open: Box<[AtomicU64]>,
     /// One past the highest place that was ever used.
     height: AtomicU32,
-    /// Segments that the advancer took away shortly before it ended; readers may still be pinned.
-    graveyard: UnsafeCell<Vec<Unpublished<T>>>,
 }
 
 // SAFETY: segments are owned through the table's pointers and are Send and Sync for a payload that is
-// Send; the graveyard is written by the advancer at its end and read by the last owner.
+// Send.
 unsafe impl<T: Send> Send for Slab<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Slab<T> {}
@@ -72,7 +53,6 @@ impl<T> Slab<T> {
             next_era: AtomicU32::new(0),
             open: zeroed::slice(TABLE.div_ceil(WORD_NODES)),
             height: AtomicU32::new(0),
-            graveyard: UnsafeCell::new(Vec::new()),
         }
     }
 
@@ -222,7 +202,7 @@ impl<T> Slab<T> {
 
     /// Takes an empty segment out of the table, the highest there is but the first; for the advancer, which
     /// keeps it until a grace period has passed.
-    pub(crate) fn unpublish_one(&self) -> Option<Unpublished<T>> {
+    pub(crate) fn unlink_one(&self) -> Option<Unlinked<Segment<T>>> {
         // Ordering: Relaxed, the number alone matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
             return None;
@@ -234,15 +214,8 @@ impl<T> Slab<T> {
         }
         // Ordering: Relaxed, nothing is published; the grace period orders the readers.
         let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
-        NonNull::new(segment).map(Unpublished)
-    }
-
-    /// Keeps segments until the slab ends; for the advancer's end.
-    pub(crate) fn keep(&self, segments: Vec<Unpublished<T>>) {
-        self.graveyard.with_mut(|graveyard| {
-            // SAFETY: only the one advancer comes here, and the last owner reads it after.
-            unsafe { (*graveyard).extend(segments) };
-        });
+        // SAFETY: it came from `into_raw` in `grow`, nobody finds it any more, and it is unlinked once.
+        unsafe { Unlinked::new(segment) }
     }
 
     fn height(&self) -> usize {

@@ -109,4 +109,6 @@ pub struct ShardStats {
     pub nodes: usize,
     /// Nodes that there is memory for.
     pub node_capacity: usize,
+    /// Wheels that producers can add to: the finest, and the overflow wheels in use.
+    pub wheels: usize,
 }

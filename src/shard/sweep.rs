@@ -1,29 +1,30 @@
 //! The sweep: dead nodes are freed before the bucket in which they are linked is due.
 //!
 //! A cancelled timer's node stays linked. When a shard has more such nodes than half of what promise 5
-//! allows, a canceller asks for a sweep, and the advancer goes through all lists in steps: it detaches a
-//! bucket's lists (leaving bits and rounds as they are), frees the dead, and splices the living back.
+//! allows, a canceller asks for a sweep, and the advancer goes through all lists in steps, those of the shared
+//! wheels first, then its own: it detaches a bucket's lists (leaving bits and rounds of shared ones as they
+//! are), frees the dead, and links the living into its own half of the same bucket.
 //!
-//! Nothing is lost: between detaching and splicing the living are in the advancer's hands, an adder goes
-//! on pushing to the same list, and a canceller finds its node by its key. A flush of the bucket takes what
-//! the sweep has detached of it as well; the bit, which only a flush clears, still says where to look.
+//! Nothing is lost: between detaching and linking the living are in the advancer's hands, an adder goes on
+//! pushing to the same list, and a canceller finds its node by its key. A flush of the bucket takes what the
+//! sweep has detached of it as well; the bit, which stays, still says where to look.
 //!
 //! A pass looks at `live + dead` nodes and begins when `dead` is at least half of what is tolerated, so at
 //! eight nodes a cancel it ends before the bound is reached: amortised O(1) a cancel, in bounded steps.
 
 use super::advancer::Advancer;
 use super::chains::Chains;
+use super::level::Slot;
 use super::node::{Met, NIL, NodeId};
-use super::wheel::{Place, STRIPES};
-use crate::sync::Ordering;
+use super::wheel::STRIPES;
 
 /// Nodes looked at in an advance for each cancel since the one before, and at least.
 const NODES_PER_CANCEL: u64 = 8;
 const LEAST_NODES: u64 = 1024;
 
 pub(super) struct Sweep {
-    /// The next bucket to look at (level, index), while a pass is under way.
-    next: Option<(usize, usize)>,
+    /// The next bucket to look at, while a pass is under way.
+    next: Option<Stop>,
     detached: Option<Detached>,
     /// How many dead nodes had been made when the last step ended.
     made: u64,
@@ -31,15 +32,29 @@ pub(super) struct Sweep {
     freed: u64,
 }
 
-/// The lists of a bucket, or what is left of them to look at.
-struct Detached {
+/// Half a bucket, in the order in which a pass goes.
+#[derive(Clone, Copy)]
+struct Stop {
+    half: Half,
     level: usize,
-    place: Place,
-    chains: Chains,
+    index: usize,
 }
 
-/// Chains of living nodes, to be spliced back: first and last of each stripe.
-type Living = [(NodeId, NodeId); STRIPES];
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Shared,
+    Own,
+}
+
+impl Stop {
+    const FIRST: Self = Self { half: Half::Shared, level: 0, index: 0 };
+}
+
+/// The lists of half a bucket, or what is left of them to look at.
+struct Detached {
+    at: Stop,
+    chains: Chains,
+}
 
 impl Sweep {
     pub(super) fn new() -> Self {
@@ -49,13 +64,13 @@ impl Sweep {
     /// What is detached of that bucket; for a flush.
     #[inline]
     pub(super) fn take(&mut self, level: usize, index: usize) -> Option<Chains> {
-        let is_meant = |detached: &mut Detached| detached.level == level && detached.place.index == index;
+        let is_meant = |detached: &mut Detached| (detached.at.level, detached.at.index) == (level, index);
         self.detached.take_if(is_meant).map(|detached| detached.chains)
     }
 
     /// What is detached: the bucket's level and index, and the nodes; for invariant checks.
     pub(super) fn in_hand(&self) -> Option<(usize, usize, &Chains)> {
-        self.detached.as_ref().map(|detached| (detached.level, detached.place.index, &detached.chains))
+        self.detached.as_ref().map(|Detached { at, chains }| (at.level, at.index, chains))
     }
 }
 
@@ -66,7 +81,7 @@ impl<T> Advancer<T> {
             if !self.shared.take_sweep_owed() {
                 return;
             }
-            self.sweep.next = Some((0, 0));
+            self.sweep.next = Some(Stop::FIRST);
         }
         let made = self.shared.dead_made();
         let mut budget = LEAST_NODES + NODES_PER_CANCEL * (made - self.sweep.made);
@@ -76,74 +91,86 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Detaches the next bucket of the pass that may hold something; false when the pass is over.
+    /// Detaches the next half bucket of the pass that may hold something; false when the pass is over.
     fn detach_next(&mut self) -> bool {
-        let Some((level, index)) = self.sweep.next else { return false };
-        let Some((level, index)) = self.occupied_from(level, index) else {
+        let Some(next) = self.sweep.next else { return false };
+        let Some(at) = self.occupied_from(next) else {
             self.end_pass();
             return self.sweep.next.is_some();
         };
-        self.sweep.next = Some((level, index + 1));
-        self.sweep.detached = self.detach(level, index);
+        self.sweep.next = Some(Stop { index: at.index + 1, ..at });
+        let lists = match at.half {
+            Half::Shared => self.detach_shared(at),
+            Half::Own => self.own.detach(at.level, at.index),
+        };
+        let mut chains = Chains::new();
+        chains.add(lists, &self.shared.slab);
+        self.sweep.detached = Some(Detached { at, chains });
         true
     }
 
-    /// The first bucket from there on, level by level, that may hold something.
-    fn occupied_from(&self, level: usize, index: usize) -> Option<(usize, usize)> {
-        (level..self.shared.geometry.levels()).find_map(|at| {
-            let from = if at == level { index } else { 0 };
-            let wheel = self.shared.wheel(at).filter(|wheel| from < wheel.size())?;
-            let found = from + wheel.next_occupied(from)?;
-            (found < wheel.size()).then_some((at, found))
+    /// The first half bucket from there on that may hold something.
+    fn occupied_from(&self, next: Stop) -> Option<Stop> {
+        let levels = self.shared.geometry.levels();
+        let this_half = (next.level..levels).map(|level| Stop { level, ..next });
+        let other_half = (0..levels).map(|level| Stop { level, half: Half::Own, ..next });
+        let stops = this_half.chain(other_half.filter(|_| next.half == Half::Shared));
+        stops.enumerate().find_map(|(passed, stop)| {
+            let from = if passed == 0 { stop.index } else { 0 };
+            let index = self.occupied_index(Stop { index: from, ..stop })?;
+            Some(Stop { index, ..stop })
         })
     }
 
-    fn detach(&self, level: usize, index: usize) -> Option<Detached> {
-        let wheel = self.shared.wheel(level)?;
-        let mut lists = [NIL; STRIPES];
-        let mut found = None;
-        for (stripe, list) in lists.iter_mut().enumerate() {
-            if let Some((place, first)) = wheel.detach(index, stripe) {
-                *list = first;
-                found = Some(place);
-            }
-        }
-        let mut chains = Chains::new();
-        chains.add(lists, &self.shared.slab);
-        found.map(|place| Detached { level, place, chains })
+    /// The index of the first bucket that may hold something, of that half and level, from there on.
+    fn occupied_index(&self, Stop { half, level, index }: Stop) -> Option<usize> {
+        let ahead = self.shared.geometry.wheel_size().checked_sub(index).filter(|&ahead| ahead > 0)?;
+        let found = match half {
+            // SAFETY: the advancer is here.
+            Half::Shared => unsafe { self.shared.wheel(level) }?.next_occupied(index, ahead),
+            Half::Own => self.own.level(level)?.next_occupied(index).filter(|&found| found < ahead),
+        };
+        Some(index + found?)
+    }
+
+    fn detach_shared(&self, at: Stop) -> [NodeId; STRIPES] {
+        // SAFETY: the advancer is here.
+        let wheel = unsafe { self.shared.wheel(at.level) };
+        let detach = |stripe| wheel.and_then(|wheel| wheel.detach(at.index, stripe)).unwrap_or(NIL);
+        std::array::from_fn(detach)
     }
 
     /// A pass is over. If it freed something and there is too much still, the next begins.
     fn end_pass(&mut self) {
         let freed = std::mem::take(&mut self.sweep.freed);
         let again = freed > 0 && self.shared.dead() > self.shared.tolerated_dead() / 2;
-        self.sweep.next = again.then_some((0, 0));
+        self.sweep.next = again.then_some(Stop::FIRST);
     }
 
-    /// Frees the dead among the next `budget` nodes detached, and splices the living back. Returns how
-    /// many nodes it looked at.
+    /// Frees the dead among the next `budget` nodes detached, and links the living again. Returns how many
+    /// nodes it looked at.
     fn sweep_detached(&mut self, budget: u64) -> u64 {
-        let Some(mut detached) = self.sweep.detached.take() else { return 0 };
-        let mut living = [(NIL, NIL); STRIPES];
+        let Some(Detached { at, mut chains }) = self.sweep.detached.take() else { return 0 };
+        let slot = Slot { level: at.level, number: at.index as u64 };
         let mut seen = 0;
         while seen < budget
-            && let Some(id) = detached.chains.pop(&self.shared.slab)
+            && let Some(id) = chains.pop(&self.shared.slab)
         {
             seen += 1;
             if !self.free_if_dead(id) {
-                self.keep(&mut living[id as usize % STRIPES], id);
+                self.link(id, slot);
             }
         }
-        self.splice(&detached, &living);
-        if !detached.chains.is_empty() {
-            self.sweep.detached = Some(detached);
+        if chains.is_empty() {
+            self.own.settle(at.level, at.index);
+        } else {
+            self.sweep.detached = Some(Detached { at, chains });
         }
         seen
     }
 
     fn free_if_dead(&mut self, id: NodeId) -> bool {
-        // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
-        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        let (node, _) = self.node(id);
         let Met::Cancelled(word) = node.meet() else { return false };
         if !node.bury(word) {
             return false;
@@ -152,25 +179,5 @@ impl<T> Advancer<T> {
         self.sweep.freed += 1;
         self.retire_dead(id);
         true
-    }
-
-    fn keep(&self, (first, last): &mut (NodeId, NodeId), id: NodeId) {
-        // SAFETY: as above.
-        let (node, _) = unsafe { self.shared.slab.owned(id) };
-        // Ordering: Relaxed, published by the splice.
-        node.next().store(*first, Ordering::Relaxed);
-        *first = id;
-        if *last == NIL {
-            *last = id;
-        }
-    }
-
-    fn splice(&self, detached: &Detached, living: &Living) {
-        let Some(wheel) = self.shared.wheel(detached.level) else { return };
-        for (stripe, &(first, last)) in living.iter().enumerate().filter(|(_, ends)| ends.0 != NIL) {
-            // SAFETY: as above.
-            let (node, _) = unsafe { self.shared.slab.owned(last) };
-            wheel.splice(Place { stripe, ..detached.place }, first, node.next());
-        }
     }
 }

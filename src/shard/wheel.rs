@@ -13,16 +13,19 @@
 //! | [`Wheel::mark`] | adder | sets the bit of the list that it is about to push to |
 //! | [`Wheel::push`] | adder | pushes, unless the list has been flushed past the adder's round |
 //! | [`Wheel::flush`] | advancer | clears the bucket's bits, then swaps the heads whose bit was set |
-//! | [`Wheel::detach`], [`Wheel::splice`] | advancer | the sweep: takes a list out of its round and puts what lives back |
+//! | [`Wheel::detach`] | advancer | the sweep: takes a list out of its round |
+//! | [`Wheel::close`], [`Wheel::drain_closed`] | advancer | gives the wheel up: see [`overflow`](super::overflow) |
 //!
 //! A push touches only the head and the node that is pushed, never a node that is already linked, so the
 //! stack needs no protection against nodes being freed; and nothing is popped singly, so the head coming
 //! back to a former value (ABA) does no harm: the new node links to whatever stands first now.
-
-use crossbeam_utils::CachePadded;
+//!
+//! An empty list that nobody has used while its 32-bit round wrapped looks newer than it is, and refuses
+//! pushes until it is flushed. An adder that is refused has the shard's inbox; the advancer, which knows the
+//! clock, puts such timers into its own wheels.
 
 use super::node::{NIL, NodeId};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Lists per bucket. Eight heads fill a cache line, and eight chains walked in turn keep eight cache
 /// misses in flight; an adder picks its list by its node, so nodes that lie side by side are walked so.
@@ -34,6 +37,9 @@ pub(crate) const STRIPES: usize = 1;
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
 const ROUND_SHIFT: u32 = 32;
+
+/// How often the sweep tries to take a list that is being pushed to.
+const DETACH_ATTEMPTS: usize = 8;
 
 /// A value of a list's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,23 +64,12 @@ impl Head {
     }
 
     /// The node that one pushed for `round` must link to, if a push may go here.
-    fn link_for(self, round: u32, right: Right) -> Option<NodeId> {
+    fn link_for(self, round: u32) -> Option<NodeId> {
         if self.round() == round {
             return Some(self.first());
         }
-        let empty = self.first() == NIL;
-        (empty && (right == Right::Advancer || self.is_before(round))).then_some(NIL)
+        (self.first() == NIL && self.is_before(round)).then_some(NIL)
     }
-}
-
-/// By what right somebody pushes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Right {
-    /// An adder's view of the clock may be old: it must not push to a list that was flushed past its round.
-    Adder,
-    /// The advancer knows the clock. It has the last word where an empty list's round looks newer only
-    /// because the 32 bits have wrapped since the list was last used.
-    Advancer,
 }
 
 /// One list of a wheel.
@@ -85,27 +80,35 @@ pub(crate) struct Place {
     pub(crate) round: u32,
 }
 
+/// A bucket's heads, in a cache line of their own.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Bucket([AtomicU64; STRIPES]);
+
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    buckets: Box<[CachePadded<[AtomicU64; STRIPES]>]>,
+    buckets: Box<[Bucket]>,
     /// One bit per list. Set by adders, cleared by the advancer.
     occupied: Box<[AtomicU64]>,
+    /// The advancer is giving the wheel up.
+    closed: AtomicBool,
 }
 
 impl Wheel {
     /// An empty wheel whose lists belong to `round`, which may be older than the clock.
     pub(crate) fn new(size: usize, round: u32) -> Self {
         let empty = Head::new(round, NIL).0;
-        let bucket = || CachePadded::new(std::array::from_fn(|_| AtomicU64::new(empty)));
+        let bucket = || Bucket(std::array::from_fn(|_| AtomicU64::new(empty)));
         let words = size.div_ceil(BUCKETS_PER_WORD);
         Self {
             buckets: (0..size).map(|_| bucket()).collect(),
             occupied: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            closed: AtomicBool::new(false),
         }
     }
 
     fn head(&self, index: usize, stripe: usize) -> &AtomicU64 {
-        &self.buckets[index][stripe]
+        &self.buckets[index].0[stripe]
     }
 
     /// The word of occupancy bits that holds the bucket's, and how far they are shifted in it.
@@ -131,12 +134,12 @@ impl Wheel {
     ///
     /// Lock-free: a failed compare-and-swap means that another push or a flush has succeeded.
     #[inline]
-    pub(crate) fn push(&self, place: Place, id: NodeId, next: &AtomicU32, right: Right) -> bool {
+    pub(crate) fn push(&self, place: Place, id: NodeId, next: &AtomicU32) -> bool {
         let head = self.head(place.index, place.stripe);
         // Ordering: Relaxed, the value is only compared, and the node it names is not looked at.
         let mut seen = head.load(Ordering::Relaxed);
         loop {
-            let Some(link) = Head(seen).link_for(place.round, right) else { return false };
+            let Some(link) = Head(seen).link_for(place.round) else { return false };
             // Ordering: Relaxed, published by the compare-and-swap.
             next.store(link, Ordering::Relaxed);
             let pushed = Head::new(place.round, id).0;
@@ -173,20 +176,66 @@ impl Wheel {
         (word.fetch_and(!(STRIPE_MASK << shift), Ordering::Relaxed) >> shift) & STRIPE_MASK
     }
 
-    /// Takes one list out, leaving the round and the bit as they are; for the sweep.
-    pub(crate) fn detach(&self, index: usize, stripe: usize) -> Option<(Place, NodeId)> {
+    /// Takes one list out, leaving the round and the bit as they are; for the sweep. `None` if the list is empty,
+    /// or so busy that it was pushed to at each of a few attempts: the sweep comes by again.
+    pub(crate) fn detach(&self, index: usize, stripe: usize) -> Option<NodeId> {
         let head = self.head(index, stripe);
-        // Ordering: Relaxed, only the advancer, who is here, changes a round.
-        let round = Head(head.load(Ordering::Relaxed)).round();
-        // Ordering: Acquire, as in `flush`.
-        let first = Head(head.swap(Head::new(round, NIL).0, Ordering::Acquire)).first();
-        (first != NIL).then_some((Place { index, stripe, round }, first))
+        // Ordering: Relaxed, only compared.
+        let mut seen = Head(head.load(Ordering::Relaxed));
+        for _ in 0..DETACH_ATTEMPTS {
+            if seen.first() == NIL {
+                return None;
+            }
+            let empty = Head::new(seen.round(), NIL);
+            // Ordering: Acquire, as in `flush`; a failure is looked at anew.
+            match head.compare_exchange(seen.0, empty.0, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(seen.first()),
+                Err(now) => seen = Head(now),
+            }
+        }
+        None
     }
 
-    /// Puts the chain from `first` to the node whose link is `last` in front of the list again.
-    pub(crate) fn splice(&self, place: Place, first: NodeId, last: &AtomicU32) {
-        let spliced = self.push(place, first, last, Right::Advancer);
-        debug_assert!(spliced, "only the advancer changes a round");
+    /// Refuses pushes from now on; the advancer's SeqCst fence comes next, then [`drain_closed`].
+    ///
+    /// [`drain_closed`]: Self::drain_closed
+    pub(crate) fn close(&self) {
+        // Ordering: Relaxed, the caller's fence orders it.
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the advancer gives the wheel up; for adders, after their fence.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        // Ordering: Relaxed, the caller's fence orders it.
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Takes all that a closed wheel holds, as lists, and closes the lists that an adder may still be about to
+    /// push to: those whose bit is set, since who sets one after the fence sees that the wheel is closed.
+    ///
+    /// `round` is that of the last tick flushed, and adders' rounds are near it, whatever stands in the heads;
+    /// one that is a quarter of the circle ahead takes no push.
+    pub(crate) fn drain_closed(&self, round: u32) -> Vec<NodeId> {
+        let shut = Head::new(round.wrapping_add(1 << 30), NIL).0;
+        let mut lists = Vec::new();
+        for index in 0..self.size() {
+            let (word, shift) = self.bits(index);
+            let mut set = self.clear_bits(word, shift);
+            while set != 0 {
+                // Ordering: Acquire, as in `flush`.
+                let swapped = self.head(index, set.trailing_zeros() as usize).swap(shut, Ordering::Acquire);
+                lists.extend(Some(Head(swapped).first()).filter(|&first| first != NIL));
+                set &= set - 1;
+            }
+        }
+        lists
+    }
+
+    /// Whether no list can hold anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        // Ordering: Relaxed, a look.
+        self.occupied.iter().all(|bits| bits.load(Ordering::Relaxed) == 0)
     }
 
     /// Whether the bucket may hold something.
@@ -196,26 +245,27 @@ impl Wheel {
         (word.load(Ordering::Relaxed) >> shift) & STRIPE_MASK != 0
     }
 
-    /// How many buckets after `from`, going round, the first one stands that may hold something.
+    /// How many buckets after `from`, going round, the first one stands that may hold something, of the next
+    /// `count`.
     ///
-    /// O(wheel size / 8) loads at worst.
-    pub(crate) fn next_occupied(&self, from: usize) -> Option<usize> {
+    /// O(count / 8) loads.
+    pub(crate) fn next_occupied(&self, from: usize, count: usize) -> Option<usize> {
         let words = self.occupied.len();
-        let (_, shift) = self.bits(from);
         let first = from / BUCKETS_PER_WORD;
-        (0..=words).find_map(|step| {
-            let word = (first + step) % words;
+        let last = count.min(self.size()).saturating_sub(1) + from % BUCKETS_PER_WORD;
+        let steps = last / BUCKETS_PER_WORD.min(self.size());
+        let found = (0..=steps).find_map(|step| {
+            let word = (first + step) & (words - 1);
             // Ordering: Relaxed, the caller's SeqCst fence stands between what it published and this.
             let mut bits = self.occupied[word].load(Ordering::Relaxed);
             if step == 0 {
-                bits &= u64::MAX << shift;
+                bits &= u64::MAX << self.bits(from).1;
             }
-            if bits == 0 {
-                return None;
-            }
-            let index = word * BUCKETS_PER_WORD + bits.trailing_zeros() as usize / STRIPES;
-            Some(index.wrapping_sub(from) & (self.buckets.len() - 1))
-        })
+            let index =
+                (bits != 0).then(|| word * BUCKETS_PER_WORD + bits.trailing_zeros() as usize / STRIPES)?;
+            Some(index.wrapping_sub(from) & (self.size() - 1))
+        });
+        found.filter(|&ahead| ahead < count)
     }
 
     /// The lists of a bucket as they stand: round and first node; for invariant checks and the sweep.
@@ -245,7 +295,7 @@ mod tests {
 
     fn push(wheel: &Wheel, at: Place, id: NodeId, link: &AtomicU32) -> bool {
         wheel.mark(at.index, at.stripe);
-        wheel.push(at, id, link, Right::Adder)
+        wheel.push(at, id, link)
     }
 
     #[test]
@@ -267,47 +317,62 @@ mod tests {
         let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
         assert!(push(&wheel, place(0, 0, 5), 1, &a));
         for round in [4, 6] {
-            assert!(!wheel.push(place(0, 0, round), 2, &b, Right::Adder));
-            assert!(!wheel.push(place(0, 0, round), 2, &b, Right::Advancer));
+            assert!(!wheel.push(place(0, 0, round), 2, &b));
         }
     }
 
     #[test]
-    fn an_empty_list_whose_round_wrapped_is_the_advancers() {
+    fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
         let wheel = Wheel::new(16, 0);
         let link = AtomicU32::new(NIL);
         let far = place(0, 0, 1 << 31);
-        assert!(!wheel.push(far, 1, &link, Right::Adder));
-        assert!(wheel.push(far, 1, &link, Right::Advancer));
+        assert!(!push(&wheel, far, 1, &link));
+        wheel.flush(0, (1 << 31) - 1);
+        assert!(push(&wheel, far, 1, &link));
     }
 
     #[test]
     fn next_occupied_goes_round() {
         for size in [2, 4, 8, 16, 64] {
             let wheel = Wheel::new(size, 0);
-            assert_eq!(wheel.next_occupied(1), None);
+            assert_eq!(wheel.next_occupied(1, size), None);
             for index in [0, size / 2, size - 1] {
                 wheel.mark(index, STRIPES - 1);
-                for from in 0..size {
-                    let expected = (index + size - from) % size;
-                    assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
+                for (from, count) in (0..size).flat_map(|from| (0..=size).map(move |count| (from, count))) {
+                    let expected = Some((index + size - from) % size).filter(|&ahead| ahead < count);
+                    let found = wheel.next_occupied(from, count);
+                    assert_eq!(found, expected, "{index} from {from} of {size}, {count} of them");
                 }
                 wheel.flush(index, 0);
             }
+            assert!(wheel.is_empty());
         }
     }
 
     #[test]
-    fn a_detached_list_can_be_spliced_back_before_new_ones() {
+    fn what_is_detached_leaves_the_round_open() {
         let wheel = Wheel::new(4, 0);
         let (a, b, c) = (AtomicU32::new(NIL), AtomicU32::new(NIL), AtomicU32::new(NIL));
         assert!(push(&wheel, place(2, 3, 0), 1, &a));
         assert!(push(&wheel, place(2, 3, 0), 2, &b));
-        let (at, first) = wheel.detach(2, 3).unwrap();
-        assert_eq!(first, 2);
+        assert_eq!(wheel.detach(2, 3), Some(2));
+        assert_eq!(wheel.detach(2, 3), None);
         assert!(push(&wheel, place(2, 3, 0), 3, &c));
-        wheel.splice(at, first, &a);
-        assert_eq!(wheel.flush(2, 0)[3], 2);
-        assert_eq!(a.load(Ordering::Relaxed), 3);
+        assert_eq!(c.load(Ordering::Relaxed), NIL);
+        assert_eq!(wheel.flush(2, 0)[3], 3);
+    }
+
+    #[test]
+    fn a_closed_list_takes_no_push_whatever_stood_in_its_head() {
+        for (head, round) in [(0, 0), (7, 9), (0, u32::MAX), (1 << 31, 3)] {
+            let wheel = Wheel::new(8, head);
+            let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
+            wheel.mark(5, 0);
+            let pushed = wheel.push(place(5, 0, round), 1, &a);
+            wheel.close();
+            assert!(wheel.is_closed());
+            assert_eq!(wheel.drain_closed(round), if pushed { vec![1] } else { vec![] });
+            assert!((0..2).all(|later| !wheel.push(place(5, 0, round.wrapping_add(later)), 2, &b)));
+        }
     }
 }

@@ -1,0 +1,149 @@
+//! A shard's clock, and how its advancer is woken.
+//!
+//! Two words tell the time. `now` is the clock: a deadline at or before it is due. `flushed` is the last tick
+//! all of whose timers the advancer has taken out; while an advance is under way it lags behind. How adders
+//! and the advancer use the two is told in [`shared`](super::shared).
+//!
+//! # Sleeping
+//!
+//! `wake_below` tells for which deadlines a sleeping advancer has to be woken: those at or before it, which
+//! is the tick before the last answer of `next_expiration`. The advancer stores it, passes a SeqCst
+//! fence, and looks at the bits and the inbox once more. An adder loads it after its own fence, which comes
+//! behind its setting of the bit (in the inbox's case behind the push, in that of a node reused where it
+//! stands behind the store of the word). The two fences are in some order: either the adder sees the answer,
+//! or the advancer sees the bit, which comes before the push: it may then wake for nothing, never too late.
+//! An adder whose deadline is that early lowers `wake_below` by one read-modify-write; the one that lowered
+//! it wakes the waker.
+
+use crossbeam_utils::CachePadded;
+
+use crate::Tick;
+use crate::sync::{AtomicBool, AtomicU64, AtomicWaker, Ordering, fence};
+
+/// Stands in `wake_below` while the advancer is at work: no adder wakes it, but for a deadline of 0, which
+/// does no harm.
+const AWAKE: Tick = 0;
+
+pub(crate) struct Clock {
+    words: CachePadded<Words>,
+    pub(crate) waker: AtomicWaker,
+}
+
+/// What every adder reads. The advancer writes it; an adder writes `wake_below` where it is the first to be
+/// earlier.
+struct Words {
+    now: AtomicU64,
+    flushed: AtomicU64,
+    wake_below: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// The clock as an adder sees it after its fence.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) now: Tick,
+    /// A timer that is due at or before this wakes the advancer.
+    wake_below: Tick,
+}
+
+impl Clock {
+    pub(crate) fn new(start: Tick) -> Self {
+        let words = Words {
+            now: AtomicU64::new(start),
+            flushed: AtomicU64::new(start),
+            wake_below: AtomicU64::new(AWAKE),
+            closed: AtomicBool::new(false),
+        };
+        Self { words: CachePadded::new(words), waker: AtomicWaker::new() }
+    }
+
+    #[inline]
+    pub(crate) fn flushed(&self) -> Tick {
+        // Ordering: Acquire, pairs with `publish_flushed`: bits cleared and lists swapped up to this tick.
+        self.words.flushed.load(Ordering::Acquire)
+    }
+
+    /// Moves the clock; for the advancer, before it looks at bits and inbox.
+    pub(crate) fn publish_now(&self, now: Tick) {
+        // Ordering: Relaxed, the fence orders it against the looks that follow.
+        self.words.now.store(now, Ordering::Relaxed);
+        // Ordering: Relaxed, adders need not wake who is awake; seeing an old value wakes once too often.
+        self.words.wake_below.store(AWAKE, Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence in `read`.
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn publish_flushed(&self, tick: Tick) {
+        // Ordering: Release, pairs with `flushed`.
+        self.words.flushed.store(tick, Ordering::Release);
+    }
+
+    /// Reads the clock after all that the caller has done so far.
+    #[inline]
+    pub(crate) fn read(&self) -> Reading {
+        // Ordering: SeqCst, pairs with the fences in `publish_now`, `publish_wake_at` and `close`.
+        fence(Ordering::SeqCst);
+        // Ordering: Relaxed, the fence orders both.
+        let now = self.words.now.load(Ordering::Relaxed);
+        Reading { now, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
+    }
+
+    /// Wakes the advancer for a timer that it does not know of, if it sleeps for longer. Runs the waker, so
+    /// the caller is not pinned.
+    #[inline]
+    pub(crate) fn wake_if_earlier(&self, deadline: Tick, reading: Reading) {
+        if deadline <= reading.wake_below {
+            self.lower_wake_below(deadline);
+        }
+    }
+
+    #[cold]
+    fn lower_wake_below(&self, deadline: Tick) {
+        // Ordering: Relaxed, what the woken advancer looks at is synchronised by itself; the waker's own
+        // synchronisation orders our push before its run.
+        if self.words.wake_below.fetch_min(deadline.saturating_sub(1), Ordering::Relaxed) >= deadline {
+            self.waker.wake();
+        }
+    }
+
+    /// Says when the advancer will wake; it looks at the bits and the inbox once more after this.
+    pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
+        // Ordering: Relaxed, the fence orders it.
+        self.words.wake_below.store(below(answer), Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence in `read`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Corrects what [`publish_wake_at`](Self::publish_wake_at) said, downwards.
+    pub(crate) fn lower_published(&self, answer: Option<Tick>) {
+        // Ordering: Relaxed, an adder that sees the former value wakes once too often.
+        self.words.wake_below.fetch_min(below(answer), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        // Ordering: Relaxed, the callers' fences order it where it matters.
+        self.words.closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the shard is closed, seen after all that the caller has done so far.
+    pub(crate) fn is_closed_after_fence(&self) -> bool {
+        // Ordering: SeqCst, pairs with the fence in `close`: that sees what we did, or we see `closed`.
+        fence(Ordering::SeqCst);
+        self.is_closed()
+    }
+
+    /// Refuses timers from now on; the caller looks at all nodes next.
+    pub(crate) fn close(&self) {
+        // Ordering: Relaxed, the fence orders it.
+        self.words.closed.store(true, Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence of every insert: an adder sees `closed`, or we its node.
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The last deadline for which an advancer that sleeps until `answer` has to be woken.
+fn below(answer: Option<Tick>) -> Tick {
+    answer.map_or(Tick::MAX, |tick| tick.saturating_sub(1))
+}

@@ -1,0 +1,84 @@
+//! Sums over the counters of a shard's threads (see [`stats`](super::stats)).
+
+use super::lane::Lane;
+use super::reclaim::Guard;
+use super::shared::Shared;
+use super::stats::ShardStats;
+use crate::sync::Ordering;
+
+/// Dead nodes that are always tolerated (promise 5); in models, which are small, one.
+const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) { 1 } else { 4096 };
+
+impl<T> Shared<T> {
+    /// How many timers are pending. Never less than the truth while others are at work: the ended ones are
+    /// counted first, the scheduled ones after. O(threads).
+    pub(crate) fn len(&self) -> usize {
+        let ended = self.tally.fired.get() + self.tally.handed_back.get();
+        let ended = self.lanes.iter().fold(ended, |sum, lane| sum + lane.tally.cancelled.get());
+        let scheduled =
+            self.lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(lane.tally.scheduled.get()));
+        usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX)
+    }
+
+    /// Nodes of cancelled or moved timers that are still linked. O(threads).
+    pub(crate) fn dead(&self) -> u64 {
+        let gone = self.tally.buried.get();
+        let gone = self.lanes.iter().fold(gone, |sum, lane| sum + lane.tally.reused.get());
+        self.dead_made().saturating_sub(gone)
+    }
+
+    /// Nodes of cancelled or moved timers since the shard was made. O(threads).
+    pub(crate) fn dead_made(&self) -> u64 {
+        let made = |lane: &Lane| lane.tally.cancelled.get() + lane.tally.moved.get();
+        self.lanes.iter().map(made).sum()
+    }
+
+    /// How many dead nodes there may be (promise 5).
+    pub(crate) fn tolerated_dead(&self) -> u64 {
+        (self.len() as u64).max(DEAD_FLOOR)
+    }
+
+    /// Asks for a sweep if half of what is tolerated is reached; for cancellers, now and then.
+    #[cold]
+    pub(crate) fn ask_for_sweep(&self) {
+        if self.dead() > self.tolerated_dead() / 2 {
+            // Ordering: AcqRel, the one that set it wakes the advancer, which clears it.
+            let asked = self.sweep_owed.swap(true, Ordering::AcqRel);
+            if !asked {
+                self.clock.waker.wake();
+            }
+        }
+    }
+
+    /// Whether a sweep was asked for since the last call; for the advancer.
+    pub(crate) fn take_sweep_owed(&self) -> bool {
+        // Ordering: Relaxed load, then AcqRel, as above.
+        self.sweep_owed.load(Ordering::Relaxed) && self.sweep_owed.swap(false, Ordering::AcqRel)
+    }
+
+    /// How many timers have been moved to another node. O(threads).
+    pub(crate) fn moved(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.tally.moved.get()).sum()
+    }
+
+    pub(crate) fn stats(&self, pinned: &Guard) -> ShardStats {
+        let pending = self.len();
+        let (node_capacity, nodes) = self.slab.usage(pinned);
+        let dead_nodes = usize::try_from(self.dead()).unwrap_or(usize::MAX);
+        let wheels = self.wheels(pinned);
+        let mut stats =
+            ShardStats { pending, nodes, node_capacity, dead_nodes, wheels, ..ShardStats::default() };
+        stats.fired = self.tally.fired.get();
+        stats.handed_back = self.tally.handed_back.get();
+        stats.cascaded = self.tally.cascaded.get();
+        stats.swept = self.tally.swept.get();
+        for lane in self.lanes.iter() {
+            stats.cancelled += lane.tally.cancelled.get();
+            stats.extended += lane.tally.extended.get();
+            stats.moved += lane.tally.moved.get();
+            stats.reused += lane.tally.reused.get();
+            stats.scheduled += lane.tally.scheduled.get();
+        }
+        stats
+    }
+}

@@ -1,0 +1,180 @@
+//! The advancer's own wheels: where it puts what it has in hand and nobody else adds to.
+//!
+//! Each bucket has two halves. Producers push to the lists of the shared wheels; a node that the advancer
+//! moves (in a cascade, a sweep, out of the inbox) goes to its own wheel of the same level and the same
+//! bucket, in plain memory: no compare-and-swap, no round, no fence. A flush takes both halves. So the shared
+//! lists have one kind of writer each way, and a timer that came down from an overflow wheel costs one atomic
+//! read-modify-write more, the one that fires it.
+//!
+//! Invariant: what is linked here lies within one revolution after `flushed` at its level, so a bucket holds
+//! one round at a time, and its bit is set exactly if it holds something, or the sweep has it in hand.
+
+use super::level::{Geometry, Slot};
+use super::node::{NIL, NodeId};
+use super::wheel::STRIPES;
+use crate::Tick;
+use crate::sync::{AtomicU32, Ordering};
+
+/// A wheel per level, each made when it is first needed and dropped when it has been idle.
+pub(super) struct OwnWheels(Box<[Option<OwnWheel>]>);
+
+pub(super) struct OwnWheel {
+    /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn.
+    buckets: Box<[[NodeId; STRIPES]]>,
+    /// A bit per bucket.
+    occupied: Box<[u64]>,
+}
+
+impl OwnWheels {
+    pub(super) fn new(levels: usize) -> Self {
+        Self((0..levels).map(|_| None).collect())
+    }
+
+    pub(super) fn level(&self, level: usize) -> Option<&OwnWheel> {
+        self.0[level].as_ref()
+    }
+
+    /// Links a node, whose link is `next`, into a bucket.
+    #[inline]
+    pub(super) fn push(&mut self, geometry: Geometry, slot: Slot, id: NodeId, next: &AtomicU32) {
+        let wheel = self.0[slot.level].get_or_insert_with(|| OwnWheel::new(geometry.wheel_size()));
+        wheel.push(geometry.index(slot), id, next);
+    }
+
+    /// All that a bucket holds, if it holds anything.
+    #[inline]
+    pub(super) fn take(&mut self, level: usize, index: usize) -> Option<[NodeId; STRIPES]> {
+        self.0[level].as_mut()?.take(index)
+    }
+
+    /// Takes a bucket's lists and leaves its bit, as they will be linked again; for the sweep.
+    pub(super) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
+        let wheel = self.0[level].as_mut();
+        wheel.map_or([NIL; STRIPES], |wheel| std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]))
+    }
+
+    /// Clears the bucket's bit if it holds nothing, after [`detach`](Self::detach).
+    pub(super) fn settle(&mut self, level: usize, index: usize) {
+        if let Some(wheel) = &mut self.0[level]
+            && wheel.buckets[index] == [NIL; STRIPES]
+        {
+            wheel.occupied[index / 64] &= !(1 << (index % 64));
+        }
+    }
+
+    /// The earliest tick, from `from` on, at which a bucket that holds something expires. O(wheels x wheel
+    /// size / 64).
+    #[inline]
+    pub(super) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
+        let wheels = self.0.iter().enumerate().filter_map(|(level, wheel)| Some((level, wheel.as_ref()?)));
+        wheels
+            .filter_map(|(level, wheel)| geometry.expiration_of(level, from, |at| wheel.next_occupied(at)))
+            .min()
+    }
+
+    /// Drops a wheel, which is made anew when it is needed.
+    pub(super) fn drop_empty(&mut self, level: usize) {
+        debug_assert!(self.level(level).is_none_or(OwnWheel::is_empty));
+        self.0[level] = None;
+    }
+}
+
+impl OwnWheel {
+    fn new(size: usize) -> Self {
+        let words = size.div_ceil(u64::BITS as usize);
+        Self { buckets: vec![[NIL; STRIPES]; size].into(), occupied: vec![0; words].into() }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.buckets.len()
+    }
+
+    #[inline]
+    fn push(&mut self, index: usize, id: NodeId, next: &AtomicU32) {
+        let head = &mut self.buckets[index][id as usize % STRIPES];
+        // Ordering: Relaxed, nobody else looks at the link.
+        next.store(*head, Ordering::Relaxed);
+        *head = id;
+        self.occupied[index / 64] |= 1 << (index % 64);
+    }
+
+    #[inline]
+    fn take(&mut self, index: usize) -> Option<[NodeId; STRIPES]> {
+        let (word, bit) = (&mut self.occupied[index / 64], 1 << (index % 64));
+        if *word & bit == 0 {
+            return None;
+        }
+        *word &= !bit;
+        Some(std::mem::replace(&mut self.buckets[index], [NIL; STRIPES]))
+    }
+
+    /// How many buckets after `from`, going round, the first one stands that holds something.
+    #[inline]
+    pub(super) fn next_occupied(&self, from: usize) -> Option<usize> {
+        let words = self.occupied.len();
+        (0..=words).find_map(|step| {
+            let word = (from / 64 + step) & (words - 1);
+            let mut bits = self.occupied[word];
+            if step == 0 {
+                bits &= u64::MAX << (from % 64);
+            }
+            let index = (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize)?;
+            Some(index.wrapping_sub(from) & (self.size() - 1))
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.occupied.iter().all(|&bits| bits == 0)
+    }
+
+    /// The lists of a bucket as they stand, and whether its bit is set; for invariant checks.
+    pub(super) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
+        (self.buckets[index], (self.occupied[index / 64] >> (index % 64)) & 1 == 1)
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_yields_what_was_pushed_once() {
+        let mut wheel = OwnWheel::new(16);
+        let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
+        wheel.push(3, 8, &a);
+        wheel.push(3, 16, &b);
+        assert_eq!(wheel.take(2), None);
+        assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(16));
+        assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (8, NIL));
+        assert_eq!(wheel.take(3), None);
+        assert!(wheel.is_empty());
+    }
+
+    #[test]
+    fn next_occupied_goes_round() {
+        for size in [2, 4, 8, 16, 64, 128, 2048] {
+            let mut wheel = OwnWheel::new(size);
+            assert_eq!(wheel.next_occupied(1), None);
+            for index in [0, size / 2, size - 1] {
+                wheel.push(index, 1, &AtomicU32::new(NIL));
+                for from in 0..size {
+                    let expected = (index + size - from) % size;
+                    assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
+                }
+                wheel.take(index);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wheel_is_made_when_needed_and_dropped_when_empty() {
+        let geometry = Geometry::new(16);
+        let mut own = OwnWheels::new(geometry.levels());
+        assert_eq!(own.next_occupied(geometry, 0), None);
+        own.push(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
+        assert_eq!(own.next_occupied(geometry, 5), Some(32));
+        assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(OwnWheel::is_empty));
+        own.drop_empty(1);
+        assert!(own.level(1).is_none());
+    }
+}

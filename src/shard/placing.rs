@@ -1,0 +1,97 @@
+//! Where a node goes that the advancer has in hand and does not yield.
+
+use super::advancer::Advancer;
+use super::level::Slot;
+use super::node::{Met, NIL, NodeId};
+use crate::Tick;
+use crate::sync::Ordering;
+
+/// Where a node that the advancer has in hand is to go.
+enum Place {
+    /// Into this bucket.
+    Bucket(Slot),
+    /// Nowhere: its timer is due already, at this tick.
+    Overdue(Tick),
+    /// Nowhere: it has been freed.
+    Dead,
+    /// Nowhere yet: it is looked at again at the next advance.
+    Aside,
+}
+
+impl<T> Advancer<T> {
+    /// Looks at the inbox, at what was deferred, and at further lists: what is due to `overdue`, the rest to
+    /// its bucket.
+    pub(super) fn admit_newcomers(&mut self, lists: Vec<NodeId>) {
+        let known = self.overdue.len();
+        for id in std::mem::take(&mut self.deferred) {
+            self.admit(id);
+        }
+        for first in lists.into_iter().chain([self.shared.take_inbox()]) {
+            let mut next = first;
+            while next != NIL {
+                let id = next;
+                // Ordering: Relaxed, who took the list has acquired it.
+                next = self.node(id).0.next().load(Ordering::Relaxed);
+                self.admit(id);
+            }
+        }
+        if self.overdue.len() > known {
+            // Latest first, because it is emptied from its end. Stable: the inbox yields the youngest first,
+            // so equal deadlines fire in the order in which they were scheduled.
+            self.overdue.sort_by_key(|&(deadline, _)| std::cmp::Reverse(deadline));
+        }
+    }
+
+    fn admit(&mut self, id: NodeId) {
+        match self.meet_to_place(id) {
+            Met::Pending(deadline, _) if deadline <= self.flushed => self.overdue.push((deadline, id)),
+            _ => self.put_back(id),
+        }
+    }
+
+    /// What a node holds that is about to be placed for its deadline; one that is due later than at its `base`
+    /// says by then that it is displaced. Lock-free: it looks again only where a producer has changed the
+    /// timer.
+    fn meet_to_place(&self, id: NodeId) -> Met {
+        let (node, _) = self.node(id);
+        loop {
+            match node.meet() {
+                Met::Pending(_, word) if !node.displace(word) => {}
+                met => return met,
+            }
+        }
+    }
+
+    /// Puts a node that is not to be yielded now where it belongs: a bucket, the dead, or aside until the
+    /// next advance.
+    pub(super) fn put_back(&mut self, id: NodeId) {
+        match self.find_place(id) {
+            Place::Bucket(slot) => self.link(id, slot),
+            Place::Overdue(deadline) => {
+                let at = self.overdue.partition_point(|&(later, _)| later > deadline);
+                self.overdue.insert(at, (deadline, id));
+            }
+            Place::Dead => self.retire_dead(id),
+            Place::Aside => self.deferred.push(id),
+        }
+    }
+
+    fn find_place(&self, id: NodeId) -> Place {
+        match self.meet_to_place(id) {
+            Met::Pending(deadline, _) if deadline > self.flushed => {
+                Place::Bucket(self.shared.geometry.place(self.flushed + 1, deadline))
+            }
+            Met::Pending(deadline, _) => Place::Overdue(deadline),
+            Met::Cancelled(word) if self.node(id).0.bury(word) => Place::Dead,
+            // A producer is at work.
+            _ => Place::Aside,
+        }
+    }
+
+    /// Links a node into a bucket of the advancer's own wheels.
+    pub(super) fn link(&mut self, id: NodeId, slot: Slot) {
+        // SAFETY: it is in use, or it would not be in hand.
+        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        self.own.push(self.shared.geometry, slot, id, node.next());
+    }
+}
