@@ -5,6 +5,7 @@
 //! its node's place in memory, nodes that lie side by side are met one after the other.
 
 use super::node::{NIL, NodeId};
+use super::prefetch;
 use super::slab::Slab;
 use super::wheel::STRIPES;
 use crate::sync::Ordering;
@@ -65,7 +66,7 @@ impl Chains {
             self.left |= 1 << at;
             // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
             let (node, _) = unsafe { slab.owned(first) };
-            prefetch(node);
+            prefetch::for_reading(node);
         }
     }
 
@@ -91,17 +92,4 @@ impl Chains {
         let mut copy = self.clone();
         std::iter::from_fn(|| copy.pop(slab)).collect()
     }
-}
-
-/// Asks for the cache line at `at`; a hint without any other effect.
-#[inline(always)]
-fn prefetch<T>(at: &T) {
-    #[cfg(all(target_arch = "x86_64", not(shardwheel_loom)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and cannot fault; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast()) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(shardwheel_loom))))]
-    let _ = at;
 }

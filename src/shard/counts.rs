@@ -38,10 +38,15 @@ impl<T> Shared<T> {
         (self.len() as u64).max(DEAD_FLOOR)
     }
 
-    /// Asks for a sweep if half of what is tolerated is reached; for cancellers, now and then.
+    /// Whether the dead are three quarters of what is tolerated. O(threads).
+    pub(crate) fn is_sweep_due(&self) -> bool {
+        self.dead() > self.tolerated_dead() / 4 * 3
+    }
+
+    /// Asks for a sweep if one is due; for cancellers, now and then.
     #[cold]
     pub(crate) fn ask_for_sweep(&self) {
-        if self.dead() > self.tolerated_dead() / 2 {
+        if self.is_sweep_due() {
             // Ordering: AcqRel, the one that set it wakes the advancer, which clears it.
             let asked = self.sweep_owed.swap(true, Ordering::AcqRel);
             if !asked {

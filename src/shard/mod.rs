@@ -25,6 +25,7 @@ mod node;
 mod overflow;
 mod own;
 mod placing;
+mod prefetch;
 mod reclaim;
 mod recycle;
 mod scheduler;

@@ -37,8 +37,14 @@ impl OwnWheels {
     /// Links a node, whose link is `next`, into a bucket.
     #[inline]
     pub(super) fn push(&mut self, geometry: Geometry, slot: Slot, id: NodeId, next: &AtomicU32) {
+        self.splice(geometry, slot, id, next);
+    }
+
+    /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list.
+    #[inline]
+    pub(super) fn splice(&mut self, geometry: Geometry, slot: Slot, first: NodeId, last: &AtomicU32) {
         let wheel = self.0[slot.level].get_or_insert_with(|| OwnWheel::new(geometry.wheel_size()));
-        wheel.push(geometry.index(slot), id, next);
+        wheel.splice(geometry.index(slot), first, last);
     }
 
     /// All that a bucket holds, if it holds anything.
@@ -90,11 +96,11 @@ impl OwnWheel {
     }
 
     #[inline]
-    fn push(&mut self, index: usize, id: NodeId, next: &AtomicU32) {
-        let head = &mut self.buckets[index][id as usize % STRIPES];
+    fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
+        let head = &mut self.buckets[index][first as usize % STRIPES];
         // Ordering: Relaxed, nobody else looks at the link.
-        next.store(*head, Ordering::Relaxed);
-        *head = id;
+        last.store(*head, Ordering::Relaxed);
+        *head = first;
         self.occupied[index / 64] |= 1 << (index % 64);
     }
 
@@ -141,8 +147,8 @@ mod tests {
     fn a_bucket_yields_what_was_pushed_once() {
         let mut wheel = OwnWheel::new(16);
         let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
-        wheel.push(3, 8, &a);
-        wheel.push(3, 16, &b);
+        wheel.splice(3, 8, &a);
+        wheel.splice(3, 16, &b);
         assert_eq!(wheel.take(2), None);
         assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(16));
         assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (8, NIL));
@@ -156,7 +162,7 @@ mod tests {
             let mut wheel = OwnWheel::new(size);
             assert_eq!(wheel.next_occupied(1), None);
             for index in [0, size / 2, size - 1] {
-                wheel.push(index, 1, &AtomicU32::new(NIL));
+                wheel.splice(index, 1, &AtomicU32::new(NIL));
                 for from in 0..size {
                     let expected = (index + size - from) % size;
                     assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");

@@ -114,6 +114,7 @@ impl<T> Scheduler<T> {
         if key.shard != shared.id {
             return None;
         }
+        shared.slab.prefetch(key.node);
         shared.lanes.with(|lane, local| {
             // Protects: the node that the key names, whose segment may be given back meanwhile.
             let pinned = pin();
@@ -142,6 +143,7 @@ impl<T> Scheduler<T> {
         if key.shard != shared.id {
             return None;
         }
+        shared.slab.prefetch(key.node);
         shared.lanes.with(|lane, local| {
             // Protects: as in `cancel`.
             let pinned = pin();

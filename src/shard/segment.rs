@@ -67,6 +67,11 @@ impl<T> Segment<T> {
         Self::NODES * size_of::<Node<T>>()
     }
 
+    /// Where the nodes are.
+    pub(crate) fn nodes(&self) -> *mut Node<T> {
+        self.nodes.start()
+    }
+
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
         self.nodes.at(id as usize & (Self::NODES - 1))
@@ -114,6 +119,10 @@ impl<T> Nodes<T> {
         Ok(Self { first, _pages: pages })
     }
 
+    fn start(&self) -> *mut Node<T> {
+        self.first.as_ptr()
+    }
+
     #[inline]
     fn at(&self, offset: usize) -> &Node<T> {
         debug_assert!(offset < Segment::<T>::NODES);
@@ -140,6 +149,10 @@ struct Nodes<T>(Box<[Node<T>]>);
 impl<T> Nodes<T> {
     fn new(_: bool) -> io::Result<Self> {
         Ok(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
+    }
+
+    fn start(&self) -> *mut Node<T> {
+        self.0.as_ptr().cast_mut()
     }
 
     fn at(&self, offset: usize) -> &Node<T> {

@@ -8,6 +8,7 @@
 //! because nobody else takes segments away; everybody else while pinned.
 
 use super::node::{Node, NodeId};
+use super::prefetch;
 use super::reclaim::{Guard, Unlinked, pin};
 use super::segment::{Segment, WORD_NODES};
 use crate::error::ScheduleErrorKind;
@@ -31,6 +32,8 @@ pub(crate) struct FreeWord {
 
 pub(crate) struct Slab<T> {
     table: Box<[AtomicPtr<Segment<T>>]>,
+    /// Where each segment's nodes are, or were: for prefetching, which needs an address and no promise.
+    addresses: Box<[AtomicPtr<Node<T>>]>,
     /// The era of the next segment. No two segments have the same, so a segment that takes the place of one
     /// given back hands out generations that were never used there, whoever raced to add it.
     next_era: AtomicU32,
@@ -50,6 +53,7 @@ impl<T> Slab<T> {
     pub(crate) fn new() -> Self {
         Self {
             table: zeroed::slice(TABLE),
+            addresses: zeroed::slice(TABLE),
             next_era: AtomicU32::new(0),
             open: zeroed::slice(TABLE.div_ceil(WORD_NODES)),
             height: AtomicU32::new(0),
@@ -66,6 +70,20 @@ impl<T> Slab<T> {
     pub(crate) fn get<'g>(&'g self, id: NodeId, _pinned: &'g Guard) -> Option<(&'g Node<T>, u32)> {
         let segment = self.load(id as usize >> Segment::<T>::SHIFT)?;
         Some((segment.node(id), segment.era))
+    }
+
+    /// Asks for the node's cache line, for the caller will write to it. Safe for any name, at any time.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: NodeId) {
+        if cfg!(shardwheel_loom) {
+            // One more load to interleave with everything else, for nothing.
+            return;
+        }
+        if let Some(address) = self.addresses.get(id as usize >> Segment::<T>::SHIFT) {
+            // Ordering: Relaxed, an old address does no harm.
+            let nodes = address.load(Ordering::Relaxed).cast_const();
+            prefetch::for_writing(nodes.wrapping_add(id as usize & (Segment::<T>::NODES - 1)));
+        }
     }
 
     /// The node and its segment's era.
@@ -169,7 +187,8 @@ impl<T> Slab<T> {
         // Ordering: Relaxed, the number alone matters.
         let era = self.next_era.fetch_add(1, Ordering::Relaxed);
         let no_memory = |_| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
-        let segment = Box::into_raw(Box::new(Segment::new(index, era).map_err(no_memory)?));
+        let segment = Box::new(Segment::new(index, era).map_err(no_memory)?);
+        let (nodes, segment) = (segment.nodes(), Box::into_raw(segment));
         let (null, place) = (std::ptr::null_mut(), &self.table[index]);
         // Ordering: Release, pairs with `load`; on failure nothing is read.
         if place.compare_exchange(null, segment, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -177,6 +196,8 @@ impl<T> Slab<T> {
             drop(unsafe { Box::from_raw(segment) });
             return Ok(());
         }
+        // Ordering: Relaxed, for prefetching only.
+        self.addresses[index].store(nodes, Ordering::Relaxed);
         // Ordering: Release, pairs with `find_free`.
         self.height.fetch_max(index as u32 + 1, Ordering::Release);
         self.reopen(index);
