@@ -5,8 +5,8 @@
 //! `--cfg loom` would change every dependency as well.
 
 pub(crate) use imp::{
-    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, AtomicWaker, Token, UnsafeCell, fence,
-    thread_token, yield_now,
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, AtomicWaker, Life, Token, UnsafeCell,
+    fence, thread_token, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -34,6 +34,19 @@ mod imp {
         Token
     }
 
+    /// Nothing; in a model it tells of a use that does not come before the end.
+    #[derive(Debug)]
+    pub(crate) struct Life;
+
+    impl Life {
+        pub(crate) fn begin() -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) fn note_use(&self) {}
+    }
+
     /// `std::cell::UnsafeCell` with the interface of loom's, which has to see each access begin and end.
     #[derive(Debug)]
     #[repr(transparent)]
@@ -59,6 +72,26 @@ mod imp {
     pub(crate) use loom::thread::yield_now;
 
     use std::task::Waker;
+
+    /// A use counts as reading a cell, the end as writing it: loom sees where the two may meet.
+    #[derive(Debug)]
+    pub(crate) struct Life(UnsafeCell<()>);
+
+    impl Life {
+        pub(crate) fn begin() -> Self {
+            Self(UnsafeCell::new(()))
+        }
+
+        pub(crate) fn note_use(&self) {
+            self.0.with(|_| ());
+        }
+    }
+
+    impl Drop for Life {
+        fn drop(&mut self) {
+            self.0.with_mut(|_| ());
+        }
+    }
 
     /// What a lane's maker and its next owner must have in common: models do not look into lanes, so they
     /// would not see that one thread's writes come before the other's reads.

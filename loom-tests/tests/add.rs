@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use shardwheel::Tick;
-use shardwheel_loom_tests::{Ledger, model, small_shard, thread};
+use shardwheel_loom_tests::{Ledger, model, model_within, small_shard, thread};
 
 /// Adds timers from one thread each while the advancer goes through `clock`; each fires once, at the
 /// latest by the next advance to its deadline after its add returned.
@@ -96,4 +96,40 @@ fn hazard_1_an_add_to_a_bucket_whose_bit_is_set_already() {
         drop((scheduler, advancer));
         ledger.balance();
     });
+}
+
+/// The overflow wheel has been idle and is given back while timers are added to it; they fire in time, those
+/// in the wheel that is given up and those in the next.
+fn give_back(preemptions: usize, deadlines: &'static [Tick]) {
+    model_within(preemptions, move || {
+        let ledger = Ledger::new(deadlines.len() + 1);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(5, ledger.payload(deadlines.len())).unwrap();
+        assert_eq!(ledger.advance(&mut advancer, 6), 1);
+        assert_eq!(scheduler.stats().wheels, 2);
+        let add = |(number, &deadline)| {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
+            thread::spawn(move || drop(scheduler.schedule(deadline, payload)))
+        };
+        let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
+        // Twice the time of an overflow bucket after it was last in use.
+        ledger.advance(&mut advancer, 14);
+        adders.into_iter().for_each(|adder| adder.join().unwrap());
+        for (number, &deadline) in deadlines.iter().enumerate() {
+            ledger.advance(&mut advancer, deadline);
+            assert!(ledger.has_fired(number));
+        }
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_3_the_overflow_wheel_is_given_back_while_one_adds_to_it() {
+    give_back(2, &[17]);
+}
+
+#[test]
+fn hazard_3_the_overflow_wheel_is_given_back_while_two_add_to_it() {
+    give_back(1, &[16, 17]);
 }

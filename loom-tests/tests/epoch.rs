@@ -29,3 +29,26 @@ fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
         ledger.balance();
     });
 }
+
+/// An idle overflow wheel goes through a grace period while an adder that is pinned may be using it: loom sees
+/// it if the wheel is freed under the adder.
+#[test]
+fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
+    model_within(2, || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(5, ledger.payload(0)).unwrap();
+        assert_eq!(ledger.advance(&mut advancer, 6), 1);
+        let adder = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
+            thread::spawn(move || drop(scheduler.schedule(17, payload)))
+        };
+        // The last four see the wheel through its grace period, unless the adder is in it.
+        (0..5).for_each(|_| assert_eq!(ledger.advance(&mut advancer, 14), 0));
+        adder.join().unwrap();
+        ledger.advance(&mut advancer, 17);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}

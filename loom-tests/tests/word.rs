@@ -154,6 +154,31 @@ fn hazard_7_reuse_in_a_bucket_that_is_cascaded() {
     reuse(6, 7, &[4, 7]);
 }
 
+/// A timer is put off, so the flush of its bucket finds it early and places it anew, while it is cancelled and
+/// its node reused for a tick after that bucket's and before the new one's.
+#[test]
+fn hazard_7_reuse_of_a_node_that_is_placed_anew() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        assert_eq!(scheduler.reschedule(key, 6), Some(key));
+        let reuser = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                ledger.cancelled(scheduler.cancel(key));
+                scheduler.schedule(2, ledger.payload(1)).unwrap();
+            })
+        };
+        ledger.advance(&mut advancer, 1);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 2);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
 /// A node is freed by a flush and handed out again while a canceller with the old key looks at it.
 #[test]
 fn hazard_7_a_node_handed_out_again_against_a_stale_key() {

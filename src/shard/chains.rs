@@ -5,7 +5,6 @@
 //! its node's place in memory, nodes that lie side by side are met one after the other.
 
 use super::node::{NIL, NodeId};
-use super::prefetch;
 use super::slab::Slab;
 use super::wheel::STRIPES;
 use crate::sync::Ordering;
@@ -64,9 +63,7 @@ impl Chains {
             self.left &= !(1 << at);
         } else {
             self.left |= 1 << at;
-            // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
-            let (node, _) = unsafe { slab.owned(first) };
-            prefetch::for_reading(node);
+            slab.prefetch(first);
         }
     }
 

@@ -28,13 +28,19 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     bits: u32,
+    levels: u32,
+    /// `2^16 / bits`, rounded up: a multiplication and a shift divide a number below 64 by `bits`.
+    reciprocal: u32,
 }
 
 impl Geometry {
     /// For wheels of `wheel_size` buckets, a power of two of at least 2.
     pub(crate) fn new(wheel_size: usize) -> Self {
         debug_assert!(wheel_size.is_power_of_two() && wheel_size >= 2);
-        Self { bits: wheel_size.trailing_zeros() }
+        let bits = wheel_size.trailing_zeros();
+        let levels = Tick::BITS.div_ceil(bits);
+        let levels = if cfg!(shardwheel_loom) { levels.min(3) } else { levels };
+        Self { bits, levels, reciprocal: (1_u32 << 16).div_ceil(bits) }
     }
 
     pub(crate) fn wheel_size(self) -> usize {
@@ -43,8 +49,7 @@ impl Geometry {
 
     /// How many levels it takes to reach every tick. Models, which use near ticks only, have fewer.
     pub(crate) fn levels(self) -> usize {
-        let levels = Tick::BITS.div_ceil(self.bits) as usize;
-        if cfg!(shardwheel_loom) { levels.min(3) } else { levels }
+        self.levels as usize
     }
 
     fn shift(self, level: usize) -> u32 {
@@ -63,7 +68,7 @@ impl Geometry {
         debug_assert!(from <= deadline);
         // The lowest level at which the numbers differ by at most the wheel size; where they differ by
         // just that much, the next level takes it.
-        let digits = (deadline - from).checked_ilog2().unwrap_or(0) / self.bits;
+        let digits = ((deadline - from).checked_ilog2().unwrap_or(0) * self.reciprocal) >> 16;
         let slot = self.slot(digits as usize, deadline);
         let ahead = slot.number - (from >> self.shift(slot.level));
         if ahead < self.wheel_size() as u64 { slot } else { self.slot(slot.level + 1, deadline) }
@@ -162,6 +167,16 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reciprocal_divides() {
+        for bits in 1..=15 {
+            let geometry = Geometry::new(1 << bits);
+            for n in 0..Tick::BITS {
+                assert_eq!((n * geometry.reciprocal) >> 16, n / bits, "{n} / {bits}");
+            }
+        }
+    }
 
     /// Ticks at which digits roll over, and their neighbours.
     fn landmarks() -> Vec<Tick> {

@@ -80,6 +80,10 @@ impl<T> Node<T> {
 
     /// Puts a timer into a free node that the caller owns, and returns its generation's halves.
     pub(crate) fn arm_free(&self, deadline: Tick, payload: T) -> (u32, u32) {
+        // First of all a store: where a node's memory has never been touched, a load would have the system map a
+        // page of zeroes that it has to replace at the store, and tell every processor so.
+        // Ordering: Relaxed, published by the word's Release in `fill`.
+        self.base.store(deadline, Ordering::Relaxed);
         // Ordering: Relaxed, the owner reads what it or the reclaimer's grace period brought.
         let word = Word::from_raw(self.word.load(Ordering::Relaxed));
         debug_assert_eq!(word.status(), Status::Free);
@@ -91,8 +95,6 @@ impl<T> Node<T> {
             self.wraps.store(wraps, Ordering::Relaxed);
         }
         let next = word.next_version(Status::Pending);
-        // Ordering: Relaxed, published by the word's Release in `fill`.
-        self.base.store(deadline, Ordering::Relaxed);
         self.fill(next, payload);
         (wraps, next.version())
     }

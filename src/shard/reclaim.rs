@@ -10,7 +10,8 @@
 //! time, also when the shard is long gone, and the payload type need not be `'static`.
 //!
 //! In most loom models a stand-in takes the place of the epochs: a grace period that has always passed.
-//! Nodes are then used again at once, which is harder on the protocol than any real reclaimer would be.
+//! Nodes are then used again at once, which is harder on the protocol than any real reclaimer would be; only
+//! what goes back to the system is kept to the end, as the model itself would read freed memory.
 
 use std::ptr::NonNull;
 
@@ -50,6 +51,8 @@ impl<M> Drop for Unlinked<M> {
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 mod epochs {
     use crate::sync::{Arc, AtomicBool, Ordering};
+
+    pub(crate) const IS_STAND_IN: bool = false;
 
     /// While one exists, nothing that its thread can reach is given back.
     #[derive(Debug)]
@@ -98,6 +101,8 @@ mod epochs {
 
 #[cfg(all(shardwheel_loom, not(feature = "loom-epoch")))]
 mod epochs {
+    pub(crate) const IS_STAND_IN: bool = true;
+
     #[derive(Debug)]
     pub(crate) struct Guard {
         _private: (),
@@ -123,7 +128,7 @@ mod epochs {
     }
 }
 
-pub(crate) use epochs::{Grace, Guard, pin};
+pub(crate) use epochs::{Grace, Guard, IS_STAND_IN, pin};
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {

@@ -7,14 +7,18 @@
 //! the batch during whose collection they were taken out of reach.
 
 use super::node::NodeId;
-use super::reclaim::{Grace, Unlinked};
+use super::reclaim::{Grace, IS_STAND_IN, Unlinked};
 use super::segment::{Segment, WORD_NODES};
 use super::slab::Slab;
 use super::wheel::Wheel;
 
-/// A smaller batch does not start a grace period of its own, unless it has waited for many polls.
-const WORTH_A_GRACE_PERIOD: usize = 64;
-const PATIENCE: u32 = 16;
+/// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
+/// nodes, or this share of those that there is memory for, so that a word is given once for several nodes also
+/// where timers end in no order. In the middle of a drain a batch is `RIPE` times as large.
+const LEAST_WORTH: usize = 64;
+const WORTH_SHARE: usize = 256;
+const RIPE: usize = 16;
+const PATIENCE: u32 = if cfg!(shardwheel_loom) { 1 } else { 64 };
 
 /// Nodes freed per segment that may be given back at once, so that the work stays O(1) a timer.
 const NODES_PER_SEGMENT_GIVEN_BACK: usize = 1 << 14;
@@ -28,14 +32,20 @@ pub(crate) struct Recycler<T> {
     /// A batch's memory, to be used again.
     spare: Batch<T>,
     polls: u32,
+    /// How large a batch is worth a grace period.
+    worth: usize,
     /// Nodes freed that have not yet paid for giving a segment back.
     credit: usize,
+    /// What a model keeps to its end.
+    kept: Remains<T>,
 }
 
 struct Batch<T> {
     /// A bit per node, for the words in `touched`.
     bits: Vec<u64>,
     touched: Vec<u32>,
+    /// How many of the nodes are in each segment.
+    in_segment: Vec<u32>,
     nodes: usize,
     remains: Remains<T>,
 }
@@ -48,7 +58,9 @@ pub(crate) struct Remains<T> {
 
 impl<T> Recycler<T> {
     pub(crate) fn new() -> Self {
-        Self { collecting: Batch::new(), waiting: None, spare: Batch::new(), polls: 0, credit: 0 }
+        let (collecting, spare) = (Batch::new(), Batch::new());
+        let kept = Remains::default();
+        Self { collecting, waiting: None, spare, polls: 0, worth: LEAST_WORTH, credit: 0, kept }
     }
 
     /// Takes a node that the advancer has freed and unlinked.
@@ -65,14 +77,14 @@ impl<T> Recycler<T> {
     /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
     #[inline]
     pub(crate) fn is_ripe(&self) -> bool {
-        self.collecting.nodes >= 16 * WORTH_A_GRACE_PERIOD
+        self.collecting.nodes >= RIPE * self.worth
     }
 
     /// Moves batches on; `live` tells how many timers are pending. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
         self.finish_waiting(slab, live);
         self.polls += 1;
-        let worth_it = self.collecting.nodes >= WORTH_A_GRACE_PERIOD || self.polls >= PATIENCE;
+        let worth_it = self.collecting.nodes >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
             self.credit += batch.nodes;
@@ -101,6 +113,10 @@ impl<T> Recycler<T> {
         }
         if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
             batch.release(slab);
+            let remains = std::mem::take(&mut batch.remains);
+            if IS_STAND_IN {
+                self.kept.add(remains);
+            }
             self.spare = batch;
             self.give_back(slab, live());
         }
@@ -109,6 +125,7 @@ impl<T> Recycler<T> {
     /// Takes empty segments out of the table while half of the nodes would do.
     fn give_back(&mut self, slab: &Slab<T>, live: usize) {
         let mut capacity = slab.capacity();
+        self.worth = LEAST_WORTH.max(capacity / WORTH_SHARE);
         // What has been freed cannot pay for more segments than there are.
         self.credit = self.credit.min(capacity);
         let mut allowed = 1 + self.credit / NODES_PER_SEGMENT_GIVEN_BACK;
@@ -124,9 +141,9 @@ impl<T> Recycler<T> {
     /// What is out of reach and has not waited long enough; for the advancer's end.
     pub(crate) fn end(&mut self) -> Remains<T> {
         let mut remains = std::mem::take(&mut self.collecting.remains);
+        remains.add(std::mem::take(&mut self.kept));
         if let Some((batch, _)) = self.waiting.take() {
-            remains.segments.extend(batch.remains.segments);
-            remains.wheels.extend(batch.remains.wheels);
+            remains.add(batch.remains);
         }
         remains
     }
@@ -140,7 +157,8 @@ impl<T> Recycler<T> {
 
 impl<T> Batch<T> {
     fn new() -> Self {
-        Self { bits: Vec::new(), touched: Vec::new(), nodes: 0, remains: Remains::default() }
+        let (bits, touched, in_segment) = (Vec::new(), Vec::new(), Vec::new());
+        Self { bits, touched, in_segment, nodes: 0, remains: Remains::default() }
     }
 
     #[inline]
@@ -148,11 +166,13 @@ impl<T> Batch<T> {
         let word = id as usize / WORD_NODES;
         if word >= self.bits.len() {
             self.bits.resize(word + 1, 0);
+            self.in_segment.resize(word / Segment::<T>::WORDS + 1, 0);
         }
         if self.bits[word] == 0 {
             self.touched.push(word as u32);
         }
         self.bits[word] |= 1 << (id as usize % WORD_NODES);
+        self.in_segment[word / Segment::<T>::WORDS] += 1;
         self.nodes += 1;
     }
 
@@ -160,14 +180,16 @@ impl<T> Batch<T> {
         self.nodes == 0 && self.remains.segments.is_empty() && self.remains.wheels.is_empty()
     }
 
-    /// Gives the nodes to the slab and the rest to the system.
+    /// Gives the nodes to the slab.
     fn release(&mut self, slab: &Slab<T>) {
+        let segments = self.in_segment.iter().enumerate().filter(|&(_, &nodes)| nodes > 0);
+        segments.clone().for_each(|(segment, &nodes)| slab.begin_to_give(segment, nodes));
         for word in self.touched.drain(..) {
             slab.give(word as usize, std::mem::take(&mut self.bits[word as usize]));
         }
+        segments.for_each(|(segment, _)| slab.reopen(segment));
+        self.in_segment.fill(0);
         self.nodes = 0;
-        self.remains.segments.clear();
-        self.remains.wheels.clear();
     }
 
     fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -181,6 +203,13 @@ impl<T> Batch<T> {
 impl<T> Default for Batch<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T> Remains<T> {
+    fn add(&mut self, more: Self) {
+        self.segments.extend(more.segments);
+        self.wheels.extend(more.wheels);
     }
 }
 

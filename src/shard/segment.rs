@@ -24,6 +24,11 @@ pub(crate) const WORD_NODES: usize = 4;
 #[cfg(not(shardwheel_loom))]
 const SEGMENT_BYTES: usize = 2 << 20;
 
+/// A shard of so many segments, 8 MiB, stays on ordinary pages: the processor's table of pages covers them,
+/// and where the system has to find a huge page first (a virtual machine whose host backs memory as it is
+/// used) the first timers would wait for it.
+const SMALL_SHARD: usize = 4;
+
 pub(crate) struct Segment<T> {
     nodes: Nodes<T>,
     /// Added to the high half of the generations of this segment's nodes, and no other segment's: one that
@@ -59,7 +64,7 @@ impl<T> Segment<T> {
     pub(crate) fn new(index: usize, era: u32) -> io::Result<Self> {
         // Node 0 of the first segment would have the name that stands for none.
         let reserved = usize::from(index == 0);
-        Ok(Self { nodes: Nodes::new(index > 0)?, era, free: FreeBits::new(Self::NODES, reserved) })
+        Ok(Self { nodes: Nodes::new(index >= SMALL_SHARD)?, era, free: FreeBits::new(Self::NODES, reserved) })
     }
 
     /// The size of the memory that [`new`](Self::new) asks for.
@@ -104,8 +109,8 @@ struct Nodes<T> {
 
 #[cfg(not(shardwheel_loom))]
 impl<T> Nodes<T> {
-    /// `many`: there is another segment already, so this one will be filled: huge pages are asked for,
-    /// which spare a walk of the page tables at most accesses. A shard of few timers stays small.
+    /// `many`: the shard is large, so this segment will be filled: huge pages are asked for, which spare a walk
+    /// of the page tables at most accesses.
     fn new(many: bool) -> io::Result<Self> {
         let align = align_of::<Node<T>>().max(if many { HUGE_PAGE } else { PAGE });
         let slack = if align > PAGE { align } else { 0 };
@@ -180,6 +185,7 @@ impl FreeBits {
             count: AtomicU32::new(0),
             capacity,
         };
+        bits.announce(capacity);
         let all = lowest(WORD_NODES);
         (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
         bits
@@ -208,10 +214,14 @@ impl FreeBits {
         !self.words[word].load(Ordering::Relaxed) & lowest(WORD_NODES)
     }
 
-    /// Makes the nodes free; for the advancer, whose they are.
+    /// Counts nodes that will be made free; before the bits, so that the count is never too low.
+    pub(crate) fn announce(&self, nodes: u32) {
+        // Ordering: Relaxed, an estimate; the Release of `give` keeps the order.
+        self.count.fetch_add(nodes, Ordering::Relaxed);
+    }
+
+    /// Makes the nodes free, which have been announced; for the advancer, whose they are.
     pub(crate) fn give(&self, word: usize, bits: u64) {
-        // Ordering: Relaxed; before the bits, so that the count is never too low.
-        self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
         // Ordering: Release, pairs with the Acquire in `take`: the advancer has done with the nodes.
         self.words[word].fetch_or(bits, Ordering::Release);
         // Ordering: AcqRel, with `take`'s: who clears this bit sees the word.
@@ -252,6 +262,7 @@ impl FreeBits {
         let taken: Vec<_> = (0..self.words()).map(|word| self.take(word).unwrap_or(0)).collect();
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
         if nodes < self.capacity {
+            self.announce(nodes);
             taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
         }
         nodes == self.capacity
@@ -281,6 +292,7 @@ mod tests {
         assert_eq!(free.take_word(0), Some((1, u64::MAX)));
         assert_eq!(free.take_word(3), Some((3, u64::MAX)));
         assert_eq!(free.take_word(3), None);
+        free.announce(2);
         free.give(1, 0b101);
         assert_eq!(free.take_word(0), Some((1, 0b101)));
         assert_eq!(free.count(), 64);
@@ -292,6 +304,7 @@ mod tests {
         let (word, bits) = free.take_word(0).unwrap();
         assert!(!free.take_all());
         assert_eq!(free.count(), 64);
+        free.announce(bits.count_ones());
         free.give(word, bits);
         assert!(free.are_all_free() && free.take_all());
         assert_eq!(free.take_word(0), None);

@@ -173,7 +173,8 @@ impl<T> Slab<T> {
         found
     }
 
-    fn reopen(&self, index: usize) {
+    /// Says that a segment may have free nodes.
+    pub(crate) fn reopen(&self, index: usize) {
         // Ordering: AcqRel, pairs with `take_from`.
         self.open[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::AcqRel);
     }
@@ -211,13 +212,18 @@ impl<T> Slab<T> {
         self.next_era.fetch_max(era.saturating_add(wraps).saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Makes nodes of one word free; for the advancer.
+    /// Says that so many nodes of a segment will be made free; for the advancer.
+    pub(crate) fn begin_to_give(&self, index: usize, nodes: u32) {
+        if let Some(segment) = self.load(index) {
+            segment.free.announce(nodes);
+        }
+    }
+
+    /// Makes nodes of one word free, as announced; [`reopen`](Self::reopen) comes after.
     pub(crate) fn give(&self, word: usize, bits: u64) {
         let words = Segment::<T>::WORDS;
-        let index = word / words;
-        if let Some(segment) = self.load(index) {
+        if let Some(segment) = self.load(word / words) {
             segment.free.give(word % words, bits);
-            self.reopen(index);
         }
     }
 

@@ -25,7 +25,7 @@
 //! clock, puts such timers into its own wheels.
 
 use super::node::{NIL, NodeId};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
 
 /// Lists per bucket. Eight heads fill a cache line, and eight chains walked in turn keep eight cache
 /// misses in flight; an adder picks its list by its node, so nodes that lie side by side are walked so.
@@ -92,6 +92,7 @@ pub(crate) struct Wheel {
     occupied: Box<[AtomicU64]>,
     /// The advancer is giving the wheel up.
     closed: AtomicBool,
+    life: Life,
 }
 
 impl Wheel {
@@ -104,6 +105,7 @@ impl Wheel {
             buckets: (0..size).map(|_| bucket()).collect(),
             occupied: (0..words).map(|_| AtomicU64::new(0)).collect(),
             closed: AtomicBool::new(false),
+            life: Life::begin(),
         }
     }
 
@@ -121,6 +123,7 @@ impl Wheel {
     /// the clock, then the push.
     #[inline]
     pub(crate) fn mark(&self, index: usize, stripe: usize) {
+        self.life.note_use();
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);
         // Ordering: Relaxed for both. The caller's fence orders them against its next look at the clock;
@@ -135,6 +138,7 @@ impl Wheel {
     /// Lock-free: a failed compare-and-swap means that another push or a flush has succeeded.
     #[inline]
     pub(crate) fn push(&self, place: Place, id: NodeId, next: &AtomicU32) -> bool {
+        self.life.note_use();
         let head = self.head(place.index, place.stripe);
         // Ordering: Relaxed, the value is only compared, and the node it names is not looked at.
         let mut seen = head.load(Ordering::Relaxed);

@@ -1,0 +1,110 @@
+//! Many shards, and many threads: what a thread keeps of a shard, when either of them goes.
+
+use std::sync::mpsc::channel;
+use std::thread;
+
+use fastrand::Rng;
+use shardwheel::{Scheduler, Tick};
+
+use crate::ledger::{End, Ledger, Payload, hand_back, open, take};
+use crate::memory::check_memory;
+use crate::support::{at_work, times};
+
+/// Two threads schedule on more shards than a thread is likely to keep a small cache for; half of the shards
+/// end meanwhile. A key names nothing in another shard, and nothing is lost in any.
+#[test]
+fn few_threads_many_shards() {
+    const SHARDS: usize = 100;
+    let steps = times(40_000);
+    let ledger = Ledger::new(2 * steps);
+    let (schedulers, mut advancers): (Vec<_>, Vec<_>) = (0..SHARDS).map(|_| open(8)).unzip();
+    let mut ending = advancers.split_off(SHARDS / 2);
+    let end_one = || {
+        thread::yield_now();
+        // One after the other, evenly over what the threads have to do.
+        let enough = (SHARDS / 2 - ending.len()) * 2 * steps / (SHARDS / 2);
+        if ledger.made().len() >= enough
+            && let Some(mut advancer) = ending.pop()
+        {
+            take(&mut advancer, 500, usize::MAX);
+            hand_back(advancer);
+        }
+    };
+    at_work(2, |seed| visit_shards(&schedulers, &ledger, seed as u64, steps), end_one);
+    drop((advancers, ending));
+    assert!(schedulers.iter().all(Scheduler::is_empty));
+    ledger.check();
+}
+
+fn visit_shards<'a>(schedulers: &[Scheduler<Payload<'a>>], ledger: &'a Ledger, seed: u64, steps: usize) {
+    let (mut rng, mut held) = (Rng::with_seed(seed), Vec::new());
+    for _ in 0..steps {
+        let (here, deadline) = (rng.usize(..schedulers.len()), rng.u64(..1_000));
+        match schedulers[here].schedule(deadline, ledger.payload(deadline)) {
+            Ok(key) => held.push((here, key)),
+            Err(refused) => refused.into_payload().end(End::Refused),
+        }
+        if held.len() > 200 {
+            let (there, key) = held.swap_remove(rng.usize(..held.len()));
+            assert!(there == here || schedulers[here].cancel(key).is_none(), "a key of another shard");
+            schedulers[there].cancel(key).into_iter().for_each(|payload| payload.end(End::Cancelled));
+        }
+    }
+}
+
+/// Shards come and go, used by the same two threads: what a thread keeps of a shard that is no more does no
+/// harm to the next.
+#[test]
+fn shards_come_and_go() {
+    let rounds = times(200);
+    let ledger = Ledger::new(rounds * 40);
+    let (give, get) = channel::<Scheduler<Payload<'_>>>();
+    let set = |scheduler: &Scheduler<_>| {
+        let accepted = |deadline| match scheduler.schedule(deadline, ledger.payload(deadline)) {
+            Ok(key) => Some(key),
+            Err(refused) => {
+                refused.into_payload().end(End::Refused);
+                None
+            }
+        };
+        let keys = (0..20).filter_map(accepted).collect::<Vec<_>>();
+        let odd = keys.into_iter().skip(1).step_by(2);
+        odd.filter_map(|key| scheduler.cancel(key)).for_each(|payload| payload.end(End::Cancelled));
+    };
+    thread::scope(|scope| {
+        scope.spawn(move || get.into_iter().for_each(|scheduler| set(&scheduler)));
+        for _ in 0..rounds {
+            let (scheduler, mut advancer) = open(4);
+            give.send(scheduler.clone()).expect("the other thread is at work");
+            set(&scheduler);
+            take(&mut advancer, 10, usize::MAX);
+        }
+        drop(give);
+    });
+    ledger.check();
+}
+
+/// Two hundred short-lived threads each schedule a little and leave: their timers fire, and what nodes they
+/// had in hand is not lost with them.
+#[test]
+fn threads_come_and_go() {
+    let (threads, each) = (times(200), 20);
+    let ledger = Ledger::new(threads * each);
+    let (scheduler, mut advancer) = open(16);
+    for round in 0..threads as Tick / 2 {
+        let visit = || {
+            let keys = (0..each as Tick).map(|i| (round + i, ledger.payload(round + i)));
+            let keys = keys.map(|(deadline, payload)| scheduler.schedule(deadline, payload).expect("open"));
+            let odd = keys.collect::<Vec<_>>().into_iter().skip(1).step_by(2);
+            odd.filter_map(|key| scheduler.cancel(key)).for_each(|payload| payload.end(End::Cancelled));
+        };
+        // Joined one by one: a scope's own end does not wait for what a thread does last of all.
+        thread::scope(|scope| {
+            [scope.spawn(visit), scope.spawn(visit)].map(|thread| thread.join().expect("no panic"))
+        });
+        take(&mut advancer, round, usize::MAX);
+    }
+    check_memory(&scheduler, &mut advancer);
+    take(&mut advancer, Tick::MAX, usize::MAX);
+    ledger.check_all_ended();
+}

@@ -1,0 +1,105 @@
+//! Memory: the nodes of cancelled timers are swept, and stay bounded.
+
+use std::thread;
+
+use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
+
+use crate::support::{times, together};
+use crate::waking::Bell;
+
+/// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending.
+const DEAD: usize = 4_096;
+
+/// Cancels between two calls of the advancer: by so many there may be more dead nodes than that.
+const CANCELS: usize = 1_000;
+
+/// Nodes in use that are neither pending nor dead: those handed to threads, a word of 64 or two for each, and
+/// those given back that are not yet reusable.
+const IN_HAND: usize = 4_096;
+
+/// How often the advancer is called until nodes that were given back are reusable. They are when no thread
+/// can be reading them any more, and a thread of another test that is interrupted while it reads puts that
+/// off.
+const PATIENCE: usize = 1_000_000;
+
+/// How far apart the deadlines of cancelled timers are, so that they fill many buckets.
+const APART: Tick = 7_919;
+
+/// The dead nodes are within their bound, and the nodes in use come down to what they may be.
+pub(crate) fn check_memory<T>(scheduler: &Scheduler<T>, advancer: &mut Advancer<T>) {
+    let stats = scheduler.stats();
+    let tolerated = stats.pending.max(DEAD);
+    assert!(stats.dead_nodes <= tolerated + CANCELS, "{stats:?}");
+    let within = |_| {
+        drop(advancer.advance(0));
+        thread::yield_now();
+        scheduler.stats().nodes <= stats.pending + tolerated + IN_HAND
+    };
+    assert!((0..PATIENCE).any(within), "{:?}", scheduler.stats());
+}
+
+/// Sets and cancels `count` timers in rounds, each with deadlines nearer than the round before, so that none
+/// lies where the next could use its node; the clock stands still, and the advancer is called after each
+/// round.
+fn cancelled_nodes_stay_bounded(standing: usize, count: usize, round: impl Fn(&Scheduler<usize>, Tick)) {
+    let (scheduler, mut advancer) = shard::<usize>(&Config::default());
+    (0..standing).for_each(|i| assert!(scheduler.schedule(Tick::MAX - i as Tick, i).is_ok()));
+    let mut last = 1 << 40;
+    for _ in 0..count / CANCELS {
+        round(&scheduler, last);
+        assert_eq!(advancer.advance(0).count(), 0);
+        check_memory(&scheduler, &mut advancer);
+        last -= APART * CANCELS as Tick;
+    }
+    assert_eq!(scheduler.len(), standing);
+}
+
+/// With nothing pending.
+#[test]
+fn cancelled_nodes_stay_bounded_in_an_empty_shard() {
+    cancelled_nodes_stay_bounded(0, times(600_000), |scheduler, last| {
+        set_and_cancel(scheduler, last, CANCELS)
+    });
+}
+
+/// With ten thousand pending, and two threads at it.
+#[test]
+fn cancelled_nodes_stay_bounded_among_others() {
+    cancelled_nodes_stay_bounded(10_000, times(600_000), |scheduler, last| {
+        let half = || set_and_cancel(scheduler, last, CANCELS / 2);
+        together(half, half);
+    });
+}
+
+fn set_and_cancel(scheduler: &Scheduler<usize>, first: Tick, count: usize) {
+    let deadlines = (0..count).map(|i| (i, first - APART * i as Tick));
+    let keys = deadlines.map(|(i, deadline)| scheduler.schedule(deadline, i).expect("open"));
+    for (i, key) in keys.collect::<Vec<_>>().into_iter().enumerate() {
+        assert_eq!(scheduler.cancel(key), Some(i));
+    }
+}
+
+/// The same where the advancer is called only when it has asked for it, by its waker. One timer is pending
+/// that is due before all the others, so none of those wakes for its own sake.
+#[test]
+fn a_sweep_that_is_owed_wakes() {
+    let (scheduler, mut advancer) = shard::<usize>(&Config::default());
+    scheduler.schedule(1, 0).expect("open");
+    let mut bell = Bell::hung_in(&mut advancer);
+    assert_eq!(advancer.next_expiration(), Some(1));
+    let (mut most, mut last, mut calls) = (0, 1 << 40, 0);
+    for _ in 0..times(250) {
+        set_and_cancel(&scheduler, last, CANCELS / 4);
+        last -= APART * CANCELS as Tick / 4;
+        if bell.rung() > 0 {
+            assert_eq!(advancer.advance(0).count(), 0);
+            bell = Bell::hung_in(&mut advancer);
+            assert_eq!(advancer.next_expiration(), Some(1));
+            calls += 1;
+        }
+        most = most.max(scheduler.stats().dead_nodes);
+    }
+    assert!(most <= DEAD + CANCELS, "{most} dead nodes, after {calls} calls");
+    assert!(calls <= times(250) / 2, "{calls} calls are more than were owed");
+    check_memory(&scheduler, &mut advancer);
+}

@@ -1,0 +1,99 @@
+//! The overflow wheels: made by whoever needs them first, and given back when they have been idle.
+
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use fastrand::Rng;
+use shardwheel::{Advancer, Scheduler, Tick};
+
+use crate::ledger::{Ledger, Payload, open, take};
+use crate::support::{PRODUCERS, jump, times, together};
+
+/// Fresh shards, in which several threads at once set the first timers of every level: whoever creates the
+/// wheels for them, all fire exactly when they are due.
+#[test]
+fn threads_race_to_create_the_overflow_wheels() {
+    let rounds = times(100);
+    let ledger = Ledger::new(rounds * 2 * 60);
+    for round in 0..rounds {
+        let (scheduler, mut advancer) = open([2, 8, 64, 256][round % 4]);
+        let far = |bit: usize| 1 << (if round % 8 < 4 { bit } else { 59 - bit });
+        let set = || {
+            for deadline in (0..60).map(far) {
+                scheduler.schedule(deadline, ledger.payload(deadline)).expect("open");
+            }
+        };
+        together(set, set);
+        assert_eq!(scheduler.len(), 120);
+        (0..60).for_each(|bit| take(&mut advancer, 1 << bit, usize::MAX));
+    }
+    ledger.check_exact();
+}
+
+/// The time between two looks that the advancer takes for idle wheels.
+const LOOK: Tick = 4_096;
+
+/// More than the looks at which a wheel must be found idle before it is given back.
+const LOOKS: usize = 16;
+
+/// More than a whole revolution of every wheel that the producers use.
+const REVOLUTION: Tick = 1 << 25;
+
+/// Producers set a few timers at a time, far enough ahead for overflow wheels; meanwhile, and in the pauses
+/// that they make, the clock goes on, and each advance looks for wheels that are idle. So wheels are given back
+/// while other threads are about to add to them, and made anew. No timer stays behind in any of them, and when
+/// the producers are done, all are given back.
+#[test]
+fn overflow_wheels_are_given_back_under_producers() {
+    let (rounds, turns, most) = (times(40), 60, 8);
+    let ledger = Ledger::new(rounds * (turns * most + 1));
+    let (scheduler, mut advancer) = open(16);
+    let mut rng = Rng::with_seed(90);
+    for _ in 0..rounds {
+        thread::scope(|scope| {
+            let gives = [(); PRODUCERS].map(|()| {
+                // One is taken while the next lies ready: this thread waits for one that is far behind.
+                let (give, get) = sync_channel::<Rng>(1);
+                let (scheduler, ledger) = (&scheduler, &ledger);
+                scope.spawn(move || get.into_iter().for_each(|rng| set_far(scheduler, ledger, rng, most)));
+                give
+            });
+            for give in gives.iter().cycle().take(turns) {
+                give.send(rng.fork()).expect("a producer at work");
+                for _ in 0..rng.usize(..64) {
+                    let now = scheduler.now() + LOOK + jump(&mut rng, 12);
+                    take(&mut advancer, now, usize::MAX);
+                }
+            }
+        });
+        give_all_back(&scheduler, &mut advancer, &ledger);
+    }
+    ledger.check_all_ended();
+}
+
+/// Sets at most that many timers for any of the first few overflow wheels.
+fn set_far<'a>(scheduler: &Scheduler<Payload<'a>>, ledger: &'a Ledger, mut rng: Rng, most: usize) {
+    for _ in 0..rng.usize(..=most) {
+        let deadline = scheduler.now() + (1 << rng.u32(5..18));
+        scheduler.schedule(deadline, ledger.payload(deadline)).expect("open");
+    }
+}
+
+/// With nobody else at work: fires all there is, and one timer more, for which there surely was an overflow
+/// wheel; then goes on until only the finest wheel is left.
+fn give_all_back<'a>(
+    scheduler: &Scheduler<Payload<'a>>,
+    advancer: &mut Advancer<Payload<'a>>,
+    ledger: &'a Ledger,
+) {
+    let mut now = scheduler.now() + REVOLUTION;
+    scheduler.schedule(now, ledger.payload(now)).expect("open");
+    assert!(scheduler.stats().wheels > 1, "{:?}", scheduler.stats());
+    take(advancer, now, usize::MAX);
+    assert!(scheduler.is_empty(), "left behind: {:?}", scheduler.stats());
+    for _ in 0..LOOKS {
+        now += REVOLUTION;
+        take(advancer, now, usize::MAX);
+    }
+    assert_eq!(scheduler.stats().wheels, 1, "the finest alone");
+}

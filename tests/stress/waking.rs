@@ -1,0 +1,220 @@
+//! Sleeping and waking: no timer is earlier than both the alarm and the wake.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Wake, Waker};
+use std::thread;
+
+use fastrand::Rng;
+use shardwheel::{Advancer, Config, Tick, shard};
+
+use crate::support::{times, together};
+
+/// A waker that counts.
+pub(crate) struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Bell {
+    /// A new bell, which the shard is to ring from now on.
+    pub(crate) fn hung_in<T>(advancer: &mut Advancer<T>) -> Arc<Self> {
+        let bell = Arc::new(Self(AtomicUsize::new(0)));
+        advancer.register_waker(&Waker::from(Arc::clone(&bell)));
+        bell
+    }
+
+    pub(crate) fn rung(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A timer earlier than the answer of `next_expiration` rings before `schedule` returns, and so does one that
+/// is brought nearer; one that is not earlier does not ring.
+#[test]
+fn an_earlier_timer_wakes_before_schedule_returns() {
+    let (scheduler, mut advancer) =
+        shard::<Tick>(&Config::builder().start(1_000_000).build().expect("valid"));
+    let key = scheduler.schedule(Tick::MAX, 0).expect("open");
+    for (earlier, by_moving) in
+        [(1 << 40, false), (1 << 30, true), (1 << 21, false), (1_000_001, true), (5, false)]
+    {
+        let bell = Bell::hung_in(&mut advancer);
+        let answer = advancer.next_expiration().expect("one is pending");
+        scheduler.schedule(answer.saturating_add(1), 0).expect("open");
+        assert_eq!(bell.rung(), 0, "no earlier than {answer}");
+        if by_moving {
+            let far = scheduler.schedule(Tick::MAX, 0).expect("open");
+            scheduler.reschedule(far, earlier).expect("it is pending");
+        } else {
+            scheduler.schedule(earlier, 0).expect("open");
+        }
+        assert!(bell.rung() > 0, "{earlier} is earlier than {answer}");
+    }
+    assert!(scheduler.cancel(key).is_some());
+}
+
+/// With nothing pending the answer is none, and a timer is earlier than that, whenever it is due.
+fn wakes_an_empty_shard(deadline: Tick) {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let bell = Bell::hung_in(&mut advancer);
+    assert_eq!(advancer.next_expiration(), None);
+    scheduler.schedule(deadline, ()).expect("open");
+    assert!(bell.rung() > 0, "{deadline} is earlier than never");
+}
+
+#[test]
+fn a_timer_wakes_an_empty_shard() {
+    [0, 1, 5_000, 1 << 40, Tick::MAX - 1].into_iter().for_each(wakes_an_empty_shard);
+}
+
+/// The last tick there is comes before never, too.
+#[test]
+fn a_timer_for_the_last_tick_wakes_an_empty_shard() {
+    wakes_an_empty_shard(Tick::MAX);
+}
+
+/// While the advancer hangs up its bell and asks for the next expiration, two threads schedule: each of their
+/// timers is in the answer, or rings the bell.
+#[test]
+fn a_timer_is_in_the_answer_or_wakes() {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let mut rng = Rng::with_seed(70);
+    for _ in 0..times(300) {
+        let now = scheduler.now() + rng.u64(..5_000);
+        advancer.advance(now).for_each(drop);
+        let [left, right] = [(); 2].map(|()| now + 1 + (1 << rng.u32(..20)));
+        let set = |deadline| scheduler.schedule(deadline, ()).map(drop).expect("open");
+        let (answer, bell) = thread::scope(|scope| {
+            scope.spawn(|| set(left));
+            together(
+                || set(right),
+                || {
+                    let bell = Bell::hung_in(&mut advancer);
+                    (advancer.next_expiration(), bell)
+                },
+            )
+        });
+        let first = left.min(right);
+        assert!(
+            answer.is_some_and(|answer| answer <= first) || bell.rung() > 0,
+            "{first} is not in {answer:?}"
+        );
+    }
+}
+
+/// A thread that sleeps until the tick that `next_expiration` named, or until it is woken; the clock is the
+/// test's own, so that nothing here takes time.
+#[derive(Default)]
+struct Sleeper {
+    state: Mutex<SleeperState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct SleeperState {
+    clock: Tick,
+    woken: bool,
+    ended: bool,
+    /// While it sleeps: the tick at which it will wake by itself, or none if never.
+    asleep: Option<Option<Tick>>,
+    fired: usize,
+}
+
+impl SleeperState {
+    fn must_wake(&self) -> bool {
+        let alarm = self.asleep.flatten();
+        self.woken || self.ended || alarm.is_some_and(|alarm| alarm <= self.clock)
+    }
+}
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        self.change(|state| state.woken = true);
+    }
+}
+
+impl Sleeper {
+    fn lock(&self) -> MutexGuard<'_, SleeperState> {
+        self.state.lock().expect("no thread panics with it")
+    }
+
+    fn change(&self, how: impl FnOnce(&mut SleeperState)) {
+        how(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Sleeps, and answers with the time at which it woke, or none at the end.
+    fn sleep(&self, alarm: Option<Tick>) -> Option<Tick> {
+        self.change(|state| state.asleep = Some(alarm));
+        let asleep = self.changed.wait_while(self.lock(), |state| !state.must_wake());
+        let mut state = asleep.expect("no thread panics with it");
+        (state.asleep, state.woken) = (None, false);
+        (!state.ended).then_some(state.clock)
+    }
+
+    /// Waits until it sleeps with nothing to wake it, and answers with its alarm and with how many have
+    /// fired.
+    fn settle(&self) -> (Option<Tick>, usize) {
+        let sound = self.changed.wait_while(self.lock(), |state| state.asleep.is_none() || state.must_wake());
+        let state = sound.expect("no thread panics with it");
+        (state.asleep.expect("asleep"), state.fired)
+    }
+
+    /// The loop of a thread that drives a shard.
+    fn drive(self: &Arc<Self>, mut advancer: Advancer<()>) {
+        let waker = Waker::from(Arc::clone(self));
+        let mut alarm = Some(0);
+        while let Some(now) = self.sleep(alarm) {
+            let count = advancer.advance(now).count();
+            self.change(|state| state.fired += count);
+            advancer.register_waker(&waker);
+            alarm = advancer.next_expiration();
+        }
+    }
+}
+
+/// Ends the sleeper's loop also when the test panics.
+struct EndOf<'a>(&'a Sleeper);
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| state.ended = true);
+    }
+}
+
+/// A thread drives a shard and sleeps in between; others schedule while it does. Whenever it has settled to
+/// sleep its alarm is no later than the earliest timer, and when the clock reaches that, it fires.
+#[test]
+fn a_sleeping_thread_misses_no_earlier_timer() {
+    let sleeper = Arc::new(Sleeper::default());
+    let (scheduler, advancer) = shard(&Config::default());
+    thread::scope(|scope| {
+        let _end = EndOf(&sleeper);
+        scope.spawn(|| sleeper.drive(advancer));
+        let (mut rng, mut clock, mut pending) = (Rng::with_seed(80), 0, Vec::new());
+        let mut fired_before = 0;
+        for _ in 0..times(200) {
+            let [left, right] = [(); 2].map(|()| clock + 1 + (1 << rng.u32(..24)));
+            let set = |deadline| scheduler.schedule(deadline, ()).map(drop).expect("open");
+            together(|| set(left), || set(right));
+            pending.extend([left, right]);
+            let first = pending.iter().copied().min().expect("at least these two");
+            let (alarm, _) = sleeper.settle();
+            assert!(
+                alarm.is_some_and(|alarm| alarm <= first),
+                "asleep until {alarm:?}, one is due at {first}"
+            );
+            clock = first;
+            sleeper.change(|state| state.clock = clock);
+            pending.retain(|&deadline| deadline > clock);
+            let (_, fired) = sleeper.settle();
+            assert_eq!(scheduler.len(), pending.len());
+            assert!(fired > fired_before);
+            fired_before = fired;
+        }
+    });
+}
