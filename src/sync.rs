@@ -5,8 +5,8 @@
 //! `--cfg loom` would change every dependency as well.
 
 pub(crate) use imp::{
-    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, AtomicWaker, Life, Token, UnsafeCell,
-    fence, thread_token, yield_now,
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, AtomicWaker, Life, Token, Trace,
+    UnsafeCell, fence, thread_token, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -45,6 +45,22 @@ mod imp {
 
         #[inline(always)]
         pub(crate) fn note_use(&self) {}
+    }
+
+    /// Nothing; in a model it makes known that what is in `plain` has changed, or is looked at.
+    #[derive(Debug)]
+    pub(crate) struct Trace;
+
+    impl Trace {
+        pub(crate) fn begin() -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) fn note_change(&self) {}
+
+        #[inline(always)]
+        pub(crate) fn note_look(&self) {}
     }
 
     /// `std::cell::UnsafeCell` with the interface of loom's, which has to see each access begin and end.
@@ -90,6 +106,25 @@ mod imp {
     impl Drop for Life {
         fn drop(&mut self) {
             self.0.with_mut(|_| ());
+        }
+    }
+
+    /// loom tries another order of two steps only where it sees that they touch the same thing; so changes of
+    /// what it does not see, and looks at it, touch this.
+    #[derive(Debug)]
+    pub(crate) struct Trace(AtomicU32);
+
+    impl Trace {
+        pub(crate) fn begin() -> Self {
+            Self(AtomicU32::new(0))
+        }
+
+        pub(crate) fn note_change(&self) {
+            self.0.fetch_add(1, super::Ordering::Relaxed);
+        }
+
+        pub(crate) fn note_look(&self) {
+            self.0.load(super::Ordering::Relaxed);
         }
     }
 

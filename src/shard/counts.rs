@@ -13,6 +13,7 @@ impl<T> Shared<T> {
     /// How many timers are pending. Never less than the truth while others are at work: the ended ones are
     /// counted first, the scheduled ones after. O(threads).
     pub(crate) fn len(&self) -> usize {
+        self.counting.note_look();
         let ended = self.tally.fired.get() + self.tally.handed_back.get();
         let ended = self.lanes.iter().fold(ended, |sum, lane| sum + lane.tally.cancelled.get());
         let scheduled =
@@ -63,6 +64,7 @@ impl<T> Shared<T> {
 
     /// How many timers have been moved to another node. O(threads).
     pub(crate) fn moved(&self) -> u64 {
+        self.counting.note_look();
         self.lanes.iter().map(|lane| lane.tally.moved.get()).sum()
     }
 

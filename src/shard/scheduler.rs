@@ -121,6 +121,7 @@ impl<T> Scheduler<T> {
             let (node, era) = shared.slab.get(key.node, &pinned)?;
             let (linked_for, payload) = node.cancel(era, key.generation)?;
             lane.tally.cancelled.add(1);
+            shared.counting.note_change();
             shared.release();
             self.bury_later(local, key.node, linked_for);
             Some(payload)
@@ -236,6 +237,7 @@ impl<T> Scheduler<T> {
     ) -> Result<Key, ScheduleError<T>> {
         // Before the timer can be seen, so that `len` never misses it.
         lane.tally.scheduled.add(1);
+        self.shared.counting.note_change();
         let key = self.occupy(lane, vacancy, deadline, payload);
         if self.shared.clock.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
     }
@@ -310,6 +312,7 @@ impl<T> Scheduler<T> {
         let Taken { word, linked_for, payload } = taken;
         let moved = self.occupy(lane, vacancy, deadline, payload);
         lane.tally.moved.add(1);
+        self.shared.counting.note_change();
         node.finish_cancel(word);
         self.bury_later(local, key.node, linked_for);
         Some(moved)

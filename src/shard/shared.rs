@@ -61,7 +61,7 @@ use super::slab::Slab;
 use super::stats::AdvancerTally;
 use super::wheel::{Place, STRIPES, Wheel};
 use crate::error::ScheduleErrorKind;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, Trace, UnsafeCell};
 use crate::{Config, Tick};
 
 pub(crate) struct Shared<T> {
@@ -72,6 +72,8 @@ pub(crate) struct Shared<T> {
     pub(crate) clock: Clock,
     /// Written by the advancer.
     pub(crate) tally: CachePadded<AdvancerTally>,
+    /// For models: stands for the counters by which something is decided.
+    pub(crate) counting: Trace,
     inbox: CachePadded<AtomicU32>,
     /// Whether a canceller has asked for a sweep. Set by cancellers, cleared by the advancer.
     pub(crate) sweep_owed: AtomicBool,
@@ -102,6 +104,7 @@ impl<T> Shared<T> {
             lanes: Lanes::new(),
             clock: Clock::new(start),
             tally: CachePadded::new(AdvancerTally::new()),
+            counting: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             sweep_owed: AtomicBool::new(false),
             max_pending: config.max_pending(),
