@@ -12,7 +12,7 @@ use crate::sync::Ordering;
 /// Room for the lists of both halves of a bucket and for what a sweep has detached of it.
 const CHAINS: usize = 3 * STRIPES;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chains {
     heads: [NodeId; CHAINS],
     /// A bit per chain that is not empty.
@@ -23,7 +23,7 @@ pub(crate) struct Chains {
 
 impl Chains {
     pub(crate) fn new() -> Self {
-        Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
+        Self::default()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -31,13 +31,19 @@ impl Chains {
     }
 
     /// Adds a bucket's lists in places that are empty, of which there are enough for three of them.
+    #[inline]
     pub(crate) fn add(&mut self, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
-        for (stripe, first) in lists.into_iter().enumerate().filter(|&(_, first)| first != NIL) {
-            let places = (stripe..CHAINS).step_by(STRIPES);
-            let at = places.clone().find(|&at| self.heads[at] == NIL);
-            debug_assert!(at.is_some(), "a bucket has three sources");
-            self.set(at.unwrap_or(stripe), first, slab);
+        for (stripe, &first) in lists.iter().enumerate() {
+            if first != NIL {
+                self.add_one(stripe, first, slab);
+            }
         }
+    }
+
+    fn add_one(&mut self, stripe: usize, first: NodeId, slab: &Slab<impl Sized>) {
+        let free = (stripe..CHAINS).step_by(STRIPES).find(|at| self.left & (1 << at) == 0);
+        debug_assert!(free.is_some(), "a bucket has three sources");
+        self.set(free.unwrap_or(stripe), first, slab);
     }
 
     /// Adds what another set of chains holds, which came of the same bucket and of one source.

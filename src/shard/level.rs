@@ -92,6 +92,12 @@ impl Geometry {
         (slot.number >> self.bits) as u32
     }
 
+    /// Whether an overflow bucket expires at `tick`.
+    #[inline]
+    pub(crate) fn starts_overflow_bucket(self, tick: Tick) -> bool {
+        tick & (self.span(1) - 1) == 0
+    }
+
     /// How many ticks a bucket of `level` spans.
     pub(crate) fn span(self, level: usize) -> Tick {
         1 << self.shift(level)

@@ -72,10 +72,18 @@ impl OwnWheels {
     /// size / 64).
     #[inline]
     pub(super) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
-        let wheels = self.0.iter().enumerate().filter_map(|(level, wheel)| Some((level, wheel.as_ref()?)));
-        wheels
-            .filter_map(|(level, wheel)| geometry.expiration_of(level, from, |at| wheel.next_occupied(at)))
-            .min()
+        let at = |level: usize| {
+            let wheel = self.level(level)?;
+            geometry.expiration_of(level, from, |at| wheel.next_occupied(at))
+        };
+        let finest = at(0);
+        // No overflow bucket expires before the next tick that starts one.
+        let is_first =
+            |&tick: &Tick| (tick ^ from) < geometry.span(1) && !geometry.starts_overflow_bucket(from);
+        match finest.filter(is_first) {
+            Some(tick) => Some(tick),
+            None => (1..self.0.len()).filter_map(at).chain(finest).min(),
+        }
     }
 
     /// Drops a wheel, which is made anew when it is needed.

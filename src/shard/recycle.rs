@@ -44,7 +44,7 @@ struct Batch<T> {
     /// A bit per node, for the words in `touched`.
     bits: Vec<u64>,
     touched: Vec<u32>,
-    /// How many of the nodes are in each segment.
+    /// How many of the nodes are in each segment; counted when they are given.
     in_segment: Vec<u32>,
     nodes: usize,
     remains: Remains<T>,
@@ -166,13 +166,11 @@ impl<T> Batch<T> {
         let word = id as usize / WORD_NODES;
         if word >= self.bits.len() {
             self.bits.resize(word + 1, 0);
-            self.in_segment.resize(word / Segment::<T>::WORDS + 1, 0);
         }
         if self.bits[word] == 0 {
             self.touched.push(word as u32);
         }
         self.bits[word] |= 1 << (id as usize % WORD_NODES);
-        self.in_segment[word / Segment::<T>::WORDS] += 1;
         self.nodes += 1;
     }
 
@@ -182,6 +180,10 @@ impl<T> Batch<T> {
 
     /// Gives the nodes to the slab.
     fn release(&mut self, slab: &Slab<T>) {
+        self.in_segment.resize(self.bits.len().div_ceil(Segment::<T>::WORDS), 0);
+        for &word in &self.touched {
+            self.in_segment[word as usize / Segment::<T>::WORDS] += self.bits[word as usize].count_ones();
+        }
         let segments = self.in_segment.iter().enumerate().filter(|&(_, &nodes)| nodes > 0);
         segments.clone().for_each(|(segment, &nodes)| slab.begin_to_give(segment, nodes));
         for word in self.touched.drain(..) {

@@ -27,7 +27,7 @@ const SEGMENT_BYTES: usize = 2 << 20;
 /// A shard of so many segments, 8 MiB, stays on ordinary pages: the processor's table of pages covers them,
 /// and where the system has to find a huge page first (a virtual machine whose host backs memory as it is
 /// used) the first timers would wait for it.
-const SMALL_SHARD: usize = 4;
+const SMALL_SHARD: usize = 1;
 
 pub(crate) struct Segment<T> {
     nodes: Nodes<T>,

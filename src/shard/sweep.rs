@@ -1,9 +1,9 @@
 //! The sweep: dead nodes are freed before the bucket in which they are linked is due.
 //!
 //! A cancelled timer's node stays linked. When a shard has more such nodes than three quarters of what promise 5
-//! allows, a canceller asks for a sweep, and the advancer goes through all lists in steps, those of the shared
-//! wheels first, then its own: it detaches a bucket's lists (leaving bits and rounds of shared ones as they
-//! are), frees the dead, and links the living into its own half of the same bucket.
+//! allows, a canceller asks for a sweep, and the advancer goes through all lists in steps: it detaches a
+//! bucket's lists (leaving bits and rounds of shared ones as they are), frees the dead, and links the living
+//! into its own half of the same bucket. Its own half comes first, so that it meets no node twice.
 //!
 //! Nothing is lost: between detaching and linking the living are in the advancer's hands, an adder goes on
 //! pushing to the same list, and a canceller finds its node by its key. A flush of the bucket takes what the
@@ -45,12 +45,12 @@ struct Stop {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
-    Shared,
     Own,
+    Shared,
 }
 
 impl Stop {
-    const FIRST: Self = Self { half: Half::Shared, level: 0, index: 0 };
+    const FIRST: Self = Self { half: Half::Own, level: 0, index: 0 };
 }
 
 /// A chain of the living of one stripe, in the order in which they were linked: most links stay as they are,
@@ -126,8 +126,8 @@ impl<T> Advancer<T> {
     fn occupied_from(&self, next: Stop) -> Option<Stop> {
         let levels = self.shared.geometry.levels();
         let this_half = (next.level..levels).map(|level| Stop { level, ..next });
-        let other_half = (0..levels).map(|level| Stop { level, half: Half::Own, ..next });
-        let stops = this_half.chain(other_half.filter(|_| next.half == Half::Shared));
+        let other_half = (0..levels).map(|level| Stop { level, half: Half::Shared, ..next });
+        let stops = this_half.chain(other_half.filter(|_| next.half == Half::Own));
         stops.enumerate().find_map(|(passed, stop)| {
             let from = if passed == 0 { stop.index } else { 0 };
             let index = self.occupied_index(Stop { index: from, ..stop })?;
