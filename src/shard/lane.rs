@@ -73,7 +73,7 @@ impl Lanes {
             // Models end before their threads' locals do; they borrow a lane for each call.
             return self.with_borrowed(f);
         }
-        let Ok(Some(lane)) = CACHE.try_with(|cache| cache.enter(self)) else {
+        let Some(lane) = self.enter() else {
             return self.with_borrowed(f);
         };
         // SAFETY: this list holds the lane for as long as it lives, and this thread owns it.
@@ -82,6 +82,17 @@ impl Lanes {
         let result = f(lane, unsafe { &mut *lane.local.get() });
         lane.busy.set(false);
         result
+    }
+
+    /// The thread's lane, marked as busy; none if it is busy in a call further out, or the thread is ending.
+    #[inline]
+    fn enter(&self) -> Option<NonNull<Lane>> {
+        let (lanes, lane) = LAST.get();
+        if lanes != self.id {
+            return CACHE.try_with(|cache| cache.enter(self)).ok().flatten();
+        }
+        // SAFETY: the thread's cache holds the lane, or its `Owned` would have cleared `LAST`.
+        (!unsafe { lane.as_ref() }.busy.replace(true)).then_some(lane)
     }
 
     /// `with` where the thread local cannot serve.
@@ -181,6 +192,9 @@ impl Lane {
 
 thread_local! {
     static CACHE: Cache = const { Cache([const { RefCell::new(None) }; SLOTS]) };
+    /// The list and the lane of the thread's last call, one of those in its cache. It has no destructor, so it is
+    /// reached in one step; 0 is no list.
+    static LAST: Cell<(u64, NonNull<Lane>)> = const { Cell::new((0, NonNull::dangling())) };
 }
 
 /// The lanes that a thread owns, found by the shard's number.
@@ -199,6 +213,7 @@ impl Cache {
         if let Some(owned) = &*slot.try_borrow().ok()?
             && owned.lanes == lanes.id
         {
+            LAST.set((lanes.id, NonNull::from(&*owned.lane)));
             return (!owned.lane.busy.replace(true)).then(|| NonNull::from(&*owned.lane));
         }
         Self::refill(slot, lanes)
@@ -216,12 +231,16 @@ impl Cache {
         let entered = NonNull::from(&*lane);
         let former = slot.replace(Some(Owned { lanes: lanes.id, lane }));
         drop(former);
+        LAST.set((lanes.id, entered));
         Some(entered)
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        if LAST.get().0 == self.lanes {
+            LAST.set((0, NonNull::dangling()));
+        }
         self.lane.release();
     }
 }

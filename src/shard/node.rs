@@ -86,7 +86,7 @@ impl<T> Node<T> {
         self.base.store(deadline, Ordering::Relaxed);
         // Ordering: Relaxed, the owner reads what it or the reclaimer's grace period brought.
         let word = Word::from_raw(self.word.load(Ordering::Relaxed));
-        debug_assert_eq!(word.status(), Status::Free);
+        debug_assert!(word.is(Status::Free));
         // Ordering: Relaxed, only the owner writes `wraps`, and publishes it with the word.
         let mut wraps = self.wraps.load(Ordering::Relaxed);
         if word.is_last_version() {
@@ -108,7 +108,7 @@ impl<T> Node<T> {
         // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: its reads of the
         // payload come before our writes, and `base` is the one of this version.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        if word.status() != Status::Cancelled || word.is_last_version() || self.linked_for(word) > deadline {
+        if !word.is(Status::Cancelled) || word.is_last_version() || self.linked_for(word) > deadline {
             return None;
         }
         // Ordering: Relaxed, published by the word.
@@ -200,7 +200,7 @@ impl<T> Node<T> {
     fn find(&self, era: u32, generation: u64) -> Option<Word> {
         // Ordering: Acquire, pairs with the Release in `fill`: payload, `base` and `wraps` are visible.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        if word.status() != Status::Pending || word.version() != generation as u32 {
+        if !word.is(Status::Pending) || word.version() != generation as u32 {
             return None;
         }
         // Ordering: Relaxed, published by the word.
@@ -213,11 +213,14 @@ impl<T> Node<T> {
         // Ordering: Acquire, pairs with the Release in `fill` (a node reused where it stands is not
         // pushed anew) and in `finish_cancel`.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        match word.status() {
-            Status::Pending => Met::Pending(self.deadline(word), word),
-            Status::Cancelled => Met::Cancelled(word),
-            Status::Cancelling | Status::Claimed => Met::Busy,
-            Status::Free => Met::Free,
+        if word.is(Status::Pending) {
+            Met::Pending(self.deadline(word), word)
+        } else if word.is(Status::Cancelled) {
+            Met::Cancelled(word)
+        } else if word.is(Status::Free) {
+            Met::Free
+        } else {
+            Met::Busy
         }
     }
 

@@ -78,14 +78,10 @@ impl Word {
         self.0
     }
 
-    pub(crate) fn status(self) -> Status {
-        match self.0 & STATUS_MASK {
-            0 => Status::Free,
-            1 => Status::Pending,
-            2 => Status::Cancelling,
-            3 => Status::Cancelled,
-            _ => Status::Claimed,
-        }
+    /// Whether that is the status.
+    #[inline]
+    pub(crate) fn is(self, status: Status) -> bool {
+        self.0 & STATUS_MASK == status as u64
     }
 
     pub(crate) fn version(self) -> u32 {
@@ -141,6 +137,12 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Word {
+        fn status(self) -> Status {
+            ALL.into_iter().find(|&status| self.is(status)).expect("a word has a status")
+        }
+    }
 
     const ALL: [Status; 5] =
         [Status::Free, Status::Pending, Status::Cancelling, Status::Cancelled, Status::Claimed];
