@@ -120,10 +120,12 @@ mod imp {
         }
 
         pub(crate) fn note_change(&self) {
+            // Ordering: Relaxed, it is to be seen, and to order nothing.
             self.0.fetch_add(1, super::Ordering::Relaxed);
         }
 
         pub(crate) fn note_look(&self) {
+            // Ordering: Relaxed, as above.
             self.0.load(super::Ordering::Relaxed);
         }
     }

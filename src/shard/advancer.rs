@@ -33,6 +33,7 @@ use super::recycle::Recycler;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
 use super::sweep::Sweep;
+use super::wheel::Wheel;
 use crate::Tick;
 use crate::sync::{Arc, Ordering};
 
@@ -182,10 +183,6 @@ impl<T> Advancer<T> {
         Handover::new(Arc::clone(&self.shared))
     }
 
-    pub(super) fn clock(&self) -> (Tick, Tick) {
-        (self.now, self.flushed)
-    }
-
     // ---- yielding ---------------------------------------------------------------------------------
 
     /// The next timer that is due, if there is one up to the clock.
@@ -294,6 +291,13 @@ impl<T> Advancer<T> {
             Met::Pending(deadline, _) => Some(deadline),
             _ => None,
         }
+    }
+
+    /// The shared wheel of a level, if it exists.
+    #[inline]
+    pub(super) fn wheel(&self, level: usize) -> Option<&Wheel> {
+        // SAFETY: the advancer, who is here, alone takes wheels out of reach.
+        unsafe { self.shared.wheel(level) }
     }
 
     /// A node that the advancer holds in its hands, and its segment's era.

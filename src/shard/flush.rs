@@ -34,12 +34,8 @@ impl<T> Advancer<T> {
                 return false;
             };
             self.set_flushed(tick - 1);
-            let mut due = std::mem::take(&mut self.due);
-            self.take_bucket(self.shared.geometry.slot(0, tick), &mut due);
-            self.due = due;
-            if self.shared.geometry.starts_overflow_bucket(tick) {
-                self.cascade(tick);
-            }
+            self.due = self.take_bucket(self.shared.geometry.slot(0, tick));
+            self.cascade(tick);
             if self.next_in_shared == Some(tick) {
                 self.look_at_shared_wheels(tick);
             }
@@ -71,8 +67,7 @@ impl<T> Advancer<T> {
             if geometry.expiration(slot) != tick {
                 break;
             }
-            let mut chains = Chains::new();
-            self.take_bucket(slot, &mut chains);
+            let mut chains = self.take_bucket(slot);
             while let Some(id) = chains.pop(&self.shared.slab) {
                 self.recast(id, tick);
             }
@@ -89,13 +84,13 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Adds all that a bucket holds to empty chains: the producers' half, the advancer's, and what the sweep has
-    /// detached.
+    /// All that a bucket holds: the producers' half, the advancer's, and what the sweep has detached.
     #[inline]
-    fn take_bucket(&mut self, slot: Slot, chains: &mut Chains) {
+    fn take_bucket(&mut self, slot: Slot) -> Chains {
+        let mut chains = Chains::new();
         let index = self.shared.geometry.index(slot);
         if self.next_in_shared == Some(self.shared.geometry.expiration(slot)) {
-            self.take_shared(slot, chains);
+            self.take_shared(slot, &mut chains);
         }
         if let Some(lists) = self.own.take(slot.level, index) {
             chains.add(lists, &self.shared.slab);
@@ -106,14 +101,13 @@ impl<T> Advancer<T> {
         if slot.level > 0 && !chains.is_empty() {
             self.idle.note_use(slot.level, self.flushed);
         }
+        chains
     }
 
     fn take_shared(&self, slot: Slot, chains: &mut Chains) {
         let geometry = self.shared.geometry;
         let index = geometry.index(slot);
-        // SAFETY: the advancer is here.
-        let wheel = unsafe { self.shared.wheel(slot.level) };
-        if let Some(wheel) = wheel.filter(|wheel| wheel.is_occupied(index)) {
+        if let Some(wheel) = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index)) {
             chains.add(wheel.flush(index, geometry.round(slot)), &self.shared.slab);
         }
     }

@@ -23,14 +23,13 @@ impl<T> Advancer<T> {
     /// fuzzing, to be called while no other thread is at work on the shard.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
-        let (now, flushed) = self.clock();
+        let (now, flushed) = (self.now, self.flushed);
         assert!(flushed <= now, "flushed {flushed} is after the clock {now}");
         let mut census = Census::default();
         self.check_hands(&mut census, flushed);
         self.check_inbox(&mut census);
         for level in 0..self.shared.geometry.levels() {
-            // SAFETY: the advancer is here.
-            if let Some(wheel) = unsafe { self.shared.wheel(level) } {
+            if let Some(wheel) = self.wheel(level) {
                 self.check_wheel(&mut census, level, wheel, flushed);
             }
             if let Some(own) = self.own.level(level) {
@@ -91,8 +90,7 @@ impl<T> Advancer<T> {
 
     fn check_sweep(&self, census: &mut Census, flushed: Tick) {
         if let Some((level, index, chains)) = self.sweep.in_hand() {
-            // SAFETY: the advancer is here.
-            let shared = unsafe { self.shared.wheel(level) }.is_some_and(|wheel| wheel.is_occupied(index));
+            let shared = self.wheel(level).is_some_and(|wheel| wheel.is_occupied(index));
             let own = self.own.level(level).is_some_and(|own| own.lists(index).1);
             assert!(shared || own, "no bit says where the sweep has detached something");
             let slot = self.slot_ahead(level, index, flushed);

@@ -11,6 +11,7 @@
 //!   idle overflow wheels back ([`overflow`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
+mod bits;
 mod chains;
 mod clock;
 mod counts;

@@ -254,9 +254,7 @@ impl<T> Node<T> {
     /// The tick that the node is linked for, or a later one: the earliest for which it can be reused where it
     /// stands.
     pub(crate) fn linked_for(&self, word: Word) -> Tick {
-        // Ordering: Relaxed, published by the word, which the caller acquired.
-        let base = self.base.load(Ordering::Relaxed);
-        if word.is_displaced() { base.saturating_add(word.extension()) } else { base }
+        self.deadline(if word.is_displaced() { word } else { word.with_extension(0) })
     }
 
     #[inline]

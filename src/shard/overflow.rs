@@ -17,6 +17,7 @@
 
 use super::advancer::Advancer;
 use super::node::NodeId;
+use super::own::OwnWheel;
 use super::reclaim::Unlinked;
 use super::wheel::Wheel;
 use crate::Tick;
@@ -82,10 +83,8 @@ impl<T> Advancer<T> {
     }
 
     fn close_if_idle(&mut self, level: usize) -> Option<Closed> {
-        // SAFETY: the advancer is here.
-        let wheel = unsafe { self.shared.wheel(level) };
-        let in_use = self.own.level(level).is_some_and(|own| !own.is_empty());
-        if in_use || wheel.is_some_and(|wheel| !wheel.is_empty()) {
+        let own_is_empty = self.own.level(level).is_none_or(OwnWheel::is_empty);
+        if !(own_is_empty && self.wheel(level).is_none_or(Wheel::is_empty)) {
             self.idle.note_use(level, self.now);
             return None;
         }
@@ -94,7 +93,7 @@ impl<T> Advancer<T> {
             return None;
         }
         self.own.drop_empty(level);
-        wheel?.close();
+        self.wheel(level)?.close();
         self.shared.unlink_wheel(level).map(|wheel| Closed { level, wheel })
     }
 

@@ -9,6 +9,7 @@
 //! Invariant: what is linked here lies within one revolution after `flushed` at its level, so a bucket holds
 //! one round at a time, and its bit is set exactly if it holds something, or the sweep has it in hand.
 
+use super::bits;
 use super::level::{Geometry, Slot};
 use super::node::{NIL, NodeId};
 use super::wheel::STRIPES;
@@ -32,12 +33,6 @@ impl OwnWheels {
 
     pub(super) fn level(&self, level: usize) -> Option<&OwnWheel> {
         self.0[level].as_ref()
-    }
-
-    /// Links a node, whose link is `next`, into a bucket.
-    #[inline]
-    pub(super) fn push(&mut self, geometry: Geometry, slot: Slot, id: NodeId, next: &AtomicU32) {
-        self.splice(geometry, slot, id, next);
     }
 
     /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list.
@@ -126,15 +121,8 @@ impl OwnWheel {
     #[inline]
     pub(super) fn next_occupied(&self, from: usize) -> Option<usize> {
         let words = self.occupied.len();
-        (0..=words).find_map(|step| {
-            let word = (from / 64 + step) & (words - 1);
-            let mut bits = self.occupied[word];
-            if step == 0 {
-                bits &= u64::MAX << (from % 64);
-            }
-            let index = (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize)?;
-            Some(index.wrapping_sub(from) & (self.size() - 1))
-        })
+        let found = bits::next_set(words, from, words, |word| self.occupied[word])?;
+        Some(found.wrapping_sub(from) & (self.size() - 1))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -185,7 +173,7 @@ mod tests {
         let geometry = Geometry::new(16);
         let mut own = OwnWheels::new(geometry.levels());
         assert_eq!(own.next_occupied(geometry, 0), None);
-        own.push(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
+        own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
         assert_eq!(own.next_occupied(geometry, 5), Some(32));
         assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(OwnWheel::is_empty));
         own.drop_empty(1);

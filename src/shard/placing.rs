@@ -66,7 +66,7 @@ impl<T> Advancer<T> {
     /// next advance.
     pub(super) fn put_back(&mut self, id: NodeId) {
         match self.find_place(id) {
-            Place::Bucket(slot) => self.link(id, slot),
+            Place::Bucket(slot) => self.link(slot, id, id),
             Place::Overdue(deadline) => {
                 let at = self.overdue.partition_point(|&(later, _)| later > deadline);
                 self.overdue.insert(at, (deadline, id));
@@ -88,10 +88,10 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Links a node into a bucket of the advancer's own wheels.
-    pub(super) fn link(&mut self, id: NodeId, slot: Slot) {
+    /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the advancer's own wheels.
+    pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
         // SAFETY: it is in use, or it would not be in hand.
-        let (node, _) = unsafe { self.shared.slab.owned(id) };
-        self.own.push(self.shared.geometry, slot, id, node.next());
+        let (last, _) = unsafe { self.shared.slab.owned(last) };
+        self.own.splice(self.shared.geometry, slot, first, last.next());
     }
 }

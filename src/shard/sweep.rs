@@ -1,9 +1,9 @@
 //! The sweep: dead nodes are freed before the bucket in which they are linked is due.
 //!
-//! A cancelled timer's node stays linked. When a shard has more such nodes than three quarters of what promise 5
-//! allows, a canceller asks for a sweep, and the advancer goes through all lists in steps: it detaches a
-//! bucket's lists (leaving bits and rounds of shared ones as they are), frees the dead, and links the living
-//! into its own half of the same bucket. Its own half comes first, so that it meets no node twice.
+//! A cancelled timer's node stays linked. When a shard has more such nodes than three quarters of what
+//! promise 5 allows, a canceller asks for a sweep, and the advancer goes through all lists in steps: it
+//! detaches a bucket's lists (leaving bits and rounds of shared ones as they are), frees the dead, and links
+//! the living into its own half of the same bucket. Its own half comes first, so that it meets no node twice.
 //!
 //! Nothing is lost: between detaching and linking the living are in the advancer's hands, an adder goes on
 //! pushing to the same list, and a canceller finds its node by its key. A flush of the bucket takes what the
@@ -139,16 +139,14 @@ impl<T> Advancer<T> {
     fn occupied_index(&self, Stop { half, level, index }: Stop) -> Option<usize> {
         let ahead = self.shared.geometry.wheel_size().checked_sub(index).filter(|&ahead| ahead > 0)?;
         let found = match half {
-            // SAFETY: the advancer is here.
-            Half::Shared => unsafe { self.shared.wheel(level) }?.next_occupied(index, ahead),
+            Half::Shared => self.wheel(level)?.next_occupied(index, ahead),
             Half::Own => self.own.level(level)?.next_occupied(index).filter(|&found| found < ahead),
         };
         Some(index + found?)
     }
 
     fn detach_shared(&self, at: Stop) -> [NodeId; STRIPES] {
-        // SAFETY: the advancer is here.
-        let wheel = unsafe { self.shared.wheel(at.level) };
+        let wheel = self.wheel(at.level);
         let detach = |stripe| wheel.and_then(|wheel| wheel.detach(at.index, stripe)).unwrap_or(NIL);
         std::array::from_fn(detach)
     }
@@ -175,7 +173,7 @@ impl<T> Advancer<T> {
             }
         }
         let slot = Slot { level: at.level, number: at.index as u64 };
-        living.into_iter().flatten().for_each(|chain| self.splice(slot, chain));
+        living.into_iter().flatten().for_each(|Chain { first, last, .. }| self.link(slot, first, last));
         if chains.is_empty() {
             self.own.settle(at.level, at.index);
         } else {
@@ -208,11 +206,5 @@ impl<T> Advancer<T> {
             first
         });
         *chain = Some(Chain { first, last: id, link });
-    }
-
-    fn splice(&mut self, slot: Slot, Chain { first, last, .. }: Chain) {
-        // SAFETY: the node is in hand: it is in use.
-        let (node, _) = unsafe { self.shared.slab.owned(last) };
-        self.own.splice(self.shared.geometry, slot, first, node.next());
     }
 }

@@ -24,6 +24,7 @@
 //! pushes until it is flushed. An adder that is refused has the shard's inbox; the advancer, which knows the
 //! clock, puts such timers into its own wheels.
 
+use super::bits;
 use super::node::{NIL, NodeId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
 
@@ -254,22 +255,13 @@ impl Wheel {
     ///
     /// O(count / 8) loads.
     pub(crate) fn next_occupied(&self, from: usize, count: usize) -> Option<usize> {
-        let words = self.occupied.len();
-        let first = from / BUCKETS_PER_WORD;
         let last = count.min(self.size()).saturating_sub(1) + from % BUCKETS_PER_WORD;
         let steps = last / BUCKETS_PER_WORD.min(self.size());
-        let found = (0..=steps).find_map(|step| {
-            let word = (first + step) & (words - 1);
-            // Ordering: Relaxed, the caller's SeqCst fence stands between what it published and this.
-            let mut bits = self.occupied[word].load(Ordering::Relaxed);
-            if step == 0 {
-                bits &= u64::MAX << self.bits(from).1;
-            }
-            let index =
-                (bits != 0).then(|| word * BUCKETS_PER_WORD + bits.trailing_zeros() as usize / STRIPES)?;
-            Some(index.wrapping_sub(from) & (self.size() - 1))
-        });
-        found.filter(|&ahead| ahead < count)
+        // Ordering: Relaxed, the caller's SeqCst fence stands between what it published and this.
+        let load = |word: usize| self.occupied[word].load(Ordering::Relaxed);
+        let list = bits::next_set(self.occupied.len(), from * STRIPES, steps, load)?;
+        let ahead = (list / STRIPES).wrapping_sub(from) & (self.size() - 1);
+        (ahead < count).then_some(ahead)
     }
 
     /// The lists of a bucket as they stand: round and first node; for invariant checks and the sweep.
