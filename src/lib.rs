@@ -15,12 +15,16 @@
 //! | `shard/wheel.rs`, `shard/chains.rs` | lists that take pushes at any time; detached lists |
 //! | `shard/level.rs` | slot arithmetic, without atomics or unsafe code |
 //! | `shard/node.rs`, `shard/state.rs` | a node, and the one word that decides its fate |
+//! | `shard/recurring.rs`, `shard/bound.rs` | what the upper floor needs beside: timers that recur, a bound that shards share |
 //! | `shard/slab.rs`, `shard/segment.rs`, `shard/recycle.rs`, `shard/reclaim.rs` | memory: segments, free bits, epochs |
 //!
 //! The private documentation (`cargo doc --document-private-items`) has the invariants of each.
 
 mod config;
 mod error;
+#[cfg(feature = "model")]
+#[doc(hidden)]
+pub mod model;
 mod shard;
 mod sync;
 

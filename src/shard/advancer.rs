@@ -16,7 +16,7 @@
 //! any tick that its nodes are linked for (see [`state`](super::state)).
 //!
 //! What is here: the public surface, and firing. Moving the clock is in [`flush`](super::flush), finding a
-//! node's place in [`placing`](super::placing), the dead in [`sweep`](super::sweep), idle overflow wheels in
+//! node's place in [`placing`](super::placing), timers that recur in [`recurring`](super::recurring), the dead in [`sweep`](super::sweep), idle overflow wheels in
 //! [`overflow`](super::overflow).
 
 use std::fmt;
@@ -32,6 +32,7 @@ use super::own::OwnWheels;
 use super::recycle::Recycler;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
+use super::state::Word;
 use super::sweep::Sweep;
 use super::wheel::Wheel;
 use crate::Tick;
@@ -121,6 +122,12 @@ impl<T> Advancer<T> {
     /// at most once for each overflow wheel between its bucket and level 0. Never blocks. Cancelled
     /// timers' nodes that are owed a sweep are seen to in steps proportional to the cancels made.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
+        self.move_to(now);
+        Expired::new(self)
+    }
+
+    /// Moves the clock to `now` and takes what is due in hand, up to the first that is to be yielded.
+    pub(crate) fn move_to(&mut self, now: Tick) {
         self.now = self.now.max(now);
         let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
@@ -130,7 +137,6 @@ impl<T> Advancer<T> {
         self.sweep_in_steps();
         self.poll_recycler();
         self.look_ahead();
-        Expired::new(self)
     }
 
     /// The tick at which to call [`advance`](Self::advance) next, if nothing is scheduled before: never
@@ -187,14 +193,25 @@ impl<T> Advancer<T> {
 
     /// The next timer that is due, if there is one up to the clock.
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
+        let (key, deadline, payload) = self.next_taken(Node::fire)?;
+        self.count_fired(key.node);
+        Some(Fired { key, deadline, payload })
+    }
+
+    /// The next timer that is due, as `take` takes it out of its node, if that has not changed since.
+    #[inline]
+    pub(super) fn next_taken<O>(
+        &mut self,
+        take: impl Fn(&Node<T>, Word) -> Option<O>,
+    ) -> Option<(Key, Tick, O)> {
         loop {
             let (deadline, id) = match self.next_in_hand() {
                 Some(next) => next,
                 None if self.step() => continue,
                 None => return None,
             };
-            if let Some(fired) = self.settle(id, deadline) {
-                return Some(fired);
+            if let Some(taken) = self.settle(id, deadline, &take) {
+                return Some(taken);
             }
         }
     }
@@ -204,27 +221,33 @@ impl<T> Advancer<T> {
         overdue.or_else(|| self.due.pop(&self.shared.slab).map(|id| (self.flushed + 1, id)))
     }
 
-    /// Fires a node that was due at `deadline` when it was last looked at, unless it has changed since.
+    /// Takes the timer out of a node that was due at `deadline` when it was last looked at, unless it has been
+    /// cancelled or put off since.
     #[inline]
-    fn settle(&mut self, id: NodeId, deadline: Tick) -> Option<Fired<T>> {
+    fn settle<O>(
+        &mut self,
+        id: NodeId,
+        deadline: Tick,
+        take: impl Fn(&Node<T>, Word) -> Option<O>,
+    ) -> Option<(Key, Tick, O)> {
         let (node, era) = self.node(id);
         while let Met::Pending(found, word) = node.meet() {
             if found > deadline {
                 break;
             }
-            if let Some(payload) = node.fire(word) {
+            if let Some(taken) = take(node, word) {
                 let key = Key { shard: self.shared.id, node: id, generation: node.generation(era, word) };
-                self.count_fired(id);
-                return Some(Fired { key, deadline: found, payload });
+                return Some((key, found, taken));
             }
         }
         self.put_back(id);
         None
     }
 
-    fn count_fired(&mut self, id: NodeId) {
+    /// Counts a timer that has fired for the last time, its node freed.
+    pub(super) fn count_fired(&mut self, id: NodeId) {
         self.shared.tally.fired.add(1);
-        self.shared.release();
+        self.shared.bound.release();
         self.drained += 1;
         self.recycler.retire(id);
         if self.recycler.is_ripe() {
@@ -244,7 +267,7 @@ impl<T> Advancer<T> {
     }
 
     /// Ends a drain: memory goes back after a long one.
-    pub(super) fn end_drain(&mut self) {
+    pub(crate) fn end_drain(&mut self) {
         self.look_ahead();
         if std::mem::take(&mut self.drained) >= LONG_DRAIN {
             let shared = &self.shared;

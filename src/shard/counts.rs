@@ -21,7 +21,7 @@ impl<T> Shared<T> {
         usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX)
     }
 
-    /// Nodes of cancelled or moved timers that are still linked. O(threads).
+    /// Nodes of cancelled or moved timers that are still linked, or kept until the payload comes back. O(threads).
     pub(crate) fn dead(&self) -> u64 {
         let gone = self.tally.buried.get();
         let gone = self.lanes.iter().fold(gone, |sum, lane| sum + lane.tally.reused.get());
@@ -76,6 +76,7 @@ impl<T> Shared<T> {
         let mut stats =
             ShardStats { pending, nodes, node_capacity, dead_nodes, wheels, ..ShardStats::default() };
         stats.fired = self.tally.fired.get();
+        stats.recurred = self.tally.recurred.get();
         stats.handed_back = self.tally.handed_back.get();
         stats.cascaded = self.tally.cascaded.get();
         stats.swept = self.tally.swept.get();

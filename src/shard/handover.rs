@@ -8,10 +8,14 @@
 //! starts again if it met a node in which a producer was at work, or if the count of moves shows that one
 //! ended meanwhile. It does not wait for a producer that is stalled in a move: after some walks it ends,
 //! and that one timer is dropped with the shard.
+//!
+//! A recurring timer whose payload is out has fired for the last time: nobody arms it anew any more. The walk
+//! counts it so, unless it is stopped first, and does not wait for the payload.
 
-use super::node::Met;
+use super::node::{Met, Node};
 use super::shared::Shared;
 use super::slab::Ids;
+use super::state::Word;
 use crate::Tick;
 use crate::sync::{Arc, yield_now};
 
@@ -61,6 +65,13 @@ impl<T> Handover<T> {
         true
     }
 
+    fn end_run(&self, node: &Node<T>, word: Word) {
+        if node.end_run(word) {
+            self.shared.tally.fired.add(1);
+            self.shared.bound.release();
+        }
+    }
+
     fn take(&mut self, id: u32) -> Option<(Tick, T)> {
         // SAFETY: the node is not free, and the advancer, whose place this has taken, gives nothing back.
         let (node, _) = unsafe { self.shared.slab.owned(id) };
@@ -69,9 +80,13 @@ impl<T> Handover<T> {
                 Met::Pending(deadline, word) => {
                     if let Some(payload) = node.fire(word) {
                         self.shared.tally.handed_back.add(1);
-                        self.shared.release();
+                        self.shared.bound.release();
                         return Some((deadline, payload));
                     }
+                }
+                Met::Running(word) => {
+                    self.end_run(node, word);
+                    return None;
                 }
                 met => {
                     self.met_busy |= met == Met::Busy;

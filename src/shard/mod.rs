@@ -7,11 +7,12 @@
 //!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
 //! - advance: [`advancer`] moves the [`clock`] and flushes buckets ([`flush`], [`wheel`]), walks what it
 //!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
-//!   ([`placing`], [`own`]), frees nodes ([`recycle`], [`reclaim`]), now and then sweeps ([`sweep`]), gives
+//!   ([`placing`], [`own`]), arms anew what recurs ([`recurring`]), frees nodes ([`recycle`], [`reclaim`]), now and then sweeps ([`sweep`]), gives
 //!   idle overflow wheels back ([`overflow`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
 mod bits;
+mod bound;
 mod chains;
 mod clock;
 mod counts;
@@ -28,6 +29,8 @@ mod own;
 mod placing;
 mod prefetch;
 mod reclaim;
+#[cfg_attr(not(any(test, feature = "model")), expect(dead_code, reason = "the upper floor's"))]
+mod recurring;
 mod recycle;
 mod scheduler;
 mod segment;
@@ -43,6 +46,10 @@ pub use expired::{Expired, Fired};
 pub use key::Key;
 pub use scheduler::Scheduler;
 pub use stats::ShardStats;
+
+pub(crate) use bound::Bound;
+#[cfg_attr(not(feature = "model"), expect(unused_imports, reason = "the upper floor's"))]
+pub(crate) use recurring::{Due, Running, Stopped};
 
 use crate::Config;
 use crate::sync::Arc;
@@ -68,6 +75,11 @@ use crate::sync::Arc;
 /// ```
 #[must_use]
 pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
-    let shared = Arc::new(shared::Shared::new(config));
+    shard_within(config, &Bound::new(config.max_pending()))
+}
+
+/// [`shard()`], its bound on pending timers shared with others; the config's own is not looked at.
+pub(crate) fn shard_within<T: Send>(config: &Config, bound: &Bound) -> (Scheduler<T>, Advancer<T>) {
+    let shared = Arc::new(shared::Shared::new(config, bound));
     (Scheduler { shared: Arc::clone(&shared) }, Advancer::new(shared))
 }

@@ -20,7 +20,8 @@ pub(crate) const NIL: NodeId = 0;
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,
-    /// The tick that the node was first linked for; constant while the node is not free.
+    /// The tick that the node was first linked for, or that its timer was armed anew for; constant while the timer is
+    /// pending.
     base: AtomicU64,
     next: AtomicU32,
     /// How often the version has wrapped: with the segment's era, the high half of the generation.
@@ -48,6 +49,24 @@ pub(crate) struct Taken<T> {
     pub(crate) payload: T,
 }
 
+/// How a timer was stopped.
+pub(crate) enum Ended<T> {
+    /// It was pending: the tick from which on the node can be reused where it stands, and the payload.
+    Cancelled(Tick, T),
+    /// Its payload is out, being run.
+    Running,
+}
+
+/// How a timer was fired that may recur.
+pub(crate) enum Run<T> {
+    /// It will recur: the node is kept for it.
+    Recurring(Word, T),
+    /// It does not recur, and the node is free.
+    Over(T),
+    /// It does not recur; it was stopped while that was found out, and the node is free.
+    Stopped(T),
+}
+
 /// What the advancer found in a node it meets in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
@@ -57,6 +76,10 @@ pub(crate) enum Met {
     Cancelled(Word),
     /// A producer is at work in it.
     Busy,
+    /// A timer whose payload is out; not met in a list.
+    Running(Word),
+    /// Likewise, and it was stopped.
+    Stopped,
     /// Nothing; in a list this would be a mistake.
     Free,
 }
@@ -136,12 +159,17 @@ impl<T> Node<T> {
     /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
     /// the node's segment back, so a caller that is not pinned does not look at the node again.
     fn fill(&self, word: Word, payload: T) {
-        self.payload.with_mut(|cell| {
-            // SAFETY: the caller owns the node (free, or claimed), so nobody else touches the payload.
-            unsafe { (*cell).write(payload) };
-        });
+        self.put_payload(payload);
         // Ordering: Release, pairs with the Acquire of whoever finds the timer pending.
         self.word.store(word.raw(), Ordering::Release);
+    }
+
+    fn put_payload(&self, payload: T) {
+        self.payload.with_mut(|cell| {
+            // SAFETY: the caller owns the node (free, claimed, or its timer's payload is out), so nobody else
+            // touches the payload.
+            unsafe { (*cell).write(payload) };
+        });
     }
 
     /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload, and the
@@ -176,7 +204,8 @@ impl<T> Node<T> {
         self.fill(taken.word, taken.payload);
     }
 
-    /// Puts the timer of that generation off to `deadline`, if that is no earlier and not too far.
+    /// Puts the timer of that generation off to `deadline`, if that is no earlier and not too far. Not for one
+    /// that recurs: `base` may be another occurrence's (see [`state`](super::state)).
     pub(crate) fn extend(&self, era: u32, generation: u64, deadline: Tick) -> Extended {
         loop {
             let Some(word) = self.find(era, generation) else { return Extended::Gone };
@@ -193,19 +222,56 @@ impl<T> Node<T> {
         }
     }
 
+    /// Stops the timer of that generation, whether it is pending or its payload is out, being run; it is not
+    /// armed anew then. The winner of several gets an answer, the others none.
+    ///
+    /// Against the advancer, which fires a pending timer and arms one anew whose payload was out: the
+    /// compare-and-swap fails, and the next look finds the timer in its other status. Lock-free: each such look
+    /// means that the timer has fired once more.
+    pub(crate) fn stop(&self, era: u32, generation: u64) -> Option<Ended<T>> {
+        loop {
+            // Ordering: Acquire, as in `find`.
+            let word = Word::from_raw(self.word.load(Ordering::Acquire));
+            if !self.is_of(word, era, generation) {
+                return None;
+            }
+            if word.is(Status::Pending) {
+                if let Some((linked_for, payload)) = self.cancel(era, generation) {
+                    return Some(Ended::Cancelled(linked_for, payload));
+                }
+            } else if !word.is(Status::Running) {
+                return None;
+            } else if self.replace(word, word.with_status(Status::Stopped)) {
+                return Some(Ended::Running);
+            }
+        }
+    }
+
+    /// Whether the timer of that generation is pending.
+    #[inline]
+    pub(crate) fn is_pending(&self, era: u32, generation: u64) -> bool {
+        self.find(era, generation).is_some()
+    }
+
     /// The word, if it says that the timer of that generation is pending.
+    fn find(&self, era: u32, generation: u64) -> Option<Word> {
+        // Ordering: Acquire, pairs with the Release in `fill` and `rearm`: payload, `base` and `wraps` are
+        // visible.
+        let word = Word::from_raw(self.word.load(Ordering::Acquire));
+        (word.is(Status::Pending) && self.is_of(word, era, generation)).then_some(word)
+    }
+
+    /// Whether a word that was read just now is that generation's.
     ///
     /// The word is read before `wraps`, and a wrap needs the reclaimer (the caller is pinned or owns the
     /// node's timer): if both match, they belonged together.
-    fn find(&self, era: u32, generation: u64) -> Option<Word> {
-        // Ordering: Acquire, pairs with the Release in `fill`: payload, `base` and `wraps` are visible.
-        let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        if !word.is(Status::Pending) || word.version() != generation as u32 {
-            return None;
+    fn is_of(&self, word: Word, era: u32, generation: u64) -> bool {
+        if word.version() != generation as u32 {
+            return false;
         }
         // Ordering: Relaxed, published by the word.
         let high = era.wrapping_add(self.wraps.load(Ordering::Relaxed));
-        (u64::from(high) == generation >> 32).then_some(word)
+        u64::from(high) == generation >> 32
     }
 
     /// What the node holds; for the advancer, which has it in a list that nobody else can take apart.
@@ -219,6 +285,10 @@ impl<T> Node<T> {
             Met::Cancelled(word)
         } else if word.is(Status::Free) {
             Met::Free
+        } else if word.is(Status::Running) {
+            Met::Running(word)
+        } else if word.is(Status::Stopped) {
+            Met::Stopped
         } else {
             Met::Busy
         }
@@ -227,6 +297,57 @@ impl<T> Node<T> {
     /// Fires the timer that [`meet`](Self::meet) found, unless it has changed since.
     pub(crate) fn fire(&self, word: Word) -> Option<T> {
         self.replace(word, word.with_status(Status::Free)).then(|| self.take_payload())
+    }
+
+    /// Fires the timer that [`meet`](Self::meet) found, unless it has changed since; where `recurs` says so of
+    /// the payload, the node is kept, for [`rearm`](Self::rearm) or [`end_run`](Self::end_run).
+    ///
+    /// The payload can be looked at only when it is out, as until then a canceller may take it.
+    pub(crate) fn run(&self, word: Word, recurs: impl Fn(&T) -> bool) -> Option<Run<T>> {
+        let running = word.with_status(Status::Running);
+        if !self.replace(word, running) {
+            return None;
+        }
+        let payload = self.take_payload();
+        Some(if recurs(&payload) {
+            Run::Recurring(running, payload)
+        } else if self.end_run(running) {
+            Run::Over(payload)
+        } else {
+            Run::Stopped(payload)
+        })
+    }
+
+    /// Arms the timer that [`run`](Self::run) fired once more, under the same generation. If it was stopped
+    /// meanwhile, the payload comes back, and the node is free.
+    pub(crate) fn rearm(&self, running: Word, deadline: Tick, payload: T) -> Result<(), T> {
+        // Ordering: Relaxed, published by the word's Release below; who looks at `base` meanwhile finds out that
+        // the timer is not pending (see `state`).
+        self.base.store(deadline, Ordering::Relaxed);
+        self.put_payload(payload);
+        // Ordering: Release, pairs with the Acquire of whoever finds the timer pending. Relaxed on failure: the
+        // payload is ours, and the one who stopped the timer published nothing.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let armed = self.word.compare_exchange(running.raw(), running.rearmed().raw(), success, failure);
+        armed.map(drop).map_err(|_| {
+            self.free_stopped(running);
+            self.take_payload()
+        })
+    }
+
+    /// Frees the node of the timer that [`run`](Self::run) fired; false if it was stopped meanwhile.
+    pub(crate) fn end_run(&self, running: Word) -> bool {
+        let ended = self.replace(running, running.with_status(Status::Free));
+        if !ended {
+            self.free_stopped(running);
+        }
+        ended
+    }
+
+    fn free_stopped(&self, running: Word) {
+        // Ordering: Relaxed, nobody else writes the word of a stopped timer, and the node's next owner gets it
+        // by way of the reclaimer.
+        self.word.store(running.with_status(Status::Free).raw(), Ordering::Relaxed);
     }
 
     /// Says of the timer that [`meet`](Self::meet) found, and whose node the advancer is about to link for its
@@ -269,9 +390,10 @@ impl<T> Node<T> {
 
     fn take_payload(&self) -> T {
         self.payload.with_mut(|cell| {
-            // SAFETY: the caller won the transition out of `Pending`: nobody else touches the payload.
+            // SAFETY: the caller won the transition out of `Pending`, or has the timer out and put the payload in:
+            // nobody else touches it.
             let cell = unsafe { &*cell };
-            // SAFETY: it was written before the timer became `Pending`, and this is the one read.
+            // SAFETY: it was written before that, and this is the one read.
             unsafe { cell.assume_init_read() }
         })
     }

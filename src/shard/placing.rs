@@ -83,7 +83,7 @@ impl<T> Advancer<T> {
             }
             Met::Pending(deadline, _) => Place::Overdue(deadline),
             Met::Cancelled(word) if self.node(id).0.bury(word) => Place::Dead,
-            // A producer is at work.
+            // A producer is at work; a timer whose payload is out is not in hand.
             _ => Place::Aside,
         }
     }

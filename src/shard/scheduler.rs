@@ -69,13 +69,13 @@ impl<T> Scheduler<T> {
             if shared.clock.is_closed() {
                 return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
             }
-            if let Err(kind) = shared.reserve() {
+            if let Err(kind) = shared.bound.reserve() {
                 return Err(ScheduleError::new(kind, payload));
             }
             match self.vacancy(local, deadline) {
                 Ok(vacancy) => self.accept(lane, local, vacancy, deadline, payload),
                 Err(kind) => {
-                    shared.release();
+                    shared.bound.release();
                     Err(ScheduleError::new(kind, payload))
                 }
             }
@@ -110,19 +110,9 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free, no allocation.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
-        let shared = &*self.shared;
-        if key.shard != shared.id {
-            return None;
-        }
-        shared.slab.prefetch(key.node);
-        shared.lanes.with(|lane, local| {
-            // Protects: the node that the key names, whose segment may be given back meanwhile.
-            let pinned = pin();
-            let (node, era) = shared.slab.get(key.node, &pinned)?;
+        self.with_node(key, |lane, local, (node, era)| {
             let (linked_for, payload) = node.cancel(era, key.generation)?;
-            lane.tally.cancelled.add(1);
-            shared.counting.note_change();
-            shared.release();
+            self.count_cancelled(lane);
             self.bury_later(local, key.node, linked_for);
             Some(payload)
         })
@@ -140,23 +130,13 @@ impl<T> Scheduler<T> {
     /// compare-and-swap.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
-        let shared = &*self.shared;
-        if key.shard != shared.id {
-            return None;
-        }
-        shared.slab.prefetch(key.node);
-        shared.lanes.with(|lane, local| {
-            // Protects: as in `cancel`.
-            let pinned = pin();
-            let (node, era) = shared.slab.get(key.node, &pinned)?;
-            match node.extend(era, key.generation, deadline) {
-                Extended::Gone => None,
-                Extended::Done => {
-                    lane.tally.extended.add(1);
-                    Some(key)
-                }
-                Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
+        self.with_node(key, |lane, local, (node, era)| match node.extend(era, key.generation, deadline) {
+            Extended::Gone => None,
+            Extended::Done => {
+                lane.tally.extended.add(1);
+                Some(key)
             }
+            Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
         })
     }
 
@@ -188,6 +168,33 @@ impl<T> Scheduler<T> {
         // Protects: the segments whose free nodes are counted.
         let pinned = pin();
         self.shared.stats(&pinned)
+    }
+
+    /// Looks at the node that the key names, pinned and with a lane, if there is one in this shard.
+    #[inline]
+    pub(super) fn with_node<R>(
+        &self,
+        key: Key,
+        f: impl FnOnce(&Lane, &mut Local, (&Node<T>, u32)) -> Option<R>,
+    ) -> Option<R> {
+        let shared = &*self.shared;
+        if key.shard != shared.id {
+            return None;
+        }
+        shared.slab.prefetch(key.node);
+        shared.lanes.with(|lane, local| {
+            // Protects: the node that the key names, whose segment may be given back meanwhile.
+            let pinned = pin();
+            f(lane, local, shared.slab.get(key.node, &pinned)?)
+        })
+    }
+
+    /// Counts a timer that the caller has cancelled or stopped.
+    #[inline]
+    pub(super) fn count_cancelled(&self, lane: &Lane) {
+        lane.tally.cancelled.add(1);
+        self.shared.counting.note_change();
+        self.shared.bound.release();
     }
 
     /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
@@ -253,7 +260,7 @@ impl<T> Scheduler<T> {
             None => Ok(key),
             Some((linked_for, payload)) => {
                 lane.tally.scheduled.take_back();
-                self.shared.release();
+                self.shared.bound.release();
                 local.hints.push(key.node, linked_for);
                 Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload))
             }
@@ -291,7 +298,7 @@ impl<T> Scheduler<T> {
     /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
     /// sees the end puts the payload back, to be handed over.
     #[cold]
-    fn relocate(
+    pub(super) fn relocate(
         &self,
         lane: &Lane,
         local: &mut Local,
@@ -320,7 +327,7 @@ impl<T> Scheduler<T> {
 
     /// Remembers a dead node for reuse, and looks now and then whether there are too many.
     #[inline]
-    fn bury_later(&self, local: &mut Local, id: NodeId, linked_for: Tick) {
+    pub(super) fn bury_later(&self, local: &mut Local, id: NodeId, linked_for: Tick) {
         local.hints.push(id, linked_for);
         if local.cancels_until_check == 0 {
             local.cancels_until_check = CANCELS_PER_CHECK;

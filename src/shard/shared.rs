@@ -50,6 +50,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use super::bound::Bound;
 use super::clock::Clock;
 use super::key::ShardId;
 use super::lane::Lanes;
@@ -60,8 +61,7 @@ use super::recycle::Remains;
 use super::slab::Slab;
 use super::stats::AdvancerTally;
 use super::wheel::{Place, STRIPES, Wheel};
-use crate::error::ScheduleErrorKind;
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, Trace, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Trace, UnsafeCell};
 use crate::{Config, Tick};
 
 pub(crate) struct Shared<T> {
@@ -77,9 +77,7 @@ pub(crate) struct Shared<T> {
     inbox: CachePadded<AtomicU32>,
     /// Whether a canceller has asked for a sweep. Set by cancellers, cleared by the advancer.
     pub(crate) sweep_owed: AtomicBool,
-    max_pending: usize,
-    /// How many timers are pending; kept only where `max_pending` is a bound.
-    pending: CachePadded<AtomicUsize>,
+    pub(crate) bound: Bound,
     /// A wheel per level; the overflow wheels are null until somebody needs them.
     wheels: Box<[AtomicPtr<Wheel>]>,
     /// What the advancer took out of reach shortly before it ended; readers may still be pinned.
@@ -93,7 +91,7 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, bound: &Bound) -> Self {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();
         let wheel = |level| AtomicPtr::new(if level == 0 { new_wheel(geometry, 0, start) } else { NO_WHEEL });
@@ -107,8 +105,7 @@ impl<T> Shared<T> {
             counting: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             sweep_owed: AtomicBool::new(false),
-            max_pending: config.max_pending(),
-            pending: CachePadded::new(AtomicUsize::new(0)),
+            bound: bound.clone(),
             wheels: (0..geometry.levels()).map(wheel).collect(),
             graveyard: UnsafeCell::new(Remains::default()),
         }
@@ -274,30 +271,6 @@ impl<T> Shared<T> {
             // SAFETY: only the one advancer comes here, once, and the last owner drops it after.
             unsafe { *graveyard = remains };
         });
-    }
-
-    // ---- the bound on pending timers --------------------------------------------------------------
-
-    /// Makes room for one more timer, or says that there is none.
-    #[inline]
-    pub(crate) fn reserve(&self) -> Result<(), ScheduleErrorKind> {
-        if self.max_pending == usize::MAX { Ok(()) } else { self.reserve_one_of(self.max_pending) }
-    }
-
-    fn reserve_one_of(&self, limit: usize) -> Result<(), ScheduleErrorKind> {
-        let more = |pending| (pending < limit).then_some(pending + 1);
-        // Ordering: Relaxed, a count that guards no memory.
-        let reserved = self.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        reserved.map(drop).map_err(|_| ScheduleErrorKind::Full { limit })
-    }
-
-    /// Gives back what [`reserve`](Self::reserve) took: the timer has ended.
-    #[inline]
-    pub(crate) fn release(&self) {
-        if self.max_pending != usize::MAX {
-            // Ordering: Relaxed, as in `reserve_one_of`.
-            self.pending.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 

@@ -11,9 +11,10 @@
 //! a compare-and-swap by somebody who means an earlier timer fails, however soon the node is used again.
 //!
 //! *extension*: by how many ticks the timer is due after the node's `base`, the tick that the node was first
-//! linked for. `base` is written by the owner of a free node only, so it does not change while the node is in
-//! use: one load of the word and one of `base` tell the deadline, and a compare-and-swap of the word proves
-//! both. A timer that is put off has a longer extension; so has one that reuses the node where it stands.
+//! linked for. `base` is written by the owner of a free node, and by the advancer where it arms a recurring timer
+//! anew, so it does not change while a timer is pending: one load of the word and one of `base` tell the deadline,
+//! and a compare-and-swap of the word proves both (but see *Recurring timers*). A timer that is put off has a
+//! longer extension; so has one that reuses the node where it stands.
 //!
 //! *d*, displaced: the node is linked for its deadline, or for an earlier one that it had, and no longer for
 //! `base`: a flush has found it early and the advancer has placed it anew. Set before it is linked again, and
@@ -35,10 +36,41 @@
 //! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
 //! | `Pending` v | `Free` v | the advancer | fire; it takes the payload out and then owns the node |
 //! | `Cancelled` v | `Free` v | the advancer | a flush or a sweep met a dead node, unlinked it and owns it |
+//! | `Pending` v | `Running` v | the advancer | fire, where timers may recur; it takes the payload out to see |
+//! | `Running` v | `Pending` v, at `base` | the advancer | the timer recurs: payload and `base` are written anew |
+//! | `Running` v | `Free` v | the advancer | the timer does not recur, or has ended |
+//! | `Running` v | `Stopped` v | anyone with the key | stop; the payload stays with who runs it |
+//! | `Stopped` v | `Free` v | the advancer | it meant to arm the timer anew, or to end it (a store, likewise) |
 //!
 //! All but the stores are compare-and-swaps, so each timer leaves `Pending` once: that is promise 2.
 //! `Cancelling` and `Claimed` are short and belong to one producer, for which nobody waits: an advancer
-//! that meets them sets the node aside until its next advance.
+//! that meets them sets the node aside until its next advance. A node that is `Running` or `Stopped` is linked
+//! nowhere, and whoever runs the payload may take its time.
+//!
+//! # Recurring timers
+//!
+//! A recurring timer keeps its node and its version from one occurrence to the next, so that its key stays good.
+//! Each race has two outcomes:
+//!
+//! - *stop against fire*: either the timer goes from `Pending` to `Cancelling`, and the fire finds a dead node; or
+//!   to `Running`, and the stop, which looks again, makes it `Stopped`.
+//! - *stop against arming anew*: either the timer is `Stopped` first, and the advancer, whose compare-and-swap
+//!   fails, takes the payload out again and frees the node; or `Pending` first, and the stop, which looks again,
+//!   cancels it like any other.
+//! - *stop against the end of a timer*: either `Stopped` first, and the timer counts as cancelled; or `Free`, and the
+//!   stop finds nothing. A timer that does not recur is `Running` for a moment and may be stopped in it: it is
+//!   yielded once, as it would have been, and counts as cancelled.
+//! - *two stops, or a stop and a move*: one compare-and-swap out of `Pending` or `Running` succeeds.
+//!
+//! The price is that one word may stand for two occurrences, with different values of `base`: who loads the word,
+//! then `base`, then swaps the word, may find the word of a later occurrence unchanged. Who looks at `base`:
+//!
+//! - `take` (cancel, stop, move) reads it after it has won, when nobody writes it.
+//! - `claim` goes from `Cancelled`. A timer does not come back from there: the node's next one, if the swap is not
+//!   to fail, has another version.
+//! - `meet`, `displace`, `fire` and `bury` are the advancer's, which alone arms timers anew, and not in between.
+//! - `extend` reads it before its swap and relies on it: **a recurring timer is never extended in place**, it is
+//!   moved to another node (`Scheduler::relocate_recurring`).
 
 use crate::Tick;
 
@@ -63,6 +95,10 @@ pub(crate) enum Status {
     Cancelled,
     /// Still linked, and taken over by a producer that is putting a new timer in.
     Claimed,
+    /// Linked nowhere: the timer has fired, its payload is out, and it may be armed anew.
+    Running,
+    /// As `Running`, and stopped by a producer: it will not be armed anew.
+    Stopped,
 }
 
 /// A value of the word.
@@ -127,6 +163,11 @@ impl Word {
         Self(next.0 | (self.0 & DISPLACED))
     }
 
+    /// The same timer once more, due at `base`, and linked for it.
+    pub(crate) fn rearmed(self) -> Self {
+        Self((u64::from(self.version()) << VERSION_SHIFT) | Status::Pending as u64)
+    }
+
     /// Whether the next version is 0 again. Such a node is not reused where it stands: it goes through the
     /// reclaimer, so that no thread that read the word before the wrap can still hold it after.
     pub(crate) fn is_last_version(self) -> bool {
@@ -144,8 +185,15 @@ mod tests {
         }
     }
 
-    const ALL: [Status; 5] =
-        [Status::Free, Status::Pending, Status::Cancelling, Status::Cancelled, Status::Claimed];
+    const ALL: [Status; 7] = [
+        Status::Free,
+        Status::Pending,
+        Status::Cancelling,
+        Status::Cancelled,
+        Status::Claimed,
+        Status::Running,
+        Status::Stopped,
+    ];
 
     #[test]
     fn a_zeroed_word_is_free() {
@@ -182,5 +230,14 @@ mod tests {
         let next = word.next_version_in_place(Status::Claimed);
         assert_eq!((next.version(), next.extension(), next.status()), (0, 7, Status::Claimed));
         assert!(next.is_displaced());
+    }
+    #[test]
+    fn a_timer_that_is_armed_anew_keeps_its_version_alone() {
+        for version in [0, 1, u32::MAX] {
+            let word = Word(u64::from(version) << VERSION_SHIFT).with_extension(7).displaced();
+            let again = word.with_status(Status::Running).rearmed();
+            assert_eq!((again.version(), again.extension(), again.status()), (version, 0, Status::Pending));
+            assert!(!again.is_displaced());
+        }
     }
 }

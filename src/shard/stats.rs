@@ -62,17 +62,19 @@ impl Tally {
 #[derive(Debug)]
 pub(crate) struct AdvancerTally {
     pub(crate) fired: Counter,
+    pub(crate) recurred: Counter,
     pub(crate) handed_back: Counter,
     pub(crate) cascaded: Counter,
     pub(crate) swept: Counter,
-    /// Dead nodes unlinked, by a flush or a sweep.
+    /// Dead nodes unlinked, by a flush or a sweep, and nodes of recurring timers that were stopped while their
+    /// payload was out.
     pub(crate) buried: Counter,
 }
 
 impl AdvancerTally {
     pub(crate) fn new() -> Self {
-        let [fired, handed_back, cascaded, swept, buried] = std::array::from_fn(|_| Counter::new());
-        Self { fired, handed_back, cascaded, swept, buried }
+        let [fired, recurred, handed_back, cascaded, swept, buried] = std::array::from_fn(|_| Counter::new());
+        Self { fired, recurred, handed_back, cascaded, swept, buried }
     }
 }
 
@@ -86,6 +88,8 @@ pub struct ShardStats {
     pub scheduled: u64,
     /// Timers that [`Expired`](crate::Expired) has yielded.
     pub fired: u64,
+    /// Occurrences of recurring timers after which the timer was armed anew.
+    pub recurred: u64,
     /// Timers cancelled, their payloads given to the canceller.
     pub cancelled: u64,
     /// Timers handed back, or dropped, when the advancer ended.

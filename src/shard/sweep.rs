@@ -74,6 +74,11 @@ impl Sweep {
         Self { next: None, detached: None, made: 0, freed: 0 }
     }
 
+    /// Whether a pass is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// What is detached of that bucket; for a flush.
     #[inline]
     pub(super) fn take(&mut self, level: usize, index: usize) -> Option<Chains> {

@@ -1,0 +1,109 @@
+//! What the upper floor is built on, within reach of the models. Not part of the API: it changes without notice.
+
+use crate::Tick;
+use crate::shard::{self, Advancer, Fired, Key, Scheduler};
+
+/// How a timer was stopped.
+#[derive(Debug)]
+pub enum Stopped<T> {
+    /// It was pending; its payload.
+    Pending(T),
+    /// Its payload is out, being run: this occurrence is the last.
+    Running,
+    /// There was no such timer any more.
+    Gone,
+}
+
+/// A timer that is due.
+#[derive(Debug)]
+pub enum Due<T> {
+    /// It has fired, and that was all.
+    Fired(Fired<T>),
+    /// It is to be armed anew, or ended.
+    Recurring(Running, T),
+}
+
+/// The right to a recurring timer's node while the payload is out.
+#[derive(Debug)]
+#[must_use = "the timer's node is kept until the timer is armed anew or ended"]
+pub struct Running(shard::Running);
+
+impl Running {
+    /// The timer's key.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    /// The tick that this occurrence was due at.
+    #[must_use]
+    pub fn deadline(&self) -> Tick {
+        self.0.deadline()
+    }
+}
+
+/// `Scheduler::is_pending`.
+#[must_use]
+pub fn is_pending<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
+    scheduler.is_pending(key)
+}
+
+/// `Scheduler::stop`.
+#[must_use]
+pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> Stopped<T> {
+    match scheduler.stop(key) {
+        shard::Stopped::Pending(payload) => Stopped::Pending(payload),
+        shard::Stopped::Running => Stopped::Running,
+        shard::Stopped::Gone => Stopped::Gone,
+    }
+}
+
+/// `Scheduler::relocate_recurring`.
+#[must_use]
+pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
+    scheduler.relocate_recurring(key, deadline)
+}
+
+/// `Advancer::move_to`.
+pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
+    advancer.move_to(now);
+}
+
+/// `Advancer::next_due`.
+#[must_use]
+pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
+    advancer.next_due(recurs).map(|due| match due {
+        shard::Due::Fired(fired) => Due::Fired(fired),
+        shard::Due::Recurring(running, payload) => Due::Recurring(Running(running), payload),
+    })
+}
+
+/// `Advancer::rearm`.
+///
+/// # Errors
+///
+/// The payload, if the timer was stopped meanwhile.
+pub fn rearm<T>(
+    advancer: &mut Advancer<T>,
+    Running(running): Running,
+    deadline: Tick,
+    payload: T,
+) -> Result<(), T> {
+    advancer.rearm(running, deadline, payload)
+}
+
+/// `Advancer::end_running`.
+pub fn end_running<T>(advancer: &mut Advancer<T>, Running(running): Running) {
+    advancer.end_running(running);
+}
+
+/// `Advancer::end_drain`.
+pub fn end_drain<T>(advancer: &mut Advancer<T>) {
+    advancer.end_drain();
+}
+
+/// `Advancer::is_sweeping`.
+#[must_use]
+pub fn is_sweeping<T>(advancer: &Advancer<T>) -> bool {
+    advancer.is_sweeping()
+}
