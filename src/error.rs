@@ -1,4 +1,4 @@
-//! The errors of the ground floor: each names what was asked for and the limit it met, and gives the
+//! The errors: each names what was asked for and the limit it met, and gives the
 //! payload back.
 
 use std::error::Error;
@@ -49,11 +49,82 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {}
 
+/// Why a [`Timer`](crate::Timer) could not be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The tick, the wheel size or the bound on pending timers will not do.
+    Config(ConfigError),
+    /// There were to be no shards, or more than a timer can have.
+    ShardsOutOfRange {
+        /// The number asked for.
+        value: usize,
+        /// The smallest number there is.
+        min: usize,
+        /// The largest number there is.
+        max: usize,
+    },
+    /// Each shard's thread was to have a core of its own, and there are fewer cores than shards.
+    TooFewCores {
+        /// The number of shards.
+        shards: usize,
+        /// The number of cores that the calling thread may run on.
+        cores: usize,
+    },
+    /// The threads' name has a zero byte in it, which no system takes.
+    ThreadName {
+        /// The name asked for.
+        name: String,
+    },
+    /// The system started no thread for a shard.
+    Spawn {
+        /// The shard's number.
+        shard: usize,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::ShardsOutOfRange { value, min, max } => {
+                write!(f, "shards is {value}; it must be from {min} to {max}")
+            }
+            Self::TooFewCores { shards, cores } => {
+                write!(f, "{shards} shards cannot be pinned to a core each: there are {cores} cores")
+            }
+            Self::ThreadName { name } => {
+                write!(f, "thread_name is {name:?}; it must not have a zero byte in it")
+            }
+            Self::Spawn { shard, error } => write!(f, "no thread for shard {shard}: {error}"),
+        }
+    }
+}
+
+impl Error for BuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Spawn { error, .. } => Some(error),
+            Self::ShardsOutOfRange { .. } | Self::TooFewCores { .. } | Self::ThreadName { .. } => None,
+        }
+    }
+}
+
+impl From<ConfigError> for BuildError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
 /// Why a timer was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScheduleErrorKind {
-    /// The shard's [`Advancer`](crate::Advancer) is gone: nothing would ever fire the timer.
+    /// The [`Timer`](crate::Timer) has been shut down, or the shard's [`Advancer`](crate::Advancer) is gone: nothing
+    /// would ever fire.
     ShutDown,
     /// As many timers are pending as the shard may hold.
     Full {
@@ -72,12 +143,16 @@ pub enum ScheduleErrorKind {
         /// The window's last tick, which is before the first.
         end: Tick,
     },
+    /// The period given to [`schedule_every`](crate::Timer::schedule_every) is zero.
+    ZeroPeriod,
+    /// The schedule given to [`schedule_with`](crate::Timer::schedule_with) has no first occurrence.
+    NoOccurrence,
 }
 
 impl fmt::Display for ScheduleErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::ShutDown => f.write_str("the shard has been shut down: its advancer is gone"),
+            Self::ShutDown => f.write_str("the timer has been shut down: nothing would fire any more"),
             Self::Full { limit } => {
                 write!(f, "the shard is full: {limit} timers are pending, which is its limit")
             }
@@ -87,6 +162,8 @@ impl fmt::Display for ScheduleErrorKind {
             Self::EmptyWindow { start, end } => {
                 write!(f, "the window {start}..={end} is empty: its end must not be before its start")
             }
+            Self::ZeroPeriod => f.write_str("the period is 0 ns; it must be at least 1 ns"),
+            Self::NoOccurrence => f.write_str("the schedule has no first occurrence, so there is no timer"),
         }
     }
 }

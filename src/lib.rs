@@ -20,17 +20,26 @@
 //!
 //! The private documentation (`cargo doc --document-private-items`) has the invariants of each.
 
+mod clock;
 mod config;
 mod error;
+mod future;
 #[cfg(feature = "model")]
 #[doc(hidden)]
 pub mod model;
 mod shard;
 mod sync;
+mod timer;
 
+pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
-pub use error::{ConfigError, ScheduleError, ScheduleErrorKind};
+pub use error::{BuildError, ConfigError, ScheduleError, ScheduleErrorKind};
+pub use future::{Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, Expired, Fired, Key, Scheduler, ShardStats, shard};
+pub use timer::{
+    CallbackPanic, Every, Executor, Figures, Job, Lateness, Missed, Schedule, Stats, Timer, TimerBuilder,
+    TimerKey, Unfired, UnfiredTask,
+};
 
 /// A point in a shard's time, counted in ticks.
 pub type Tick = u64;

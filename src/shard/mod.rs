@@ -29,7 +29,6 @@ mod own;
 mod placing;
 mod prefetch;
 mod reclaim;
-#[cfg_attr(not(any(test, feature = "model")), expect(dead_code, reason = "the upper floor's"))]
 mod recurring;
 mod recycle;
 mod scheduler;
@@ -48,7 +47,6 @@ pub use scheduler::Scheduler;
 pub use stats::ShardStats;
 
 pub(crate) use bound::Bound;
-#[cfg_attr(not(feature = "model"), expect(unused_imports, reason = "the upper floor's"))]
 pub(crate) use recurring::{Due, Running, Stopped};
 
 use crate::Config;

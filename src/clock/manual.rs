@@ -1,0 +1,211 @@
+//! A clock that is moved by hand, for tests and simulations.
+//!
+//! One thread at a time drives: it moves the time from one expiration to the next and runs what is due
+//! there, on itself. Nothing is held while it does: `Seat` says who drives, and its lock is let go before any
+//! timer is touched. So a callback may do anything, also move the clock (time then passes while it runs, and
+//! the thread that drives goes on from there).
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use super::Clock;
+use crate::sync::Ordering;
+use crate::sync::plain::AtomicU64;
+
+/// What a manual clock drives: a timer's shards.
+pub(crate) trait Driven: Send + Sync {
+    /// When something is due next; never later than the truth.
+    fn next_expiration(&self) -> Option<Instant>;
+
+    /// Runs what is due by the clock.
+    fn run_due(&self);
+}
+
+/// A clock that stands still until it is moved, and then drives the timers that were built with it.
+///
+/// Such a timer has no threads. [`advance`](Self::advance) runs callbacks and wakes futures on the calling
+/// thread, in the order of their deadlines, the clock standing at each deadline in turn; when it returns, all
+/// that is due by then has run. (Where callbacks run on an [`Executor`](crate::Executor), all have been handed to it.) The same calls give the same order every
+/// time. Clones are handles of the same clock.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+/// use shardwheel::{ManualClock, Timer};
+///
+/// let clock = ManualClock::new();
+/// let timer = Timer::builder().clock(clock.clone()).build()?;
+/// let (told, heard) = mpsc::channel();
+/// timer.schedule_after(Duration::from_secs(3600), move || told.send("an hour").unwrap())?;
+///
+/// clock.advance(Duration::from_secs(3599));
+/// assert!(heard.try_recv().is_err());
+/// clock.advance(Duration::from_secs(1));
+/// assert_eq!(heard.try_recv(), Ok("an hour"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ManualClock {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    start: Instant,
+    /// Nanoseconds since the start. Written by whoever moves the clock.
+    elapsed: AtomicU64,
+    seat: Mutex<Seat>,
+    left: Condvar,
+}
+
+/// Who drives, and what.
+struct Seat {
+    driver: Option<ThreadId>,
+    driven: Vec<Weak<dyn Driven>>,
+}
+
+impl ManualClock {
+    /// A clock that stands at the present moment.
+    #[must_use]
+    pub fn new() -> Self {
+        let seat = Mutex::new(Seat { driver: None, driven: Vec::new() });
+        let (start, elapsed) = (Instant::now(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { start, elapsed, seat, left: Condvar::new() }) }
+    }
+
+    /// How far the clock has been moved since it was made.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        // Ordering: Acquire, pairs with `move_to`: who sees the time also sees what had happened by then.
+        Duration::from_nanos(self.shared.elapsed.load(Ordering::Acquire))
+    }
+
+    /// Moves the clock forward, from one expiration to the next, and runs at each what is due there.
+    ///
+    /// Called from a callback that this clock runs, it lets time pass while the callback runs: what becomes
+    /// due meanwhile runs after it. Called while another thread moves the clock, it waits for that one.
+    ///
+    /// The clock can be moved by some 584 years in all; it stays there.
+    pub fn advance(&self, by: Duration) {
+        let Some(seat) = self.take_seat() else { return self.pass(by) };
+        let target = self.elapsed().saturating_add(by);
+        while let Some(next) = self.next_expiration().filter(|&next| next <= target) {
+            self.move_to(next);
+            self.run_due();
+        }
+        self.move_to(target);
+        drop(seat);
+    }
+
+    /// Moves the clock forward at once, as it seems to one who was suspended or stalled meanwhile, and then
+    /// runs what is due by then.
+    ///
+    /// From a callback, as [`advance`](Self::advance).
+    pub fn jump(&self, by: Duration) {
+        let seat = self.take_seat();
+        self.pass(by);
+        if seat.is_some() {
+            self.run_due();
+            self.advance_in_seat();
+        }
+        drop(seat);
+    }
+
+    /// Has the clock drive that timer from now on, until it is dropped.
+    pub(crate) fn drive(&self, driven: Weak<dyn Driven>) {
+        let mut seat = self.seat();
+        seat.driven.retain(|driven| driven.strong_count() > 0);
+        seat.driven.push(driven);
+    }
+
+    /// Runs what became due while something ran.
+    fn advance_in_seat(&self) {
+        while self.next_expiration().is_some_and(|next| next <= self.elapsed()) {
+            self.run_due();
+        }
+    }
+
+    fn pass(&self, by: Duration) {
+        self.move_to(self.elapsed().saturating_add(by));
+    }
+
+    fn move_to(&self, elapsed: Duration) {
+        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        // Ordering: Release, pairs with `elapsed`.
+        self.shared.elapsed.fetch_max(nanos, Ordering::Release);
+    }
+
+    /// When something is due next, since the start.
+    fn next_expiration(&self) -> Option<Duration> {
+        let next = |driven: Arc<dyn Driven>| driven.next_expiration();
+        let next = self.driven().into_iter().filter_map(next).min()?;
+        Some(next.saturating_duration_since(self.shared.start))
+    }
+
+    fn run_due(&self) {
+        self.driven().iter().for_each(|driven| driven.run_due());
+    }
+
+    fn driven(&self) -> Vec<Arc<dyn Driven>> {
+        self.seat().driven.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn seat(&self) -> MutexGuard<'_, Seat> {
+        unpoisoned(self.shared.seat.lock())
+    }
+
+    /// The right to drive; none if this thread has it already, further out.
+    fn take_seat(&self) -> Option<Driving<'_>> {
+        let me = Some(thread::current().id());
+        let mut seat = self.seat();
+        if seat.driver == me {
+            return None;
+        }
+        while seat.driver.is_some() {
+            seat = unpoisoned(self.shared.left.wait(seat));
+        }
+        seat.driver = me;
+        Some(Driving(self))
+    }
+}
+
+/// What a lock guards is whole also after a panic: no user code runs under it.
+pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
+    result.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The right to drive, given up when dropped.
+struct Driving<'a>(&'a ManualClock);
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        self.0.seat().driver = None;
+        self.0.shared.left.notify_one();
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        let shared = &self.shared;
+        shared.start.checked_add(self.elapsed()).unwrap_or(shared.start)
+    }
+
+    fn as_manual(&self) -> Option<&ManualClock> {
+        Some(self)
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ManualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManualClock").field("elapsed", &self.elapsed()).finish_non_exhaustive()
+    }
+}

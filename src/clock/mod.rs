@@ -1,0 +1,56 @@
+//! Where a [`Timer`](crate::Timer)'s time comes from.
+//!
+//! Time is a parameter: everything above asks a [`Clock`], which is the system's monotonic one unless the
+//! builder is given another. A [`ManualClock`] stands still until it is told to move, and drives the timers
+//! that use it on the thread that moves it.
+
+mod manual;
+
+use std::time::Instant;
+
+pub use manual::ManualClock;
+pub(crate) use manual::{Driven, unpoisoned};
+
+/// A source of time.
+///
+/// It should be monotonic. One that goes backwards does no harm: a shard's own clock stays where it is until
+/// the source has caught up. One that jumps forward makes all that is due by then fire at once.
+///
+/// # Examples
+///
+/// A clock that runs at double speed makes every wait half as long, and is still never early by itself:
+///
+/// ```
+/// use std::time::Instant;
+/// use shardwheel::Clock;
+///
+/// struct Double(Instant);
+///
+/// impl Clock for Double {
+///     fn now(&self) -> Instant {
+///         self.0 + 2 * self.0.elapsed()
+///     }
+/// }
+/// ```
+pub trait Clock: Send + Sync + 'static {
+    /// The time now. Called at each `schedule_after` and several times for each timer that fires, so it
+    /// should be fast.
+    fn now(&self) -> Instant;
+
+    /// The manual clock that this one is, if it is one: a timer that uses it has no threads of its own, as
+    /// the clock drives it. A clock that wraps a manual one passes this on.
+    fn as_manual(&self) -> Option<&ManualClock> {
+        None
+    }
+}
+
+/// The system's monotonic clock, [`Instant::now`]: it is never set back, and on Linux it does not count the
+/// time for which the machine was suspended. What a [`Timer`](crate::Timer) uses unless told otherwise.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MonotonicClock;
+
+impl Clock for MonotonicClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}

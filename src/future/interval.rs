@@ -1,0 +1,106 @@
+//! A stream of moments.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+
+use super::error::SleepError;
+use super::sleep::Sleep;
+use crate::{Every, Missed, Schedule, ScheduleErrorKind};
+
+/// Moments that are a period apart, the first after one. Made by [`Timer::interval`](crate::Timer::interval).
+///
+/// As a [`Stream`] it yields the moment for which each tick was due, at a fixed rate; what is missed because nobody
+/// polled is made up for, unless [`missed`](Self::missed) chooses otherwise. It ends after the first error, which it
+/// yields.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use shardwheel::Timer;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let timer = Timer::builder().build()?;
+/// let begin = Instant::now();
+/// let mut interval = timer.interval(Duration::from_millis(10));
+/// block_on(async {
+///     for count in 1..=3 {
+///         let due = interval.tick().await?;
+///         assert!(begin.elapsed() >= count * Duration::from_millis(10));
+///         assert!(due <= Instant::now());
+///     }
+///     Ok(())
+/// })
+/// # .map_err(|error: shardwheel::SleepError| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "streams do nothing unless polled"]
+pub struct Interval {
+    sleep: Sleep,
+    schedule: Every,
+    ended: bool,
+}
+
+impl Interval {
+    pub(crate) fn new(sleep: Sleep, period: Duration) -> Self {
+        Self { sleep, schedule: Every::new(period), ended: false }
+    }
+
+    /// Chooses what becomes of the ticks that are missed.
+    pub fn missed(self, missed: Missed) -> Self {
+        Self { schedule: self.schedule.missed(missed), ..self }
+    }
+
+    /// The time between two ticks.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        self.schedule.period()
+    }
+
+    /// Waits for the next tick, and returns when it was due. Dropped before that, it loses none.
+    ///
+    /// # Errors
+    ///
+    /// [`SleepError`], if the timer has been shut down or does not take another sleep, or the period is zero.
+    pub async fn tick(&mut self) -> Result<Instant, SleepError> {
+        poll_fn(|context| self.poll_tick(context.waker())).await
+    }
+
+    fn poll_tick(&mut self, waker: &Waker) -> Poll<Result<Instant, SleepError>> {
+        if self.period().is_zero() {
+            return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
+        }
+        self.sleep.poll_sleep(waker).map(|ended| ended.map(|()| self.go_on()))
+    }
+
+    /// Begins to wait for the next tick; returns when the one before was due.
+    fn go_on(&mut self) -> Instant {
+        let now = self.sleep.home().time.now_instant();
+        let due = self.sleep.deadline().unwrap_or(now);
+        let next = self.schedule.next_after(due, now);
+        self.sleep
+            .reset_to(next.map_or(crate::timer::NEVER, |next| self.sleep.home().time.since_start(next)));
+        due
+    }
+}
+
+impl Stream for Interval {
+    type Item = Result<Instant, SleepError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        this.poll_tick(context.waker()).map(|tick| {
+            this.ended = tick.is_err();
+            Some(tick)
+        })
+    }
+}

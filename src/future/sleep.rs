@@ -1,0 +1,204 @@
+//! A future that waits.
+//!
+//! A sleep's waker *is* the payload of its timer: it lies in the timer's node, and whoever wins the node's word has
+//! it to himself. So there is no cell beside the node that a poll and the advancer could meet in, nothing is
+//! allocated for it, and the races of a sleep are those of the word, which are argued and modelled on the ground
+//! floor:
+//!
+//! - *fires while it is polled*: the poll asks whether its timer is pending. If it is, the waker that fires later is
+//!   the one in the node; if not, it has fired, and the poll says so.
+//! - *another waker while it fires*: the poll cancels and schedules anew with the new one. If the cancel comes too
+//!   late, the timer has fired: the old waker is woken in vain, and the poll is ready.
+//! - *dropped while it fires*: the drop cancels. If that comes too late, the waker is the advancer's, which wakes
+//!   and drops it; nothing points back to the sleep.
+//! - *reset while it fires*: the reschedule comes too late; the waker is woken, so the task polls again, and that
+//!   poll registers for the new deadline.
+//!
+//! A waker is woken, and dropped, by who took it out of the node: with no lock and no pin held.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use super::error::SleepError;
+use crate::timer::{Home, Nanos, Task};
+use crate::{Key, ScheduleErrorKind, Tick};
+
+/// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
+///
+/// The timer is scheduled at the first poll and cancelled when the sleep is dropped. It resolves to an error if the
+/// [`Timer`](crate::Timer) is shut down before the deadline, or does not take it.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use shardwheel::Timer;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let timer = Timer::builder().build()?;
+/// let begin = Instant::now();
+/// block_on(timer.sleep(Duration::from_millis(20)))?;
+/// assert!(begin.elapsed() >= Duration::from_millis(20));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Performance
+///
+/// O(1), lock-free and without an allocation: to poll it first, to poll it with another waker, to reset and to drop
+/// it. A poll with the same waker looks at one word.
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep {
+    home: Arc<Home>,
+    deadline: Nanos,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Not known to the timer.
+    Idle,
+    /// The timer has it, with that waker.
+    Waiting { key: Key, waker: WakerId },
+    /// It has resolved.
+    Done(Result<(), SleepError>),
+}
+
+/// Tells one waker from another for as long as either is alive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct WakerId {
+    data: usize,
+    vtable: usize,
+}
+
+impl WakerId {
+    fn of(waker: &Waker) -> Self {
+        Self { data: waker.data().addr(), vtable: std::ptr::from_ref(waker.vtable()).addr() }
+    }
+}
+
+impl Sleep {
+    pub(crate) fn new(home: Arc<Home>, deadline: Nanos) -> Self {
+        Self { home, deadline, state: State::Idle }
+    }
+
+    /// When it is over; `None` if that is further off than the system can say.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.home.time.instant(self.deadline)
+    }
+
+    /// Whether it has resolved, or would at the next poll.
+    #[must_use]
+    pub fn is_elapsed(&self) -> bool {
+        match self.state {
+            State::Idle => self.home.time.now() >= self.deadline,
+            State::Waiting { key, .. } => !self.home.scheduler.is_pending(key),
+            State::Done(_) => true,
+        }
+    }
+
+    /// Gives it another deadline, whether it has resolved or not. The task that has polled it is woken for the new
+    /// one; a sleep that has resolved has to be polled again.
+    pub fn reset(&mut self, deadline: Instant) {
+        self.reset_to(self.home.time.since_start(deadline));
+    }
+
+    pub(super) fn reset_to(&mut self, deadline: Nanos) {
+        self.deadline = deadline;
+        self.state = match self.state {
+            State::Waiting { key, waker } => {
+                let moved = self.home.scheduler.reschedule(key, self.tick());
+                moved.map_or(State::Idle, |key| State::Waiting { key, waker })
+            }
+            State::Idle | State::Done(_) => State::Idle,
+        };
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The deadline's tick.
+    fn tick(&self) -> Tick {
+        self.home.tick_for_nanos(self.deadline)
+    }
+
+    pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
+        match self.state {
+            State::Done(result) => return Poll::Ready(result),
+            State::Idle => self.begin(waker),
+            State::Waiting { key, waker: known } => self.look(key, known, waker),
+        }
+        match self.state {
+            State::Done(result) => Poll::Ready(result),
+            State::Idle | State::Waiting { .. } => Poll::Pending,
+        }
+    }
+
+    /// Has the timer wake `waker`, unless the deadline's tick is over.
+    fn begin(&mut self, waker: &Waker) {
+        let tick = self.home.time.tick_for(self.deadline);
+        if tick <= self.home.scheduler.now() && !self.home.is_stopping() {
+            self.state = State::Done(Ok(()));
+            return;
+        }
+        let scheduled = self.home.scheduler.schedule(self.tick(), Task::wake(waker.clone()));
+        self.state = match scheduled {
+            Ok(key) => State::Waiting { key, waker: WakerId::of(waker) },
+            Err(refused) => State::Done(self.outcome(Some(refused.kind()))),
+        };
+    }
+
+    /// Looks whether the timer has fired, and sees to it that it wakes `waker` if not.
+    fn look(&mut self, key: Key, known: WakerId, waker: &Waker) {
+        let scheduler = &self.home.scheduler;
+        if known == WakerId::of(waker) {
+            if !scheduler.is_pending(key) {
+                self.state = State::Done(self.outcome(None));
+            }
+        } else if let Some(former) = scheduler.cancel(key) {
+            drop(former);
+            self.begin(waker);
+        } else {
+            self.state = State::Done(self.outcome(None));
+        }
+    }
+
+    /// How a sleep has ended whose timer is gone, or was refused.
+    fn outcome(&self, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
+        let shut_down = self.home.is_stopping().then_some(ScheduleErrorKind::ShutDown);
+        match refused.or(shut_down) {
+            // It may have fired before the end.
+            Some(ScheduleErrorKind::ShutDown) if self.home.time.now() >= self.deadline => Ok(()),
+            Some(kind) => Err(SleepError::new(kind)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = Result<(), SleepError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.get_mut().poll_sleep(context.waker())
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let State::Waiting { key, .. } = self.state {
+            drop(self.home.scheduler.cancel(key));
+        }
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.deadline()).finish_non_exhaustive()
+    }
+}

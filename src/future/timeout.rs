@@ -1,0 +1,74 @@
+//! A future with a time limit.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::error::TimeoutError;
+use super::sleep::Sleep;
+
+pin_project! {
+    /// A future that is given up when its time is over. Made by [`Timer::timeout`](crate::Timer::timeout).
+    ///
+    /// The future is polled first, so one that is ready in time is never given up.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::future;
+    /// use std::time::Duration;
+    /// use shardwheel::{Timer, TimeoutError};
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let timer = Timer::builder().build()?;
+    /// let limit = Duration::from_millis(20);
+    /// assert_eq!(block_on(timer.timeout(limit, future::ready(5))), Ok(5));
+    /// assert_eq!(block_on(timer.timeout(limit, future::pending::<u8>())), Err(TimeoutError::Elapsed));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Timeout<F> {
+        #[pin]
+        future: F,
+        sleep: Sleep,
+    }
+}
+
+impl<F> Timeout<F> {
+    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
+        Self { future, sleep }
+    }
+
+    /// The future.
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// The future.
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.future
+    }
+
+    /// The future; the time limit is gone.
+    pub fn into_inner(self) -> F {
+        self.future
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, TimeoutError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        let elapsed =
+            |ended: Result<(), _>| Err(ended.map_or_else(TimeoutError::Sleep, |()| TimeoutError::Elapsed));
+        this.sleep.poll_sleep(context.waker()).map(elapsed)
+    }
+}

@@ -1,0 +1,230 @@
+//! Builds a timer: settings, validated once, then shards and threads.
+
+use std::fmt;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use core_affinity::CoreId;
+
+use super::drive::{Drive, Slots};
+use super::executor::Executor;
+use super::home::{Home, next_timer_id, settle_in};
+use super::time::Time;
+use super::watch::{CallbackPanic, Watch};
+use super::worker::Worker;
+use super::{Inner, Timer};
+use crate::clock::Driven;
+use crate::error::BuildError;
+use crate::shard::{Bound, shard_within};
+use crate::{Clock, Config, ConfigBuilder};
+
+/// Most shards that a timer can have.
+const MAX_SHARDS: usize = 1024;
+
+const DEFAULT_NAME: &str = "shardwheel";
+
+/// Builds a [`Timer`]; made by [`Timer::builder`].
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct TimerBuilder {
+    config: ConfigBuilder,
+    shards: Option<usize>,
+    pin_to_cores: bool,
+    name: String,
+    executor: Option<Arc<dyn Executor>>,
+    clock: Option<Arc<dyn Clock>>,
+    watch: Watch,
+}
+
+impl TimerBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            config: Config::builder(),
+            shards: None,
+            pin_to_cores: false,
+            name: DEFAULT_NAME.to_owned(),
+            executor: None,
+            clock: None,
+            watch: Watch::default(),
+        }
+    }
+
+    /// The length of one tick, to which deadlines are rounded up. Default: 1 ms.
+    ///
+    /// A thread wakes at most once a tick, and only for a tick at which something is due.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.config = self.config.tick(tick);
+        self
+    }
+
+    /// Buckets per wheel: a power of two, see [`ConfigBuilder::wheel_size`]. Default:
+    /// [`DEFAULT_WHEEL_SIZE`](crate::DEFAULT_WHEEL_SIZE).
+    pub fn wheel_size(mut self, wheel_size: usize) -> Self {
+        self.config = self.config.wheel_size(wheel_size);
+        self
+    }
+
+    /// How many shards there are, each with a thread of its own: 1 to 1024. Default: the number of cores that are
+    /// available.
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.shards = Some(shards);
+        self
+    }
+
+    /// Whether each shard's thread is pinned to a core of its own. Default: false.
+    ///
+    /// With fewer cores than shards, `build` fails. Where the system refuses to pin a thread, it runs unpinned
+    /// and [`Figures::core`](crate::Figures::core) says so. A manual clock has no threads to pin.
+    pub fn pin_to_cores(mut self, pin: bool) -> Self {
+        self.pin_to_cores = pin;
+        self
+    }
+
+    /// How many timers may be pending at once, in all shards together, at least 1. Default: no bound.
+    ///
+    /// A bound costs each schedule and each end of a timer one operation on a counter that all threads share.
+    pub fn max_pending(mut self, max_pending: usize) -> Self {
+        self.config = self.config.max_pending(max_pending);
+        self
+    }
+
+    /// What the shards' threads are called: this, a hyphen and the shard's number. Default: `shardwheel`.
+    ///
+    /// A name with a zero byte in it makes `build` fail; some systems show its beginning only.
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Where callbacks run. Default: on their shard's thread.
+    pub fn executor(mut self, executor: impl Executor) -> Self {
+        self.executor = Some(Arc::new(executor));
+        self
+    }
+
+    /// Where the time comes from. Default: [`MonotonicClock`](crate::MonotonicClock).
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// What is told of a callback that panics, on the thread on which it did. Default: nothing (the process's panic
+    /// hook, which prints the message, has been called by then). A recurring timer goes on after a panic, unless
+    /// it is cancelled.
+    pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
+        self.watch.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Builds the timer and starts its threads.
+    ///
+    /// # Errors
+    ///
+    /// A [`BuildError`] that names the setting, its value and the limit, or what the system said.
+    pub fn build(self) -> Result<Timer, BuildError> {
+        let config = self.config.clone().build()?;
+        let shards = self.shards.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        if !(1..=MAX_SHARDS).contains(&shards) {
+            return Err(BuildError::ShardsOutOfRange { value: shards, min: 1, max: MAX_SHARDS });
+        }
+        if self.name.contains('\0') {
+            return Err(BuildError::ThreadName { name: self.name });
+        }
+        let cores = self.cores(shards)?;
+        let id = next_timer_id();
+        let workers = self.workers(id, shards, &config);
+        let homes = workers.iter().map(|worker| Arc::clone(worker.home())).collect();
+        match self.clock.as_ref().and_then(|clock| clock.as_manual()) {
+            Some(clock) => {
+                let inner = Arc::new(Inner { id, homes, drive: Drive::Hand(Slots::new(workers)) });
+                let driven: Arc<dyn Driven> = inner.clone();
+                clock.drive(Arc::downgrade(&driven));
+                Ok(Timer { inner })
+            }
+            None => self.start(id, homes, workers, &cores),
+        }
+    }
+
+    /// A core for each shard, or none at all.
+    fn cores(&self, shards: usize) -> Result<Vec<CoreId>, BuildError> {
+        if !self.pin_to_cores {
+            return Ok(Vec::new());
+        }
+        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        // Where the system does not tell its cores, it refuses to pin as well.
+        if (1..shards).contains(&cores.len()) {
+            return Err(BuildError::TooFewCores { shards, cores: cores.len() });
+        }
+        Ok(cores)
+    }
+
+    fn workers(&self, id: u64, shards: usize, config: &Config) -> Vec<Worker> {
+        let bound = Bound::new(config.max_pending());
+        let time = Time::start(self.clock.clone(), config.tick());
+        let worker = |shard| {
+            let (scheduler, advancer) = shard_within(config, &bound);
+            let home = Arc::new(Home::new(scheduler, time.clone(), self.watch.clone()));
+            Worker::new((id, shard), advancer, home, self.executor.clone())
+        };
+        (0..shards as u32).map(worker).collect()
+    }
+
+    /// Starts the threads, and waits until each is where it belongs.
+    fn start(
+        &self,
+        id: u64,
+        homes: Box<[Arc<Home>]>,
+        workers: Vec<Worker>,
+        cores: &[CoreId],
+    ) -> Result<Timer, BuildError> {
+        let (ready, started) = mpsc::channel();
+        let mut handles = Vec::new();
+        let mut failed = None;
+        for (shard, worker) in workers.into_iter().enumerate() {
+            let core = cores.get(shard).copied();
+            match self.spawn(worker, core, ready.clone()) {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    failed = Some(BuildError::Spawn { shard, error });
+                    break;
+                }
+            }
+        }
+        drop(ready);
+        started.into_iter().for_each(drop);
+        // Dropped where one has failed, which ends those that have been started.
+        let timer = Timer { inner: Arc::new(Inner { id, homes, drive: Drive::threads(handles) }) };
+        failed.map_or(Ok(timer), Err)
+    }
+
+    fn spawn(
+        &self,
+        worker: Worker,
+        core: Option<CoreId>,
+        ready: mpsc::Sender<()>,
+    ) -> std::io::Result<JoinHandle<super::drive::Ended>> {
+        let (timer, shard) = worker.place();
+        thread::Builder::new().name(format!("{}-{shard}", self.name)).spawn(move || {
+            let home = worker.home();
+            // Each is set here alone.
+            let _ = home.thread.set(thread::current());
+            if let Some(core) = core.filter(|&core| core_affinity::set_for_current(core)) {
+                let _ = home.core.set(core.id);
+            }
+            settle_in(timer, shard as usize);
+            drop(ready);
+            worker.work()
+        })
+    }
+}
+
+impl fmt::Debug for TimerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimerBuilder")
+            .field("config", &self.config)
+            .field("shards", &self.shards)
+            .field("pin_to_cores", &self.pin_to_cores)
+            .field("thread_name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,76 @@
+//! Where callbacks run, if not on their shard's thread.
+
+use std::fmt;
+
+use super::run::{Outlet, Work};
+
+/// Runs callbacks somewhere else than on their shard's thread: a thread pool, an async runtime.
+///
+/// A closure that takes a [`Job`] is one. A job that is dropped unrun is a callback that has fired and was never
+/// called; a recurring timer ends with it.
+///
+/// `execute` is called on the shard's thread and should come back soon: while it waits, that shard's timers do.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::thread;
+/// use std::time::Duration;
+/// use shardwheel::{Job, Timer};
+///
+/// let (send, receive) = mpsc::channel::<Job>();
+/// let worker = thread::spawn(move || receive.into_iter().for_each(Job::run));
+/// let timer = Timer::builder().executor(move |job: Job| drop(send.send(job))).build()?;
+///
+/// let (told, heard) = mpsc::channel();
+/// timer.schedule_after(Duration::from_millis(5), move || told.send(thread::current().id()).unwrap())?;
+/// assert_eq!(heard.recv()?, worker.thread().id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Executor: Send + Sync + 'static {
+    /// Has the job run, now or later, on any thread.
+    fn execute(&self, job: Job);
+}
+
+impl<F: Fn(Job) + Send + Sync + 'static> Executor for F {
+    fn execute(&self, job: Job) {
+        self(job);
+    }
+}
+
+/// A callback that is due, for an [`Executor`].
+#[must_use = "a job that is dropped is a callback that never runs"]
+pub struct Job {
+    /// Gone once it has run.
+    work: Option<Work>,
+    outlet: Outlet,
+}
+
+impl Job {
+    pub(super) fn new(work: Work, outlet: Outlet) -> Self {
+        Self { work: Some(work), outlet }
+    }
+
+    /// Runs the callback. A panic in it is caught, counted, and reported to the timer's hook.
+    pub fn run(mut self) {
+        if let Some(work) = self.work.take() {
+            let done = self.outlet.run(work);
+            self.outlet.give_back(done);
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.outlet.give_back(work.abandoned());
+        }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! A shard as those who schedule on it see it, and which shard is a thread's own.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::thread::Thread;
+
+use super::stats::Counts;
+use super::task::Task;
+use super::time::{Nanos, Time, nanos};
+use super::watch::Watch;
+use crate::sync::Ordering;
+use crate::sync::plain::{AtomicBool, AtomicU32, AtomicU64};
+use crate::{Scheduler, Tick};
+use std::time::{Duration, Instant};
+
+/// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
+/// shares none of its counters with those who schedule on another.
+pub(crate) struct Home {
+    pub(crate) scheduler: Scheduler<Task>,
+    pub(crate) time: Time,
+    pub(crate) counts: Counts,
+    pub(crate) watch: Watch,
+    /// The core that the shard's thread is pinned to. Set by the worker before the timer is handed out.
+    pub(crate) core: OnceLock<usize>,
+    /// The shard's thread, if it has one of its own.
+    pub(crate) thread: OnceLock<Thread>,
+    /// Set once, by who shuts the timer down.
+    stopping: AtomicBool,
+}
+
+impl Home {
+    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, watch: Watch) -> Self {
+        Self {
+            scheduler,
+            time,
+            counts: Counts::new(),
+            watch,
+            core: OnceLock::new(),
+            thread: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The tick for a timer that is due `delay` from now: never early, and not before the next tick.
+    #[inline]
+    pub(crate) fn tick_after(&self, delay: Duration) -> Tick {
+        let now = self.time.now();
+        let tick = self.time.tick_for(now.saturating_add(nanos(delay)));
+        tick.max(self.time.tick_at(now) + 1)
+    }
+
+    /// The tick for a timer that is due at that moment: never early, and not before the next tick.
+    #[inline]
+    pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
+        self.tick_for_nanos(self.time.since_start(deadline))
+    }
+
+    /// As [`tick_for`](Self::tick_for). The clock is read only if the deadline may have passed.
+    #[inline]
+    pub(crate) fn tick_for_nanos(&self, deadline: Nanos) -> Tick {
+        let tick = self.time.tick_for(deadline);
+        if tick > self.scheduler.now().saturating_add(1) { tick } else { tick.max(self.next_tick()) }
+    }
+
+    #[cold]
+    fn next_tick(&self) -> Tick {
+        self.time.tick_at(self.time.now()) + 1
+    }
+
+    /// Whether the timer has been shut down.
+    pub(crate) fn is_stopping(&self) -> bool {
+        // Ordering: Acquire, pairs with `stop`.
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Tells the worker to stop; false if it has been told before.
+    pub(crate) fn stop(&self) -> bool {
+        // Ordering: AcqRel, the first to stop comes before all that see it.
+        let first = !self.stopping.swap(true, Ordering::AcqRel);
+        self.unpark();
+        first
+    }
+
+    /// Has the worker look around.
+    pub(crate) fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// Tells timers apart; 0 is none.
+pub(crate) fn next_timer_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Ordering: Relaxed, the number alone matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Which shard a thread schedules on.
+#[derive(Clone, Copy)]
+struct Seat {
+    /// The timer of the thread's last call, and its shard there.
+    timer: u64,
+    shard: usize,
+}
+
+/// By what a thread is given a shard of each timer.
+#[derive(Clone, Copy)]
+enum Place {
+    Unknown,
+    /// It may run on this core only.
+    Core(usize),
+    /// It runs anywhere; threads are numbered in the order in which they come.
+    Number(usize),
+}
+
+thread_local! {
+    static SEAT: Cell<Seat> = const { Cell::new(Seat { timer: 0, shard: 0 }) };
+    static PLACE: Cell<Place> = const { Cell::new(Place::Unknown) };
+}
+
+/// The calling thread's shard of that timer.
+#[inline]
+pub(crate) fn own_shard(timer: u64, homes: &[std::sync::Arc<Home>]) -> usize {
+    let seat = SEAT.get();
+    if seat.timer == timer { seat.shard } else { take_seat(timer, homes) }
+}
+
+#[cold]
+fn take_seat(timer: u64, homes: &[std::sync::Arc<Home>]) -> usize {
+    let shard = match place() {
+        Place::Core(core) => {
+            let pinned = homes.iter().position(|home| home.core.get() == Some(&core));
+            pinned.unwrap_or(core % homes.len())
+        }
+        Place::Number(number) => number % homes.len(),
+        Place::Unknown => 0,
+    };
+    SEAT.set(Seat { timer, shard });
+    shard
+}
+
+/// Makes that shard the calling thread's own, for its worker.
+pub(crate) fn settle_in(timer: u64, shard: usize) {
+    SEAT.set(Seat { timer, shard });
+    PLACE.set(Place::Number(shard));
+}
+
+fn place() -> Place {
+    if let Place::Unknown = PLACE.get() {
+        PLACE.set(find_place());
+    }
+    PLACE.get()
+}
+
+fn find_place() -> Place {
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+    // The cores that the calling thread may run on.
+    match core_affinity::get_core_ids().as_deref() {
+        Some([only]) => Place::Core(only.id),
+        // Ordering: Relaxed, the number alone matters.
+        _ => Place::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
+    }
+}

@@ -1,0 +1,372 @@
+//! The upper floor: shards that run by themselves.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `builder.rs` | settings, validated once; shards and threads made of them |
+//! | `home.rs`, `key.rs` | a shard as those see it who schedule on it; which one is a thread's own |
+//! | `time.rs`, `schedule.rs` | nanoseconds and ticks; when a recurring timer is due next |
+//! | `task.rs`, `run.rs`, `watch.rs`, `executor.rs` | what a node holds; running it, here or elsewhere; panics |
+//! | `worker.rs`, `drive.rs` | a shard's turns and its sleep; a thread for each, or a manual clock for all |
+//! | `stats.rs`, `unfired.rs` | what it has done; what it had not when it was shut down |
+
+mod builder;
+mod drive;
+mod executor;
+mod home;
+mod key;
+mod run;
+mod schedule;
+mod stats;
+mod task;
+mod time;
+mod unfired;
+mod watch;
+mod worker;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use builder::TimerBuilder;
+pub use executor::{Executor, Job};
+pub use key::TimerKey;
+pub use schedule::{Every, Missed, Schedule};
+pub use stats::{Figures, Lateness, Stats};
+pub use unfired::{Unfired, UnfiredTask};
+pub use watch::CallbackPanic;
+
+pub(crate) use home::Home;
+pub(crate) use task::Task;
+pub(crate) use time::{NEVER, Nanos, nanos};
+
+use crate::Tick;
+use crate::clock::Driven;
+use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::future::{Interval, Sleep, Timeout};
+use crate::shard::Stopped;
+use drive::Drive;
+use task::Kind;
+
+/// Runs callbacks and wakes futures when they are due: a shard for each core, each with a thread that sleeps
+/// until the next one is.
+///
+/// Scheduling, cancelling and rescheduling take no lock and wait for nobody, from any thread. Clones are handles
+/// of the same timer; when the last one is dropped the timer is shut down. (A callback that holds a handle keeps
+/// the timer from that until it has run.)
+///
+/// A thread schedules on a shard of its own: that of the core that it is pinned to (when it first uses a timer), or
+/// else one that it is given and keeps.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::{Duration, Instant};
+/// use shardwheel::Timer;
+///
+/// let timer = Timer::builder().build()?;
+/// let begin = Instant::now();
+/// let (told, heard) = mpsc::channel();
+/// timer.schedule_after(Duration::from_millis(20), move || told.send(begin.elapsed()).unwrap())?;
+/// let never = timer.schedule_after(Duration::from_secs(3600), || unreachable!("it is cancelled"))?;
+/// assert!(timer.cancel(never));
+///
+/// assert!(heard.recv()? >= Duration::from_millis(20)); // never early
+/// assert_eq!(timer.stats().pending, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Timer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Tells this timer from others in thread locals.
+    id: u64,
+    homes: Box<[Arc<Home>]>,
+    drive: Drive,
+}
+
+impl Timer {
+    /// A builder with the defaults: a tick of 1 ms, a shard for each core that is available, threads that are not
+    /// pinned, no bound on pending timers, the system's monotonic clock.
+    pub fn builder() -> TimerBuilder {
+        TimerBuilder::new()
+    }
+
+    /// Calls `callback` once, when `delay` has passed from now: no earlier, and at most a tick later (plus the
+    /// time for which its shard is held up by other callbacks). A delay of zero comes at the next tick; one that
+    /// is longer than 584 years, never.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`], with the callback, if the timer has been shut down, as many timers are pending as it may
+    /// hold, or the system gives no memory.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free. A callback of up to three words is stored in the timer's node, without an allocation; the
+    /// shard allocates when it grows. A larger one is boxed.
+    #[inline]
+    pub fn schedule_after<F>(&self, delay: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let (shard, home) = self.home();
+        self.schedule_once(shard, home, home.tick_after(delay), callback)
+    }
+
+    /// Calls `callback` once, at `deadline`; as [`schedule_after`](Self::schedule_after). A deadline that has passed
+    /// comes at the next tick.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_after`](Self::schedule_after).
+    #[inline]
+    pub fn schedule_at<F>(&self, deadline: Instant, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let (shard, home) = self.home();
+        self.schedule_once(shard, home, home.tick_for(deadline), callback)
+    }
+
+    /// Calls `callback` every `period` from now on, the first time after one, at a fixed rate: what is missed is
+    /// made up for. [`Every`] with [`schedule_with`](Self::schedule_with) chooses otherwise.
+    ///
+    /// The key names the timer for all its occurrences. While the callback runs, cancelling keeps the next ones from
+    /// coming.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_after`](Self::schedule_after), and if the period is zero.
+    ///
+    /// # Performance
+    ///
+    /// As [`schedule_after`](Self::schedule_after); the callback is boxed, once. An occurrence allocates nothing: the
+    /// same node is armed anew.
+    pub fn schedule_every<F>(&self, period: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    where
+        F: FnMut() + Send + 'static,
+    {
+        if period.is_zero() {
+            return Err(ScheduleError::new(ScheduleErrorKind::ZeroPeriod, callback));
+        }
+        self.schedule_with(Every::new(period), callback)
+    }
+
+    /// Calls `callback` whenever `schedule` says so, until it says no more.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_after`](Self::schedule_after), and if the schedule has no first occurrence. A period so long
+    /// that the system cannot name its end is none.
+    ///
+    /// # Performance
+    ///
+    /// As [`schedule_every`](Self::schedule_every).
+    pub fn schedule_with<S, F>(&self, mut schedule: S, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    where
+        S: Schedule,
+        F: FnMut() + Send + 'static,
+    {
+        let (shard, home) = self.home();
+        let Some(first) = schedule.next(home.time.now_instant()) else {
+            return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
+        };
+        let task = Task::recurring(schedule, first, callback);
+        self.schedule(shard, home, home.tick_for(first), task).map_err(callback_back)
+    }
+
+    /// Cancels a timer. True if it will not fire (any more); false if it has fired, is being fired, or was cancelled
+    /// before: the answer is final at once. The callback is dropped here, before the call returns.
+    ///
+    /// A recurring timer can be cancelled while its callback runs, also by the callback itself: true, and the
+    /// occurrence under way is its last.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free, no allocation.
+    pub fn cancel(&self, key: TimerKey) -> bool {
+        let Some(home) = self.inner.homes.get(key.shard as usize) else { return false };
+        if key.recurs {
+            !matches!(home.scheduler.stop(key.key), Stopped::Gone)
+        } else {
+            home.scheduler.cancel(key.key).is_some()
+        }
+    }
+
+    /// Has a pending timer fire when `delay` has passed from now, and returns the key that it has then. `None` means
+    /// that it has fired, is being fired, or was cancelled before. A recurring timer goes on from its next
+    /// occurrence as it would have without.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free; to a later time usually one compare-and-swap, and the key stays the same.
+    pub fn reschedule_after(&self, key: TimerKey, delay: Duration) -> Option<TimerKey> {
+        self.reschedule(key, |home| home.tick_after(delay))
+    }
+
+    /// Has a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
+    pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
+        self.reschedule(key, |home| home.tick_for(deadline))
+    }
+
+    /// A future that is ready when `duration` has passed from now.
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        let home = self.home().1;
+        Sleep::new(Arc::clone(home), home.time.now().saturating_add(nanos(duration)))
+    }
+
+    /// A future that is ready at `deadline`.
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+        let home = self.home().1;
+        Sleep::new(Arc::clone(home), home.time.since_start(deadline))
+    }
+
+    /// Gives `future` that much time from now.
+    pub fn timeout<F: Future>(&self, duration: Duration, future: F) -> Timeout<F> {
+        Timeout::new(future, self.sleep(duration))
+    }
+
+    /// Gives `future` until `deadline`.
+    pub fn timeout_at<F: Future>(&self, deadline: Instant, future: F) -> Timeout<F> {
+        Timeout::new(future, self.sleep_until(deadline))
+    }
+
+    /// A stream of moments `period` apart, the first after one.
+    pub fn interval(&self, period: Duration) -> Interval {
+        Interval::new(self.sleep(period), period)
+    }
+
+    /// The time by the timer's clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.home().1.time.now_instant()
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.inner.homes.len()
+    }
+
+    /// What the timer has done and what it holds. O(threads + segments) a shard; it disturbs nobody.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats::of(self.inner.homes.iter().map(|home| &**home))
+    }
+
+    /// Stops the timer: its threads end, and what they had not fired is returned. Sleeps, timeouts and intervals that
+    /// are pending resolve to an error. From then on scheduling is an error. A second shutdown returns nothing, at
+    /// once.
+    ///
+    /// It waits for the callbacks that its threads are running; called by one of these, for the others. It does not
+    /// wait for an executor: a callback that has been handed over runs or does not as the executor will, and a
+    /// recurring one is not armed again.
+    pub fn shutdown(&self) -> Unfired {
+        self.inner.shutdown()
+    }
+
+    /// The calling thread's own shard.
+    #[inline]
+    fn home(&self) -> (usize, &Arc<Home>) {
+        let shard = home::own_shard(self.inner.id, &self.inner.homes);
+        (shard, &self.inner.homes[shard])
+    }
+
+    #[inline]
+    fn schedule_once<F>(
+        &self,
+        shard: usize,
+        home: &Home,
+        tick: Tick,
+        callback: F,
+    ) -> Result<TimerKey, ScheduleError<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.schedule(shard, home, tick, Task::once(callback)).map_err(callback_back)
+    }
+
+    #[inline]
+    fn schedule(
+        &self,
+        shard: usize,
+        home: &Home,
+        tick: Tick,
+        task: Task,
+    ) -> Result<TimerKey, ScheduleError<Task>> {
+        let recurs = task.recurs();
+        let key = home.scheduler.schedule(tick, task)?;
+        Ok(TimerKey { key, shard: shard as u32, recurs })
+    }
+
+    fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&Home) -> Tick) -> Option<TimerKey> {
+        let home = self.inner.homes.get(key.shard as usize)?;
+        let tick = tick(home);
+        let moved = if key.recurs {
+            home.scheduler.relocate_recurring(key.key, tick)
+        } else {
+            home.scheduler.reschedule(key.key, tick)
+        };
+        moved.map(|moved| TimerKey { key: moved, ..key })
+    }
+}
+
+/// What was refused, as the user gave it.
+#[cold]
+fn callback_back<F: 'static>(refused: ScheduleError<Task>) -> ScheduleError<F> {
+    let kind = refused.kind();
+    ScheduleError::new(kind, refused.into_payload().into_callback())
+}
+
+impl Inner {
+    fn shutdown(&self) -> Unfired {
+        let Some((first, others)) = self.homes.split_first() else { return Unfired::default() };
+        if !first.stop() {
+            return Unfired::default();
+        }
+        for home in others {
+            home.stop();
+        }
+        let retrieve = |shard| self.drive.retrieve(self.id, shard);
+        let advancers: Vec<_> = (0..self.homes.len() as u32).filter_map(retrieve).collect();
+        let pending = advancers.into_iter().flat_map(|advancer| advancer.into_pending());
+        let (wakes, tasks): (Vec<_>, Vec<_>) = pending.partition(|(_, task)| task.kind() == Kind::Wake);
+        wakes.into_iter().for_each(|(_, mut wake)| wake.run());
+        let unfired =
+            |(tick, task)| UnfiredTask { deadline: first.time.instant(first.time.start_of(tick)), task };
+        Unfired::new(tasks.into_iter().map(unfired).collect())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        drop(self.shutdown());
+    }
+}
+
+impl Driven for Inner {
+    fn next_expiration(&self) -> Option<Instant> {
+        let Drive::Hand(slots) = &self.drive else { return None };
+        let next = slots.each(|worker| {
+            let time = &worker.home().time;
+            worker.next_expiration().and_then(|tick| time.instant(time.start_of(tick)))
+        });
+        next.into_iter().flatten().min()
+    }
+
+    fn run_due(&self) {
+        if let Drive::Hand(slots) = &self.drive {
+            slots.run_due();
+        }
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer").field("shards", &self.shards()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,162 @@
+//! When a recurring timer is due next.
+
+use std::time::{Duration, Instant};
+
+const NANOS_PER_SEC: u128 = 1_000_000_000;
+
+/// Says when a recurring timer is due, one occurrence after the other. For
+/// [`Timer::schedule_with`](crate::Timer::schedule_with).
+///
+/// A closure `FnMut(Instant) -> Option<Instant>` is one as well.
+///
+/// # Examples
+///
+/// Ever longer gaps, three times:
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use shardwheel::{ManualClock, Timer};
+///
+/// let clock = ManualClock::new();
+/// let timer = Timer::builder().clock(clock.clone()).build()?;
+/// let mut gaps = [1, 10, 100].map(Duration::from_secs).into_iter();
+/// let backoff = move |previous: Instant| gaps.next().map(|gap| previous + gap);
+/// timer.schedule_with(backoff, || println!("try again"))?;
+///
+/// clock.advance(Duration::from_secs(1_000));
+/// assert_eq!(timer.stats().fired, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Schedule: Send + 'static {
+    /// When the timer is due next; `previous` is when it was due before (at first, the time of the call that
+    /// made it). `None` ends it. A moment that has passed is due at once.
+    fn next(&mut self, previous: Instant) -> Option<Instant>;
+
+    /// The same for a schedule that also goes by when the callback has returned. By default, `next`.
+    fn next_after(&mut self, previous: Instant, now: Instant) -> Option<Instant> {
+        let _ = now;
+        self.next(previous)
+    }
+}
+
+impl<F> Schedule for F
+where
+    F: FnMut(Instant) -> Option<Instant> + Send + 'static,
+{
+    fn next(&mut self, previous: Instant) -> Option<Instant> {
+        self(previous)
+    }
+}
+
+/// What becomes of occurrences that were missed: because the callback ran for longer than the period, the
+/// thread was stalled, or the machine was suspended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Missed {
+    /// They are made up for, one after the other without a pause: there are as many occurrences as periods.
+    #[default]
+    Burst,
+    /// They are left out; the next one is at the next whole period after the first.
+    Skip,
+    /// They are left out; the next one is a whole period after now, and so are those after it.
+    Delay,
+}
+
+/// A fixed rate: one occurrence every period.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::{Every, Missed, Timer};
+///
+/// let timer = Timer::builder().build()?;
+/// let refresh = Every::new(Duration::from_secs(30)).missed(Missed::Skip);
+/// timer.schedule_with(refresh, || println!("refresh"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Every {
+    period: Duration,
+    missed: Missed,
+}
+
+impl Every {
+    /// Every `period`, the first time after one; what is missed is made up for. A period of zero yields no
+    /// occurrence.
+    #[must_use]
+    pub fn new(period: Duration) -> Self {
+        Self { period, missed: Missed::Burst }
+    }
+
+    /// Chooses what becomes of missed occurrences.
+    #[must_use]
+    pub fn missed(self, missed: Missed) -> Self {
+        Self { missed, ..self }
+    }
+
+    /// The time between two occurrences.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// The first moment from `now` on that is a whole number of periods after `previous`, which is earlier.
+    fn skip(&self, previous: Instant, now: Instant) -> Option<Instant> {
+        let period = self.period.as_nanos();
+        let passed = now.saturating_duration_since(previous).as_nanos();
+        let ahead = passed.next_multiple_of(period) - passed;
+        // Less than the period, so it fits.
+        let ahead = Duration::new((ahead / NANOS_PER_SEC) as u64, (ahead % NANOS_PER_SEC) as u32);
+        now.checked_add(ahead)
+    }
+}
+
+impl Schedule for Every {
+    fn next(&mut self, previous: Instant) -> Option<Instant> {
+        if self.period.is_zero() { None } else { previous.checked_add(self.period) }
+    }
+
+    fn next_after(&mut self, previous: Instant, now: Instant) -> Option<Instant> {
+        let next = self.next(previous)?;
+        match self.missed {
+            _ if next >= now => Some(next),
+            Missed::Burst => Some(next),
+            Missed::Skip => self.skip(previous, now),
+            Missed::Delay => now.checked_add(self.period),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(missed: Missed, late: u64) -> u64 {
+        let start = Instant::now();
+        let millis = Duration::from_millis;
+        let next = Every::new(millis(10)).missed(missed).next_after(start, start + millis(late)).unwrap();
+        (next - start).as_millis() as u64
+    }
+
+    #[test]
+    fn an_occurrence_in_time_is_followed_by_the_next() {
+        for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
+            assert_eq!(after(missed, 0), 10);
+            assert_eq!(after(missed, 10), 10);
+        }
+    }
+
+    #[test]
+    fn missed_ones_are_made_up_for_left_out_or_put_off() {
+        assert_eq!([11, 35].map(|late| after(Missed::Burst, late)), [10, 10]);
+        assert_eq!([11, 35, 40].map(|late| after(Missed::Skip, late)), [20, 40, 40]);
+        assert_eq!([11, 35].map(|late| after(Missed::Delay, late)), [21, 45]);
+    }
+
+    #[test]
+    fn no_period_and_no_end() {
+        let now = Instant::now();
+        assert_eq!(Every::new(Duration::ZERO).next(now), None);
+        assert_eq!(Every::new(Duration::MAX).next(now), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! What a timer's node holds: a callback that runs once, one that recurs, or a waker.
+//!
+//! Small ones lie in the node itself; with up to three words of content a node is one cache line. Larger ones are
+//! boxed.
+
+use std::any::Any;
+use std::task::Waker;
+use std::time::Instant;
+
+use smallbox::{SmallBox, smallbox};
+
+use super::schedule::Schedule;
+use super::time::{Nanos, Time};
+
+/// What fits into a node without an allocation: three words.
+type Room = [usize; 3];
+
+/// The payload of a [`Timer`](crate::Timer)'s shard.
+pub(crate) struct Task(SmallBox<dyn Run, Room>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A callback that runs once.
+    Once,
+    /// A callback that runs again and again.
+    Recurring,
+    /// A future waits.
+    Wake,
+}
+
+/// What a task does; user code all of it, except for `kind`.
+trait Run: Send {
+    fn kind(&self) -> Kind;
+
+    fn run(&mut self);
+
+    /// When it is due next, after a run.
+    fn next(&mut self, _time: &Time) -> Option<Nanos> {
+        None
+    }
+
+    /// Puts the user's callback into `place`, which is an `Option` of its type.
+    fn give_back(&mut self, place: &mut dyn Any);
+}
+
+impl Task {
+    pub(crate) fn once<F: FnOnce() + Send + 'static>(callback: F) -> Self {
+        Self(smallbox!(Once(Some(callback))))
+    }
+
+    /// A task that recurs by that schedule, after an occurrence at `previous`.
+    pub(crate) fn recurring<S, F>(schedule: S, previous: Instant, callback: F) -> Self
+    where
+        S: Schedule,
+        F: FnMut() + Send + 'static,
+    {
+        Self(smallbox!(Recurring { schedule, previous, callback: Some(callback) }))
+    }
+
+    pub(crate) fn wake(waker: Waker) -> Self {
+        Self(smallbox!(Wake(Some(waker))))
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.0.kind()
+    }
+
+    #[inline]
+    pub(crate) fn recurs(&self) -> bool {
+        self.kind() == Kind::Recurring
+    }
+
+    /// Does what the task is for, once.
+    #[inline]
+    pub(crate) fn run(&mut self) {
+        self.0.run();
+    }
+
+    /// When it is due next, after a run; `None` where it has ended.
+    pub(crate) fn next(&mut self, time: &Time) -> Option<Nanos> {
+        self.0.next(time)
+    }
+
+    /// The callback that the task was made of.
+    ///
+    /// # Panics
+    ///
+    /// If it was made of another type's, or has run.
+    pub(crate) fn into_callback<F: 'static>(mut self) -> F {
+        let mut place = None::<F>;
+        self.0.give_back(&mut place);
+        place.expect("a task that was refused has not run")
+    }
+}
+
+struct Once<F>(Option<F>);
+
+impl<F: FnOnce() + Send + 'static> Run for Once<F> {
+    fn kind(&self) -> Kind {
+        Kind::Once
+    }
+
+    fn run(&mut self) {
+        if let Some(callback) = self.0.take() {
+            callback();
+        }
+    }
+
+    fn give_back(&mut self, place: &mut dyn Any) {
+        put(self.0.take(), place);
+    }
+}
+
+struct Recurring<S, F> {
+    schedule: S,
+    /// When it was due last.
+    previous: Instant,
+    /// `None` once it has been given back.
+    callback: Option<F>,
+}
+
+impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
+    fn kind(&self) -> Kind {
+        Kind::Recurring
+    }
+
+    fn run(&mut self) {
+        if let Some(callback) = &mut self.callback {
+            callback();
+        }
+    }
+
+    /// A schedule that stays where it is would have no time pass: it is due after now.
+    fn next(&mut self, time: &Time) -> Option<Nanos> {
+        let now = time.now_instant();
+        let next = self.schedule.next_after(self.previous, now)?;
+        let moved = next > self.previous;
+        self.previous = next;
+        let at = time.since_start(next);
+        Some(if moved { at } else { at.max(time.since_start(now).saturating_add(1)) })
+    }
+
+    fn give_back(&mut self, place: &mut dyn Any) {
+        put(self.callback.take(), place);
+    }
+}
+
+struct Wake(Option<Waker>);
+
+impl Run for Wake {
+    fn kind(&self) -> Kind {
+        Kind::Wake
+    }
+
+    fn run(&mut self) {
+        if let Some(waker) = self.0.take() {
+            waker.wake();
+        }
+    }
+
+    fn give_back(&mut self, place: &mut dyn Any) {
+        put(self.0.take(), place);
+    }
+}
+
+fn put<F: 'static>(callback: Option<F>, place: &mut dyn Any) {
+    let place = place.downcast_mut::<Option<F>>().expect("a task is given back as what it was made of");
+    *place = callback;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_with_a_task_is_a_cache_line() {
+        assert_eq!(size_of::<Task>(), 40);
+    }
+
+    #[test]
+    fn small_closures_and_wakers_lie_in_the_task() {
+        let words = [1_usize, 2];
+        assert!(!Task::once(move || assert_eq!(words, [1, 2])).0.is_heap());
+        assert!(!Task::wake(Waker::noop().clone()).0.is_heap());
+        let boxed = [0_usize; 4];
+        assert!(Task::once(move || assert_eq!(boxed, [0; 4])).0.is_heap());
+    }
+
+    #[test]
+    fn a_refused_callback_comes_back_as_it_was() {
+        let task = Task::once(move_five());
+        assert_eq!(five(task.into_callback()), 5);
+
+        fn move_five() -> fn() {
+            || ()
+        }
+        fn five(callback: fn()) -> u32 {
+            callback();
+            5
+        }
+    }
+}
