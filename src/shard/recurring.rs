@@ -93,7 +93,7 @@ impl<T> Scheduler<T> {
                     self.bury_later(local, key.node, linked_for);
                     Stopped::Pending(payload)
                 }
-                // No hint: the node is linked nowhere, so it cannot be reused where it stands.
+                // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
                 Ended::Running => Stopped::Running,
             })
         });
@@ -143,11 +143,7 @@ impl<T> Advancer<T> {
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
-        if deadline > self.flushed {
-            self.put_back(id);
-        } else {
-            self.deferred.push(id);
-        }
+        self.link_armed(id, deadline);
         Ok(())
     }
 
@@ -405,6 +401,22 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_that_reused_a_node_where_it_stood_recurs_in_it() {
+        let (scheduler, mut advancer) = small();
+        let first = scheduler.schedule(3, 1).unwrap();
+        assert_eq!(scheduler.cancel(first), Some(1));
+        let key = scheduler.schedule(6, RECURS).unwrap();
+        assert_eq!(scheduler.stats().reused, 1);
+        let (running, payload) = run_one(&mut advancer, 6);
+        advancer.rearm(running, 8, payload).unwrap();
+        let (running, payload) = run_one(&mut advancer, 8);
+        assert_eq!((running.key(), running.deadline()), (key, 8));
+        assert_eq!(scheduler.stop(first), Stopped::Gone);
+        assert_eq!(scheduler.stop(key), Stopped::Running);
+        assert_eq!(advancer.rearm(running, 9, payload), Err(RECURS));
+    }
+
+    #[test]
     fn at_the_end_a_running_timer_has_fired_and_a_pending_one_is_handed_back() {
         let (scheduler, mut advancer) = small();
         let keys = [3, 3, 9].map(|deadline| scheduler.schedule(deadline, RECURS + deadline as u32).unwrap());
@@ -465,7 +477,7 @@ mod tests {
     fn a_sweep_says_that_it_is_under_way() {
         let (scheduler, mut advancer) = shard(&Config::default());
         let keys = (0..20_000).map(|_| scheduler.schedule(1_000, 1).unwrap()).collect::<Vec<_>>();
-        keys.iter().for_each(|&key| drop(scheduler.cancel(key)));
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
         assert!(!advancer.is_sweeping());
         // A first step for what has been cancelled so far is as long as the pass, so it is owed little.
         advancer.move_to(0);
