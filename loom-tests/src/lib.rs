@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
+use shardwheel::model::Stopped;
 use shardwheel::{Advancer, Config, Scheduler, Tick};
 
 /// Threads of the model.
 pub mod thread {
     #[cfg(shardwheel_loom)]
-    pub use loom::thread::spawn;
+    pub use loom::thread::{JoinHandle, spawn};
     #[cfg(not(shardwheel_loom))]
-    pub use std::thread::spawn;
+    pub use std::thread::{JoinHandle, spawn};
 }
 
 /// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
@@ -53,6 +54,7 @@ pub struct Ledger(Arc<Vec<Account>>);
 struct Account {
     fired: AtomicUsize,
     cancelled: AtomicUsize,
+    stopped: AtomicUsize,
     handed_back: AtomicUsize,
     dropped: AtomicUsize,
 }
@@ -61,6 +63,14 @@ struct Account {
 pub struct Payload {
     number: usize,
     ledger: Ledger,
+}
+
+impl Payload {
+    /// The timer's number.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
 }
 
 impl Ledger {
@@ -80,7 +90,7 @@ impl Ledger {
     pub fn advance(&self, advancer: &mut Advancer<Payload>, now: Tick) -> usize {
         let noted = advancer.advance(now).map(|fired| {
             assert!(fired.deadline <= now, "{} fired at {now}", fired.deadline);
-            self.0[fired.payload.number].fired.fetch_add(1, Ordering::Relaxed);
+            self.fired(fired.payload.number);
         });
         noted.count()
     }
@@ -88,6 +98,30 @@ impl Ledger {
     /// Notes what a cancel returned; true if it won.
     pub fn cancelled(&self, payload: Option<Payload>) -> bool {
         payload.inspect(|payload| note(&self.0[payload.number].cancelled)).is_some()
+    }
+
+    /// Notes what the stop of a timer answered; true if it won.
+    pub fn stopped(&self, number: usize, answer: Stopped<Payload>) -> bool {
+        match answer {
+            Stopped::Pending(payload) => self.cancelled(Some(payload)),
+            Stopped::Running => {
+                note(&self.0[number].stopped);
+                true
+            }
+            Stopped::Gone => false,
+        }
+    }
+
+    /// Whether the timer was stopped, pending or running.
+    #[must_use]
+    pub fn is_stopped(&self, number: usize) -> bool {
+        let Account { cancelled, stopped, .. } = &self.0[number];
+        cancelled.load(Ordering::Relaxed) + stopped.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes that a timer has fired, a recurring one for the last time.
+    pub fn fired(&self, number: usize) {
+        note(&self.0[number].fired);
     }
 
     /// Notes a payload that came back at shutdown or with an error.
@@ -104,13 +138,13 @@ impl Ledger {
     /// Asserts that each timer has ended in one way, once, and that its payload has been dropped once.
     pub fn balance(&self) {
         for (number, account) in self.0.iter().enumerate() {
-            let ends = [&account.fired, &account.cancelled, &account.handed_back];
+            let ends = [&account.fired, &account.cancelled, &account.stopped, &account.handed_back];
             let ends = ends.map(|end| end.load(Ordering::Relaxed));
             let dropped = account.dropped.load(Ordering::Relaxed);
             assert_eq!(
                 ends.iter().sum::<usize>(),
                 1,
-                "timer {number}: fired, cancelled, handed back: {ends:?}"
+                "timer {number}: fired, cancelled, stopped, handed back: {ends:?}"
             );
             assert_eq!(dropped, 1, "timer {number}: dropped {dropped} times");
         }

@@ -4,10 +4,12 @@
 //! builder is given another. A [`ManualClock`] stands still until it is told to move, and drives the timers
 //! that use it on the thread that moves it.
 
+mod fast;
 mod manual;
 
 use std::time::Instant;
 
+pub(crate) use fast::FastClock;
 pub use manual::ManualClock;
 pub(crate) use manual::{Driven, unpoisoned};
 

@@ -24,7 +24,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::error::SleepError;
-use crate::timer::{Home, Nanos, Task};
+use crate::timer::{Home, Nanos, ToWake};
 use crate::{Key, ScheduleErrorKind, Tick};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
@@ -124,8 +124,9 @@ impl Sleep {
     }
 
     /// The deadline's tick.
+    #[inline]
     fn tick(&self) -> Tick {
-        self.home.tick_for_nanos(self.deadline)
+        self.home.time.tick_for(self.deadline)
     }
 
     pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
@@ -142,12 +143,12 @@ impl Sleep {
 
     /// Has the timer wake `waker`, unless the deadline's tick is over.
     fn begin(&mut self, waker: &Waker) {
-        let tick = self.home.time.tick_for(self.deadline);
+        let tick = self.tick();
         if tick <= self.home.scheduler.now() && !self.home.is_stopping() {
             self.state = State::Done(Ok(()));
             return;
         }
-        let scheduled = self.home.scheduler.schedule(self.tick(), Task::wake(waker.clone()));
+        let scheduled = self.home.scheduler.plant(tick, ToWake(waker.clone()));
         self.state = match scheduled {
             Ok(key) => State::Waiting { key, waker: WakerId::of(waker) },
             Err(refused) => State::Done(self.outcome(Some(refused.kind()))),

@@ -8,7 +8,7 @@
 //! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
-//! | `deferred` | nodes met while a producer was at work in them; looked at again at each advance |
+//! | `deferred` | nodes met while a producer was at work in them, and timers armed anew for a tick that has been flushed; looked at again at each advance |
 //! | `sweep` | what a sweep has detached and not yet put back |
 //!
 //! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose
@@ -194,7 +194,7 @@ impl<T> Advancer<T> {
     /// The next timer that is due, if there is one up to the clock.
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         let (key, deadline, payload) = self.next_taken(Node::fire)?;
-        self.count_fired(key.node);
+        self.count_fired(key.node());
         Some(Fired { key, deadline, payload })
     }
 
@@ -236,7 +236,7 @@ impl<T> Advancer<T> {
                 break;
             }
             if let Some(taken) = take(node, word) {
-                let key = Key { shard: self.shared.id, node: id, generation: node.generation(era, word) };
+                let key = Key::new(self.shared.id, id, node.generation(era, word));
                 return Some((key, found, taken));
             }
         }

@@ -1,38 +1,103 @@
 //! The user's name for a timer.
 
-use std::num::NonZeroU32;
+use std::fmt;
+use std::num::NonZeroU64;
 
 use super::node::NodeId;
 use crate::sync::Ordering;
-use crate::sync::plain::AtomicU32;
+use crate::sync::plain::AtomicU64;
 
 /// Names a timer of one shard. Small and `Copy`; a stale one is harmless.
 ///
 /// A key holds the shard, the node that the timer lives in, and a generation of 64 bits that tells the
 /// timer from all others that the node has held or will hold. A key whose timer has ended finds nothing,
-/// for ever; so does one that is given to another shard (shards are told apart by a number of 32 bits,
-/// which comes round after four thousand million shards in one process).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// for ever; so does one that is given to another shard (shards are told apart by a number of 31 bits,
+/// which comes round after two thousand million shards in one process).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    pub(super) shard: ShardId,
-    pub(super) node: NodeId,
+    /// A mark of the upper floor's, the shard (31 bits) and the node (32 bits). Two words in all, so that a key is
+    /// passed in registers: one that is written in parts and read as a whole has to wait for the parts.
+    place: NonZeroU64,
     pub(super) generation: u64,
 }
 
-/// Tells the shards of a process apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct ShardId(NonZeroU32);
+const MARK: u64 = 1 << 63;
+const NODE_BITS: u32 = 32;
+
+impl Key {
+    #[inline]
+    pub(super) fn new(shard: ShardId, node: NodeId, generation: u64) -> Self {
+        Self { place: shard.0 | u64::from(node), generation }
+    }
+
+    #[inline]
+    pub(super) fn is_of(self, shard: ShardId) -> bool {
+        (self.place.get() ^ shard.0.get()) >> NODE_BITS == 0
+    }
+
+    #[inline]
+    pub(super) fn node(self) -> NodeId {
+        self.place.get() as NodeId
+    }
+
+    /// How many shards after `first`, modulo 2^31, the timer's shard was numbered.
+    #[inline]
+    pub(crate) fn shards_after(self, first: ShardId) -> usize {
+        ((self.place.get().wrapping_sub(first.0.get()) & !MARK) >> NODE_BITS) as usize
+    }
+
+    /// The same key with a mark; no shard knows it.
+    pub(crate) fn marked(self) -> Self {
+        Self { place: self.place | MARK, ..self }
+    }
+
+    pub(crate) fn is_marked(self) -> bool {
+        self.place.get() & MARK != 0
+    }
+
+    /// The same key without the mark.
+    #[inline]
+    pub(crate) fn unmarked(self) -> Self {
+        // A shard's number is not zero.
+        NonZeroU64::new(self.place.get() & !MARK).map_or(self, |place| Self { place, ..self })
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key")
+            .field("shard", &((self.place.get() & !MARK) >> NODE_BITS))
+            .field("node", &self.node())
+            .field("generation", &self.generation)
+            .finish()
+    }
+}
+
+/// Tells the shards of a process apart: a number of 31 bits, above those of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShardId(NonZeroU64);
 
 impl ShardId {
-    pub(super) fn next() -> Self {
-        static LAST: AtomicU32 = AtomicU32::new(0);
+    /// Numbers that many shards, one after the other, and returns the first of them. 0 is none, and the block does
+    /// not run over the largest.
+    pub(crate) fn block(shards: usize) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        const NUMBERS: u64 = 1 << 31;
+        let shards = shards as u64;
         loop {
             // Ordering: Relaxed, the number alone matters.
-            let id = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-            if let Some(id) = NonZeroU32::new(id) {
-                return Self(id);
+            let first = NEXT.fetch_add(shards, Ordering::Relaxed) % NUMBERS;
+            if first + shards <= NUMBERS
+                && let Some(first) = NonZeroU64::new(first << NODE_BITS)
+            {
+                return Self(first);
             }
         }
+    }
+
+    /// The number `ahead` after this one, of the same block.
+    pub(crate) fn after(self, ahead: usize) -> Self {
+        Self(self.0.saturating_add((ahead as u64) << NODE_BITS))
     }
 }
 
@@ -48,6 +113,28 @@ mod tests {
 
     #[test]
     fn shard_ids_differ() {
-        assert_ne!(ShardId::next(), ShardId::next());
+        assert_ne!(ShardId::block(1), ShardId::block(1));
+    }
+
+    #[test]
+    fn a_key_says_what_it_was_made_of() {
+        let first = ShardId::block(3);
+        for ahead in 0..3 {
+            let shard = first.after(ahead);
+            let key = Key::new(shard, NodeId::MAX, 7);
+            assert!(key.is_of(shard));
+            assert!(!key.is_of(first.after((ahead + 1) % 3)));
+            assert_eq!((key.node(), key.shards_after(first)), (NodeId::MAX, ahead));
+        }
+    }
+
+    #[test]
+    fn a_marked_key_is_of_no_shard() {
+        let shard = ShardId::block(1);
+        let key = Key::new(shard, 5, 7);
+        let marked = key.marked();
+        assert!(!marked.is_of(shard) && marked.is_marked() && !key.is_marked());
+        assert_eq!((marked.unmarked(), key.unmarked()), (key, key));
+        assert_eq!(marked.shards_after(shard), 0);
     }
 }

@@ -32,6 +32,7 @@ mod reclaim;
 mod recurring;
 mod recycle;
 mod scheduler;
+mod seed;
 mod segment;
 mod shared;
 mod slab;
@@ -43,11 +44,13 @@ mod wheel;
 pub use advancer::Advancer;
 pub use expired::{Expired, Fired};
 pub use key::Key;
+pub(crate) use key::ShardId;
 pub use scheduler::Scheduler;
 pub use stats::ShardStats;
 
 pub(crate) use bound::Bound;
 pub(crate) use recurring::{Due, Running, Stopped};
+pub(crate) use seed::Seed;
 
 use crate::Config;
 use crate::sync::Arc;
@@ -73,11 +76,15 @@ use crate::sync::Arc;
 /// ```
 #[must_use]
 pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
-    shard_within(config, &Bound::new(config.max_pending()))
+    shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1))
 }
 
-/// [`shard()`], its bound on pending timers shared with others; the config's own is not looked at.
-pub(crate) fn shard_within<T: Send>(config: &Config, bound: &Bound) -> (Scheduler<T>, Advancer<T>) {
-    let shared = Arc::new(shared::Shared::new(config, bound));
+/// [`shard()`] of that number, its bound on pending timers shared with others; the config's own is not looked at.
+pub(crate) fn shard_within<T: Send>(
+    config: &Config,
+    bound: &Bound,
+    id: ShardId,
+) -> (Scheduler<T>, Advancer<T>) {
+    let shared = Arc::new(shared::Shared::new(config, bound, id));
     (Scheduler { shared: Arc::clone(&shared) }, Advancer::new(shared))
 }

@@ -6,6 +6,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::seed::Seed;
 use super::state::{MAX_EXTENSION, Status, Word};
 use crate::Tick;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
@@ -102,7 +103,7 @@ impl<T> Node<T> {
     }
 
     /// Puts a timer into a free node that the caller owns, and returns its generation's halves.
-    pub(crate) fn arm_free(&self, deadline: Tick, payload: T) -> (u32, u32) {
+    pub(crate) fn arm_free(&self, deadline: Tick, seed: impl Seed<T>) -> (u32, u32) {
         // First of all a store: where a node's memory has never been touched, a load would have the system map a
         // page of zeroes that it has to replace at the store, and tell every processor so.
         // Ordering: Relaxed, published by the word's Release in `fill`.
@@ -118,7 +119,7 @@ impl<T> Node<T> {
             self.wraps.store(wraps, Ordering::Relaxed);
         }
         let next = word.next_version(Status::Pending);
-        self.fill(next, payload);
+        self.fill(next, seed);
         (wraps, next.version())
     }
 
@@ -147,28 +148,28 @@ impl<T> Node<T> {
     }
 
     /// Puts a timer into a node that [`claim`](Self::claim) took over; returns its generation's halves.
-    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, payload: T) -> (u32, u32) {
+    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl Seed<T>) -> (u32, u32) {
         // Ordering: Relaxed, a claim never wraps the version, so `wraps` has long been published.
         let wraps = self.wraps.load(Ordering::Relaxed);
         // Ordering: Relaxed, the claim acquired the word that published it.
         let extension = deadline - self.base.load(Ordering::Relaxed);
-        self.fill(claimed.with_status(Status::Pending).with_extension(extension), payload);
+        self.fill(claimed.with_status(Status::Pending).with_extension(extension), seed);
         (wraps, claimed.version())
     }
 
     /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
     /// the node's segment back, so a caller that is not pinned does not look at the node again.
-    fn fill(&self, word: Word, payload: T) {
-        self.put_payload(payload);
+    fn fill(&self, word: Word, seed: impl Seed<T>) {
+        self.put_payload(seed);
         // Ordering: Release, pairs with the Acquire of whoever finds the timer pending.
         self.word.store(word.raw(), Ordering::Release);
     }
 
-    fn put_payload(&self, payload: T) {
+    fn put_payload(&self, seed: impl Seed<T>) {
         self.payload.with_mut(|cell| {
             // SAFETY: the caller owns the node (free, claimed, or its timer's payload is out), so nobody else
             // touches the payload.
-            unsafe { (*cell).write(payload) };
+            unsafe { (*cell).write(seed.grow()) };
         });
     }
 
@@ -176,20 +177,37 @@ impl<T> Node<T> {
     /// tick from which on the node can be reused where it stands; whoever comes second finds another status
     /// or version and gets nothing.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
-        let taken = self.take(era, generation)?;
-        self.finish_cancel(taken.word);
-        Some((taken.linked_for, taken.payload))
+        let mut place = None;
+        let linked_for = self.cancel_into(era, generation, &mut place)?;
+        place.map(|payload| (linked_for, payload))
+    }
+
+    /// As [`cancel`](Self::cancel); the payload goes to where it is wanted in one step.
+    #[inline(always)]
+    pub(crate) fn cancel_into(&self, era: u32, generation: u64, place: &mut Option<T>) -> Option<Tick> {
+        let word = self.win(era, generation)?;
+        *place = Some(self.take_payload());
+        let linked_for = self.linked_for(word);
+        self.finish_cancel(word);
+        Some(linked_for)
     }
 
     /// The first half of a cancel: the payload is out, and the node says that the caller is at work in it
     /// until [`finish_cancel`](Self::finish_cancel) or [`restore`](Self::restore).
     pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<T>> {
+        let word = self.win(era, generation)?;
+        Some(Taken { word, linked_for: self.linked_for(word), payload: self.take_payload() })
+    }
+
+    /// Has the node say that the caller is at work in it; returns the word as it was.
+    #[inline]
+    fn win(&self, era: u32, generation: u64) -> Option<Word> {
         let mut word = self.find(era, generation)?;
         while !self.replace(word, word.with_status(Status::Cancelling)) {
             // An extension came between, or the timer has ended.
             word = self.find(era, generation)?;
         }
-        Some(Taken { word, linked_for: self.linked_for(word), payload: self.take_payload() })
+        Some(word)
     }
 
     /// Declares the node free for the taking, after [`take`](Self::take).

@@ -76,6 +76,19 @@ impl<T> Advancer<T> {
         }
     }
 
+    /// Links a node whose timer was armed for `base` just now, or sets it aside where that has been flushed already.
+    ///
+    /// No look at the word: the timer may have been cancelled since, or the node reused for a later tick, as may
+    /// happen to any node that is linked for its `base`.
+    pub(super) fn link_armed(&mut self, id: NodeId, base: Tick) {
+        if base > self.flushed {
+            let slot = self.shared.geometry.place(self.flushed + 1, base);
+            self.link(slot, id, id);
+        } else {
+            self.deferred.push(id);
+        }
+    }
+
     fn find_place(&self, id: NodeId) -> Place {
         match self.meet_to_place(id) {
             Met::Pending(deadline, _) if deadline > self.flushed => {

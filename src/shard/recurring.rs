@@ -70,12 +70,12 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free, and nothing is written but the thread's own epoch.
     #[inline]
     pub(crate) fn is_pending(&self, key: Key) -> bool {
-        if key.shard != self.shared.id {
+        if !key.is_of(self.shared.id) {
             return false;
         }
         // Protects: the node that the key names, whose segment may be given back meanwhile.
         let pinned = pin();
-        let found = self.shared.slab.get(key.node, &pinned);
+        let found = self.shared.slab.get(key.node(), &pinned);
         found.is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }
 
@@ -90,10 +90,10 @@ impl<T> Scheduler<T> {
             self.count_cancelled(lane);
             Some(match ended {
                 Ended::Cancelled(linked_for, payload) => {
-                    self.bury_later(local, key.node, linked_for);
+                    self.bury_later(local, key.node(), linked_for);
                     Stopped::Pending(payload)
                 }
-                // No hint: the node is linked nowhere, so it cannot be reused where it stands.
+                // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
                 Ended::Running => Stopped::Running,
             })
         });
@@ -119,11 +119,11 @@ impl<T> Advancer<T> {
                 return Some(Due::Recurring(Running { key, deadline, word }, payload));
             }
             Run::Over(payload) => {
-                self.count_fired(key.node);
+                self.count_fired(key.node());
                 payload
             }
             Run::Stopped(payload) => {
-                self.retire_dead(key.node);
+                self.retire_dead(key.node());
                 payload
             }
         };
@@ -143,11 +143,7 @@ impl<T> Advancer<T> {
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
-        if deadline > self.flushed {
-            self.put_back(id);
-        } else {
-            self.deferred.push(id);
-        }
+        self.link_armed(id, deadline);
         Ok(())
     }
 
@@ -168,15 +164,15 @@ impl<T> Advancer<T> {
 
     /// The node that a timer of this shard is kept in.
     fn node_of(&self, running: &Running) -> NodeId {
-        assert_eq!(running.key.shard, self.shared.id, "a recurring timer belongs to another shard");
-        running.key.node
+        assert!(running.key.is_of(self.shared.id), "a recurring timer belongs to another shard");
+        running.key.node()
     }
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
-    use crate::shard::{Bound, shard_within};
+    use crate::shard::{Bound, ShardId, shard_within};
     use crate::{Config, ScheduleErrorKind, shard};
 
     type Shard = (Scheduler<u32>, Advancer<u32>);
@@ -405,6 +401,22 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_that_reused_a_node_where_it_stood_recurs_in_it() {
+        let (scheduler, mut advancer) = small();
+        let first = scheduler.schedule(3, 1).unwrap();
+        assert_eq!(scheduler.cancel(first), Some(1));
+        let key = scheduler.schedule(6, RECURS).unwrap();
+        assert_eq!(scheduler.stats().reused, 1);
+        let (running, payload) = run_one(&mut advancer, 6);
+        advancer.rearm(running, 8, payload).unwrap();
+        let (running, payload) = run_one(&mut advancer, 8);
+        assert_eq!((running.key(), running.deadline()), (key, 8));
+        assert_eq!(scheduler.stop(first), Stopped::Gone);
+        assert_eq!(scheduler.stop(key), Stopped::Running);
+        assert_eq!(advancer.rearm(running, 9, payload), Err(RECURS));
+    }
+
+    #[test]
     fn at_the_end_a_running_timer_has_fired_and_a_pending_one_is_handed_back() {
         let (scheduler, mut advancer) = small();
         let keys = [3, 3, 9].map(|deadline| scheduler.schedule(deadline, RECURS + deadline as u32).unwrap());
@@ -441,7 +453,8 @@ mod tests {
     #[test]
     fn shards_share_a_bound_in_which_a_running_timer_counts() {
         let bound = Bound::new(2);
-        let shards: [Shard; 2] = std::array::from_fn(|_| shard_within(&Config::default(), &bound));
+        let shards: [Shard; 2] =
+            std::array::from_fn(|_| shard_within(&Config::default(), &bound, ShardId::block(1)));
         let [(first, mut advancer), (second, _other)] = shards;
         let key = first.schedule(1, RECURS).unwrap();
         let standing = second.schedule(5, 1).unwrap();
@@ -465,9 +478,7 @@ mod tests {
     fn a_sweep_says_that_it_is_under_way() {
         let (scheduler, mut advancer) = shard(&Config::default());
         let keys = (0..20_000).map(|_| scheduler.schedule(1_000, 1).unwrap()).collect::<Vec<_>>();
-        for &key in &keys {
-            scheduler.cancel(key);
-        }
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
         assert!(!advancer.is_sweeping());
         // A first step for what has been cancelled so far is as long as the pass, so it is owed little.
         advancer.move_to(0);

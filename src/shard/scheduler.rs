@@ -7,6 +7,7 @@ use super::key::Key;
 use super::lane::{Lane, Local};
 use super::node::{Extended, Node, NodeId, Taken};
 use super::reclaim::pin;
+use super::seed::Seed;
 use super::shared::Shared;
 use super::slab::Slab;
 use super::state::Word;
@@ -64,19 +65,25 @@ impl<T> Scheduler<T> {
     /// overflow wheel.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
+        self.plant(deadline, payload)
+    }
+
+    /// As [`schedule`](Self::schedule), for a payload that is still a seed.
+    #[inline]
+    pub(crate) fn plant<S: Seed<T>>(&self, deadline: Tick, seed: S) -> Result<Key, ScheduleError<S>> {
         let shared = &*self.shared;
         shared.lanes.with(|lane, local| {
             if shared.clock.is_closed() {
-                return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
+                return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, seed));
             }
             if let Err(kind) = shared.bound.reserve() {
-                return Err(ScheduleError::new(kind, payload));
+                return Err(ScheduleError::new(kind, seed));
             }
             match self.vacancy(local, deadline) {
-                Ok(vacancy) => self.accept(lane, local, vacancy, deadline, payload),
+                Ok(vacancy) => self.accept(lane, local, vacancy, deadline, seed),
                 Err(kind) => {
                     shared.bound.release();
-                    Err(ScheduleError::new(kind, payload))
+                    Err(ScheduleError::new(kind, seed))
                 }
             }
         })
@@ -110,12 +117,14 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free, no allocation.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
+        let mut place = None;
         self.with_node(key, |lane, local, (node, era)| {
-            let (linked_for, payload) = node.cancel(era, key.generation)?;
+            let linked_for = node.cancel_into(era, key.generation, &mut place)?;
             self.count_cancelled(lane);
-            self.bury_later(local, key.node, linked_for);
-            Some(payload)
-        })
+            self.bury_later(local, key.node(), linked_for);
+            Some(())
+        });
+        place
     }
 
     /// Gives a pending timer another deadline and returns the key that it has now. `None` means that it
@@ -178,14 +187,14 @@ impl<T> Scheduler<T> {
         f: impl FnOnce(&Lane, &mut Local, (&Node<T>, u32)) -> Option<R>,
     ) -> Option<R> {
         let shared = &*self.shared;
-        if key.shard != shared.id {
+        if !key.is_of(shared.id) {
             return None;
         }
-        shared.slab.prefetch(key.node);
+        shared.slab.prefetch(key.node());
         shared.lanes.with(|lane, local| {
             // Protects: the node that the key names, whose segment may be given back meanwhile.
             let pinned = pin();
-            f(lane, local, shared.slab.get(key.node, &pinned)?)
+            f(lane, local, shared.slab.get(key.node(), &pinned)?)
         })
     }
 
@@ -234,46 +243,51 @@ impl<T> Scheduler<T> {
 
     /// Puts the timer into the vacancy, unless the shard closes meanwhile.
     #[inline]
-    fn accept(
+    fn accept<S: Seed<T>>(
         &self,
         lane: &Lane,
         local: &mut Local,
         vacancy: Vacancy<'_, T>,
         deadline: Tick,
-        payload: T,
-    ) -> Result<Key, ScheduleError<T>> {
+        seed: S,
+    ) -> Result<Key, ScheduleError<S>> {
         // Before the timer can be seen, so that `len` never misses it.
         lane.tally.scheduled.add(1);
         self.shared.counting.note_change();
-        let key = self.occupy(lane, vacancy, deadline, payload);
+        let key = self.occupy(lane, vacancy, deadline, seed);
         if self.shared.clock.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
     }
 
     /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
     /// back, or it is taken out again here.
     #[cold]
-    fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Result<Key, ScheduleError<T>> {
+    fn take_back<S: Seed<T>>(
+        &self,
+        lane: &Lane,
+        local: &mut Local,
+        key: Key,
+    ) -> Result<Key, ScheduleError<S>> {
         // Protects: the node, which may have been fired and freed, and its segment given back, just before.
         let pinned = pin();
-        let found = self.shared.slab.get(key.node, &pinned);
+        let found = self.shared.slab.get(key.node(), &pinned);
         match found.and_then(|(node, era)| node.cancel(era, key.generation)) {
             None => Ok(key),
             Some((linked_for, payload)) => {
                 lane.tally.scheduled.take_back();
                 self.shared.bound.release();
-                local.hints.push(key.node, linked_for);
-                Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload))
+                local.hints.push(key.node(), linked_for);
+                Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::of(payload)))
             }
         }
     }
 
     /// Arms the node and makes it reachable.
     #[inline]
-    fn occupy(&self, lane: &Lane, vacancy: Vacancy<'_, T>, deadline: Tick, payload: T) -> Key {
+    fn occupy(&self, lane: &Lane, vacancy: Vacancy<'_, T>, deadline: Tick, seed: impl Seed<T>) -> Key {
         let shared = &*self.shared;
         let (id, era, (wraps, version)) = match vacancy {
             Vacancy::Free(id, node, era) => {
-                let generation = node.arm_free(deadline, payload);
+                let generation = node.arm_free(deadline, seed);
                 if generation.1 == 0 {
                     shared.slab.note_wrap(era, generation.0);
                 }
@@ -282,12 +296,12 @@ impl<T> Scheduler<T> {
             }
             Vacancy::Claimed(id, node, era, claimed) => {
                 lane.tally.reused.add(1);
-                let generation = node.arm_claimed(claimed, deadline, payload);
+                let generation = node.arm_claimed(claimed, deadline, seed);
                 shared.after_insert_in_place(deadline);
                 (id, era, generation)
             }
         };
-        Key { shard: shared.id, node: id, generation: super::node::join(era, wraps, version) }
+        Key::new(shared.id, id, super::node::join(era, wraps, version))
     }
 
     /// Moves a timer to another node (the caller is pinned, for the old one's sake), for a deadline that its
@@ -321,7 +335,7 @@ impl<T> Scheduler<T> {
         lane.tally.moved.add(1);
         self.shared.counting.note_change();
         node.finish_cancel(word);
-        self.bury_later(local, key.node, linked_for);
+        self.bury_later(local, key.node(), linked_for);
         Some(moved)
     }
 

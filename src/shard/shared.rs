@@ -91,12 +91,12 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    pub(crate) fn new(config: &Config, bound: &Bound) -> Self {
+    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Self {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();
         let wheel = |level| AtomicPtr::new(if level == 0 { new_wheel(geometry, 0, start) } else { NO_WHEEL });
         Self {
-            id: ShardId::next(),
+            id,
             geometry,
             slab: Slab::new(),
             lanes: Lanes::new(),

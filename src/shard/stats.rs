@@ -86,7 +86,7 @@ impl AdvancerTally {
 pub struct ShardStats {
     /// Timers taken.
     pub scheduled: u64,
-    /// Timers that [`Expired`](crate::Expired) has yielded.
+    /// Timers that [`Expired`](crate::Expired) has yielded; recurring ones, when they have ended.
     pub fired: u64,
     /// Occurrences of recurring timers after which the timer was armed anew.
     pub recurred: u64,
@@ -106,7 +106,7 @@ pub struct ShardStats {
     pub swept: u64,
     /// Timers pending now: neither fired nor cancelled nor handed back.
     pub pending: usize,
-    /// Nodes of cancelled timers that are still linked.
+    /// Nodes of cancelled timers that are still linked, or kept while the payload is being run.
     pub dead_nodes: usize,
     /// Nodes in use or set aside for a producer: for timers, for cancelled ones that are still linked or
     /// not yet reusable, and up to 64 for each thread.

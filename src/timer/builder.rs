@@ -16,7 +16,7 @@ use super::worker::Worker;
 use super::{Inner, Timer};
 use crate::clock::Driven;
 use crate::error::BuildError;
-use crate::shard::{Bound, shard_within};
+use crate::shard::{Bound, ShardId, shard_within};
 use crate::{Clock, Config, ConfigBuilder};
 
 /// Most shards that a timer can have.
@@ -132,16 +132,17 @@ impl TimerBuilder {
         }
         let cores = self.cores(shards)?;
         let id = next_timer_id();
-        let workers = self.workers(id, shards, &config);
+        let first = ShardId::block(shards);
+        let workers = self.workers((id, first), shards, &config);
         let homes = workers.iter().map(|worker| Arc::clone(worker.home())).collect();
         match self.clock.as_ref().and_then(|clock| clock.as_manual()) {
             Some(clock) => {
-                let inner = Arc::new(Inner { id, homes, drive: Drive::Hand(Slots::new(workers)) });
+                let inner = Arc::new(Inner { id, homes, first, drive: Drive::Hand(Slots::new(workers)) });
                 let driven: Arc<dyn Driven> = inner.clone();
                 clock.drive(Arc::downgrade(&driven));
                 Ok(Timer { inner })
             }
-            None => self.start(id, homes, workers, &cores),
+            None => self.start((id, first), homes, workers, &cores),
         }
     }
 
@@ -158,11 +159,11 @@ impl TimerBuilder {
         Ok(cores)
     }
 
-    fn workers(&self, id: u64, shards: usize, config: &Config) -> Vec<Worker> {
+    fn workers(&self, (id, first): (u64, ShardId), shards: usize, config: &Config) -> Vec<Worker> {
         let bound = Bound::new(config.max_pending());
         let time = Time::start(self.clock.clone(), config.tick());
         let worker = |shard| {
-            let (scheduler, advancer) = shard_within(config, &bound);
+            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard as usize));
             let home = Arc::new(Home::new(scheduler, time.clone(), self.watch.clone()));
             Worker::new((id, shard), advancer, home, self.executor.clone())
         };
@@ -172,7 +173,7 @@ impl TimerBuilder {
     /// Starts the threads, and waits until each is where it belongs.
     fn start(
         &self,
-        id: u64,
+        (id, first): (u64, ShardId),
         homes: Box<[Arc<Home>]>,
         workers: Vec<Worker>,
         cores: &[CoreId],
@@ -193,7 +194,7 @@ impl TimerBuilder {
         drop(ready);
         started.into_iter().for_each(drop);
         // Dropped where one has failed, which ends those that have been started.
-        let timer = Timer { inner: Arc::new(Inner { id, homes, drive: Drive::threads(handles) }) };
+        let timer = Timer { inner: Arc::new(Inner { id, homes, first, drive: Drive::threads(handles) }) };
         failed.map_or(Ok(timer), Err)
     }
 

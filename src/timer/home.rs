@@ -6,7 +6,7 @@ use std::thread::Thread;
 
 use super::stats::Counts;
 use super::task::Task;
-use super::time::{Nanos, Time, nanos};
+use super::time::{Time, nanos};
 use super::watch::Watch;
 use crate::sync::Ordering;
 use crate::sync::plain::{AtomicBool, AtomicU32, AtomicU64};
@@ -44,21 +44,16 @@ impl Home {
     /// The tick for a timer that is due `delay` from now: never early, and not before the next tick.
     #[inline]
     pub(crate) fn tick_after(&self, delay: Duration) -> Tick {
-        let now = self.time.now();
+        let now = self.time.now_or_later();
         let tick = self.time.tick_for(now.saturating_add(nanos(delay)));
         tick.max(self.time.tick_at(now) + 1)
     }
 
-    /// The tick for a timer that is due at that moment: never early, and not before the next tick.
+    /// The tick for a timer that is due at that moment: never early, and not before the next tick. The clock is read
+    /// only if the deadline may have passed.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
-        self.tick_for_nanos(self.time.since_start(deadline))
-    }
-
-    /// As [`tick_for`](Self::tick_for). The clock is read only if the deadline may have passed.
-    #[inline]
-    pub(crate) fn tick_for_nanos(&self, deadline: Nanos) -> Tick {
-        let tick = self.time.tick_for(deadline);
+        let tick = self.time.tick_for(self.time.since_start(deadline));
         if tick > self.scheduler.now().saturating_add(1) { tick } else { tick.max(self.next_tick()) }
     }
 

@@ -5,8 +5,28 @@ use crate::Key;
 /// Names a timer. Small and `Copy`; a stale one is harmless for ever, as is one of another [`Timer`](crate::Timer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerKey {
-    pub(super) key: Key,
-    pub(super) shard: u32,
-    /// Whether the timer recurs: its node keeps its generation from one occurrence to the next.
-    pub(super) recurs: bool,
+    /// Marked if the timer recurs: its node then keeps its generation from one occurrence to the next.
+    key: Key,
+}
+
+impl TimerKey {
+    #[inline]
+    pub(super) fn once(key: Key) -> Self {
+        Self { key }
+    }
+
+    pub(super) fn recurring(key: Key) -> Self {
+        Self { key: key.marked() }
+    }
+
+    #[inline]
+    pub(super) fn recurs(self) -> bool {
+        self.key.is_marked()
+    }
+
+    /// The shard's key.
+    #[inline]
+    pub(super) fn key(self) -> Key {
+        self.key.unmarked()
+    }
 }

@@ -37,16 +37,16 @@ pub use unfired::{Unfired, UnfiredTask};
 pub use watch::CallbackPanic;
 
 pub(crate) use home::Home;
-pub(crate) use task::Task;
+pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::Tick;
 use crate::clock::Driven;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::future::{Interval, Sleep, Timeout};
-use crate::shard::Stopped;
+use crate::shard::{ShardId, Stopped};
 use drive::Drive;
-use task::Kind;
+use task::{Callback, Kind};
 
 /// Runs callbacks and wakes futures when they are due: a shard for each core, each with a thread that sleeps
 /// until the next one is.
@@ -85,6 +85,8 @@ struct Inner {
     /// Tells this timer from others in thread locals.
     id: u64,
     homes: Box<[Arc<Home>]>,
+    /// The first shard's number; the others' follow.
+    first: ShardId,
     drive: Drive,
 }
 
@@ -113,8 +115,8 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let (shard, home) = self.home();
-        self.schedule_once(shard, home, home.tick_after(delay), callback)
+        let home = self.home();
+        self.schedule_once(home, home.tick_after(delay), callback)
     }
 
     /// Calls `callback` once, at `deadline`; as [`schedule_after`](Self::schedule_after). A deadline that has passed
@@ -128,8 +130,8 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let (shard, home) = self.home();
-        self.schedule_once(shard, home, home.tick_for(deadline), callback)
+        let home = self.home();
+        self.schedule_once(home, home.tick_for(deadline), callback)
     }
 
     /// Calls `callback` every `period` from now on, the first time after one, at a fixed rate: what is missed is
@@ -171,12 +173,18 @@ impl Timer {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        let (shard, home) = self.home();
+        let home = self.home();
         let Some(first) = schedule.next(home.time.now_instant()) else {
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let task = Task::recurring(schedule, first, callback);
-        self.schedule(shard, home, home.tick_for(first), task).map_err(callback_back)
+        match home.scheduler.schedule(home.tick_for(first), task) {
+            Ok(key) => Ok(TimerKey::recurring(key)),
+            Err(refused) => {
+                let kind = refused.kind();
+                Err(ScheduleError::new(kind, refused.into_payload().into_callback()))
+            }
+        }
     }
 
     /// Cancels a timer. True if it will not fire (any more); false if it has fired, is being fired, or was cancelled
@@ -189,11 +197,11 @@ impl Timer {
     ///
     /// O(1), lock-free, no allocation.
     pub fn cancel(&self, key: TimerKey) -> bool {
-        let Some(home) = self.inner.homes.get(key.shard as usize) else { return false };
-        if key.recurs {
-            !matches!(home.scheduler.stop(key.key), Stopped::Gone)
+        let Some(home) = self.inner.home_of(key) else { return false };
+        if key.recurs() {
+            !matches!(home.scheduler.stop(key.key()), Stopped::Gone)
         } else {
-            home.scheduler.cancel(key.key).is_some()
+            home.scheduler.cancel(key.key()).is_some()
         }
     }
 
@@ -215,13 +223,13 @@ impl Timer {
 
     /// A future that is ready when `duration` has passed from now.
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        let home = self.home().1;
-        Sleep::new(Arc::clone(home), home.time.now().saturating_add(nanos(duration)))
+        let home = self.home();
+        Sleep::new(Arc::clone(home), home.time.now_or_later().saturating_add(nanos(duration)))
     }
 
     /// A future that is ready at `deadline`.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let home = self.home().1;
+        let home = self.home();
         Sleep::new(Arc::clone(home), home.time.since_start(deadline))
     }
 
@@ -243,7 +251,7 @@ impl Timer {
     /// The time by the timer's clock.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.home().1.time.now_instant()
+        self.home().time.now_instant()
     }
 
     /// How many shards there are.
@@ -271,58 +279,38 @@ impl Timer {
 
     /// The calling thread's own shard.
     #[inline]
-    fn home(&self) -> (usize, &Arc<Home>) {
-        let shard = home::own_shard(self.inner.id, &self.inner.homes);
-        (shard, &self.inner.homes[shard])
+    fn home(&self) -> &Arc<Home> {
+        &self.inner.homes[home::own_shard(self.inner.id, &self.inner.homes)]
     }
 
     #[inline]
-    fn schedule_once<F>(
-        &self,
-        shard: usize,
-        home: &Home,
-        tick: Tick,
-        callback: F,
-    ) -> Result<TimerKey, ScheduleError<F>>
+    fn schedule_once<F>(&self, home: &Home, tick: Tick, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        self.schedule(shard, home, tick, Task::once(callback)).map_err(callback_back)
-    }
-
-    #[inline]
-    fn schedule(
-        &self,
-        shard: usize,
-        home: &Home,
-        tick: Tick,
-        task: Task,
-    ) -> Result<TimerKey, ScheduleError<Task>> {
-        let recurs = task.recurs();
-        let key = home.scheduler.schedule(tick, task)?;
-        Ok(TimerKey { key, shard: shard as u32, recurs })
+        let planted = home.scheduler.plant(tick, Callback(callback));
+        let key = planted.map_err(|refused| ScheduleError::new(refused.kind(), refused.into_payload().0))?;
+        Ok(TimerKey::once(key))
     }
 
     fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&Home) -> Tick) -> Option<TimerKey> {
-        let home = self.inner.homes.get(key.shard as usize)?;
+        let home = self.inner.home_of(key)?;
         let tick = tick(home);
-        let moved = if key.recurs {
-            home.scheduler.relocate_recurring(key.key, tick)
+        if key.recurs() {
+            home.scheduler.relocate_recurring(key.key(), tick).map(TimerKey::recurring)
         } else {
-            home.scheduler.reschedule(key.key, tick)
-        };
-        moved.map(|moved| TimerKey { key: moved, ..key })
+            home.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
+        }
     }
 }
 
-/// What was refused, as the user gave it.
-#[cold]
-fn callback_back<F: 'static>(refused: ScheduleError<Task>) -> ScheduleError<F> {
-    let kind = refused.kind();
-    ScheduleError::new(kind, refused.into_payload().into_callback())
-}
-
 impl Inner {
+    /// The shard that the key is of, if it is of one of ours.
+    #[inline]
+    fn home_of(&self, key: TimerKey) -> Option<&Home> {
+        self.homes.get(key.key().shards_after(self.first)).map(|home| &**home)
+    }
+
     fn shutdown(&self) -> Unfired {
         let Some((first, others)) = self.homes.split_first() else { return Unfired::default() };
         if !first.stop() {

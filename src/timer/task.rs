@@ -11,6 +11,7 @@ use smallbox::{SmallBox, smallbox};
 
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
+use crate::shard::Seed;
 
 /// What fits into a node without an allocation: three words.
 type Room = [usize; 3];
@@ -82,7 +83,7 @@ impl Task {
         self.0.next(time)
     }
 
-    /// The callback that the task was made of.
+    /// The callback that the task has been made of.
     ///
     /// # Panics
     ///
@@ -91,6 +92,34 @@ impl Task {
         let mut place = None::<F>;
         self.0.give_back(&mut place);
         place.expect("a task that was refused has not run")
+    }
+}
+
+/// A callback on its way to be a task that runs it once.
+pub(crate) struct Callback<F>(pub(crate) F);
+
+impl<F: FnOnce() + Send + 'static> Seed<Task> for Callback<F> {
+    #[inline(always)]
+    fn grow(self) -> Task {
+        Task::once(self.0)
+    }
+
+    fn of(task: Task) -> Self {
+        Self(task.into_callback())
+    }
+}
+
+/// A waker on its way to be a task that wakes it.
+pub(crate) struct ToWake(pub(crate) Waker);
+
+impl Seed<Task> for ToWake {
+    #[inline(always)]
+    fn grow(self) -> Task {
+        Task::wake(self.0)
+    }
+
+    fn of(task: Task) -> Self {
+        Self(task.into_callback())
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, FastClock};
 use crate::{MonotonicClock, Tick};
 
 /// Nanoseconds since a timer's start.
@@ -21,8 +21,13 @@ pub(crate) struct Time {
     source: Source,
     start: Instant,
     /// Nanoseconds in a tick.
-    tick: Nanos,
+    tick: Divisor,
+    /// For deadlines: a quicker way to read the default clock, which is a little ahead of it.
+    fast: Option<FastClock>,
 }
+
+/// The shortest tick for which it does not matter that the fast clock is ahead by microseconds.
+const LEAST_FAST_TICK: Nanos = 100_000;
 
 /// The default clock is known by name, so that reading it costs no indirect call.
 #[derive(Clone)]
@@ -34,14 +39,23 @@ enum Source {
 impl Time {
     /// Starts now.
     pub(crate) fn start(clock: Option<Arc<dyn Clock>>, tick: Duration) -> Self {
+        let tick = nanos(tick);
+        let fast = if clock.is_none() && tick >= LEAST_FAST_TICK { FastClock::start() } else { None };
         let source = clock.map_or(Source::Monotonic, Source::Given);
-        Self { start: source.now(), source, tick: nanos(tick) }
+        let (fast, start) = fast.map_or_else(|| (None, source.now()), |(fast, start)| (Some(fast), start));
+        Self { source, start, tick: Divisor::new(tick), fast }
     }
 
     /// The time now.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
         self.since_start(self.source.now())
+    }
+
+    /// The time now, or a little after it: for deadlines.
+    #[inline]
+    pub(crate) fn now_or_later(&self) -> Nanos {
+        self.fast.map_or_else(|| self.now(), FastClock::now_or_later)
     }
 
     pub(crate) fn now_instant(&self) -> Instant {
@@ -61,18 +75,60 @@ impl Time {
     /// The tick for a deadline: the first that begins at or after it.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Nanos) -> Tick {
-        if deadline == NEVER { Tick::MAX } else { deadline.div_ceil(self.tick) }
+        if deadline == NEVER { Tick::MAX } else { self.tick.divide_up(deadline) }
     }
 
     /// The tick for a clock: the last that has begun.
     #[inline]
     pub(crate) fn tick_at(&self, now: Nanos) -> Tick {
-        now / self.tick
+        self.tick.divide(now)
     }
 
     /// When a tick begins.
     pub(crate) fn start_of(&self, tick: Tick) -> Nanos {
-        tick.saturating_mul(self.tick)
+        tick.saturating_mul(self.tick.value)
+    }
+}
+
+/// Divides by a number that stays the same, by multiplying: a division takes longer than the rest of the arithmetic
+/// of a deadline.
+///
+/// For `n < 2^62` and a divisor of `b` bits, `n / d = (n * m) >> (62 + b)` with `m = ceil(2^(62 + b) / d)`: `m` exceeds the
+/// quotient by less than 1, so the product exceeds the true one by less than `n`, which after the shift is less
+/// than `1 / d`, too little to reach the next whole number (Granlund and Montgomery, "Division by invariant integers
+/// using multiplication", 1994).
+#[derive(Clone, Copy)]
+struct Divisor {
+    value: u64,
+    multiplier: u64,
+    shift: u32,
+}
+
+/// Numbers of fewer bits are divided by multiplying: 146 years in nanoseconds.
+const QUICK_BITS: u32 = 62;
+
+impl Divisor {
+    fn new(value: u64) -> Self {
+        let shift = QUICK_BITS + value.ilog2() + 1;
+        let multiplier = (1_u128 << shift).div_ceil(u128::from(value));
+        // At most 2^63: the divisor has its highest bit set, or is half of the power of two above it.
+        Self { value, multiplier: u64::try_from(multiplier).unwrap_or(u64::MAX), shift }
+    }
+
+    #[inline]
+    fn divide(self, n: u64) -> u64 {
+        if n >> QUICK_BITS == 0 {
+            ((u128::from(n) * u128::from(self.multiplier)) >> self.shift) as u64
+        } else {
+            n / self.value
+        }
+    }
+
+    /// Rounded up.
+    #[inline]
+    fn divide_up(self, n: u64) -> u64 {
+        let down = self.divide(n);
+        down + u64::from(down * self.value < n)
     }
 }
 
@@ -110,6 +166,24 @@ mod tests {
         for (nanos, up, down) in [(0, 0, 0), (1, 1, 0), (999_999, 1, 0), (1_000_000, 1, 1), (1_000_001, 2, 1)]
         {
             assert_eq!((time.tick_for(nanos), time.tick_at(nanos)), (up, down), "{nanos} ns");
+        }
+    }
+
+    #[test]
+    fn divisions_are_exact() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut number = || random.u64(..) >> random.u32(..64);
+        let near = |centre: u64| (0..5).map(move |off| centre.wrapping_add(off).wrapping_sub(2));
+        let powers = (0..64).flat_map(|bits| near(1 << bits));
+        let divisors: Vec<_> =
+            powers.chain([999_999, 1_000_000, 100_000, 10_000_000]).filter(|&d| d > 0).collect();
+        for &value in &divisors {
+            let divisor = Divisor::new(value);
+            let multiples = near(value.wrapping_mul(number()));
+            for n in multiples.chain(near(1 << 62)).chain(near(0)).chain((0..50).map(|_| number())) {
+                assert_eq!(divisor.divide(n), n / value, "{n} / {value}");
+                assert_eq!(divisor.divide_up(n), n.div_ceil(value), "{n} / {value}");
+            }
         }
     }
 

@@ -84,14 +84,13 @@ impl Worker {
             self.end_turn();
             return None;
         };
-        let shard = self.place.1;
         Some(match due {
             Due::Fired(fired) => {
-                let key = TimerKey { key: fired.key, shard, recurs: false };
+                let key = TimerKey::once(fired.key);
                 (fired.deadline, Work { key, task: fired.payload, running: None })
             }
             Due::Recurring(running, task) => {
-                let key = TimerKey { key: running.key(), shard, recurs: true };
+                let key = TimerKey::recurring(running.key());
                 (running.deadline(), Work { key, task, running: Some(running) })
             }
         })
