@@ -55,7 +55,7 @@ impl Time {
     /// The time now, or a little after it: for deadlines.
     #[inline]
     pub(crate) fn now_or_later(&self) -> Nanos {
-        self.fast.map_or_else(|| self.now(), FastClock::now_or_later)
+        if let Some(fast) = self.fast { fast.now_or_later() } else { self.now() }
     }
 
     pub(crate) fn now_instant(&self) -> Instant {
