@@ -141,10 +141,8 @@ impl<T> Nodes<T> {
 }
 
 // SAFETY: the memory is owned, and nodes are shared between threads by the protocol of their word.
-#[cfg(not(shardwheel_loom))]
 unsafe impl<T: Send> Send for Nodes<T> {}
 // SAFETY: as above; a payload is only ever moved out by the one who won it, never shared.
-#[cfg(not(shardwheel_loom))]
 unsafe impl<T: Send> Sync for Nodes<T> {}
 
 #[cfg(shardwheel_loom)]

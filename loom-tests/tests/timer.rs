@@ -1,0 +1,220 @@
+//! The upper floor against its own threads: a future that is polled, dropped or reset while it fires (hazard 12),
+//! callbacks that reach into the bucket that is being flushed (hazard 9), and the end (hazard 10).
+//!
+//! The timer has no threads here: one thread of the model drives it by a manual clock, another does what a user does.
+//! (How a thread of its own sleeps and is woken is the ground floor's protocol, modelled as hazard 6, and the park
+//! and unpark of the standard library.)
+
+#![allow(missing_docs)]
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use shardwheel::{ManualClock, Sleep, SleepError, Timer};
+use shardwheel_loom_tests::{CountingWake, model, thread};
+
+const TICK: Duration = Duration::from_millis(1);
+
+fn small_timer() -> (ManualClock, Timer) {
+    let clock = ManualClock::new();
+    let builder = Timer::builder().clock(clock.clone()).tick(TICK).wheel_size(4).shards(1);
+    (clock, builder.build().expect("the settings are valid"))
+}
+
+fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), SleepError>> {
+    Pin::new(sleep).poll(&mut Context::from_waker(waker))
+}
+
+/// A sleep of a tick, polled once.
+fn sleeping(timer: &Timer) -> (Sleep, Arc<CountingWake>, Waker) {
+    let (woken, waker) = CountingWake::waker();
+    let mut sleep = timer.sleep(TICK);
+    assert!(poll(&mut sleep, &waker).is_pending());
+    (sleep, woken, waker)
+}
+
+/// Moves the clock by that many ticks, on another thread.
+fn drive(clock: &ManualClock, ticks: u32) -> impl FnOnce() + use<> {
+    let clock = clock.clone();
+    let driver = thread::spawn(move || clock.advance(ticks * TICK));
+    move || driver.join().expect("the driver does not panic")
+}
+
+/// One that is told to wait is woken by the waker that it gave; and then it is over.
+fn polled_while_it_fires(another: bool) {
+    model(move || {
+        let (clock, timer) = small_timer();
+        let (mut sleep, first, waker) = sleeping(&timer);
+        let (second, other) = CountingWake::waker();
+        let (waker, woken) = if another { (other, second) } else { (waker, first) };
+        let driven = drive(&clock, 2);
+        let polled = poll(&mut sleep, &waker);
+        driven();
+        // What was added just behind the advance is taken by the next.
+        clock.advance(TICK);
+        assert!(polled.is_ready() || woken.count() == 1, "told to wait, and not woken");
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+    });
+}
+
+#[test]
+fn hazard_12_polled_while_it_fires() {
+    polled_while_it_fires(false);
+}
+
+#[test]
+fn hazard_12_the_waker_is_replaced_while_it_fires() {
+    polled_while_it_fires(true);
+}
+
+#[test]
+fn hazard_12_first_polled_while_its_tick_passes() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let (woken, waker) = CountingWake::waker();
+        let mut sleep = timer.sleep(TICK);
+        let driven = drive(&clock, 2);
+        let polled = poll(&mut sleep, &waker);
+        driven();
+        // As above.
+        clock.advance(TICK);
+        assert!(polled.is_ready() || woken.count() == 1);
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+    });
+}
+
+#[test]
+fn hazard_12_dropped_while_it_fires() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let (sleep, woken, waker) = sleeping(&timer);
+        drop(waker);
+        let driven = drive(&clock, 2);
+        drop(sleep);
+        driven();
+        assert_eq!(Arc::strong_count(&woken), 1, "a waker is kept");
+        let stats = timer.stats();
+        assert_eq!((stats.fired + stats.cancelled, stats.pending), (1, 0));
+        assert_eq!(woken.count() as u64, stats.fired);
+    });
+}
+
+/// Whether the reset comes before the fire or after it, the task hears of it: by the fire, or at the new deadline.
+fn reset_while_it_fires(ticks: u32) {
+    model(move || {
+        let (clock, timer) = small_timer();
+        let (mut sleep, woken, waker) = sleeping(&timer);
+        let until = timer.now() + ticks * TICK;
+        let driven = drive(&clock, 2);
+        sleep.reset(until);
+        driven();
+        if woken.count() == 0 {
+            clock.advance(ticks * TICK);
+            assert_eq!(woken.count(), 1, "neither fired before the reset nor after");
+        } else if poll(&mut sleep, &waker).is_pending() {
+            clock.advance(ticks * TICK);
+        }
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+        assert!(timer.now() >= until);
+    });
+}
+
+#[test]
+fn hazard_12_put_off_while_it_fires() {
+    reset_while_it_fires(3);
+}
+
+#[test]
+fn hazard_12_brought_forward_while_it_fires() {
+    reset_while_it_fires(0);
+}
+
+#[test]
+fn hazard_12_polled_while_the_timer_ends() {
+    model(|| {
+        let (_clock, timer) = small_timer();
+        let (woken, waker) = CountingWake::waker();
+        let mut sleep = timer.sleep(TICK);
+        let ender = {
+            let timer = timer.clone();
+            thread::spawn(move || assert!(timer.shutdown().is_empty()))
+        };
+        let polled = poll(&mut sleep, &waker);
+        ender.join().unwrap();
+        assert!(polled.is_ready() || woken.count() == 1);
+        let Poll::Ready(Err(error)) = poll(&mut sleep, &waker) else { panic!("it waits for ever") };
+        assert!(error.is_shut_down());
+    });
+}
+
+/// A callback cancels its neighbour, as another thread does, and schedules for the tick that is being drained.
+#[test]
+fn hazard_9_a_callback_reaches_into_its_own_bucket() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let [fired, later] = [0; 2].map(|_| Arc::new(AtomicUsize::new(0)));
+        let count = |counter: &Arc<AtomicUsize>| {
+            let counter = Arc::clone(counter);
+            move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let neighbour = timer.schedule_after(2 * TICK, count(&fired)).unwrap();
+        let (own, soon) = (timer.clone(), count(&later));
+        let cancelled = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&cancelled);
+        let callback = move || {
+            counted.fetch_add(usize::from(own.cancel(neighbour)), Ordering::Relaxed);
+            own.schedule_after(Duration::ZERO, soon).unwrap();
+        };
+        timer.schedule_after(2 * TICK, callback).unwrap();
+        let driven = drive(&clock, 2);
+        cancelled.fetch_add(usize::from(timer.cancel(neighbour)), Ordering::Relaxed);
+        driven();
+        clock.advance(TICK);
+        assert_eq!(fired.load(Ordering::Relaxed) + cancelled.load(Ordering::Relaxed), 1);
+        assert_eq!(later.load(Ordering::Relaxed), 1);
+        assert_eq!(timer.stats().pending, 0);
+    });
+}
+
+/// A recurring timer is cancelled while its callback may be running: never again after that.
+#[test]
+fn hazard_9_a_recurring_timer_is_cancelled_while_it_runs() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        let every = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        let key = timer.schedule_every(TICK, every).unwrap();
+        let driven = drive(&clock, 1);
+        assert!(timer.cancel(key));
+        driven();
+        let before = count.load(Ordering::Relaxed);
+        clock.advance(3 * TICK);
+        assert_eq!(count.load(Ordering::Relaxed), before, "it fired after it was cancelled");
+        assert_eq!(Arc::strong_count(&count), 1, "its callback is kept");
+        let stats = timer.stats();
+        assert_eq!((stats.scheduled, stats.cancelled, stats.pending), (1, 1, 0));
+    });
+}
+
+#[test]
+fn hazard_10_the_timer_ends_while_one_schedules() {
+    model(|| {
+        let (_clock, timer) = small_timer();
+        let ender = {
+            let timer = timer.clone();
+            thread::spawn(move || timer.shutdown().len())
+        };
+        let refused = timer.schedule_after(TICK, || ()).is_err();
+        let unfired = ender.join().unwrap();
+        assert_eq!(unfired + usize::from(refused), 1);
+    });
+}
