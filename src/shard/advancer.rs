@@ -8,7 +8,7 @@
 //! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
-//! | `deferred` | nodes met while a producer was at work in them, and timers armed anew for a tick that has been flushed; looked at again at each advance |
+//! | `deferred` | nodes a producer was at work in, and timers armed anew for the past; for the next advance |
 //! | `sweep` | what a sweep has detached and not yet put back |
 //!
 //! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose

@@ -110,7 +110,7 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free, no allocation.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
-        self.with_node(key, |lane, local, (node, era)| {
+        self.with_node(key, move |lane, local, (node, era)| {
             let (linked_for, payload) = node.cancel(era, key.generation)?;
             self.count_cancelled(lane);
             self.bury_later(local, key.node, linked_for);
@@ -130,13 +130,15 @@ impl<T> Scheduler<T> {
     /// compare-and-swap.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.with_node(key, |lane, local, (node, era)| match node.extend(era, key.generation, deadline) {
-            Extended::Gone => None,
-            Extended::Done => {
-                lane.tally.extended.add(1);
-                Some(key)
+        self.with_node(key, move |lane, local, (node, era)| {
+            match node.extend(era, key.generation, deadline) {
+                Extended::Gone => None,
+                Extended::Done => {
+                    lane.tally.extended.add(1);
+                    Some(key)
+                }
+                Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
             }
-            Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
         })
     }
 
