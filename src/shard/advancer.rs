@@ -16,8 +16,8 @@
 //! any tick that its nodes are linked for (see [`state`](super::state)).
 //!
 //! What is here: the public surface, and firing. Moving the clock is in [`flush`](super::flush), finding a
-//! node's place in [`placing`](super::placing), timers that recur in [`recurring`](super::recurring), the dead in [`sweep`](super::sweep), idle overflow wheels in
-//! [`overflow`](super::overflow).
+//! node's place in [`placing`](super::placing), timers that recur in [`recurring`](super::recurring), the dead
+//! in [`sweep`](super::sweep), idle overflow wheels in [`overflow`](super::overflow).
 
 use std::fmt;
 use std::task::Waker;
