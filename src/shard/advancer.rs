@@ -8,7 +8,7 @@
 //! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
-//! | `deferred` | nodes met while a producer was at work in them, and timers armed anew for a tick that has been flushed; looked at again at each advance |
+//! | `deferred` | nodes a producer was at work in, and timers armed anew for the past; for the next advance |
 //! | `sweep` | what a sweep has detached and not yet put back |
 //!
 //! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose
@@ -16,8 +16,8 @@
 //! any tick that its nodes are linked for (see [`state`](super::state)).
 //!
 //! What is here: the public surface, and firing. Moving the clock is in [`flush`](super::flush), finding a
-//! node's place in [`placing`](super::placing), timers that recur in [`recurring`](super::recurring), the dead in [`sweep`](super::sweep), idle overflow wheels in
-//! [`overflow`](super::overflow).
+//! node's place in [`placing`](super::placing), timers that recur in [`recurring`](super::recurring), the dead
+//! in [`sweep`](super::sweep), idle overflow wheels in [`overflow`](super::overflow).
 
 use std::fmt;
 use std::task::Waker;

@@ -24,22 +24,28 @@ impl Bound {
     /// Makes room for one more timer, or says that there is none.
     #[inline]
     pub(crate) fn reserve(&self) -> Result<(), ScheduleErrorKind> {
-        self.pending.as_deref().map_or(Ok(()), |pending| self.reserve_one_of(pending))
-    }
-
-    fn reserve_one_of(&self, pending: &AtomicUsize) -> Result<(), ScheduleErrorKind> {
-        let more = |pending| (pending < self.limit).then_some(pending + 1);
-        // Ordering: Relaxed, a count that guards no memory.
-        let reserved = pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        reserved.map(drop).map_err(|_| ScheduleErrorKind::Full { limit: self.limit })
+        match &self.pending {
+            Some(pending) if !count_one(pending, self.limit) => {
+                Err(ScheduleErrorKind::Full { limit: self.limit })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Gives back what [`reserve`](Self::reserve) took: the timer has ended.
     #[inline]
     pub(crate) fn release(&self) {
         if let Some(pending) = &self.pending {
-            // Ordering: Relaxed, as in `reserve_one_of`.
+            // Ordering: Relaxed, as in `count_one`.
             pending.fetch_sub(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Counts one more, if that is within the limit.
+#[inline]
+fn count_one(pending: &AtomicUsize, limit: usize) -> bool {
+    let more = |pending| (pending < limit).then_some(pending + 1);
+    // Ordering: Relaxed, a count that guards no memory.
+    pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }

@@ -56,7 +56,7 @@ impl Running {
         self.key
     }
 
-    /// The tick that this occurrence was due at.
+    /// The tick at which this occurrence was due.
     pub(crate) fn deadline(&self) -> Tick {
         self.deadline
     }

@@ -139,13 +139,15 @@ impl<T> Scheduler<T> {
     /// compare-and-swap.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.with_node(key, |lane, local, (node, era)| match node.extend(era, key.generation, deadline) {
-            Extended::Gone => None,
-            Extended::Done => {
-                lane.tally.extended.add(1);
-                Some(key)
+        self.with_node(key, move |lane, local, (node, era)| {
+            match node.extend(era, key.generation, deadline) {
+                Extended::Gone => None,
+                Extended::Done => {
+                    lane.tally.extended.add(1);
+                    Some(key)
+                }
+                Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
             }
-            Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
         })
     }
 
