@@ -12,11 +12,16 @@
 //! | [`BareHeap`] | `Mutex<BinaryHeap>` alone: it cannot cancel, and is the faster of the two |
 
 mod affinity;
+mod arg_error;
 mod bare_heap;
 mod checksum;
+mod conditions;
 mod engine;
 mod heap;
+mod machine;
 mod producers;
+mod requirement;
+mod samples;
 mod size;
 mod timed;
 mod wheel;
@@ -26,11 +31,16 @@ mod workload;
 mod tests;
 
 pub use affinity::{cores, pin};
+pub use arg_error::{ArgError, CHILD};
 pub use bare_heap::BareHeap;
 pub use checksum::Checksum;
+pub use conditions::Usage;
 pub use engine::{Cancel, Engine, Producer};
 pub use heap::{Heap, HeapHandle};
+pub use machine::describe as describe_machine;
 pub use producers::{Layout, race};
+pub use requirement::{Limit, Requirement};
+pub use samples::Samples;
 pub use size::{label, parse_size};
 pub use timed::{
     PAIRS_PER_ADVANCE, advance_by_ticks, cancel_all, drain, extend_all, pairs, pairs_advanced, schedule_all,
