@@ -1,6 +1,6 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex.
 //!
-//! The library holds what the criterion benchmarks and the `report` program share: one pair of traits
+//! The library holds what the criterion benchmarks and the programs `report` and `live` share: one pair of traits
 //! ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
 //! pass over a workload. The loops check what fires against what the workload put in, so that an engine
 //! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
