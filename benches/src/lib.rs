@@ -1,6 +1,6 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex.
 //!
-//! The library holds what the criterion benchmarks and the `report` program share: one pair of traits
+//! The library holds what the criterion benchmarks and the programs `report` and `live` share: one pair of traits
 //! ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
 //! pass over a workload. The loops check what fires against what the workload put in, so that an engine
 //! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
@@ -12,11 +12,16 @@
 //! | [`BareHeap`] | `Mutex<BinaryHeap>` alone: it cannot cancel, and is the faster of the two |
 
 mod affinity;
+mod arg_error;
 mod bare_heap;
 mod checksum;
+mod conditions;
 mod engine;
 mod heap;
+mod machine;
 mod producers;
+mod requirement;
+mod samples;
 mod size;
 mod timed;
 mod wheel;
@@ -26,11 +31,16 @@ mod workload;
 mod tests;
 
 pub use affinity::{cores, pin};
+pub use arg_error::{ArgError, CHILD};
 pub use bare_heap::BareHeap;
 pub use checksum::Checksum;
+pub use conditions::Usage;
 pub use engine::{Cancel, Engine, Producer};
 pub use heap::{Heap, HeapHandle};
+pub use machine::describe as describe_machine;
 pub use producers::{Layout, race};
+pub use requirement::{Limit, Requirement};
+pub use samples::Samples;
 pub use size::{label, parse_size};
 pub use timed::{
     PAIRS_PER_ADVANCE, advance_by_ticks, cancel_all, drain, extend_all, pairs, pairs_advanced, schedule_all,

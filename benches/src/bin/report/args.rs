@@ -1,14 +1,9 @@
 //! The command line, read by hand.
 
-use std::fmt;
-
-use shardwheel_benches::parse_size;
+use shardwheel_benches::{ArgError, CHILD, parse_size};
 
 use crate::memory::{self, Probe};
 use crate::sections::SECTIONS;
-
-/// What marks a child process; not meant for people.
-pub(crate) const CHILD: &str = "--child";
 
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_SIZES: [usize; 3] = [10_000, 1_000_000, 10_000_000];
@@ -30,39 +25,13 @@ pub(crate) struct Args {
     only: Vec<String>,
 }
 
-/// Why a command line was refused.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum ArgError {
-    /// No option has this name.
-    Unknown(String),
-    /// The option needs a value and was last on the line.
-    NoValue(String),
-    /// The option does not take this value; what it does take.
-    BadValue { option: String, value: String, wanted: String },
-    /// A child process was given something that it cannot measure.
-    BadProbe(Vec<String>),
-}
-
-impl fmt::Display for ArgError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(option) => write!(f, "there is no option {option}"),
-            Self::NoValue(option) => write!(f, "{option} needs a value"),
-            Self::BadValue { option, value, wanted } => {
-                write!(f, "{option} is {value:?}; it must be {wanted}")
-            }
-            Self::BadProbe(words) => write!(f, "{CHILD} cannot measure {words:?}"),
-        }
-    }
-}
-
 impl Request {
     /// Reads the arguments that follow the program's name.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, ArgError> {
         let mut words = words.peekable();
         if words.next_if(|word| word == CHILD).is_some() {
             let words = words.collect::<Vec<_>>();
-            return Probe::parse(&words).map(Self::Child).ok_or(ArgError::BadProbe(words));
+            return Probe::parse(&words).map(Self::Child).ok_or(ArgError::BadChild(words));
         }
         let mut args = Args { rounds: DEFAULT_ROUNDS, sizes: DEFAULT_SIZES.to_vec(), only: Vec::new() };
         while let Some(option) = words.next() {

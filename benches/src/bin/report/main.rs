@@ -6,8 +6,6 @@
 //! measured in child processes of this one, each of which does one thing and says how much memory it had.
 
 mod args;
-mod conditions;
-mod machine;
 mod memory;
 mod producers;
 mod requirements;
@@ -18,10 +16,9 @@ use std::env;
 use std::process::ExitCode;
 
 use args::{Args, Request};
-use conditions::Usage;
 use results::Results;
 use sections::{SECTIONS, Turn};
-use shardwheel_benches::label;
+use shardwheel_benches::{Usage, cores, describe_machine, label, pin};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -37,7 +34,8 @@ fn main() -> ExitCode {
 }
 
 fn report(args: &Args) {
-    print!("{}", machine::describe());
+    print!("# shardwheel beside a binary heap\n\n{}", describe_machine());
+    println!("- pinned: {}", pin_this_thread());
     println!("- rounds: {}; figures are medians, with the least and the greatest in brackets\n", args.rounds);
     let before = Usage::now();
     let mut results = Results::default();
@@ -50,6 +48,17 @@ fn report(args: &Args) {
     print!("{}", before.map(Usage::describe_since).unwrap_or_default());
     print!("{}", results.tables());
     print!("{}", requirements::table(&results));
+}
+
+/// Pins this thread to the first core, and says what is pinned from now on.
+fn pin_this_thread() -> &'static str {
+    // The cores are counted first: a pinned thread sees only its own.
+    let cores = cores();
+    match (pin(0), cores) {
+        (true, 2..) => "this thread to the first core, producers to the first and the second",
+        (true, _) => "this thread to the only core: two producers take turns on it",
+        (false, _) => "nothing: the system does not allow it",
+    }
 }
 
 fn run_round(round: usize, args: &Args, results: &mut Results) {

@@ -7,10 +7,10 @@ use std::fs;
 use std::process::{Command, ExitCode};
 
 use shardwheel_benches::{
-    Cancel, Checksum, Engine, Heap, PAIRS_PER_ADVANCE, Producer, THIRTY_MINUTES, Wheel,
+    CHILD, Cancel, Checksum, Engine, Heap, PAIRS_PER_ADVANCE, Producer, THIRTY_MINUTES, Wheel,
 };
 
-use crate::args::{Args, CHILD};
+use crate::args::Args;
 use crate::results::Results;
 
 /// What `--only` calls this section.

@@ -1,15 +1,10 @@
 //! What the figures have to show, and whether they do.
-//!
-//! A requirement is judged by medians. One with several readings (sizes, kinds of run) is met where every
-//! reading meets it; one whose runs were left out by the command line is not judged.
 
-use std::fmt::Write;
-
-use shardwheel_benches::{BareHeap, Engine, Heap, Layout, Wheel, label};
+use shardwheel_benches::{BareHeap, Engine, Heap, Layout, Limit, Requirement, Samples, Wheel, label};
 
 use crate::memory;
 use crate::producers;
-use crate::results::{Results, Samples};
+use crate::results::Results;
 use crate::sections::{CANCEL_ALL, NODES, pairs_name};
 
 const ONE_MILLION: usize = 1_000_000;
@@ -28,55 +23,9 @@ const SCALING: f64 = 1.8;
 /// The operations of producers that have to scale: the first ones of the list.
 const SCALED: usize = 3;
 
-enum Limit {
-    AtMost(f64),
-    AtLeast(f64),
-}
-
-impl Limit {
-    fn is_met_by(&self, reading: f64) -> bool {
-        match *self {
-            Self::AtMost(limit) => reading <= limit,
-            Self::AtLeast(limit) => reading >= limit,
-        }
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Self::AtMost(limit) => format!("at most {limit}"),
-            Self::AtLeast(limit) => format!("at least {limit}"),
-        }
-    }
-}
-
-struct Requirement {
-    text: String,
-    limit: Limit,
-    readings: Vec<(String, f64)>,
-}
-
-impl Requirement {
-    fn verdict(&self) -> &'static str {
-        match &self.readings[..] {
-            [] => "not measured",
-            readings if readings.iter().all(|(_, reading)| self.limit.is_met_by(*reading)) => "met",
-            _ => "**NOT met**",
-        }
-    }
-
-    fn row(&self, text: &mut String) {
-        let show = |(name, reading): &(String, f64)| format!("{name}: {reading:.2}");
-        let readings = self.readings.iter().map(show).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "| {} | {} | {readings} | {} |", self.text, self.limit.show(), self.verdict());
-    }
-}
-
 /// Each requirement with its limit, its readings and the verdict, as a Markdown table.
 pub(crate) fn table(results: &Results) -> String {
-    let mut text = "## What the figures have to show\n\n".to_owned();
-    text.push_str("| requirement (medians) | limit | measured | verdict |\n|---|---|---|---|\n");
-    all(results).iter().for_each(|requirement| requirement.row(&mut text));
-    text
+    Requirement::table(&all(results))
 }
 
 fn all(results: &Results) -> Vec<Requirement> {

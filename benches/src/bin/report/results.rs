@@ -1,50 +1,11 @@
-//! Figures by operation, size and engine; medians, ratios and tables of them.
+//! Figures by operation, size and engine, and tables of them.
 
 use std::fmt::Write;
 
-use shardwheel_benches::{BareHeap, Engine, Heap, Wheel, label};
+use shardwheel_benches::{BareHeap, Engine, Heap, Samples, Wheel, label};
 
 /// The engines, in the order of the columns.
 const ENGINES: [&str; 3] = [Wheel::NAME, Heap::NAME, BareHeap::NAME];
-
-/// One figure a round.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Samples(Vec<f64>);
-
-impl Samples {
-    /// The middle one; the mean of the two in the middle where their number is even. NaN where there are none.
-    pub(crate) fn median(&self) -> f64 {
-        let sorted = self.sorted();
-        let middle = sorted.len() / 2;
-        match sorted.len() {
-            0 => f64::NAN,
-            count if count % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-            _ => sorted[middle],
-        }
-    }
-
-    /// `self` over `other`, round by round.
-    pub(crate) fn over(&self, other: &Self) -> Self {
-        Self(self.0.iter().zip(&other.0).map(|(mine, others)| mine / others).collect())
-    }
-
-    fn sorted(&self) -> Vec<f64> {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted
-    }
-
-    /// The median, then the least and the greatest in brackets.
-    pub(crate) fn show(&self, digits: usize) -> String {
-        match &self.sorted()[..] {
-            [] => "-".to_owned(),
-            [only] => format!("{only:.digits$}"),
-            [least, .., greatest] => {
-                format!("{:.digits$} ({least:.digits$}..{greatest:.digits$})", self.median())
-            }
-        }
-    }
-}
 
 struct Series {
     section: &'static str,
@@ -65,13 +26,13 @@ impl Results {
     pub(crate) fn add<E: Engine>(&mut self, section: &'static str, what: &str, size: usize, figure: f64) {
         let same = |series: &&mut Series| series.is(what, size, E::NAME);
         match self.series.iter_mut().find(same) {
-            Some(series) => series.samples.0.push(figure),
+            Some(series) => series.samples.add(figure),
             None => self.series.push(Series {
                 section,
                 what: what.to_owned(),
                 size,
                 engine: E::NAME,
-                samples: Samples(vec![figure]),
+                samples: [figure].into_iter().collect(),
             }),
         }
     }
@@ -141,15 +102,6 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_and_ratios() {
-        assert!(Samples::default().median().is_nan());
-        assert_eq!(Samples(vec![3.0, 1.0, 2.0]).median(), 2.0);
-        assert_eq!(Samples(vec![4.0, 1.0, 2.0, 3.0]).median(), 2.5);
-        let ratio = Samples(vec![2.0, 9.0]).over(&Samples(vec![1.0, 3.0]));
-        assert_eq!((ratio.median(), ratio.show(1)), (2.5, "2.5 (2.0..3.0)".to_owned()));
-    }
 
     #[test]
     fn a_table_has_a_row_for_each_operation_and_size() {

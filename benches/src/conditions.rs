@@ -21,7 +21,7 @@ const QUIET: f64 = 0.05;
 
 /// Processor time since the machine started, in the kernel's ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Usage {
+pub struct Usage {
     total: u64,
     busy: u64,
     stolen: u64,
@@ -30,7 +30,8 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// What has been used by now; `None` where the system does not say.
-    pub(crate) fn now() -> Option<Self> {
+    #[must_use]
+    pub fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?, &fs::read_to_string("/proc/self/stat").ok()?)
     }
 
@@ -48,7 +49,8 @@ impl Usage {
     }
 
     /// A paragraph about what others used since then.
-    pub(crate) fn describe_since(self) -> String {
+    #[must_use]
+    pub fn describe_since(self) -> String {
         match Self::now() {
             Some(now) if now.total > self.total => now.describe(self),
             _ => String::new(),

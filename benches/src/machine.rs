@@ -3,26 +3,19 @@
 use std::fs;
 use std::process::Command;
 
-use shardwheel_benches::{cores, pin};
+use crate::cores;
 
-/// The machine, the compiler and the commit, as a Markdown heading and list. Pins this thread to the first
-/// core, and says whether that worked.
-pub(crate) fn describe() -> String {
-    let os = std::env::consts::OS;
-    let cores = cores();
-    let pinned = match (pin(0), cores) {
-        (true, 2..) => "this thread to the first core, producers to the first and the second",
-        (true, _) => "this thread to the only core: two producers take turns on it",
-        (false, _) => "nothing: the system does not allow it",
-    };
+/// The machine, the compiler and the commit, as lines of a Markdown list.
+#[must_use]
+pub fn describe() -> String {
     format!(
-        "# shardwheel beside a binary heap\n\n\
-         - machine: {}, {cores} cores, {os}\n\
+        "- machine: {}, {} cores, {}\n\
          - compiler: {}\n\
          - commit: {}\n\
-         - huge pages (transparent): {}\n\
-         - pinned: {pinned}\n",
+         - huge pages (transparent): {}\n",
         cpu_model().unwrap_or_else(|| "unknown processor".to_owned()),
+        cores(),
+        std::env::consts::OS,
         env!("SHARDWHEEL_BENCH_RUSTC"),
         commit().unwrap_or_else(|| "not in a git checkout".to_owned()),
         huge_pages().unwrap_or_else(|| "unknown".to_owned()),

@@ -1,0 +1,126 @@
+//! Sets timers that run in real time beside one another, and prints what they cost as Markdown.
+//!
+//! Each run is a child process of this one with one engine in it. The engines take turns, round after round, a
+//! different one first in each, so that a machine which slows down or speeds up does so for all of them. Each
+//! figure is the median over the rounds, with the least and the greatest beside it; each ratio is taken within a
+//! round first, and the median is that of the ratios.
+//!
+//! | engine | what it is |
+//! |---|---|
+//! | `shardwheel` | a `Timer` with two shards, calling closures |
+//! | `shardwheel sleeps` | the same, waking sleeps |
+//! | `tokio` | the timer of a runtime with two workers, without tasks |
+//! | `heap thread` | `Mutex<BinaryHeap>`, a condition variable and a thread, going by the deadlines themselves |
+//! | `heap thread on ticks` | the same, deadlines rounded up to ticks |
+
+mod args;
+mod child;
+mod engine;
+mod fire;
+mod heap_thread;
+mod idle;
+mod ledger;
+mod requirements;
+mod results;
+mod schedule;
+mod sections;
+mod sleeps;
+mod switches;
+mod tokio_time;
+mod wheel;
+
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use args::{Args, Request};
+use results::Results;
+use sections::{SECTIONS, Section};
+use serde_json::{Value, json};
+use shardwheel_benches::{Requirement, Usage, describe_machine, label};
+
+fn main() -> ExitCode {
+    match Request::parse(env::args().skip(1)) {
+        Ok(Request::Help) => println!("{}", args::usage()),
+        Ok(Request::Child(run, args)) => child::run(run, &args),
+        Ok(Request::Report(args)) => return report(&args),
+        Err(error) => {
+            eprintln!("{error}\n\n{}", args::usage());
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Measures and prints; fails where a run did, or the file could not be written.
+fn report(args: &Args) -> ExitCode {
+    let heading = heading(args);
+    print!("{heading}");
+    let before = Usage::now();
+    let mut results = Results::default();
+    for round in 0..args.rounds {
+        SECTIONS.iter().filter(|section| args.wants(section.name)).for_each(|section| {
+            run_section(section, round, args, &mut results);
+        });
+    }
+    let conditions = before.map(Usage::describe_since).unwrap_or_default();
+    let requirements = requirements::all(&results);
+    print!("{conditions}{}{}", results.tables(), Requirement::table(&requirements));
+    let written = write_json(args, || {
+        let requirements = requirements.iter().map(requirement_json).collect::<Vec<_>>();
+        json!({
+            "heading": heading,
+            "conditions": conditions.trim(),
+            "figures": results.json(),
+            "requirements": requirements,
+        })
+    });
+    if let Err(error) = &written {
+        eprintln!("the JSON file could not be written: {error}");
+    }
+    if results.complete() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn heading(args: &Args) -> String {
+    format!(
+        "# Live timers\n\n{}\
+         - fire: {} timers, due over {:?}\n\
+         - rounds: {}; figures are medians, with the least and the greatest in brackets\n\n",
+        describe_machine(),
+        label(args.plan.timers),
+        args.plan.span,
+        args.rounds
+    )
+}
+
+/// Lets each engine have its go, a different one first in each round.
+fn run_section(section: &Section, round: usize, args: &Args, results: &mut Results) {
+    for nth in 0..section.runs.len() {
+        let run = &section.runs[(nth + round) % section.runs.len()];
+        if results.has_failed(section, run.engine) {
+            continue;
+        }
+        eprintln!("round {} of {}: {}, {}", round + 1, args.rounds, section.name, run.engine);
+        match child::ask(section, run, args) {
+            Some(figures) => results.add(section, run.engine, figures),
+            None => results.fail(section, run.engine),
+        }
+    }
+}
+
+fn write_json(args: &Args, all: impl FnOnce() -> Value) -> io::Result<()> {
+    match &args.json {
+        Some(file) => fs::write(file, format!("{:#}\n", all())),
+        None => Ok(()),
+    }
+}
+
+fn requirement_json(requirement: &Requirement) -> Value {
+    let readings =
+        requirement.readings.iter().map(|(name, reading)| json!({"name": name, "reading": reading}));
+    json!({
+        "requirement": requirement.text,
+        "limit": requirement.limit.show(),
+        "readings": readings.collect::<Vec<_>>(),
+        "verdict": requirement.verdict(),
+    })
+}
