@@ -113,7 +113,11 @@ mod imp {
     }
 
     /// loom tries another order of two steps only where it sees that they touch the same thing; so changes of
-    /// what it does not see, and looks at it, touch this.
+    /// what it does not see, and looks at it, touch this: *before* they happen, for the order is that of the steps that
+    /// loom sees, each with what follows it up to the next.
+    ///
+    /// And of those who have touched a thing it remembers the last one only. Where a thread looks at an atomic and then
+    /// changes it, another's look before both goes unnoticed; a trace between the two steps makes up for that.
     #[derive(Debug)]
     pub(crate) struct Trace(AtomicU32);
 

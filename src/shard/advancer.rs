@@ -235,6 +235,7 @@ impl<T> Advancer<T> {
             if found > deadline {
                 break;
             }
+            self.shared.firing.note_change();
             if let Some(taken) = take(node, word) {
                 let key = Key::new(self.shared.id, id, node.generation(era, word));
                 return Some((key, found, taken));

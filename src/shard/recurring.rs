@@ -75,6 +75,7 @@ impl<T> Scheduler<T> {
         }
         // Protects: the node that the key names, whose segment may be given back meanwhile.
         let pinned = pin();
+        self.shared.firing.note_look();
         let found = self.shared.slab.get(key.node(), &pinned);
         found.is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }

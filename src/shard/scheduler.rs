@@ -196,6 +196,7 @@ impl<T> Scheduler<T> {
         shared.lanes.with(|lane, local| {
             // Protects: the node that the key names, whose segment may be given back meanwhile.
             let pinned = pin();
+            shared.firing.note_look();
             f(lane, local, shared.slab.get(key.node(), &pinned)?)
         })
     }
@@ -203,8 +204,8 @@ impl<T> Scheduler<T> {
     /// Counts a timer that the caller has cancelled or stopped.
     #[inline]
     pub(super) fn count_cancelled(&self, lane: &Lane) {
-        lane.tally.cancelled.add(1);
         self.shared.counting.note_change();
+        lane.tally.cancelled.add(1);
         self.shared.bound.release();
     }
 
@@ -254,8 +255,8 @@ impl<T> Scheduler<T> {
         seed: S,
     ) -> Result<Key, ScheduleError<S>> {
         // Before the timer can be seen, so that `len` never misses it.
-        lane.tally.scheduled.add(1);
         self.shared.counting.note_change();
+        lane.tally.scheduled.add(1);
         let key = self.occupy(lane, vacancy, deadline, seed);
         if self.shared.clock.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
     }
@@ -334,8 +335,8 @@ impl<T> Scheduler<T> {
         }
         let Taken { word, linked_for, payload } = taken;
         let moved = self.occupy(lane, vacancy, deadline, payload);
-        lane.tally.moved.add(1);
         self.shared.counting.note_change();
+        lane.tally.moved.add(1);
         node.finish_cancel(word);
         self.bury_later(local, key.node(), linked_for);
         Some(moved)

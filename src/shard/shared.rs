@@ -74,6 +74,8 @@ pub(crate) struct Shared<T> {
     pub(crate) tally: CachePadded<AdvancerTally>,
     /// For models: stands for the counters by which something is decided.
     pub(crate) counting: Trace,
+    /// For models: stands for the word of a node, between the advancer's look at it and its firing.
+    pub(crate) firing: Trace,
     inbox: CachePadded<AtomicU32>,
     /// Whether a canceller has asked for a sweep. Set by cancellers, cleared by the advancer.
     pub(crate) sweep_owed: AtomicBool,
@@ -103,6 +105,7 @@ impl<T> Shared<T> {
             clock: Clock::new(start),
             tally: CachePadded::new(AdvancerTally::new()),
             counting: Trace::begin(),
+            firing: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             sweep_owed: AtomicBool::new(false),
             bound: bound.clone(),
