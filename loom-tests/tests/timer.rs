@@ -151,6 +151,24 @@ fn hazard_12_polled_while_the_timer_ends() {
     });
 }
 
+#[test]
+fn hazard_4_a_callback_is_cancelled_while_it_fires() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        let once = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        let key = timer.schedule_after(TICK, once).unwrap();
+        let driven = drive(&clock, 1);
+        let cancelled = timer.cancel(key);
+        driven();
+        assert_eq!(count.load(Ordering::Relaxed) + usize::from(cancelled), 1);
+        assert_eq!(Arc::strong_count(&count), 1, "its callback is kept");
+    });
+}
+
 /// A callback cancels its neighbour, as another thread does, and schedules for the tick that is being drained.
 #[test]
 fn hazard_9_a_callback_reaches_into_its_own_bucket() {
