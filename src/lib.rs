@@ -2,11 +2,18 @@
 //!
 //! # How it is built
 //!
+//! Two floors. The ground floor is the structure, without threads, real time or callbacks; the upper floor runs it.
 //! A file uses only what stands below it; the one way back up is the cascade, which inserts anew what an
 //! overflow wheel held.
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `future/` | futures that wait: `Sleep`, and what is made of it |
+//! | `timer/builder.rs`, `timer/drive.rs` | shards and threads, made and ended |
+//! | `timer/worker.rs`, `timer/run.rs`, `timer/watch.rs` | a shard's turns and its sleep; user code, its panics caught |
+//! | `timer/task.rs`, `timer/schedule.rs`, `timer/executor.rs` | what a node holds; when it recurs; where it runs |
+//! | `timer/home.rs`, `timer/time.rs`, `timer/stats.rs` | a thread's own shard; nanoseconds and ticks; what was done, and how late |
+//! | `clock/` | where the time comes from; a clock that is moved by hand |
 //! | `config.rs`, `error.rs` | settings, validated once; errors that hand the payload back |
 //! | `sync.rs` | the one place that says where atomics come from |
 //! | `shard/scheduler.rs`, `shard/lane.rs` | the producers' half; what a producer has to itself |
@@ -16,6 +23,7 @@
 //! | `shard/level.rs` | slot arithmetic, without atomics or unsafe code |
 //! | `shard/node.rs`, `shard/state.rs` | a node, and the one word that decides its fate |
 //! | `shard/recurring.rs`, `shard/bound.rs` | what the upper floor needs beside: timers that recur, a bound that shards share |
+//! | `shard/seed.rs` | a payload that is made where it is to lie |
 //! | `shard/slab.rs`, `shard/segment.rs`, `shard/recycle.rs`, `shard/reclaim.rs` | memory: segments, free bits, epochs |
 //!
 //! The private documentation (`cargo doc --document-private-items`) has the invariants of each.

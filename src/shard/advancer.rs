@@ -164,7 +164,9 @@ impl<T> Advancer<T> {
     /// [`next_expiration`](Self::next_expiration), or when so many timers have been cancelled that an
     /// advance is wanted to give their nodes back. It replaces the former one.
     ///
-    /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake.
+    /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake. A wake uses the waker up, so
+    /// register anew before each sleep. On waking, advance before anything else that may schedule: until then the
+    /// shard takes its thread to be asleep, and would wake it for nothing.
     pub fn register_waker(&mut self, waker: &Waker) {
         self.shared.clock.waker.register(waker);
     }
@@ -233,6 +235,7 @@ impl<T> Advancer<T> {
         let (node, era) = self.node(id);
         while let Met::Pending(found, word) = node.meet() {
             if found > deadline {
+                self.shared.tally.cascaded.add(1);
                 break;
             }
             self.shared.firing.note_change();
