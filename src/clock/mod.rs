@@ -16,11 +16,12 @@ pub(crate) use manual::{Driven, unpoisoned};
 /// A source of time.
 ///
 /// It should be monotonic. One that goes backwards does no harm: a shard's own clock stays where it is until
-/// the source has caught up. One that jumps forward makes all that is due by then fire at once.
+/// the source has caught up. One that jumps forward makes all that is due by then fire when the shard next looks: its
+/// thread sleeps, by the system's time, for as long as is left by the clock when it goes to sleep.
 ///
 /// # Examples
 ///
-/// A clock that runs at double speed makes every wait half as long, and is still never early by itself:
+/// A clock at double speed, for a program that is to be watched in half the time:
 ///
 /// ```
 /// use std::time::Instant;

@@ -14,6 +14,11 @@
 //! - *reset while it fires*: the reschedule comes too late; the waker is woken, so the task polls again, and that
 //!   poll registers for the new deadline.
 //!
+//! The usual way is an `AtomicWaker` that the sleep and the timer share. It would have to lie somewhere that outlives
+//! both: an allocation for each sleep, or a pool beside the slab. With an `Arc<AtomicWaker>` and a callback that wakes it,
+//! to create, poll and drop a sleep took 71 ns where this takes 49, and a poll took two read-modify-writes where this
+//! takes a load. (`AtomicWaker` is what wakes a shard's thread; there the waker stays and who wakes it changes.)
+//!
 //! A waker is woken, and dropped, by who took it out of the node: with no lock and no pin held.
 
 use std::fmt;
