@@ -16,19 +16,21 @@
 //! | file | what |
 //! |---|---|
 //! | `engine.rs` | what the job asks of a timer; what each operation costs |
-//! | `wheel.rs`, `heap.rs` | the two engines: shardwheel, and a binary heap behind a mutex |
+//! | `wheel.rs`, `timer.rs` | shardwheel: its ground floor for the virtual clock, its `Timer` for the real one |
+//! | `heap.rs` | the other engine: a binary heap behind a mutex, for both clocks |
 //! | `input.rs`, `generate.rs` | orders and payments: read from CSV, or made from a seed |
 //! | `ledger.rs` | stock, the state of each order, payments: no threads, no timers |
 //! | `load.rs` | from orders and payments to a ledger and each producer's timeline |
-//! | `producer.rs`, `checker.rs` | the two halves at work: schedule and cancel; advance and check |
+//! | `producer.rs`, `checker.rs` | the two halves at work: schedule and cancel; advance and check. A `Timer` needs no checker |
 //! | `clock.rs`, `replay.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or as they pass |
-//! | `audit.rs`, `report.rs` | the identities that must hold; the table and the JSON |
+//! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s part in them |
 
 mod args;
 mod audit;
 mod checker;
 mod clock;
 mod engine;
+mod figures;
 mod generate;
 mod heap;
 mod input;
@@ -39,6 +41,7 @@ mod progress;
 mod real;
 mod replay;
 mod report;
+mod timer;
 mod wheel;
 
 use std::ffi::OsString;
@@ -48,15 +51,19 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use args::{Args, ClockKind, EngineKind};
-use engine::Driver;
-use load::Loaded;
+use checker::Measured;
+use heap::HeapDriver;
+use ledger::{Ledger, Micros};
+use load::{Loaded, Timeline};
 use report::Report;
+use shardwheel::BuildError;
+use wheel::WheelDriver;
 
 /// All identities hold.
 const EXIT_OK: u8 = 0;
 /// At least one identity does not hold.
 const EXIT_BROKEN: u8 = 1;
-/// Wrong arguments, or a file that cannot be read or written.
+/// Wrong arguments, a file that cannot be read or written, or a timer that cannot be built.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -103,10 +110,7 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
         return Ok(EXIT_OK);
     }
     let loaded = load::load(args, streams)?;
-    let report = match args.engine {
-        EngineKind::Shardwheel => play(args, loaded, wheel::WheelDriver::new(args.shard_count())),
-        EngineKind::Heap => play(args, loaded, heap::HeapDriver::new()),
-    };
+    let report = play(args, loaded)?;
     printed(report.print(args.json, streams.out))?;
     Ok(exit_code(report.all_hold()))
 }
@@ -118,17 +122,35 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
         .map_err(Failure::Output)
 }
 
-/// Runs the job on one engine.
-fn play<D: Driver>(args: &Args, loaded: Loaded, driver: D) -> Report {
+/// Runs the job.
+fn play(args: &Args, loaded: Loaded) -> Result<Report, Failure> {
     let Loaded { ledger, timelines, lines } = loaded;
-    let check_after = args.check_after.as_micros() as ledger::Micros;
     let begin = Instant::now();
-    let measured = match args.clock {
-        ClockKind::Virtual => replay::replay(driver, &ledger, timelines, check_after),
-        ClockKind::Real => real::play(driver, &ledger, timelines),
-    };
+    let (ledger, measured) = run_on_engine(args, ledger, timelines)?;
     let took = begin.elapsed();
-    Report::new(args, audit::Audit::of(ledger, lines, &measured.costs), measured, took)
+    Ok(Report::new(args, audit::Audit::of(ledger, lines, &measured), measured, took))
+}
+
+/// Runs the job on the engine and by the clock that are asked for.
+fn run_on_engine(
+    args: &Args,
+    ledger: Ledger,
+    timelines: Vec<Timeline>,
+) -> Result<(Ledger, Measured), Failure> {
+    let check_after = args.check_after.as_micros() as Micros;
+    let measured = match (args.clock, args.engine) {
+        (ClockKind::Virtual, EngineKind::Shardwheel) => {
+            replay::replay(WheelDriver::new(args.shard_count()), &ledger, timelines, check_after)
+        }
+        (ClockKind::Virtual, EngineKind::Heap) => {
+            replay::replay(HeapDriver::new(), &ledger, timelines, check_after)
+        }
+        (ClockKind::Real, EngineKind::Shardwheel) => {
+            return timer::play(args.timer_options(), ledger, timelines).map_err(Failure::Timer);
+        }
+        (ClockKind::Real, EngineKind::Heap) => real::play(HeapDriver::new(), &ledger, timelines),
+    };
+    Ok((ledger, measured))
 }
 
 pub(crate) fn exit_code(all_hold: bool) -> u8 {
@@ -142,6 +164,8 @@ pub(crate) enum Failure {
     File { name: String, error: io::Error },
     /// A file is not what it was given as.
     Header { name: String, error: input::HeaderError },
+    /// The timer could not be built.
+    Timer(BuildError),
     /// Standard output could not be written.
     Output(io::Error),
 }
@@ -151,6 +175,7 @@ impl fmt::Display for Failure {
         match self {
             Self::File { name, error } => write!(f, "{name}: {error}"),
             Self::Header { name, error } => write!(f, "{name}: {error}"),
+            Self::Timer(error) => error.fmt(f),
             Self::Output(error) => write!(f, "standard output: {error}"),
         }
     }
