@@ -9,7 +9,6 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 
 use super::generate::{DataSet, Shares};
-use super::timer;
 
 /// The check that a data set's times are made for, unless it is made for another.
 pub(crate) const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
@@ -178,10 +177,6 @@ impl Args {
     /// Whether a timer runs the checks by itself.
     fn is_on_timer(&self) -> bool {
         (self.clock, self.engine) == (ClockKind::Real, EngineKind::Shardwheel)
-    }
-
-    pub(crate) fn timer_options(&self) -> timer::Options {
-        timer::Options { shards: self.shard_count(), pin_to_cores: self.pin_to_cores }
     }
 
     pub(crate) fn shard_count(&self) -> u32 {

@@ -48,15 +48,18 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
+use shardwheel::BuildError;
+
 use args::{Args, ClockKind, EngineKind};
+use audit::Audit;
 use checker::Measured;
 use heap::HeapDriver;
 use ledger::{Ledger, Micros};
 use load::{Loaded, Timeline};
 use report::Report;
-use shardwheel::BuildError;
 use wheel::WheelDriver;
 
 /// All identities hold.
@@ -110,7 +113,7 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
         return Ok(EXIT_OK);
     }
     let loaded = load::load(args, streams)?;
-    let report = play(args, loaded)?;
+    let report = reconcile(args, loaded).map_err(Failure::Timer)?;
     printed(report.print(args.json, streams.out))?;
     Ok(exit_code(report.all_hold()))
 }
@@ -122,35 +125,37 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
         .map_err(Failure::Output)
 }
 
-/// Runs the job.
-fn play(args: &Args, loaded: Loaded) -> Result<Report, Failure> {
-    let Loaded { ledger, timelines, lines } = loaded;
-    let begin = Instant::now();
-    let (ledger, measured) = run_on_engine(args, ledger, timelines)?;
-    let took = begin.elapsed();
-    Ok(Report::new(args, audit::Audit::of(ledger, lines, &measured), measured, took))
-}
-
 /// Runs the job on the engine and by the clock that are asked for.
-fn run_on_engine(
-    args: &Args,
-    ledger: Ledger,
-    timelines: Vec<Timeline>,
-) -> Result<(Ledger, Measured), Failure> {
+fn reconcile(args: &Args, loaded: Loaded) -> Result<Report, BuildError> {
     let check_after = args.check_after.as_micros() as Micros;
-    let measured = match (args.clock, args.engine) {
+    Ok(match (args.clock, args.engine) {
         (ClockKind::Virtual, EngineKind::Shardwheel) => {
-            replay::replay(WheelDriver::new(args.shard_count()), &ledger, timelines, check_after)
+            let driver = WheelDriver::new(args.shard_count());
+            play(args, loaded, |ledger, timelines| replay::replay(driver, ledger, timelines, check_after))
         }
         (ClockKind::Virtual, EngineKind::Heap) => {
-            replay::replay(HeapDriver::new(), &ledger, timelines, check_after)
+            let driver = HeapDriver::new();
+            play(args, loaded, |ledger, timelines| replay::replay(driver, ledger, timelines, check_after))
         }
         (ClockKind::Real, EngineKind::Shardwheel) => {
-            return timer::play(args.timer_options(), ledger, timelines).map_err(Failure::Timer);
+            let timer = timer::start(args.shard_count(), args.pin_to_cores)?;
+            play(args, loaded, |ledger, timelines| timer::play(timer, ledger, timelines))
         }
-        (ClockKind::Real, EngineKind::Heap) => real::play(HeapDriver::new(), &ledger, timelines),
-    };
-    Ok((ledger, measured))
+        (ClockKind::Real, EngineKind::Heap) => {
+            play(args, loaded, |ledger, timelines| real::play(HeapDriver::new(), ledger, timelines))
+        }
+    })
+}
+
+/// Runs the job, and reports it.
+fn play(args: &Args, loaded: Loaded, job: impl FnOnce(&Arc<Ledger>, Vec<Timeline>) -> Measured) -> Report {
+    let Loaded { ledger, timelines, lines } = loaded;
+    let ledger = Arc::new(ledger);
+    let begin = Instant::now();
+    let measured = job(&ledger, timelines);
+    let took = begin.elapsed();
+    let ledger = Arc::into_inner(ledger).expect("all that the job has begun has ended");
+    Report::new(args, Audit::of(ledger, lines, &measured), measured, took)
 }
 
 pub(crate) fn exit_code(all_hold: bool) -> u8 {

@@ -26,46 +26,35 @@ use super::real::{begin_day, end_day};
 /// Checks between two updates of the progress bar.
 const STEP: u64 = 256;
 
-/// How the timer is built. The rest is its defaults, which are the tick of one millisecond that the job has.
-#[derive(Clone, Copy)]
-pub(crate) struct Options {
-    pub(crate) shards: u32,
-    pub(crate) pin_to_cores: bool,
+/// A timer with its defaults, of which one is the tick of a millisecond that the job has.
+pub(crate) fn start(shards: u32, pin_to_cores: bool) -> Result<Timer, BuildError> {
+    Timer::builder().shards(shards as usize).pin_to_cores(pin_to_cores).build()
 }
 
 /// Plays the timelines, each producer on a thread of its own, and the checks on the timer's.
-pub(crate) fn play(
-    options: Options,
-    ledger: Ledger,
-    timelines: Vec<Timeline>,
-) -> Result<(Ledger, Measured), BuildError> {
-    let Options { shards, pin_to_cores } = options;
-    let timer = Timer::builder().shards(shards as usize).pin_to_cores(pin_to_cores).build()?;
+pub(crate) fn play(timer: Timer, ledger: &Arc<Ledger>, timelines: Vec<Timeline>) -> Measured {
     let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
-    let day = Day { timer, ledger: Arc::new(ledger), start: Instant::now(), progress };
+    let day = Day { timer, ledger, start: Instant::now(), progress };
     let measured = day.pass(timelines);
-    let Day { ledger, progress, .. } = day;
-    progress.finish();
-    Ok((Arc::into_inner(ledger).expect("what held it has ended with the timer"), measured))
+    day.progress.finish();
+    measured
 }
 
 /// One run of the job.
-struct Day {
+struct Day<'a> {
     timer: Timer,
-    ledger: Arc<Ledger>,
+    ledger: &'a Arc<Ledger>,
     start: Instant,
     progress: Progress,
 }
 
-impl Day {
+impl Day<'_> {
     fn pass(&self, timelines: Vec<Timeline>) -> Measured {
         let (ended, ends) = mpsc::channel();
         let mut costs = self.produce(timelines, ended);
-        let lateness = ends.into_iter().fold(checker::lateness(), |mut all, page| {
-            all += page;
-            all
-        });
-        // It returns nothing, which the audit sees by what was handed back.
+        let mut lateness = checker::lateness();
+        ends.into_iter().for_each(|page| lateness += page);
+        // It returns nothing: the audit sees that by what was handed back.
         drop(self.timer.shutdown());
         let stats = self.timer.stats();
         costs.fire.operations = stats.fired;
@@ -76,7 +65,7 @@ impl Day {
     /// done, `ended` is sent how late they were.
     fn produce(&self, timelines: Vec<Timeline>, ended: Sender<Histogram<u64>>) -> Costs {
         let clock = Clock::Real { start: self.start };
-        let setting = Setting { ledger: &self.ledger, clock, progress: &self.progress };
+        let setting = Setting { ledger: self.ledger, clock, progress: &self.progress };
         thread::scope(|scope| {
             let start = |(timeline, page)| {
                 begin_day(scope, Producer::new(setting, self.desk(page, ended.clone()), page, timeline), ())
@@ -90,7 +79,7 @@ impl Day {
 
     fn desk(&self, page: u32, ended: Sender<Histogram<u64>>) -> TimerDesk {
         let checks = Checks {
-            ledger: Arc::clone(&self.ledger),
+            ledger: Arc::clone(self.ledger),
             page,
             clock: Clock::Real { start: self.start },
             progress: self.progress.clone(),
