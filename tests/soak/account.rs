@@ -14,6 +14,7 @@ use shardwheel::TimerKey;
 
 use crate::acts;
 use crate::books::Books;
+use crate::ending::VERY_LATE;
 use crate::scene::{Nanos, Scene};
 
 /// What a timer is.
@@ -35,7 +36,7 @@ pub(crate) struct Account {
     pub(crate) seed: u64,
     /// When it was made, or a little earlier.
     made: Nanos,
-    /// Not before this does it fire, if it fires once.
+    /// Not before this does it fire, if it fires once; the latest that it was moved to, if it recurs.
     due: AtomicU64,
     /// How often it was moved, if it recurs: so many occurrences may be early.
     moves: AtomicU32,
@@ -44,6 +45,8 @@ pub(crate) struct Account {
     /// Whether two have its key.
     shared: AtomicBool,
     is_running: AtomicBool,
+    /// When its last occurrence ended; at first, when it was made.
+    last: AtomicU64,
     fired: AtomicU32,
     /// Occurrences that began after it was cancelled.
     late_starts: AtomicU8,
@@ -60,12 +63,14 @@ impl Account {
         scene.books(which).opened.add();
         let [cancelled, refused, unrun, handed_back, drops, late_starts] =
             std::array::from_fn(|_| AtomicU8::new(0));
+        let made = scene.now();
         Arc::new(Self {
             scene: Arc::clone(scene),
             which,
             kind,
             seed,
-            made: scene.now(),
+            made,
+            last: AtomicU64::new(made),
             due: AtomicU64::new(due),
             moves: AtomicU32::new(0),
             key: Mutex::new(None),
@@ -127,11 +132,13 @@ impl Account {
 
     /// It may from now on fire at `due`.
     pub(crate) fn may_come_sooner(&self, due: Nanos) {
-        self.due.fetch_min(due, Ordering::Relaxed);
+        if self.kind == Kind::Once {
+            self.due.fetch_min(due, Ordering::Relaxed);
+        }
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It must not fire before `due` any more.
+    /// It must not fire before `due` any more, if it fires once.
     pub(crate) fn must_come_later(&self, due: Nanos) {
         self.due.fetch_max(due, Ordering::Relaxed);
     }
@@ -152,6 +159,7 @@ impl Account {
             books.stopped.add();
             books.expect(self.recurs(), format_args!("cancelled but not dropped: {}", self.describe()));
         }
+        self.check_not_overdue(self.scene.now().saturating_sub(VERY_LATE.as_nanos() as Nanos));
     }
 
     /// Its callback begins.
@@ -163,7 +171,10 @@ impl Account {
         let overlaps = self.is_running.swap(true, Ordering::AcqRel);
         books.expect(!overlaps, format_args!("called while it runs: {}", self.describe()));
         let is_in_time = match self.kind {
-            Kind::Once => before == 0 && now >= self.due(),
+            Kind::Once => {
+                books.latest.note(now.saturating_sub(self.due().max(self.made)));
+                before == 0 && now >= self.due()
+            }
             Kind::Recurring { period, times } => {
                 times.is_none_or(|times| before < times) && before < self.most_by(now, period)
             }
@@ -200,8 +211,23 @@ impl Account {
             Cause::Shutdown => {
                 count(&self.handed_back);
                 self.books().handed_back.add();
+                self.check_not_overdue(self.scene.caught_up(self.which));
             }
         }
+    }
+
+    /// It has not fired: then it was not due by then either.
+    fn check_not_overdue(&self, by: Nanos) {
+        /// For so long a thread may be held up between two looks at the clock.
+        const HELD_UP: Nanos = 500_000_000;
+        let due = match self.kind {
+            Kind::Once => self.due().max(self.made),
+            Kind::Recurring { period, .. } => {
+                self.due().max(self.last.load(Ordering::Acquire) + period) + HELD_UP
+            }
+        };
+        let expected = due > by || self.is_running.load(Ordering::Acquire);
+        self.books().expect(expected, format_args!("lost, by {by}: {}", self.describe()));
     }
 
     // ---- the end ----------------------------------------------------------------------------------
@@ -298,6 +324,7 @@ struct End<'a>(&'a Account);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
+        self.0.last.store(self.0.scene.now(), Ordering::Release);
         self.0.is_running.store(false, Ordering::Release);
     }
 }

@@ -65,9 +65,9 @@ impl Actor {
         match self.rng.u32(..1_000) {
             0..340 if !crowded => self.schedule(),
             340..345 if !crowded => self.schedule_recurring(),
-            345..350 if !crowded => self.schedule_far(),
-            350..600 => self.cancel(),
-            600..720 => self.reschedule(),
+            345..355 if !crowded => self.schedule_far(),
+            355..480 => self.cancel(),
+            480..720 => self.reschedule(),
             720..780 => self.trade(),
             780..840 => self.remains.try_stale(&self.scene, &mut self.rng),
             840..960 => self.wait(),
@@ -104,6 +104,13 @@ impl Actor {
     }
 
     fn schedule_recurring(&mut self) {
+        if self.remains.recurring.len() == MOST_RECURRING {
+            if self.rng.u32(..50) == 0 {
+                let held = take_any(&mut self.remains.recurring, &mut self.rng);
+                self.end(held);
+            }
+            return;
+        }
         let period = Duration::from_micros(self.rng.u64(200..200_000));
         let rhythm = match self.rng.u32(..6) {
             0 => Rhythm::Every(period),
@@ -114,10 +121,6 @@ impl Actor {
         };
         let held = placing::recurring(&self.scene, self.rng.usize(..2), rhythm, self.rng.u64(..));
         self.remains.recurring.extend(held);
-        if self.remains.recurring.len() > MOST_RECURRING {
-            let held = take_any(&mut self.remains.recurring, &mut self.rng);
-            self.end(held);
-        }
     }
 
     /// A hundred thousand at once, of which every third is cancelled before its time, in another order.
@@ -146,7 +149,7 @@ impl Actor {
     }
 
     fn reschedule(&mut self) {
-        let recurring = self.rng.u32(..20) == 0;
+        let recurring = self.rng.u32(..500) == 0;
         let held = if recurring { &mut self.remains.recurring } else { &mut self.remains.held };
         let Some(at) = any(held, &mut self.rng) else { return };
         let which = held[at].account.which;

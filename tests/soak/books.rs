@@ -20,6 +20,20 @@ impl Count {
     }
 }
 
+/// The greatest of many.
+#[derive(Default)]
+pub(crate) struct Most(AtomicU64);
+
+impl Most {
+    pub(crate) fn note(&self, value: u64) {
+        self.0.fetch_max(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Books {
     /// Accounts opened, and those looked over at their end.
@@ -30,6 +44,9 @@ pub(crate) struct Books {
     /// Callbacks called by the timer, and jobs that its executor dropped instead.
     pub(crate) runs: Count,
     pub(crate) unrun: Count,
+    /// How late one was that fires once, in nanoseconds. (One that recurs and makes up for what it has missed is as
+    /// late as that.)
+    pub(crate) latest: Most,
     /// Calls of `cancel` that succeeded, and those of them that met a recurring timer whose callback was out.
     pub(crate) cancelled: Count,
     pub(crate) stopped: Count,

@@ -166,8 +166,11 @@ impl Held {
             return None;
         }
         let (before, due) = (account.scene.now(), account.due());
-        let later = rng.bool() || due <= before;
-        let to = if later { due.max(before).saturating_add(delay(rng)) } else { rng.u64(before..due) };
+        let to = match rng.bool() {
+            _ if account.recurs() => before + delay(rng),
+            true if before < due => rng.u64(before..due),
+            _ => due.max(before).saturating_add(delay(rng)),
+        };
         let to = to.min(before + MOST_AHEAD);
         // A recurring timer is moved to another node in any case, and may come before its time.
         if to <= due || account.recurs() {

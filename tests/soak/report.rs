@@ -84,7 +84,9 @@ fn mebibytes(bytes: u64) -> u64 {
 /// Prints the table, and panics unless all holds.
 pub(crate) fn conclude(scene: &Scene, ended: &Ended, memory: &Memory) {
     println!("\n{:<44}{:>16}{:>16}", "", "by itself", "with executor");
-    row_each(scene, ended);
+    rows_of_stats(&ended.stats);
+    rows_of_books(scene);
+    rows_of_lateness(&ended.stats, scene);
     let [first, second] = memory.most.map(mebibytes);
     println!("{:<44}{first:>16}{second:>16}\n", "most memory, MiB: first half, second half");
     let mut all_hold = check("memory does not grow over the second half", memory.is_bounded());
@@ -98,14 +100,9 @@ pub(crate) fn conclude(scene: &Scene, ended: &Ended, memory: &Memory) {
     assert!(all_hold, "see above what does not hold");
 }
 
-fn row_each(scene: &Scene, ended: &Ended) {
-    let stats = |name: &str, of: &dyn Fn(&Stats) -> u64| row(name, ended.stats.each_ref().map(of));
-    let books = |name: &str, of: &dyn Fn(&Books) -> u64| {
-        row(name, [BY_ITSELF, WITH_EXECUTOR].map(|which| of(scene.books(which))));
-    };
-    let late = |name: &str, of: &dyn Fn(&Stats) -> Duration| {
-        row(name, ended.stats.each_ref().map(|stats| format!("{:.3?}", of(stats))));
-    };
+/// What the timers say.
+fn rows_of_stats(of: &[Stats; 2]) {
+    let stats = |name: &str, figure: &dyn Fn(&Stats) -> u64| row(name, of.each_ref().map(figure));
     stats("scheduled", &|stats| stats.scheduled);
     stats("recurred", &|stats| stats.recurred);
     stats("fired", &|stats| stats.fired);
@@ -117,6 +114,13 @@ fn row_each(scene: &Scene, ended: &Ended) {
     stats("swept", &|stats| stats.swept);
     stats("panics", &|stats| stats.panics);
     stats("nodes that there is memory for", &|stats| stats.node_capacity as u64);
+}
+
+/// What the threads and the callbacks have counted.
+fn rows_of_books(scene: &Scene) {
+    let books = |name: &str, figure: &dyn Fn(&Books) -> u64| {
+        row(name, [BY_ITSELF, WITH_EXECUTOR].map(|which| figure(scene.books(which))));
+    };
     books("callbacks called", &|books| books.runs.get());
     books("jobs dropped instead", &|books| books.unrun.get());
     books("slow callbacks", &|books| books.slow.get());
@@ -127,10 +131,21 @@ fn row_each(scene: &Scene, ended: &Ended) {
     books("futures polled", &|books| books.polls.get());
     books("futures ready", &|books| books.ready.get());
     books("wakers woken", &|books| books.wakes.get());
+}
+
+fn rows_of_lateness(of: &[Stats; 2], scene: &Scene) {
+    let late = |name: &str, figure: &dyn Fn(&Stats) -> Duration| {
+        row(name, of.each_ref().map(|stats| format!("{:.3?}", figure(stats))));
+    };
+    let latest = |which: usize| Duration::from_nanos(scene.books(which).latest.get());
     late("lateness p50", &|stats| stats.lateness.p50());
     late("lateness p99", &|stats| stats.lateness.p99());
     late("lateness p99.9", &|stats| stats.lateness.p999());
     late("lateness max", &|stats| stats.lateness.max());
+    row(
+        "  of those that fire once",
+        [BY_ITSELF, WITH_EXECUTOR].map(|which| format!("{:.3?}", latest(which))),
+    );
     late("longest callback", &|stats| stats.longest_callback);
 }
 

@@ -1,13 +1,13 @@
 //! The two timers, their books, and what the threads share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use shardwheel::{CallbackPanic, Job, Timer};
+use shardwheel::{CallbackPanic, Executor, Job, Timer};
 
 use crate::account::Cause;
 use crate::acts::Made;
@@ -45,6 +45,8 @@ pub(crate) struct Scene {
     /// No timer is moved to an earlier time any more: one that is on its way while its shard ends may be lost.
     quiet: AtomicBool,
     shut: [AtomicBool; 2],
+    /// What was due by then has fired by now, by timer.
+    caught_up: [AtomicU64; 2],
 }
 
 /// The threads that run jobs.
@@ -53,16 +55,9 @@ pub(crate) type Pool = Vec<JoinHandle<()>>;
 impl Scene {
     pub(crate) fn new() -> (Arc<Self>, Pool) {
         let books = [Arc::<Books>::default(), Arc::default()];
-        let (send, receive) = channel();
-        let receive = Arc::new(Mutex::new(receive));
-        let pool = (0..POOL).map(|_| Arc::clone(&receive)).map(|jobs| thread::spawn(move || run_jobs(&jobs)));
-        let pool = pool.collect();
-        let builders = [
-            Timer::builder(),
-            Timer::builder().tick(FINE_TICK).wheel_size(SMALL_WHEEL).shards(3).max_pending(BOUND).executor(
-                move |job: Job| send.send(job).expect("the pool is there for as long as the executor"),
-            ),
-        ];
+        let (jobs, pool) = pool();
+        let fine = Timer::builder().tick(FINE_TICK).wheel_size(SMALL_WHEEL).shards(3).max_pending(BOUND);
+        let builders = [Timer::builder(), fine.executor(jobs)];
         let mut hooks = books.iter().map(|books| hook(Arc::clone(books)));
         let timers = builders.map(|builder| {
             builder.on_panic(hooks.next().expect("one for each")).build().expect("the settings are valid")
@@ -75,6 +70,7 @@ impl Scene {
             stopped: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             shut: [AtomicBool::new(false), AtomicBool::new(false)],
+            caught_up: [AtomicU64::new(0), AtomicU64::new(0)],
         };
         (Arc::new(scene), pool)
     }
@@ -157,6 +153,15 @@ impl Scene {
         self.shut[which].store(true, Ordering::Release);
     }
 
+    /// Says that what was due by then has fired.
+    pub(crate) fn catch_up(&self, which: usize, due: Nanos) {
+        self.caught_up[which].store(due, Ordering::Release);
+    }
+
+    pub(crate) fn caught_up(&self, which: usize) -> Nanos {
+        self.caught_up[which].load(Ordering::Acquire)
+    }
+
     pub(crate) fn is_shut(&self, which: usize) -> bool {
         self.shut[which].load(Ordering::Acquire)
     }
@@ -169,6 +174,18 @@ fn hook(books: Arc<Books>) -> impl Fn(&CallbackPanic<'_>) + Send + Sync {
         let is_ours = panic.payload().is::<Made>() && panic.key().is_some();
         books.expect(is_ours, format_args!("{panic:?}"));
     }
+}
+
+/// Threads that run jobs, and where the jobs are to be put. They end when that is dropped.
+fn pool() -> (impl Executor, Pool) {
+    let (send, receive) = channel::<Job>();
+    let receive = Arc::new(Mutex::new(receive));
+    let start = |_| {
+        let jobs = Arc::clone(&receive);
+        thread::spawn(move || run_jobs(&jobs))
+    };
+    let pool = (0..POOL).map(start).collect();
+    (move |job| send.send(job).expect("the pool is there for as long as the executor"), pool)
 }
 
 /// Runs jobs until there are no more; drops some.
