@@ -240,6 +240,54 @@ fn real_time_gives_the_same_totals_and_says_how_late_checks_were() {
     }
 }
 
+/// What the `Timer` says of itself agrees with the books.
+#[test]
+fn real_time_on_shardwheel_reports_the_statistics_of_its_timer() {
+    let real =
+        ["--count", "400", "--seed", "3", "--check-after", "400ms", "--clock", "real", "--shards", "3"];
+    let report = report(&real);
+    let checked = count(&report, "/confirmed") + count(&report, "/released");
+    assert_eq!(count(&report, "/timer/fired"), checked);
+    assert_eq!(count(&report, "/timer/cancelled"), count(&report, "/paid_early"));
+    for none in ["/timer/pending", "/timer/handed_back", "/timer/panics"] {
+        assert_eq!(count(&report, none), 0, "{none}");
+    }
+    let shards = report["timer"]["shards"].as_array().expect("a list");
+    assert_eq!(shards.iter().map(|shard| count(shard, "/fired")).sum::<u64>(), checked);
+    assert!(shards.len() == 3 && shards.iter().all(|shard| shard["core"].is_null()), "{report:#}");
+    let late = |of: &Value, field: &str| of[field].as_f64().expect("a number");
+    let (of_ticks, of_checks) = (&report["timer"]["lateness"], &report["lateness"]);
+    // A tick is not before its check is due. The job counts in microseconds, and rounds down.
+    assert!(late(of_ticks, "max_ms") <= late(of_checks, "max_ms") + 0.001, "{report:#}");
+    assert!(late(&report["timer"], "longest_callback_ms") > 0.0 && report["fire_ns"].is_null());
+}
+
+/// Only what runs on a `Timer` has its statistics, in the JSON and in the table.
+#[test]
+fn the_heap_by_the_real_clock_has_a_checker_and_no_timer() {
+    let real = ["--count", "300", "--check-after", "300ms", "--clock", "real"];
+    let heap = report(&[&real[..], &["--engine", "heap"]].concat());
+    assert!(heap["timer"].is_null() && heap["fire_ns"].is_f64(), "{heap:#}");
+    let table = run(&real);
+    assert_eq!((table.code, table.err.as_str()), (0, ""));
+    for name in ["timer: fired", "longest callback", "lateness, of ticks", "shard 1: fired", "not pinned"] {
+        assert!(table.out.contains(name), "{name} in\n{}", table.out);
+    }
+}
+
+/// One shard can be pinned wherever there is a core, and 64 cannot where there are fewer.
+#[test]
+fn threads_are_pinned_if_there_are_cores_for_them() {
+    let pinned = ["--count", "50", "--check-after", "50ms", "--clock", "real", "--pin-to-cores", "--shards"];
+    assert_eq!(report(&[&pinned[..], &["1"]].concat())["timer"]["shards"].as_array().map(Vec::len), Some(1));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if (2..64).contains(&cores) {
+        let refused = run(&[&pinned[..], &["64"]].concat());
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""));
+        assert!(refused.err.contains("64"), "{}", refused.err);
+    }
+}
+
 /// Half an hour of the files lasts as long as the check.
 #[test]
 fn files_are_played_faster_in_real_time() {

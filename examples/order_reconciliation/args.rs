@@ -74,7 +74,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) producers: Option<u32>,
 
-    /// `virtual` replays the data set as fast as it goes; `real` takes the time that it takes
+    /// `virtual` replays the data set as fast as it goes; `real` takes the time that it takes, the checks being
+    /// callbacks of a `Timer` (or, with `--engine heap`, made by a thread that waits for them)
     #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
     pub(crate) clock: ClockKind,
 
@@ -91,9 +92,14 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = EngineKind::Shardwheel)]
     pub(crate) engine: EngineKind,
 
-    /// How many shards the producers share, with `--engine shardwheel` [default: one per producer]
+    /// How many shards the producers share, with `--engine shardwheel` [default: one per producer]. By the real
+    /// clock each has a thread
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) shards: Option<u32>,
+
+    /// With `--clock real --engine shardwheel`: pin each shard's thread to a core of its own
+    #[arg(long)]
+    pub(crate) pin_to_cores: bool,
 
     /// Print the report as JSON
     #[arg(long)]
@@ -137,6 +143,11 @@ impl Args {
             Some("--orders and --payments are both standard input; one of them must be a file".to_owned())
         } else if self.speed.is_some() && self.clock == ClockKind::Virtual {
             Some("--speed is for --clock real; the virtual clock goes as fast as it can".to_owned())
+        } else if self.pin_to_cores && !self.is_on_timer() {
+            Some(
+                "--pin-to-cores is for --clock real --engine shardwheel; nothing else has threads to pin"
+                    .to_owned(),
+            )
         } else {
             None
         }
@@ -161,6 +172,11 @@ impl Args {
         let one_per_core =
             || thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8) as u32);
         self.producers.unwrap_or_else(one_per_core)
+    }
+
+    /// Whether a timer runs the checks by itself.
+    fn is_on_timer(&self) -> bool {
+        (self.clock, self.engine) == (ClockKind::Real, EngineKind::Shardwheel)
     }
 
     pub(crate) fn shard_count(&self) -> u32 {
@@ -256,6 +272,9 @@ mod tests {
         assert!(read(&["--payments", "p.csv"]).unwrap_err().contains("--orders"));
         assert!(read(&["--orders", "o.csv", "--count", "5"]).is_err());
         assert!(read(&["--speed", "2"]).unwrap_err().contains("--clock real"));
+        assert!(read(&["--pin-to-cores"]).unwrap_err().contains("--clock real"));
+        assert!(read(&["--pin-to-cores", "--clock", "real"]).is_ok());
+        assert!(read(&["--pin-to-cores", "--clock", "real", "--engine", "heap"]).is_err());
         assert!(read(&["--count", "0"]).is_err() && read(&["--producers", "0"]).is_err());
     }
 

@@ -2,7 +2,9 @@
 //! counted on the way, and with what the engine was asked to do.
 
 use serde::Serialize;
+use shardwheel::Stats;
 
+use super::checker::Measured;
 use super::engine::Costs;
 use super::ledger::{Ledger, Page, State, Sum, Tally};
 use super::load::Lines;
@@ -45,14 +47,15 @@ struct Stock {
 }
 
 impl Audit {
-    pub(crate) fn of(ledger: Ledger, lines: Lines, costs: &Costs) -> Self {
+    pub(crate) fn of(ledger: Ledger, lines: Lines, measured: &Measured) -> Self {
         let (mut ended, mut tally, mut stock) = (Ended::default(), Tally::default(), Stock::default());
         for page in ledger.into_pages() {
             page.orders.iter().for_each(|order| ended.entry(order.state).add(order.amount));
             tally += page.tally;
             stock.add(&page);
         }
-        let identities = identities(&lines, &ended, &tally, &stock, costs);
+        let mut identities = identities(&lines, &ended, &tally, &stock, &measured.costs);
+        identities.extend(measured.stats.iter().flat_map(timer_identities));
         Self { lines, ended, tally, identities }
     }
 }
@@ -126,6 +129,21 @@ fn identities(lines: &Lines, ended: &Ended, tally: &Tally, stock: &Stock, costs:
     list.into_iter().map(|(name, holds)| Identity { name, holds }).collect()
 }
 
+/// What must hold of a timer that runs by itself, and has been shut down.
+fn timer_identities(stats: &Stats) -> impl Iterator<Item = Identity> + use<> {
+    let ends = stats.fired + stats.cancelled + stats.handed_back + stats.pending as u64;
+    let fired = stats.shards.iter().map(|shard| shard.fired).sum::<u64>();
+    let list = [
+        ("timer: scheduled + recurred = fired + cancelled + handed back + pending", {
+            stats.scheduled + stats.recurred == ends
+        }),
+        ("timer: fired = sum over its shards", stats.fired == fired),
+        ("timer: nothing was left at the end", stats.handed_back == 0 && stats.pending == 0),
+        ("timer: no check panicked", stats.panics == 0),
+    ];
+    list.into_iter().map(|(name, holds)| Identity { name, holds })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ledger::{Item, Order};
@@ -149,7 +167,7 @@ mod tests {
         costs.fire.operations = fired;
         let ledger = Ledger::new(vec![page]);
         ledger.restock();
-        let audit = Audit::of(ledger, lines, &costs);
+        let audit = Audit::of(ledger, lines, &Measured { costs, lateness: None, stats: None });
         audit.identities.iter().filter(|identity| !identity.holds).map(|identity| identity.name).collect()
     }
 

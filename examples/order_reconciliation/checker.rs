@@ -1,6 +1,7 @@
 //! The checker: drives the timers' clock, and checks the orders that are due.
 
 use hdrhistogram::Histogram;
+use shardwheel::Stats;
 
 use super::clock::{self, Clock};
 use super::engine::{Costs, Driver};
@@ -29,12 +30,19 @@ pub(crate) struct Measured {
     pub(crate) costs: Costs,
     /// In microseconds; `None` for the virtual clock, which makes everything as late as it likes.
     pub(crate) lateness: Option<Histogram<u64>>,
+    /// What a timer that runs by itself says of itself.
+    pub(crate) stats: Option<Stats>,
+}
+
+/// A histogram of how late checks are, in microseconds.
+pub(crate) fn lateness() -> Histogram<u64> {
+    Histogram::new_with_max(MAX_LATENESS, DIGITS).expect("the limits are valid")
 }
 
 impl<'a, D: Driver> Checker<'a, D> {
     pub(crate) fn new(setting: Setting<'a>, driver: D) -> Self {
-        let lateness = Histogram::new_with_max(MAX_LATENESS, DIGITS).expect("the limits are valid");
-        Self { setting, driver, due: Vec::with_capacity(BATCH), costs: Costs::default(), lateness }
+        let (due, costs, lateness) = (Vec::with_capacity(BATCH), Costs::default(), lateness());
+        Self { setting, driver, due, costs, lateness }
     }
 
     /// The engine's driver, for what is neither advancing nor timed.
@@ -74,6 +82,6 @@ impl<'a, D: Driver> Checker<'a, D> {
         let mut costs = self.costs;
         producers.into_iter().for_each(|theirs| costs += theirs);
         let lateness = matches!(self.setting.clock, Clock::Real { .. }).then_some(self.lateness);
-        Measured { costs, lateness }
+        Measured { costs, lateness, stats: None }
     }
 }

@@ -1,5 +1,6 @@
-//! What the job asks of a timer, in two halves as a shard has them: producers hold a [`Desk`], one thread
-//! holds the [`Driver`]. And what each operation costs, measured in the same way for every engine.
+//! What the job asks of a timer. Producers hold a [`Desk`]; one thread holds the [`Driver`], as a shard has two
+//! halves, unless the timer runs by itself. And what each operation costs, measured in the same way for every
+//! engine.
 
 use std::ops::AddAssign;
 use std::task::Waker;
@@ -7,15 +8,21 @@ use std::time::{Duration, Instant};
 
 use shardwheel::Tick;
 
-use super::ledger::OrderRef;
+use super::ledger::{Micros, OrderRef};
 
 /// The producers' half: schedules and cancels checks, from any thread.
 pub(crate) trait Desk: Clone + Send + Sync {
+    /// When a check is due, as the engine counts time.
+    type Deadline: Copy + Send;
+
     /// Names a scheduled check.
     type Handle: Copy + Send;
 
+    /// The engine's deadline for a check that must not come before `due`.
+    fn deadline(&self, due: Micros) -> Self::Deadline;
+
     /// `None` if the engine cannot take the check.
-    fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<Self::Handle>;
+    fn schedule(&self, deadline: Self::Deadline, order: OrderRef) -> Option<Self::Handle>;
 
     /// True if the check will never fire; false if it has fired, is firing, or was cancelled before.
     fn cancel(&self, handle: Self::Handle) -> bool;
@@ -34,7 +41,10 @@ pub(crate) trait Driver: Send {
 
     /// When to advance next: never later than the next check is due. `None` if there is no check.
     fn next_expiration(&mut self) -> Option<Tick>;
+}
 
+/// A driver whose thread can sleep until something is due.
+pub(crate) trait Sleeper: Driver {
     /// Is woken once if a check is scheduled for before the next answer of `next_expiration`.
     fn register_waker(&mut self, waker: &Waker);
 }

@@ -10,8 +10,9 @@ use std::task::Waker;
 
 use shardwheel::Tick;
 
-use super::engine::{Desk, Driver};
-use super::ledger::OrderRef;
+use super::clock;
+use super::engine::{Desk, Driver, Sleeper};
+use super::ledger::{Micros, OrderRef};
 
 /// The single thread's half.
 pub(crate) struct HeapDriver {
@@ -82,14 +83,21 @@ impl Driver for HeapDriver {
         timers.announced = timers.heap.peek().map(|Reverse(entry)| entry.deadline);
         timers.announced
     }
+}
 
+impl Sleeper for HeapDriver {
     fn register_waker(&mut self, waker: &Waker) {
         lock(&self.timers).waker = Some(waker.clone());
     }
 }
 
 impl Desk for HeapDesk {
+    type Deadline = Tick;
     type Handle = HeapHandle;
+
+    fn deadline(&self, due: Micros) -> Tick {
+        clock::tick_from(due)
+    }
 
     fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<HeapHandle> {
         let mut timers = lock(&self.timers);

@@ -245,7 +245,7 @@ impl Page {
         self.taken_back.push((order.item, order.quantity));
     }
 
-    fn restock(&mut self) {
+    pub(crate) fn restock(&mut self) {
         for (item, quantity) in self.taken_back.drain(..) {
             self.items[item as usize].reserved -= u64::from(quantity);
         }

@@ -16,19 +16,21 @@
 //! | file | what |
 //! |---|---|
 //! | `engine.rs` | what the job asks of a timer; what each operation costs |
-//! | `wheel.rs`, `heap.rs` | the two engines: shardwheel, and a binary heap behind a mutex |
+//! | `wheel.rs`, `timer.rs` | shardwheel: its ground floor for the virtual clock, its `Timer` for the real one |
+//! | `heap.rs` | the other engine: a binary heap behind a mutex, for both clocks |
 //! | `input.rs`, `generate.rs` | orders and payments: read from CSV, or made from a seed |
 //! | `ledger.rs` | stock, the state of each order, payments: no threads, no timers |
 //! | `load.rs` | from orders and payments to a ledger and each producer's timeline |
-//! | `producer.rs`, `checker.rs` | the two halves at work: schedule and cancel; advance and check |
+//! | `producer.rs`, `checker.rs` | the two halves at work: schedule and cancel; advance and check. A `Timer` needs no checker |
 //! | `clock.rs`, `replay.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or as they pass |
-//! | `audit.rs`, `report.rs` | the identities that must hold; the table and the JSON |
+//! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s part in them |
 
 mod args;
 mod audit;
 mod checker;
 mod clock;
 mod engine;
+mod figures;
 mod generate;
 mod heap;
 mod input;
@@ -39,24 +41,32 @@ mod progress;
 mod real;
 mod replay;
 mod report;
+mod timer;
 mod wheel;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
+use shardwheel::BuildError;
+
 use args::{Args, ClockKind, EngineKind};
-use engine::Driver;
-use load::Loaded;
+use audit::Audit;
+use checker::Measured;
+use heap::HeapDriver;
+use ledger::{Ledger, Micros};
+use load::{Loaded, Timeline};
 use report::Report;
+use wheel::WheelDriver;
 
 /// All identities hold.
 const EXIT_OK: u8 = 0;
 /// At least one identity does not hold.
 const EXIT_BROKEN: u8 = 1;
-/// Wrong arguments, or a file that cannot be read or written.
+/// Wrong arguments, a file that cannot be read or written, or a timer that cannot be built.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -103,10 +113,7 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
         return Ok(EXIT_OK);
     }
     let loaded = load::load(args, streams)?;
-    let report = match args.engine {
-        EngineKind::Shardwheel => play(args, loaded, wheel::WheelDriver::new(args.shard_count())),
-        EngineKind::Heap => play(args, loaded, heap::HeapDriver::new()),
-    };
+    let report = reconcile(args, loaded).map_err(Failure::Timer)?;
     printed(report.print(args.json, streams.out))?;
     Ok(exit_code(report.all_hold()))
 }
@@ -118,17 +125,37 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
         .map_err(Failure::Output)
 }
 
-/// Runs the job on one engine.
-fn play<D: Driver>(args: &Args, loaded: Loaded, driver: D) -> Report {
+/// Runs the job on the engine and by the clock that are asked for.
+fn reconcile(args: &Args, loaded: Loaded) -> Result<Report, BuildError> {
+    let check_after = args.check_after.as_micros() as Micros;
+    Ok(match (args.clock, args.engine) {
+        (ClockKind::Virtual, EngineKind::Shardwheel) => {
+            let driver = WheelDriver::new(args.shard_count());
+            play(args, loaded, |ledger, timelines| replay::replay(driver, ledger, timelines, check_after))
+        }
+        (ClockKind::Virtual, EngineKind::Heap) => {
+            let driver = HeapDriver::new();
+            play(args, loaded, |ledger, timelines| replay::replay(driver, ledger, timelines, check_after))
+        }
+        (ClockKind::Real, EngineKind::Shardwheel) => {
+            let timer = timer::start(args.shard_count(), args.pin_to_cores)?;
+            play(args, loaded, |ledger, timelines| timer::play(timer, ledger, timelines))
+        }
+        (ClockKind::Real, EngineKind::Heap) => {
+            play(args, loaded, |ledger, timelines| real::play(HeapDriver::new(), ledger, timelines))
+        }
+    })
+}
+
+/// Runs the job, and reports it.
+fn play(args: &Args, loaded: Loaded, job: impl FnOnce(&Arc<Ledger>, Vec<Timeline>) -> Measured) -> Report {
     let Loaded { ledger, timelines, lines } = loaded;
-    let check_after = args.check_after.as_micros() as ledger::Micros;
+    let ledger = Arc::new(ledger);
     let begin = Instant::now();
-    let measured = match args.clock {
-        ClockKind::Virtual => replay::replay(driver, &ledger, timelines, check_after),
-        ClockKind::Real => real::play(driver, &ledger, timelines),
-    };
+    let measured = job(&ledger, timelines);
     let took = begin.elapsed();
-    Report::new(args, audit::Audit::of(ledger, lines, &measured.costs), measured, took)
+    let ledger = Arc::into_inner(ledger).expect("all that the job has begun has ended");
+    Report::new(args, Audit::of(ledger, lines, &measured), measured, took)
 }
 
 pub(crate) fn exit_code(all_hold: bool) -> u8 {
@@ -142,6 +169,8 @@ pub(crate) enum Failure {
     File { name: String, error: io::Error },
     /// A file is not what it was given as.
     Header { name: String, error: input::HeaderError },
+    /// The timer could not be built.
+    Timer(BuildError),
     /// Standard output could not be written.
     Output(io::Error),
 }
@@ -151,6 +180,7 @@ impl fmt::Display for Failure {
         match self {
             Self::File { name, error } => write!(f, "{name}: {error}"),
             Self::Header { name, error } => write!(f, "{name}: {error}"),
+            Self::Timer(error) => error.fmt(f),
             Self::Output(error) => write!(f, "standard output: {error}"),
         }
     }

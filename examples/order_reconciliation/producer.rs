@@ -7,9 +7,7 @@
 use std::mem;
 use std::ops::Range;
 
-use shardwheel::Tick;
-
-use super::clock::{self, Clock};
+use super::clock::Clock;
 use super::engine::{Costs, Desk};
 use super::ledger::{Ledger, Micros, OrderRef, Received};
 use super::load::{PlannedOrder, PlannedPayment, Timeline};
@@ -37,7 +35,7 @@ pub(crate) struct Producer<'a, D: Desk> {
     handles: Vec<Option<D::Handle>>,
     costs: Costs,
     // What is below is used within a batch only, and kept for its memory.
-    accepted: Vec<(Tick, OrderRef)>,
+    accepted: Vec<(D::Deadline, OrderRef)>,
     scheduled: Vec<Option<D::Handle>>,
     paid: Vec<(u32, D::Handle)>,
     cancelled: Vec<bool>,
@@ -75,6 +73,10 @@ impl<'a, D: Desk> Producer<'a, D> {
         }
     }
 
+    pub(crate) fn clock(&self) -> Clock {
+        self.setting.clock
+    }
+
     pub(crate) fn costs(&self) -> Costs {
         self.costs
     }
@@ -97,7 +99,7 @@ impl<'a, D: Desk> Producer<'a, D> {
         for &PlannedOrder { at, slot } in &self.orders.events[batch] {
             let order = OrderRef { page: self.page, slot };
             let due = page.place(slot, clock.begins(at));
-            self.accepted.extend(due.map(|due| (clock::tick_from(due), order)));
+            self.accepted.extend(due.map(|due| (self.desk.deadline(due), order)));
         }
         progress.add((all - self.accepted.len()) as u64);
     }

@@ -8,7 +8,8 @@ use super::load::LineCount;
 /// How many records pass between two updates of the bar.
 const STEP: u64 = 4_096;
 
-/// One stage of the job.
+/// One stage of the job. Clones are handles of the same bar.
+#[derive(Clone)]
 pub(crate) struct Progress {
     bar: ProgressBar,
 }

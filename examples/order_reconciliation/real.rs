@@ -1,51 +1,69 @@
-//! The real clock: orders and payments come in when they are planned, and the checker sleeps until the next
-//! check is due.
+//! The real clock: orders and payments come in when they are planned, and checks are made when they are due.
+//!
+//! Here the engine is driven by a checker, which sleeps until the next check is due; `timer.rs` has the one
+//! that runs by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread::{self, Scope, ScopedJoinHandle, Thread};
 
 use super::checker::{Checker, Measured};
 use super::clock::Clock;
-use super::engine::{Costs, Desk, Driver};
+use super::engine::{Costs, Desk, Sleeper};
 use super::ledger::Ledger;
 use super::load::Timeline;
 use super::producer::{Producer, Setting};
 use super::progress::Progress;
 
 /// Plays the timelines, on this thread the checker and each producer on its own.
-pub(crate) fn play<D: Driver>(driver: D, ledger: &Ledger, timelines: Vec<Timeline>) -> Measured {
+pub(crate) fn play<D: Sleeper>(driver: D, ledger: &Ledger, timelines: Vec<Timeline>) -> Measured {
     let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
     let setting = Setting { ledger, clock: Clock::start_now(), progress: &progress };
     let at_work = AtomicUsize::new(timelines.len());
     let measured = thread::scope(|scope| {
-        let mut producers = Vec::new();
-        for (timeline, page) in timelines.into_iter().zip(0..) {
-            let producer = Producer::new(setting, driver.desk(page), page, timeline);
+        let start = |(timeline, page)| {
             let leave = Leave { at_work: &at_work, checker: thread::current() };
-            producers.push(scope.spawn(move || produce(setting.clock, producer, leave)));
-        }
+            begin_day(scope, Producer::new(setting, driver.desk(page), page, timeline), leave)
+        };
+        let producers: Vec<_> = timelines.into_iter().zip(0..).map(start).collect();
         let mut checker = Checker::new(setting, driver);
         drive(&mut checker, setting, &at_work);
-        checker.finish(producers.into_iter().map(|thread| thread.join().expect("a producer does not panic")))
+        checker.finish(producers.into_iter().map(end_day))
     });
     progress.finish();
     measured
 }
 
+/// A producer in a thread of its own; `leave` is dropped when it leaves, after all that it works with.
+pub(crate) fn begin_day<'scope, 'env: 'scope, D: Desk + 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    producer: Producer<'env, D>,
+    leave: impl Send + 'scope,
+) -> ScopedJoinHandle<'scope, Costs> {
+    scope.spawn(move || {
+        let _leave = leave;
+        produce(producer)
+    })
+}
+
+/// What a producer has spent in the engine, when it has left.
+pub(crate) fn end_day(producer: ScopedJoinHandle<'_, Costs>) -> Costs {
+    producer.join().expect("a producer does not panic")
+}
+
 /// A producer's day: works on what is planned by now, and sleeps until more is.
-fn produce<D: Desk>(clock: Clock, mut producer: Producer<'_, D>, leave: Leave<'_>) -> Costs {
+fn produce<D: Desk>(mut producer: Producer<'_, D>) -> Costs {
+    let clock = producer.clock();
     while let Some(next) = producer.next_event() {
         thread::sleep(clock.until(next));
         producer.work(clock.ends(next));
     }
-    drop(leave);
     producer.costs()
 }
 
 /// The checker's day: until the last producer has left and the last order has been checked.
-fn drive<D: Driver>(checker: &mut Checker<'_, D>, setting: Setting<'_>, at_work: &AtomicUsize) {
+fn drive<D: Sleeper>(checker: &mut Checker<'_, D>, setting: Setting<'_>, at_work: &AtomicUsize) {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     loop {
         checker.advance(setting.clock.ends(0));

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::args::{Args, EngineKind};
 use super::audit::{Audit, Identity};
 use super::checker::Measured;
+use super::figures::Figures;
 use super::ledger::Sum;
 
 /// All that is reported. The fields' names are those of the JSON.
@@ -31,11 +32,14 @@ pub(crate) struct Report {
     cents: Cents,
     schedule_ns: f64,
     cancel_ns: f64,
-    fire_ns: f64,
-    engine_seconds: f64,
-    timers_per_second: f64,
+    /// `None` for a timer that runs by itself, as the two below: its threads fire, and also check.
+    fire_ns: Option<f64>,
+    engine_seconds: Option<f64>,
+    timers_per_second: Option<f64>,
     elapsed_seconds: f64,
     lateness: Option<Lateness>,
+    /// What a timer that runs by itself says of itself.
+    timer: Option<Figures>,
     peak_memory_bytes: Option<u64>,
     identities: Vec<Identity>,
 }
@@ -69,16 +73,17 @@ struct Cents {
 
 /// How long after they were due checks were made, in milliseconds.
 #[derive(Debug, Serialize)]
-struct Lateness {
-    p50_ms: f64,
-    p99_ms: f64,
-    p999_ms: f64,
-    max_ms: f64,
+pub(crate) struct Lateness {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) p999_ms: f64,
+    pub(crate) max_ms: f64,
 }
 
 impl Report {
     pub(crate) fn new(args: &Args, audit: Audit, measured: Measured, took: Duration) -> Self {
-        let Measured { costs, lateness } = measured;
+        let Measured { costs, lateness, stats } = measured;
+        let driven = stats.is_none();
         Self {
             engine: value_name(args.engine),
             clock: value_name(args.clock),
@@ -93,11 +98,12 @@ impl Report {
             cents: Cents::of(&audit),
             schedule_ns: costs.schedule.mean_ns(),
             cancel_ns: costs.cancel.mean_ns(),
-            fire_ns: costs.fire.mean_ns(),
-            engine_seconds: costs.total().as_secs_f64(),
-            timers_per_second: costs.timers_per_second(),
+            fire_ns: driven.then(|| costs.fire.mean_ns()),
+            engine_seconds: driven.then(|| costs.total().as_secs_f64()),
+            timers_per_second: driven.then(|| costs.timers_per_second()),
             elapsed_seconds: took.as_secs_f64(),
             lateness: lateness.as_ref().filter(|checks| !checks.is_empty()).map(Lateness::of),
+            timer: stats.as_ref().map(Figures::of),
             peak_memory_bytes: peak_memory(),
             identities: audit.identities,
         }
@@ -140,15 +146,17 @@ impl Report {
     fn write_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<28}{:>14.1} ns", "schedule", self.schedule_ns)?;
         writeln!(f, "{:<28}{:>14.1} ns", "cancel", self.cancel_ns)?;
-        writeln!(f, "{:<28}{:>14.1} ns", "fire", self.fire_ns)?;
-        writeln!(f, "{:<28}{:>14.3} s, all threads together", "time in the engine", self.engine_seconds)?;
-        row(f, "timers per second", self.timers_per_second as u64, "of that time")?;
-        writeln!(f, "{:<28}{:>14.3} s", "time from first to last", self.elapsed_seconds)?;
-        if let Some(Lateness { p50_ms, p99_ms, p999_ms, max_ms }) = self.lateness {
-            writeln!(f, "{:<28}{p50_ms:>14.3} ms p50", "lateness of checks")?;
-            for (value, what) in [(p99_ms, "p99"), (p999_ms, "p99.9"), (max_ms, "max")] {
-                writeln!(f, "{:<28}{value:>14.3} ms {what}", "")?;
+        match (self.fire_ns, self.engine_seconds, self.timers_per_second) {
+            (Some(fire), Some(seconds), Some(per_second)) => {
+                writeln!(f, "{:<28}{fire:>14.1} ns", "fire")?;
+                writeln!(f, "{:<28}{seconds:>14.3} s, all threads together", "time in the engine")?;
+                row(f, "timers per second", per_second as u64, "of that time")?;
             }
+            _ => writeln!(f, "{:<28}{:>14} its threads also check", "fire", "n/a")?,
+        }
+        writeln!(f, "{:<28}{:>14.3} s", "time from first to last", self.elapsed_seconds)?;
+        if let Some(lateness) = &self.lateness {
+            lateness.write(f, "lateness of checks")?;
         }
         match self.peak_memory_bytes {
             Some(bytes) => {
@@ -169,6 +177,9 @@ impl fmt::Display for Report {
         self.write_payments(f)?;
         writeln!(f)?;
         self.write_costs(f)?;
+        if let Some(timer) = &self.timer {
+            write!(f, "\n{timer}")?;
+        }
         writeln!(f)?;
         for Identity { name, holds } in &self.identities {
             writeln!(f, "{:<8}{name}", if *holds { "holds" } else { "BROKEN" })?;
@@ -215,6 +226,16 @@ impl Cents {
 }
 
 impl Lateness {
+    /// A row for each figure.
+    pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        let Self { p50_ms, p99_ms, p999_ms, max_ms } = self;
+        writeln!(f, "{name:<28}{p50_ms:>14.3} ms p50")?;
+        for (value, what) in [(p99_ms, "p99"), (p999_ms, "p99.9"), (max_ms, "max")] {
+            writeln!(f, "{:<28}{value:>14.3} ms {what}", "")?;
+        }
+        Ok(())
+    }
+
     fn of(checks: &Histogram<u64>) -> Self {
         let millis = |micros: u64| micros as f64 / 1_000.0;
         let quantile = |quantile| millis(checks.value_at_quantile(quantile));
@@ -232,7 +253,7 @@ fn value_name(value: impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, note: &str) -> fmt::Result {
+pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, note: &str) -> fmt::Result {
     let line = format!("{name:<28}{:>14} {note}", grouped(u128::from(count)));
     writeln!(f, "{}", line.trim_end())
 }

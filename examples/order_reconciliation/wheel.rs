@@ -1,12 +1,11 @@
-//! The engine that this crate is: shards, each with its advancer. A producer schedules on one of them, and
-//! cancels there; by default each has its own, as there is one per core in a larger program.
-
-use std::task::Waker;
+//! The crate's ground floor, for the virtual clock: shards, each with its advancer. A producer schedules on one
+//! of them, and cancels there; by default each has its own, as there is one per core in a larger program.
 
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
+use super::clock;
 use super::engine::{Desk, Driver};
-use super::ledger::OrderRef;
+use super::ledger::{Micros, OrderRef};
 
 /// The single thread's half.
 pub(crate) struct WheelDriver {
@@ -42,14 +41,15 @@ impl Driver for WheelDriver {
     fn next_expiration(&mut self) -> Option<Tick> {
         self.advancers.iter().filter_map(Advancer::next_expiration).min()
     }
-
-    fn register_waker(&mut self, waker: &Waker) {
-        self.advancers.iter_mut().for_each(|advancer| advancer.register_waker(waker));
-    }
 }
 
 impl Desk for Scheduler<OrderRef> {
+    type Deadline = Tick;
     type Handle = Key;
+
+    fn deadline(&self, due: Micros) -> Tick {
+        clock::tick_from(due)
+    }
 
     fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<Key> {
         // There is no bound on pending timers here, so only a lack of memory is left to refuse one.

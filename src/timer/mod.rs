@@ -177,8 +177,9 @@ impl Timer {
         let Some(first) = schedule.next(home.time.now_instant()) else {
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
-        let task = Task::recurring(schedule, first, callback);
-        match home.scheduler.schedule(home.tick_for(first), task) {
+        let tick = home.tick_for(first);
+        let task = Task::recurring(schedule, first, tick, callback);
+        match home.scheduler.schedule(tick, task) {
             Ok(key) => Ok(TimerKey::recurring(key)),
             Err(refused) => {
                 let kind = refused.kind();
@@ -206,8 +207,8 @@ impl Timer {
     }
 
     /// Has a pending timer fire when `delay` has passed from now, and returns the key that it has then. `None` means
-    /// that it has fired, is being fired, or was cancelled before. A recurring timer goes on from its next
-    /// occurrence as it would have without.
+    /// that it has fired, is being fired, or was cancelled before. A recurring timer goes on
+    /// from there: its schedule takes this for the time at which it was due.
     ///
     /// # Performance
     ///

@@ -37,7 +37,8 @@ impl Home {
         let Work { key, mut task, running } = work;
         self.watch.over(&self.counts, Some(key), || task.run());
         let running = running?;
-        let next = self.watch.over(&self.counts, Some(key), || match task.next(&self.time) {
+        let due = running.deadline();
+        let next = self.watch.over(&self.counts, Some(key), || match task.next(due, &self.time) {
             Some(next) => Some((next, task)),
             None => {
                 drop(task);

@@ -11,6 +11,7 @@ use smallbox::{SmallBox, smallbox};
 
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
+use crate::Tick;
 use crate::shard::Seed;
 
 /// What fits into a node without an allocation: three words.
@@ -35,8 +36,8 @@ trait Run: Send {
 
     fn run(&mut self);
 
-    /// When it is due next, after a run.
-    fn next(&mut self, _time: &Time) -> Option<Nanos> {
+    /// When it is due next, after the run at tick `due`.
+    fn next(&mut self, _due: Tick, _time: &Time) -> Option<Nanos> {
         None
     }
 
@@ -49,13 +50,13 @@ impl Task {
         Self(smallbox!(Once(Some(callback))))
     }
 
-    /// A task that recurs by that schedule, after an occurrence at `previous`.
-    pub(crate) fn recurring<S, F>(schedule: S, previous: Instant, callback: F) -> Self
+    /// A task that recurs by that schedule, whose first occurrence is at `first`; `armed_for` is the tick for that.
+    pub(crate) fn recurring<S, F>(schedule: S, first: Instant, armed_for: Tick, callback: F) -> Self
     where
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        Self(smallbox!(Recurring { schedule, previous, callback: Some(callback) }))
+        Self(smallbox!(Recurring { schedule, previous: first, armed_for, callback: Some(callback) }))
     }
 
     pub(crate) fn wake(waker: Waker) -> Self {
@@ -78,9 +79,9 @@ impl Task {
         self.0.run();
     }
 
-    /// When it is due next, after a run; `None` where it has ended.
-    pub(crate) fn next(&mut self, time: &Time) -> Option<Nanos> {
-        self.0.next(time)
+    /// When it is due next, after the run at tick `due`; `None` where it has ended.
+    pub(crate) fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
+        self.0.next(due, time)
     }
 
     /// The callback that the task has been made of.
@@ -145,6 +146,8 @@ struct Recurring<S, F> {
     schedule: S,
     /// When it was due last.
     previous: Instant,
+    /// The tick for that.
+    armed_for: Tick,
     /// `None` once it has been given back.
     callback: Option<F>,
 }
@@ -160,14 +163,20 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
         }
     }
 
-    /// A schedule that stays where it is would have no time pass: it is due after now.
-    fn next(&mut self, time: &Time) -> Option<Nanos> {
+    fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
+        if due != self.armed_for {
+            // It was rescheduled, and goes on from there.
+            self.previous = time.instant(time.start_of(due))?;
+        }
         let now = time.now_instant();
         let next = self.schedule.next_after(self.previous, now)?;
-        let moved = next > self.previous;
-        self.previous = next;
-        let at = time.since_start(next);
-        Some(if moved { at } else { at.max(time.since_start(now).saturating_add(1)) })
+        let mut at = time.since_start(next);
+        if next <= self.previous {
+            // A schedule that stays where it is would have no time pass: it is due after now.
+            at = at.max(time.since_start(now).saturating_add(1));
+        }
+        (self.previous, self.armed_for) = (next, time.tick_for(at));
+        Some(at)
     }
 
     fn give_back(&mut self, place: &mut dyn Any) {

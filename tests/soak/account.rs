@@ -1,0 +1,361 @@
+//! The account of one timer: what became of it, and of its payload.
+//!
+//! The payload lies in the timer's callback and holds the account, as do those who have the timer's key. When all
+//! of them have let go nothing can happen any more, and the account is looked over and closed.
+//!
+//! What is not known at once is not judged at once: a cancel is noted after it has returned, so a callback that ran
+//! nevertheless may come first. Two outcomes remain two outcomes, and are found when the account is closed.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use shardwheel::TimerKey;
+
+use crate::acts;
+use crate::books::Books;
+use crate::ending::VERY_LATE;
+use crate::scene::{Nanos, Scene};
+
+/// What a timer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Once,
+    /// It recurs, at most once in so many nanoseconds, for ever or so many times.
+    Recurring {
+        period: Nanos,
+        times: Option<u32>,
+    },
+}
+
+pub(crate) struct Account {
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) which: usize,
+    pub(crate) kind: Kind,
+    /// What its callback does is drawn from this.
+    pub(crate) seed: u64,
+    /// When it was made, or a little earlier.
+    made: Nanos,
+    /// Not before this does it fire, if it fires once; the latest that it was moved to, if it recurs.
+    due: AtomicU64,
+    /// How often it was moved, if it recurs: so many occurrences may be early.
+    moves: AtomicU32,
+    /// The key that it had last.
+    key: Mutex<Option<TimerKey>>,
+    /// Whether two have its key.
+    shared: AtomicBool,
+    is_running: AtomicBool,
+    /// When its last occurrence ended; at first, when it was made.
+    last: AtomicU64,
+    fired: AtomicU32,
+    /// Occurrences that began after it was cancelled.
+    late_starts: AtomicU8,
+    cancelled: AtomicU8,
+    refused: AtomicU8,
+    unrun: AtomicU8,
+    handed_back: AtomicU8,
+    drops: AtomicU8,
+    was_dropped_by_cancel: AtomicBool,
+}
+
+impl Account {
+    pub(crate) fn open(scene: &Arc<Scene>, which: usize, kind: Kind, due: Nanos, seed: u64) -> Arc<Self> {
+        scene.books(which).opened.add();
+        let [cancelled, refused, unrun, handed_back, drops, late_starts] =
+            std::array::from_fn(|_| AtomicU8::new(0));
+        let made = scene.now();
+        Arc::new(Self {
+            scene: Arc::clone(scene),
+            which,
+            kind,
+            seed,
+            made,
+            last: AtomicU64::new(made),
+            due: AtomicU64::new(due),
+            moves: AtomicU32::new(0),
+            key: Mutex::new(None),
+            shared: AtomicBool::new(false),
+            is_running: AtomicBool::new(false),
+            fired: AtomicU32::new(0),
+            late_starts,
+            cancelled,
+            refused,
+            unrun,
+            handed_back,
+            drops,
+            was_dropped_by_cancel: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn books(&self) -> &Books {
+        self.scene.books(self.which)
+    }
+
+    pub(crate) fn recurs(&self) -> bool {
+        self.kind != Kind::Once
+    }
+
+    pub(crate) fn due(&self) -> Nanos {
+        self.due.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn key(&self) -> Option<TimerKey> {
+        *self.key.lock().expect("nothing panics with it")
+    }
+
+    pub(crate) fn set_key(&self, key: TimerKey) {
+        *self.key.lock().expect("nothing panics with it") = Some(key);
+    }
+
+    pub(crate) fn fired(&self) -> u32 {
+        self.fired.load(Ordering::Acquire)
+    }
+
+    /// Whether it can do nothing any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        let once_fired = self.kind == Kind::Once && self.fired() > 0;
+        once_fired || is_some(&self.cancelled) || is_some(&self.drops)
+    }
+
+    /// Whether it must be pending: due in a while, nobody else has its key, and nothing has ended it.
+    pub(crate) fn is_surely_pending(&self, before: Nanos) -> bool {
+        const A_WHILE: Nanos = 2_000_000_000;
+        let ahead = self.kind == Kind::Once && self.due() > before.saturating_add(A_WHILE);
+        ahead && !self.shared.load(Ordering::Relaxed) && !self.has_ended() && !self.scene.is_shut(self.which)
+    }
+
+    pub(crate) fn share(&self) {
+        self.shared.store(true, Ordering::Relaxed);
+    }
+
+    // ---- moved ------------------------------------------------------------------------------------
+
+    /// It may from now on fire at `due`.
+    pub(crate) fn may_come_sooner(&self, due: Nanos) {
+        if self.kind == Kind::Once {
+            self.due.fetch_min(due, Ordering::Relaxed);
+        }
+        self.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It must not fire before `due` any more, if it fires once.
+    pub(crate) fn must_come_later(&self, due: Nanos) {
+        self.due.fetch_max(due, Ordering::Relaxed);
+    }
+
+    // ---- outcomes ---------------------------------------------------------------------------------
+
+    pub(crate) fn note_refused(&self) {
+        count(&self.refused);
+        self.books().refused.add();
+    }
+
+    /// A call of `cancel` said that it will not fire any more.
+    pub(crate) fn note_cancelled(&self) {
+        let (books, twice) = (self.books(), count(&self.cancelled) > 0);
+        books.cancelled.add();
+        books.expect(!twice, format_args!("cancelled twice: {}", self.describe()));
+        if !self.was_dropped_by_cancel.load(Ordering::Relaxed) {
+            books.stopped.add();
+            books.expect(self.recurs(), format_args!("cancelled but not dropped: {}", self.describe()));
+        }
+        self.check_not_overdue(self.scene.now().saturating_sub(VERY_LATE.as_nanos() as Nanos));
+    }
+
+    /// Its callback begins.
+    fn begin(&self) {
+        let now = self.scene.now();
+        let books = self.books();
+        books.runs.add();
+        let before = self.fired.fetch_add(1, Ordering::AcqRel);
+        let overlaps = self.is_running.swap(true, Ordering::AcqRel);
+        books.expect(!overlaps, format_args!("called while it runs: {}", self.describe()));
+        let is_in_time = match self.kind {
+            Kind::Once => {
+                books.latest.note(now.saturating_sub(self.due().max(self.made)));
+                before == 0 && now >= self.due()
+            }
+            Kind::Recurring { period, times } => {
+                times.is_none_or(|times| before < times) && before < self.most_by(now, period)
+            }
+        };
+        books.expect(is_in_time, format_args!("too early or too often, at {now}: {}", self.describe()));
+        self.note_late_start();
+    }
+
+    /// How often it may have fired by `now`.
+    fn most_by(&self, now: Nanos, period: Nanos) -> u32 {
+        let regular = (now - self.made).checked_div(period).unwrap_or(u64::from(u32::MAX));
+        u32::try_from(regular).unwrap_or(u32::MAX).saturating_add(self.moves.load(Ordering::Relaxed))
+    }
+
+    /// The occurrence under way when it was cancelled may come to begin after that.
+    fn note_late_start(&self) {
+        if is_some(&self.cancelled) {
+            let is_first = count(&self.late_starts) == 0;
+            let allowed = self.recurs() && is_first;
+            self.books().expect(allowed, format_args!("fired after a cancel: {}", self.describe()));
+        }
+    }
+
+    fn note_drop(&self) {
+        self.books().drops.add();
+        count(&self.drops);
+        match Cause::now() {
+            Cause::Other => {}
+            Cause::Cancel => self.was_dropped_by_cancel.store(true, Ordering::Relaxed),
+            Cause::Unrun => {
+                count(&self.unrun);
+                self.books().unrun.add();
+            }
+            Cause::Shutdown => {
+                count(&self.handed_back);
+                self.books().handed_back.add();
+                self.check_not_overdue(self.scene.caught_up(self.which));
+            }
+        }
+    }
+
+    /// It has not fired: then it was not due by then either.
+    fn check_not_overdue(&self, by: Nanos) {
+        /// For so long a thread may be held up between two looks at the clock.
+        const HELD_UP: Nanos = 500_000_000;
+        let due = match self.kind {
+            Kind::Once => self.due().max(self.made),
+            Kind::Recurring { period, .. } => {
+                self.due().max(self.last.load(Ordering::Acquire) + period) + HELD_UP
+            }
+        };
+        let expected = due > by || self.is_running.load(Ordering::Acquire);
+        self.books().expect(expected, format_args!("lost, by {by}: {}", self.describe()));
+    }
+
+    // ---- the end ----------------------------------------------------------------------------------
+
+    /// Whether all that is known of it agrees.
+    fn is_in_balance(&self) -> bool {
+        let load = |count: &AtomicU8| u32::from(count.load(Ordering::Acquire));
+        let fired = self.fired();
+        let others = load(&self.cancelled) + load(&self.refused) + load(&self.handed_back);
+        let ended = match self.kind {
+            Kind::Once => fired + others + load(&self.unrun) == 1,
+            // Where its occurrence is out when the timer is shut down or the job is dropped, that is its last.
+            Kind::Recurring { times, .. } => {
+                let is_over = times == Some(fired) || is_some(&self.unrun) || self.scene.is_shut(self.which);
+                others == 1 || others == 0 && is_over
+            }
+        };
+        ended && load(&self.drops) == 1
+    }
+
+    fn describe(&self) -> String {
+        let load = |count: &AtomicU8| count.load(Ordering::Acquire);
+        format!(
+            "{:?} of timer {}, made {}, due {}, moves {}, fired {}, late starts {}, cancelled {} (dropped by it: {}), \
+             refused {}, unrun {}, handed back {}, drops {}",
+            self.kind,
+            self.which,
+            self.made,
+            self.due(),
+            self.moves.load(Ordering::Relaxed),
+            self.fired(),
+            load(&self.late_starts),
+            load(&self.cancelled),
+            self.was_dropped_by_cancel.load(Ordering::Relaxed),
+            load(&self.refused),
+            load(&self.unrun),
+            load(&self.handed_back),
+            load(&self.drops),
+        )
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.books().expect(self.is_in_balance(), format_args!("not one outcome: {}", self.describe()));
+        self.books().closed.add();
+    }
+}
+
+/// Adds one; returns what it was.
+fn count(counter: &AtomicU8) -> u8 {
+    counter.fetch_add(1, Ordering::AcqRel)
+}
+
+fn is_some(counter: &AtomicU8) -> bool {
+    counter.load(Ordering::Acquire) > 0
+}
+
+/// What a callback captures.
+pub(crate) struct Payload {
+    account: Arc<Account>,
+}
+
+impl Payload {
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
+        Self { account: Arc::clone(account) }
+    }
+
+    /// Looks at what was captured beside it.
+    pub(crate) fn check(&self, content: &[u64]) {
+        let intact = content.iter().all(|&word| word == self.account.seed);
+        self.account.books().expect(intact, format_args!("changed: {content:?}"));
+    }
+
+    /// The callback.
+    pub(crate) fn run(&self) {
+        if Cause::now() == Cause::Shutdown {
+            return;
+        }
+        self.account.begin();
+        let _end = End(&self.account);
+        acts::act(&self.account);
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        self.account.note_drop();
+    }
+}
+
+/// Notes, also after a panic, that a callback has returned.
+struct End<'a>(&'a Account);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.last.store(self.0.scene.now(), Ordering::Release);
+        self.0.is_running.store(false, Ordering::Release);
+    }
+}
+
+/// Why this thread drops a payload, or wakes a waker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It has fired, or was refused.
+    Other,
+    /// It is being cancelled.
+    Cancel,
+    /// Its job is dropped by the executor.
+    Unrun,
+    /// The timer is shut down.
+    Shutdown,
+}
+
+thread_local! {
+    static CAUSE: Cell<Cause> = const { Cell::new(Cause::Other) };
+}
+
+impl Cause {
+    pub(crate) fn now() -> Self {
+        CAUSE.get()
+    }
+
+    /// Does `what` for this cause.
+    pub(crate) fn of<R>(self, what: impl FnOnce() -> R) -> R {
+        let before = CAUSE.replace(self);
+        let result = what();
+        CAUSE.set(before);
+        result
+    }
+}
