@@ -24,13 +24,6 @@ pub(crate) struct Done {
     pub(crate) next: Option<(Nanos, Task)>,
 }
 
-impl Work {
-    /// What is to be done where the task is not run at all.
-    pub(crate) fn abandoned(self) -> Option<Done> {
-        self.running.map(|running| Done { running, next: None })
-    }
-}
-
 impl Home {
     /// Runs a task once. The rest of a recurring one comes back.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
@@ -65,6 +58,13 @@ impl Outlet {
         let done = self.home.run(work);
         self.home.counts.note_callback(self.home.time.now().saturating_sub(begin));
         done
+    }
+
+    /// What is to be done where the task is not run at all; it is dropped here.
+    pub(crate) fn abandon(&self, work: Work) -> Option<Done> {
+        let Work { key, task, running } = work;
+        self.home.watch.over(&self.home.counts, Some(key), || drop(task));
+        running.map(|running| Done { running, next: None })
     }
 
     /// Sends a recurring task back. Where its shard has ended meanwhile, the task ends here.
