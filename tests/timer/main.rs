@@ -16,10 +16,15 @@
 //! 8. nothing is lost at the end;
 //! 9. idle costs nothing.
 
+mod busy;
 mod callbacks;
+mod complaints;
 mod deadlines;
+mod ending;
+mod executors;
 mod limits;
 mod panics;
 mod recurring;
 mod schedules;
+mod settings;
 mod support;

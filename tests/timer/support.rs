@@ -180,3 +180,21 @@ pub(crate) fn panics<R: Debug>(work: impl FnOnce() -> R) -> String {
     let panic = catch_unwind(AssertUnwindSafe(work)).expect_err("it was to panic");
     *panic.downcast::<&'static str>().map(|text| Box::new((*text).to_owned())).expect("a text")
 }
+
+/// The names of this process's threads that begin so, in order; they are short enough for the system to keep whole.
+/// None where the system does not tell.
+pub(crate) fn threads_named(prefix: &str) -> Option<Vec<String>> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+    let names = tasks.filter_map(|task| task.ok().and_then(name)).map(|name| name.trim_end().to_owned());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+    names.sort_unstable();
+    Some(names)
+}
+
+/// Checks that there are as many threads of that name; one that has ended, and was waited for, may be listed for a
+/// moment longer.
+pub(crate) fn are_threads(prefix: &str, count: usize) {
+    let named = || threads_named(prefix);
+    until("threads as they should be", || named().is_none_or(|names| names.len() == count));
+}
