@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use super::home::Home;
 use super::key::TimerKey;
-use super::task::Task;
+use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::shard::Running;
 
@@ -28,7 +28,8 @@ impl Home {
     /// Runs a task once. The rest of a recurring one comes back.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
         let Work { key, mut task, running } = work;
-        self.watch.over(&self.counts, Some(key), || task.run());
+        let named = (task.kind() != Kind::Wake).then_some(key);
+        self.watch.over(&self.counts, named, || task.run());
         let running = running?;
         let next = self.watch.over(&self.counts, Some(key), || match task.next(&self.time) {
             Some(next) => Some((next, task)),
@@ -62,8 +63,8 @@ impl Outlet {
 
     /// What is to be done where the task is not run at all; it is dropped here.
     pub(crate) fn abandon(&self, work: Work) -> Option<Done> {
-        let Work { key, task, running } = work;
-        self.home.watch.over(&self.home.counts, Some(key), || drop(task));
+        let Work { task, running, .. } = work;
+        self.home.discard(task);
         running.map(|running| Done { running, next: None })
     }
 
