@@ -168,8 +168,9 @@ impl Sleep {
                 self.state = State::Done(self.outcome(None));
             }
         } else if let Some(former) = scheduler.cancel(key) {
-            drop(former);
+            // Before the drop, which may panic: a timer that is gone would be taken for one that has fired.
             self.begin(waker);
+            drop(former);
         } else {
             self.state = State::Done(self.outcome(None));
         }

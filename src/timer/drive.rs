@@ -80,6 +80,7 @@ impl Slots {
     fn run_shard(&self, shard: usize) {
         let Some(mut worker) = self.take(shard) else { return };
         while worker.turn() || worker.is_sweeping() {}
+        worker.rest();
         self.lock()[shard] = Slot::In(worker);
         self.back.notify_all();
     }

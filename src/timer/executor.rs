@@ -64,7 +64,8 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            self.outlet.give_back(work.abandoned());
+            let done = self.outlet.abandon(work);
+            self.outlet.give_back(done);
         }
     }
 }

@@ -324,7 +324,9 @@ impl Inner {
         let advancers: Vec<_> = (0..self.homes.len() as u32).filter_map(retrieve).collect();
         let pending = advancers.into_iter().flat_map(|advancer| advancer.into_pending());
         let (wakes, tasks): (Vec<_>, Vec<_>) = pending.partition(|(_, task)| task.kind() == Kind::Wake);
-        wakes.into_iter().for_each(|(_, mut wake)| wake.run());
+        for (_, mut wake) in wakes {
+            first.watch.over(&first.counts, None, || wake.run());
+        }
         let unfired =
             |(tick, task)| UnfiredTask { deadline: first.time.instant(first.time.start_of(tick)), task };
         Unfired::new(tasks.into_iter().map(unfired).collect())

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use super::home::Home;
 use super::key::TimerKey;
-use super::task::Task;
+use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::shard::Running;
 
@@ -24,18 +24,12 @@ pub(crate) struct Done {
     pub(crate) next: Option<(Nanos, Task)>,
 }
 
-impl Work {
-    /// What is to be done where the task is not run at all.
-    pub(crate) fn abandoned(self) -> Option<Done> {
-        self.running.map(|running| Done { running, next: None })
-    }
-}
-
 impl Home {
     /// Runs a task once. The rest of a recurring one comes back.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
         let Work { key, mut task, running } = work;
-        self.watch.over(&self.counts, Some(key), || task.run());
+        let named = (task.kind() != Kind::Wake).then_some(key);
+        self.watch.over(&self.counts, named, || task.run());
         let running = running?;
         let due = running.deadline();
         let next = self.watch.over(&self.counts, Some(key), || match task.next(due, &self.time) {
@@ -66,6 +60,13 @@ impl Outlet {
         let done = self.home.run(work);
         self.home.counts.note_callback(self.home.time.now().saturating_sub(begin));
         done
+    }
+
+    /// What is to be done where the task is not run at all; it is dropped here.
+    pub(crate) fn abandon(&self, work: Work) -> Option<Done> {
+        let Work { task, running, .. } = work;
+        self.home.discard(task);
+        running.map(|running| Done { running, next: None })
     }
 
     /// Sends a recurring task back. Where its shard has ended meanwhile, the task ends here.

@@ -69,15 +69,14 @@ impl Watch {
         }
     }
 
-    /// The hook may panic as well, and what it or the callback panicked with may do so when it is dropped.
+    /// The hook may panic as well, and what it or the callback panicked with may do so when it is dropped: each is
+    /// caught by itself, as a drop that panics while another panic unwinds would end the process.
     #[cold]
     fn report(&self, key: Option<TimerKey>, payload: Box<dyn Any + Send>) {
-        let reported = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(hook) = &self.hook {
-                hook(&CallbackPanic { key, payload: &*payload });
-            }
-            drop(payload);
-        }));
-        std::mem::forget(reported);
+        if let Some(hook) = &self.hook {
+            let told = catch_unwind(AssertUnwindSafe(|| hook(&CallbackPanic { key, payload: &*payload })));
+            std::mem::forget(told);
+        }
+        std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
     }
 }

@@ -67,7 +67,11 @@ impl Worker {
         self.is_behind = false;
         self.take_back();
         for _ in 0..BUDGET {
-            let Some(due) = self.next_due() else { return self.is_behind };
+            let Some(due) = self.next_due() else {
+                // What an executor has run at once would otherwise wait for the next turn.
+                self.take_back();
+                return self.is_behind;
+            };
             now = self.fire(due, now);
         }
         self.end_turn();
@@ -172,6 +176,11 @@ impl Worker {
     pub(crate) fn end(mut self) -> Option<Box<Advancer<Task>>> {
         self.take_back();
         self.advancer
+    }
+
+    /// Notes that there is nothing to do until the next expiration.
+    pub(crate) fn rest(&self) {
+        self.home.counts.note_sleep(self.next_expiration());
     }
 
     // ---- on a thread of its own -------------------------------------------------------------------

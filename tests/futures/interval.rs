@@ -1,0 +1,180 @@
+//! An interval, tick by tick and as a stream, polled by hand.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures::stream::Stream;
+use shardwheel::{Interval, ManualClock, Missed, ScheduleErrorKind, SleepError, Timer};
+
+use crate::support::{Bell, HOUR, by_hand, is_balanced, manual, ms};
+
+/// Polls for the next tick, once.
+fn tick(interval: &mut Interval, waker: &Waker) -> Option<Result<Instant, SleepError>> {
+    let tick = pin!(interval.tick());
+    match tick.poll(&mut Context::from_waker(waker)) {
+        Poll::Ready(tick) => Some(tick),
+        Poll::Pending => None,
+    }
+}
+
+/// Polls it as a stream, once.
+fn next(interval: &mut Interval) -> Poll<Option<Result<Instant, SleepError>>> {
+    Pin::new(interval).poll_next(&mut Context::from_waker(Waker::noop()))
+}
+
+/// All the ticks that are ready by now, the clock moved on a little between two looks, as how long after `start` they
+/// were due: what is overdue comes within a tick.
+fn ticks_by_now(
+    interval: &mut Interval,
+    clock: &ManualClock,
+    start: Instant,
+    streamed: bool,
+) -> Vec<Duration> {
+    let mut ticks = ready_ticks(interval, start, streamed);
+    clock.advance(ms(1));
+    ticks.extend(ready_ticks(interval, start, streamed));
+    ticks
+}
+
+/// All the ticks that are ready right now, by `tick` or as a stream.
+fn ready_ticks(interval: &mut Interval, start: Instant, streamed: bool) -> Vec<Duration> {
+    let one = |interval: &mut Interval| {
+        if !streamed {
+            return tick(interval, Waker::noop());
+        }
+        match next(interval) {
+            Poll::Ready(tick) => Some(tick.expect("it does not end")),
+            Poll::Pending => None,
+        }
+    };
+    std::iter::from_fn(|| one(interval)).map(|due| due.expect("the timer is open") - start).collect()
+}
+
+/// The first tick comes after one period, and the others each a period later; each tells when it was due. Promise 1.
+#[test]
+fn one_tick_each_period() {
+    let (timer, clock) = manual();
+    let (bell, waker) = Bell::new();
+    let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    assert_eq!(interval.period(), ms(10));
+    for count in 1..=5 {
+        assert_eq!(tick(&mut interval, &waker), None);
+        clock.advance(ms(9));
+        assert_eq!(tick(&mut interval, &waker), None);
+        clock.advance(ms(1));
+        assert_eq!(bell.rings() as u32, count);
+        assert_eq!(tick(&mut interval, &waker), Some(Ok(start + count * ms(10))));
+    }
+    drop(interval);
+    assert_eq!(timer.stats().pending, 0);
+    is_balanced(&timer);
+}
+
+/// A period that is no whole number of ticks: the moments that it tells are exact, and do not drift. Promise 1.
+#[test]
+fn no_drift() {
+    let (timer, clock) = manual();
+    let period = Duration::from_micros(1_300);
+    let (mut interval, start) = (timer.interval(period), timer.now());
+    for count in 1..=1_000 {
+        let due = start + count * period;
+        while timer.now() < due {
+            assert_eq!(tick(&mut interval, Waker::noop()), None);
+            clock.advance(ms(1));
+        }
+        let told = tick(&mut interval, Waker::noop());
+        assert_eq!(told, Some(Ok(due)));
+    }
+}
+
+/// What is ready after each of these moves of the clock.
+fn after_moves(missed: Missed, streamed: bool, moves: &[u64]) -> Vec<Vec<Duration>> {
+    let (timer, clock): (Timer, ManualClock) = manual();
+    let (mut interval, start) = (timer.interval(ms(100)).missed(missed), timer.now());
+    let step = |&by: &u64| {
+        clock.advance(ms(by));
+        ticks_by_now(&mut interval, &clock, start, streamed)
+    };
+    let seen = moves.iter().map(step).collect();
+    drop(interval);
+    is_balanced(&timer);
+    seen
+}
+
+/// Nobody polls for a while: what is missed is made up for, left out, or put off. By `tick` and as a stream. Promises 1
+/// and 4.
+#[test]
+fn missed_ticks() {
+    for streamed in [false, true] {
+        let after = |missed| after_moves(missed, streamed, &[0, 100, 350, 50, 100, 50]);
+        let in_ms = |ticks: &[&[u64]]| -> Vec<Vec<Duration>> {
+            ticks.iter().map(|ticks| ticks.iter().copied().map(ms).collect()).collect()
+        };
+        assert_eq!(after(Missed::Burst), in_ms(&[&[], &[100], &[200, 300, 400], &[500], &[600], &[]]));
+        assert_eq!(after(Missed::Skip), in_ms(&[&[], &[100], &[200], &[500], &[600], &[]]));
+        assert_eq!(after(Missed::Delay), in_ms(&[&[], &[100], &[200], &[], &[552], &[652]]));
+    }
+}
+
+/// A tick that is given up before it came is not lost. Promise 2.
+#[test]
+fn a_tick_given_up() {
+    let (timer, clock) = manual();
+    let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    for _ in 0..5 {
+        assert_eq!(tick(&mut interval, Waker::noop()), None);
+    }
+    assert_eq!(timer.stats().pending, 1);
+    clock.advance(ms(25));
+    assert_eq!(ticks_by_now(&mut interval, &clock, start, false), [ms(10), ms(20)]);
+}
+
+/// A period of zero is an error, each time; as a stream it is the last item. Promise 4.
+#[test]
+fn a_period_of_zero() {
+    let (timer, _clock) = manual();
+    let mut interval = timer.interval(Duration::ZERO);
+    for _ in 0..2 {
+        let error = tick(&mut interval, Waker::noop()).expect("at once").expect_err("no time would pass");
+        assert_eq!(error.kind(), ScheduleErrorKind::ZeroPeriod);
+    }
+    assert!(matches!(next(&mut interval), Poll::Ready(Some(Err(_)))));
+    for _ in 0..3 {
+        assert_eq!(next(&mut interval), Poll::Ready(None));
+    }
+}
+
+/// The longest period there is never comes, and a period near the end of time does not wrap. Promise 4.
+#[test]
+fn endless_periods() {
+    let (timer, clock) = manual();
+    for period in [Duration::MAX, Duration::from_secs(u64::MAX / 2), 500 * 365 * 24 * HOUR] {
+        let mut interval = timer.interval(period);
+        assert_eq!(tick(&mut interval, Waker::noop()), None);
+        clock.advance(HOUR);
+        assert_eq!(tick(&mut interval, Waker::noop()), None);
+    }
+    let (mut interval, start) = (timer.interval(300 * 365 * 24 * HOUR), timer.now());
+    assert_eq!(tick(&mut interval, Waker::noop()), None);
+    clock.advance(300 * 365 * 24 * HOUR);
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + 300 * 365 * 24 * HOUR)));
+    assert_eq!(tick(&mut interval, Waker::noop()), None, "the next is further off than the clock goes");
+}
+
+/// A full timer, and one that is shut down, are errors; the stream ends with the first. Promises 5 and 8.
+#[test]
+fn errors_end_the_stream() {
+    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
+    let (mut first, mut second) = (timer.interval(ms(10)), timer.interval(ms(10)));
+    assert_eq!(tick(&mut first, Waker::noop()), None);
+    assert!(matches!(next(&mut second), Poll::Ready(Some(Err(error))) if error.is_full()));
+    assert_eq!(next(&mut second), Poll::Ready(None));
+    clock.advance(ms(10));
+    assert!(matches!(next(&mut first), Poll::Ready(Some(Ok(_)))));
+    assert_eq!(next(&mut first), Poll::Pending);
+    assert!(timer.shutdown().is_empty());
+    assert!(matches!(next(&mut first), Poll::Ready(Some(Err(error))) if error.is_shut_down()));
+    assert_eq!(next(&mut first), Poll::Ready(None));
+    is_balanced(&timer);
+}

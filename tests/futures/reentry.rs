@@ -1,0 +1,217 @@
+//! Wakers that use the timer: they are woken, and dropped, with nothing held. (Case 50: other timers woke under a lock.)
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread;
+
+use shardwheel::{ManualClock, Sleep, Timer};
+
+use crate::support::{
+    Acts, Bell, HOUR, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+};
+
+/// Has a sleep of a millisecond wake a waker that does `action`, on a manual clock and on threads; in time.
+fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
+    in_time(move || {
+        for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
+            let (result, inner) = (Arc::new(Mutex::new(None)), timer.clone());
+            let place = Arc::clone(&result);
+            let act = move || {
+                let result = action(&inner);
+                *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            };
+            let mut sleep = timer.sleep(ms(1));
+            is_pending(&mut sleep, &Acts::waker(act));
+            clock.advance(ms(1));
+            let take = || result.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut taken = None;
+            until("it is woken", || {
+                taken = take();
+                taken.is_some()
+            });
+            assert_eq!(ready(&mut sleep), Ok(()));
+            check(&timer, taken.expect("it has run"));
+            is_balanced(&timer);
+        }
+    });
+}
+
+/// A waker schedules, reschedules and cancels. Promises 3 and 7.
+#[test]
+fn tokio_50_a_waker_that_schedules() {
+    let action = |timer: &Timer| {
+        let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let moved = timer.reschedule_after(key, ms(500)).expect("it is pending");
+        (timer.cancel(moved), timer.stats().pending)
+    };
+    woken(action, |_, seen| assert_eq!(seen, (true, 0)));
+}
+
+/// A waker makes, polls, resets and drops other sleeps. Promise 7.
+#[test]
+fn tokio_50_a_waker_that_sleeps() {
+    let action = |timer: &Timer| {
+        let (bell, waker) = Bell::new();
+        let mut sleep = timer.sleep(HOUR);
+        is_pending(&mut sleep, &waker);
+        sleep.reset(timer.now() + 2 * HOUR);
+        is_pending(&mut sleep, Waker::noop());
+        drop((sleep, waker));
+        Arc::strong_count(&bell)
+    };
+    woken(action, |timer, seen| assert_eq!((seen, timer.stats().pending), (1, 0)));
+}
+
+/// A waker shuts the timer down: what sleeps is woken, from within, and what has not fired comes back. Promises 7 and 8.
+#[test]
+fn tokio_50_a_waker_that_shuts_down() {
+    let action = |timer: &Timer| {
+        let (bell, waker) = Bell::new();
+        let mut sleep = timer.sleep(HOUR);
+        is_pending(&mut sleep, &waker);
+        timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let unfired = timer.shutdown().len();
+        (unfired, bell.rings(), ready(&mut sleep).is_err_and(|error| error.is_shut_down()))
+    };
+    let check = |timer: &Timer, seen| {
+        assert_eq!(seen, (1, 1, true));
+        assert!(timer.shutdown().is_empty());
+    };
+    woken(action, check);
+}
+
+/// A waker waits for another thread that uses the timer. Promises 3 and 7.
+#[test]
+fn tokio_50_a_waker_that_waits_for_another_thread() {
+    let action = |timer: &Timer| {
+        let inner = timer.clone();
+        let other = thread::spawn(move || {
+            let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
+            inner.cancel(key)
+        });
+        other.join().expect("it does not panic")
+    };
+    woken(action, |_, seen| assert!(seen));
+}
+
+/// A waker drops another sleep that is due with it: that one's waker is dropped, unwoken, or has been woken before.
+/// Promises 2 and 7.
+#[test]
+fn tokio_50_a_waker_that_drops_its_neighbour() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let sleeps: Vec<_> = (0..100).map(|_| Arc::new(Mutex::new(Some(timer.sleep(ms(5)))))).collect();
+        let woken = Arc::new(AtomicUsize::new(0));
+        for (i, sleep) in sleeps.iter().enumerate() {
+            let (neighbour, woken) = (Arc::clone(&sleeps[i ^ 1]), Arc::clone(&woken));
+            let act = move || {
+                woken.fetch_add(1, Ordering::SeqCst);
+                drop(neighbour.lock().unwrap_or_else(PoisonError::into_inner).take());
+            };
+            let mut sleep = sleep.lock().expect("nobody panics");
+            is_pending(sleep.as_mut().expect("it is there"), &Acts::waker(act));
+        }
+        clock.advance(ms(5));
+        assert_eq!(woken.load(Ordering::SeqCst), 50, "one of each two");
+        let stats = timer.stats();
+        assert_eq!((stats.fired, stats.cancelled, stats.pending), (50, 50, 0));
+        is_balanced(&timer);
+    });
+}
+
+/// A waker drops and polls its own sleep, which has fired: an executor that runs its task right where it is woken.
+/// Promise 7.
+#[test]
+fn tokio_50_a_waker_that_polls_its_own_sleep() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let own = Arc::new(Mutex::new(timer.sleep(ms(5))));
+        let (inner, rounds, time) = (Arc::clone(&own), Arc::new(AtomicUsize::new(0)), timer.clone());
+        let counted = Arc::clone(&rounds);
+        poll_and_go_on(&inner, &time, &counted);
+        clock.advance(ms(5) * 10);
+        assert_eq!(rounds.load(Ordering::SeqCst), 10);
+        let mut sleep = own.lock().expect("nobody panics");
+        sleep.reset(timer.now() + HOUR);
+        is_balanced(&timer);
+    });
+}
+
+/// Polls, and does so again whenever it is woken; each time it is ready it is reset to 5 ms on.
+fn poll_and_go_on(sleep: &Arc<Mutex<Sleep>>, timer: &Timer, rounds: &Arc<AtomicUsize>) {
+    let again = {
+        let (sleep, timer, rounds) = (Arc::clone(sleep), timer.clone(), Arc::clone(rounds));
+        Acts::waker(move || {
+            rounds.fetch_add(1, Ordering::SeqCst);
+            poll_and_go_on(&sleep, &timer, &rounds);
+        })
+    };
+    let mut sleep = sleep.lock().expect("nobody panics");
+    if poll(&mut *sleep, &again).is_ready() {
+        sleep.reset(timer.now() + ms(5));
+        is_pending(&mut *sleep, &again);
+    }
+}
+
+/// What holds a timer, and a sleep, and uses both when it is woken or dropped.
+struct Uses {
+    timer: Timer,
+    log: Arc<AtomicUsize>,
+}
+
+impl Wake for Uses {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Uses {
+    fn drop(&mut self) {
+        let mut sleep = self.timer.sleep(HOUR);
+        if poll(&mut sleep, Waker::noop()).is_pending() {
+            drop(sleep);
+            self.log.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A waker that uses the timer when it is dropped: by a poll with another, by the sleep's drop, after it was woken.
+/// Promises 3 and 7.
+#[test]
+fn tokio_50_a_waker_whose_drop_uses_the_timer() {
+    in_time(|| {
+        for (timer, clock) in [(manual()), (threads(1), ManualClock::new())] {
+            let log = Arc::new(AtomicUsize::new(0));
+            let waker = || Waker::from(Arc::new(Uses { timer: timer.clone(), log: Arc::clone(&log) }));
+            let mut sleep = timer.sleep(HOUR);
+            is_pending(&mut sleep, &waker());
+            is_pending(&mut sleep, &waker());
+            assert_eq!(log.load(Ordering::SeqCst), 1);
+            drop(sleep);
+            assert_eq!(log.load(Ordering::SeqCst), 2);
+            let mut sleep = timer.sleep(ms(1));
+            is_pending(&mut sleep, &waker());
+            clock.advance(ms(1));
+            until("it is dropped", || log.load(Ordering::SeqCst) == 3);
+            assert_eq!(timer.stats().pending, 0);
+            is_balanced(&timer);
+        }
+    });
+}
+
+/// A waker whose drop holds the last handle of the timer: the timer ends there, on its own thread or the clock's.
+/// Promises 7 and 8.
+#[test]
+fn a_waker_that_drops_the_last_handle() {
+    in_time(|| {
+        for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
+            let (bell, waker) = Bell::new();
+            let [mut first, mut other] = [ms(20), HOUR].map(|delay| timer.sleep(delay));
+            is_pending(&mut other, &waker);
+            is_pending(&mut first, &Acts::waker(move || drop(timer)));
+            clock.advance(ms(20));
+            until("it is shut down", || bell.rings() == 1);
+            assert_eq!(ready(&mut first), Ok(()));
+            assert!(ready(&mut other).is_err_and(|error| error.is_shut_down()));
+        }
+    });
+}

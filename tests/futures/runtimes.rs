@@ -1,0 +1,203 @@
+//! On tokio with one thread and with several, on smol, and on a bare `block_on`: in real time, and never early.
+
+use std::future::{self, Future};
+use std::time::{Duration, Instant};
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use shardwheel::{SleepError, TimeoutError, Timer};
+
+use crate::support::{HOUR, PATIENCE, is_balanced, ms, threads};
+
+/// Does all that a user does with futures, on whatever executor runs it.
+async fn all_of_it(timer: Timer) {
+    sleeps(&timer).await;
+    timeouts(&timer).await;
+    ticks(&timer).await;
+    many(&timer, 1_000).await;
+    is_balanced(&timer);
+}
+
+async fn sleeps(timer: &Timer) {
+    for delay in [0, 1, 5, 30].map(ms) {
+        let begin = Instant::now();
+        timer.sleep(delay).await.expect("the timer is open");
+        assert!(begin.elapsed() >= delay && begin.elapsed() < PATIENCE);
+        let deadline = Instant::now() + delay;
+        timer.sleep_until(deadline).await.expect("the timer is open");
+        assert!(Instant::now() >= deadline);
+    }
+}
+
+async fn timeouts(timer: &Timer) {
+    let begin = Instant::now();
+    let over = timer.timeout(ms(10), future::pending::<()>()).await;
+    assert_eq!(over, Err(TimeoutError::Elapsed));
+    assert!(begin.elapsed() >= ms(10));
+    assert_eq!(timer.timeout(HOUR, timer.sleep(ms(5))).await, Ok(Ok(())));
+    let inner = timer.timeout(HOUR, timer.timeout(ms(5), timer.sleep(HOUR))).await;
+    assert_eq!(inner, Ok(Err(TimeoutError::Elapsed)));
+}
+
+async fn ticks(timer: &Timer) {
+    let begin = Instant::now();
+    let mut interval = timer.interval(ms(5));
+    for count in 1..=5 {
+        let due = interval.tick().await.expect("the timer is open");
+        assert!(begin.elapsed() >= count * ms(5) && due <= Instant::now());
+    }
+    let stream = timer.interval(ms(2)).take(5).collect::<Vec<_>>().await;
+    assert!(stream.len() == 5 && stream.into_iter().all(|tick| tick.is_ok()));
+}
+
+/// Many sleeps in one task: each has a waker of its own.
+async fn many(timer: &Timer, number: u64) {
+    let begin = Instant::now();
+    let sleeps: FuturesUnordered<_> = (0..number).map(|i| timed(timer, begin, ms(i % 50))).collect();
+    let late = sleeps.collect::<Vec<_>>().await;
+    assert!(late.len() as u64 == number && late.into_iter().all(|late| late < PATIENCE));
+}
+
+/// Sleeps, checks that it was not too short, and says by how much it was too long.
+async fn timed(timer: &Timer, begin: Instant, delay: Duration) -> Duration {
+    timer.sleep(delay).await.expect("the timer is open");
+    begin.elapsed().checked_sub(delay).expect("it is not early")
+}
+
+fn current_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().expect("settings of a runtime")
+}
+
+fn multi_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("settings of a runtime")
+}
+
+/// Promises 1 and 2.
+#[test]
+fn on_tokio_with_one_thread() {
+    current_thread().block_on(all_of_it(threads(2)));
+}
+
+/// Also as a task that moves between threads. Promises 1 and 2.
+#[test]
+fn on_tokio_with_several_threads() {
+    let runtime = multi_thread();
+    runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("it does not panic") });
+}
+
+/// Promises 1 and 2.
+#[test]
+fn on_smol() {
+    smol::block_on(async { smol::spawn(all_of_it(threads(2))).await });
+}
+
+/// Promises 1 and 2.
+#[test]
+fn on_a_bare_block_on() {
+    futures::executor::block_on(all_of_it(threads(2)));
+}
+
+/// Ten thousand sleeps at once, each a task of its own that moves between threads. Promises 1 and 2.
+#[test]
+fn ten_thousand_tasks() {
+    let timer = threads(2);
+    multi_thread().block_on(async {
+        let begin = Instant::now();
+        let task = |i: u64| {
+            let timer = timer.clone();
+            tokio::spawn(async move { timed(&timer, begin, ms(20 + i % 100)).await })
+        };
+        let tasks: Vec<_> = (0..10_000).map(task).collect();
+        for task in tasks {
+            assert!(task.await.expect("it does not panic") < PATIENCE);
+        }
+    });
+    assert!(timer.stats().scheduled <= 30_000, "a sleep whose waker stays the same is scheduled once");
+    is_balanced(&timer);
+}
+
+/// Ten thousand at once in one task. Promises 1 and 2.
+#[test]
+fn ten_thousand_in_one_task() {
+    let timer = threads(2);
+    smol::block_on(many(&timer, 10_000));
+    is_balanced(&timer);
+}
+
+/// Of two that are selected from, the shorter wins and the longer is dropped: nothing stays pending. Promises 1 and 2.
+#[test]
+fn selected_from() {
+    current_thread().block_on(async {
+        let timer = threads(1);
+        for _ in 0..10 {
+            let begin = Instant::now();
+            let shorter = tokio::select! {
+                short = timer.sleep(ms(3)) => short.is_ok(),
+                _ = timer.sleep(HOUR) => false,
+            };
+            assert!(shorter && begin.elapsed() >= ms(3));
+            assert_eq!(timer.stats().pending, 0);
+        }
+    });
+}
+
+/// A sleep that lives across turns of a loop, in which it is selected from again and again, keeps its deadline; reset, it
+/// has another. Promises 1 and 2.
+#[test]
+fn selected_from_again_and_again() {
+    current_thread().block_on(async {
+        let (timer, begin) = (threads(1), Instant::now());
+        let (mut idle, mut turns) = (timer.sleep(ms(40)), 0);
+        loop {
+            tokio::select! {
+                ended = &mut idle => break ended.expect("the timer is open"),
+                _ = timer.sleep(ms(1)) => turns += 1,
+            }
+            if turns == 3 {
+                idle.reset(begin + ms(80));
+            }
+        }
+        assert!(begin.elapsed() >= ms(80) && turns > 3, "{turns} turns");
+        assert_eq!((timer.stats().pending, timer.shutdown().len()), (0, 0));
+    });
+}
+
+/// A task that is aborted drops its sleep: nothing stays pending. Promises 2 and 5.
+#[test]
+fn aborted_tasks() {
+    let timer = threads(1);
+    multi_thread().block_on(async {
+        let task = |_| tokio::spawn(all_pending(timer.clone()));
+        let tasks: Vec<_> = (0..100).map(task).collect();
+        while timer.stats().pending < 200 {
+            tokio::task::yield_now().await;
+        }
+        tasks.iter().for_each(|task| task.abort());
+        for task in tasks {
+            assert!(task.await.expect_err("it was aborted").is_cancelled());
+        }
+    });
+    assert_eq!(timer.stats().pending, 0);
+    is_balanced(&timer);
+}
+
+async fn all_pending(timer: Timer) -> Result<(), SleepError> {
+    let never = timer.timeout(HOUR, future::pending::<()>());
+    let (ended, _) = futures::future::join(timer.sleep(HOUR), never).await;
+    ended
+}
+
+/// What may cross threads, and what need not be pinned.
+#[test]
+fn bounds() {
+    fn crosses<F: Send + Sync + Unpin>(_: &F) {}
+    fn is_future<F: Future>(_: &F) {}
+    let timer = threads(1);
+    let (sleep, interval) = (timer.sleep(HOUR), timer.interval(HOUR));
+    let timeout = timer.timeout(HOUR, future::pending::<()>());
+    crosses(&sleep);
+    crosses(&interval);
+    crosses(&timeout);
+    is_future(&sleep);
+    is_future(&timeout);
+    assert_eq!(timer.stats().scheduled, 0, "what is not polled is not known to the timer");
+}

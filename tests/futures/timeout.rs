@@ -1,0 +1,144 @@
+//! A future with a time limit, polled by hand.
+
+use std::cell::Cell;
+use std::future::{self, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures::channel::oneshot;
+use shardwheel::{TimeoutError, Timer};
+
+use crate::support::{Bell, HOUR, by_hand, is_balanced, is_pending, manual, ms, ready};
+
+/// The future is ready first: its output, and the limit is gone from the timer when the timeout is. Promise 2.
+#[test]
+fn ready_in_time() {
+    let (timer, clock) = manual();
+    let (bell, waker) = Bell::new();
+    let (send, receive) = oneshot::channel();
+    let mut timeout = timer.timeout(ms(10), receive);
+    is_pending(&mut timeout, &waker);
+    clock.advance(ms(9));
+    send.send(5).expect("it waits");
+    assert_eq!((bell.rings(), ready(&mut timeout)), (1, Ok(Ok(5))));
+    drop(timeout);
+    assert_eq!((timer.stats().pending, timer.stats().cancelled), (0, 1));
+    is_balanced(&timer);
+}
+
+/// One that is ready at once is not known to the timer. Promise 2.
+#[test]
+fn ready_at_once() {
+    let (timer, _clock) = manual();
+    assert_eq!(ready(&mut timer.timeout(ms(10), future::ready(7))), Ok(7));
+    assert_eq!(timer.stats().scheduled, 0);
+}
+
+/// The time is over first: not before, and the future is there to be had. Promises 1 and 2.
+#[test]
+fn over_first() {
+    let (timer, clock) = manual();
+    let (bell, waker) = Bell::new();
+    let mut timeout = timer.timeout(ms(10), future::pending::<()>());
+    is_pending(&mut timeout, &waker);
+    clock.advance(ms(9));
+    is_pending(&mut timeout, &waker);
+    clock.advance(ms(1));
+    assert_eq!(bell.rings(), 1);
+    let error = ready(&mut timeout).expect_err("the time is over");
+    assert!(error.is_elapsed() && error == TimeoutError::Elapsed);
+    assert_eq!(error.to_string(), "the time is over");
+    let _future: future::Pending<()> = timeout.into_inner();
+    is_balanced(&timer);
+}
+
+/// Where both are ready, the future wins, as it is polled first. Promise 2.
+#[test]
+fn both_at_once() {
+    let (timer, clock) = manual();
+    let (send, receive) = oneshot::channel();
+    let mut timeout = timer.timeout(ms(10), receive);
+    is_pending(&mut timeout, Waker::noop());
+    clock.advance(ms(10));
+    send.send(5).expect("it waits");
+    assert_eq!(ready(&mut timeout), Ok(Ok(5)));
+
+    let mut inner = timer.timeout(ms(10), timer.sleep(ms(10)));
+    is_pending(&mut inner, Waker::noop());
+    clock.advance(ms(10));
+    assert_eq!(ready(&mut inner), Ok(Ok(())));
+    let mut late = timer.timeout(ms(0), future::ready(1));
+    clock.advance(HOUR);
+    assert_eq!(ready(&mut late), Ok(1));
+    is_balanced(&timer);
+}
+
+/// The future is polled at each poll, before the limit, and no more once the time is over. Promise 2.
+#[test]
+fn how_often_the_future_is_polled() {
+    let (timer, clock) = manual();
+    let polls = Cell::new(0);
+    let future = poll_fn(|_: &mut Context<'_>| {
+        polls.set(polls.get() + 1);
+        Poll::<()>::Pending
+    });
+    let mut timeout = timer.timeout(ms(10), future);
+    (0..5).for_each(|_| is_pending(&mut timeout, Waker::noop()));
+    assert_eq!(polls.get(), 5);
+    clock.advance(ms(10));
+    assert!(ready(&mut timeout).is_err());
+    assert_eq!(polls.get(), 6);
+}
+
+/// Dropped, it drops the future and the limit; a future that is not `Unpin` will do; until a moment as well as for a
+/// while. Promises 2 and 5.
+#[test]
+fn dropped_or_pinned() {
+    let (timer, clock) = manual();
+    let held = Arc::new(());
+    let share = Arc::clone(&held);
+    let body = async move {
+        let _share = share;
+        future::pending::<()>().await;
+    };
+    {
+        let mut timeout = pin!(timer.timeout_at(timer.now() + ms(10), body));
+        is_pending(&mut timeout.as_mut(), Waker::noop());
+        assert_eq!((timer.stats().pending, Arc::strong_count(&held)), (1, 2));
+    }
+    assert_eq!((timer.stats().pending, Arc::strong_count(&held)), (0, 1));
+    let mut timeout = pin!(timer.timeout_at(timer.now() + ms(10), async { future::pending::<()>().await }));
+    is_pending(&mut timeout.as_mut(), Waker::noop());
+    clock.advance(ms(10));
+    assert_eq!(ready(&mut timeout.as_mut()), Err(TimeoutError::Elapsed));
+    is_balanced(&timer);
+}
+
+/// Where the limit is refused, the timeout says so with what was wrong as its source; the future is given its chance
+/// first. Promises 5 and 8.
+#[test]
+fn a_limit_that_is_refused() {
+    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
+    let mut first = timer.sleep(HOUR);
+    is_pending(&mut first, Waker::noop());
+    assert_eq!(ready(&mut timer.timeout(ms(10), future::ready(1))), Ok(1));
+    let error = ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("no room for two");
+    assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_full()) && !error.is_elapsed());
+    assert!(std::error::Error::source(&error).is_some());
+    drop(timer.shutdown());
+    let error = ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("it is shut down");
+    assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_shut_down()));
+    drop(clock);
+}
+
+/// The future can be looked at, and used, while it waits.
+#[test]
+fn the_future_within() {
+    let (timer, _clock) = manual();
+    let mut timeout = timer.timeout(ms(10), future::ready(3));
+    assert!(format!("{:?}", timeout.get_ref()).contains('3'));
+    *timeout.get_mut() = future::ready(4);
+    assert_eq!(ready(&mut timeout), Ok(4));
+    assert!(format!("{timeout:?}").contains("Sleep"));
+}

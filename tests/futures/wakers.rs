@@ -1,0 +1,185 @@
+//! Wakers: the last one is woken, once; none is kept; one that panics harms nobody.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
+
+use shardwheel::{CallbackPanic, Timer};
+
+use crate::support::{Acts, Bell, by_hand, is_balanced, is_pending, manual, ms, poll, ready, threads, until};
+
+/// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2 and 5.
+#[test]
+fn tokio_50_only_the_last_is_woken() {
+    let (timer, clock) = manual();
+    let bells: Vec<_> = (0..10).map(|_| Bell::new()).collect();
+    let mut sleep = timer.sleep(ms(10));
+    for (bell, waker) in &bells {
+        is_pending(&mut sleep, waker);
+        assert_eq!(Arc::strong_count(bell), 3, "the test's two, and the timer's");
+        assert_eq!(timer.stats().pending, 1);
+    }
+    let (last, replaced) = bells.split_last().expect("there are ten");
+    assert!(replaced.iter().all(|(bell, _)| Arc::strong_count(bell) == 2));
+    clock.advance(ms(10));
+    assert!(replaced.iter().all(|(bell, _)| bell.rings() == 0));
+    assert_eq!((last.0.rings(), Arc::strong_count(&last.0)), (1, 2));
+    assert_eq!(ready(&mut sleep), Ok(()));
+    is_balanced(&timer);
+}
+
+/// The deadline is the same after the waker was replaced, and after a reset it is that of the reset. Promise 1.
+#[test]
+fn replaced_before_and_after_a_reset() {
+    let (timer, clock) = manual();
+    let (first, second) = (Bell::new(), Bell::new());
+    let (mut sleep, start) = (timer.sleep(ms(10)), timer.now());
+    is_pending(&mut sleep, &first.1);
+    clock.advance(ms(5));
+    sleep.reset(start + ms(20));
+    is_pending(&mut sleep, &second.1);
+    clock.advance(ms(14));
+    is_pending(&mut sleep, &second.1);
+    clock.advance(ms(1));
+    assert_eq!((first.0.rings(), second.0.rings()), (0, 1));
+    assert_eq!(ready(&mut sleep), Ok(()));
+}
+
+/// Replaced while it fires, in real time: either the old one is woken and the poll is ready, or the new one is woken. It
+/// is never forgotten. Promise 2.
+#[test]
+fn replaced_while_it_fires() {
+    let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
+    let timer = timer.expect("settings within their limits");
+    for _ in 0..200 {
+        let mut sleep = timer.sleep(Duration::from_micros(500));
+        let (mut bells, mut polls) = (Vec::new(), 0);
+        loop {
+            let (bell, waker) = Bell::new();
+            polls += 1;
+            match poll(&mut sleep, &waker) {
+                Poll::Ready(ended) => break ended.expect("the timer is open"),
+                Poll::Pending => bells.push(bell),
+            }
+        }
+        let rings: usize = bells.iter().map(|bell| bell.rings()).sum();
+        assert!(rings <= 1 && bells.len() + 1 == polls);
+        until("none is kept", || bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+    }
+    is_balanced(&timer);
+}
+
+/// One task polls with a waker that will wake the same task: it need not be replaced, but what is woken is one of that
+/// task's. Promise 2.
+#[test]
+fn a_waker_of_the_same_task() {
+    let (timer, clock) = manual();
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(ms(10));
+    is_pending(&mut sleep, &waker);
+    is_pending(&mut sleep, &waker.clone());
+    drop(waker);
+    assert_eq!(Arc::strong_count(&bell), 2);
+    clock.advance(ms(10));
+    assert_eq!((bell.rings(), Arc::strong_count(&bell)), (1, 1));
+}
+
+/// A waker that panics is caught, counted and reported, without a key; those after it are woken. Promise 7.
+#[test]
+fn a_waker_that_panics() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let entries = Arc::clone(&told);
+    let hook = move |panic: &CallbackPanic<'_>| {
+        let message = panic.message().map(str::to_owned);
+        entries.lock().expect("the hook does not panic").push((panic.key(), message));
+    };
+    let (timer, clock) = by_hand(Timer::builder().on_panic(hook));
+    let (bell, waker) = Bell::new();
+    let [mut before, mut panics, mut after] = [5, 5, 6].map(|delay| timer.sleep(ms(delay)));
+    is_pending(&mut before, &waker);
+    is_pending(&mut panics, &Acts::waker(|| panic!("a waker panics")));
+    is_pending(&mut after, &waker);
+    clock.advance(ms(6));
+    assert_eq!((bell.rings(), timer.stats().panics), (2, 1));
+    assert_eq!([ready(&mut before), ready(&mut panics), ready(&mut after)], [Ok(()); 3]);
+    assert_eq!(*told.lock().expect("the hook does not panic"), [(None, Some("a waker panics".to_owned()))]);
+    is_balanced(&timer);
+}
+
+/// The same in real time: the thread lives on. Promise 7.
+#[test]
+fn a_waker_that_panics_in_real_time() {
+    let timer = threads(1);
+    for round in 1..=3 {
+        let mut sleep = timer.sleep(ms(1));
+        is_pending(&mut sleep, &Acts::waker(|| panic!("a waker panics")));
+        until("it is counted", || timer.stats().panics == round);
+        assert_eq!(ready(&mut sleep), Ok(()));
+    }
+    is_balanced(&timer);
+}
+
+/// Panics when the last of it is dropped.
+struct PanicsInDrop;
+
+impl Wake for PanicsInDrop {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        panic!("a drop panics");
+    }
+}
+
+/// Runs `work`, which is to panic.
+fn panics(work: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "it was to panic");
+}
+
+/// A waker that panics when it is dropped by a poll with another: that is the poll's, and the sleep goes on as it was;
+/// it is not over early. Promises 1 and 7.
+#[test]
+fn a_poll_that_drops_a_waker_that_panics() {
+    let (timer, clock) = manual();
+    let (bell, waker) = Bell::new();
+    let mut sleep = timer.sleep(ms(5));
+    is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
+    panics(|| assert!(poll(&mut sleep, &waker).is_pending()));
+    is_pending(&mut sleep, &waker);
+    assert_eq!(timer.stats().pending, 1);
+    clock.advance(ms(5));
+    assert_eq!((bell.rings(), ready(&mut sleep)), (1, Ok(())));
+    is_balanced(&timer);
+}
+
+/// One that panics when it is dropped with its sleep, and one that does when it has been woken. Promise 7.
+#[test]
+fn a_waker_whose_drop_panics() {
+    let (timer, clock) = manual();
+    let mut sleep = timer.sleep(ms(5));
+    is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
+    panics(|| drop(sleep));
+    let stats = timer.stats();
+    assert_eq!((stats.pending, stats.cancelled, stats.panics), (0, 1, 0));
+
+    let mut sleep = timer.sleep(ms(5));
+    is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
+    clock.advance(ms(5));
+    assert_eq!((timer.stats().panics, ready(&mut sleep)), (1, Ok(())));
+    is_balanced(&timer);
+}
+
+/// Polled and dropped, many times over: nothing is kept. Promise 5.
+#[test]
+fn brpc_45_dropped_sleeps_hold_nothing() {
+    let timer = threads(1);
+    let (bell, waker) = Bell::new();
+    for _ in 0..100_000 {
+        is_pending(&mut timer.sleep(Duration::from_secs(300)), &waker);
+    }
+    assert_eq!((Arc::strong_count(&bell), timer.stats().pending), (2, 0));
+    assert!(timer.stats().node_capacity <= 65_536, "{:?}", timer.stats());
+    is_balanced(&timer);
+}

@@ -1,0 +1,289 @@
+//! What allocates nothing: a global allocator that counts, for each thread by itself, so that what other threads do
+//! (the test's own harness, say) does not disturb.
+//!
+//! The count of a shard's thread is read on that thread, by callbacks and wakers that it runs.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{ManualClock, Timer, TimerKey};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts an allocation of the calling thread; not while the thread ends.
+fn count() {
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+/// How often the calling thread has allocated.
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+// SAFETY: all is passed on to the system's allocator as it is; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// How often each thing is done.
+const ROUNDS: usize = 1_000;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// How often the calling thread allocates in `work`, which is done once before, to warm up.
+fn in_work(mut work: impl FnMut()) -> u64 {
+    work();
+    let before = allocations();
+    work();
+    allocations() - before
+}
+
+/// A timer on a thread, and one on a clock that stands still.
+fn timers() -> [Timer; 2] {
+    let build =
+        |builder: shardwheel::TimerBuilder| builder.shards(1).build().expect("settings within their limits");
+    [build(Timer::builder()), build(Timer::builder().clock(ManualClock::new()))]
+}
+
+/// Sets a timer whose closure holds that many words, none of which is a pointer.
+fn set_plain<const WORDS: usize>(timer: &Timer) -> TimerKey {
+    let words = [1_usize; WORDS];
+    let callback = move || assert_eq!(std::hint::black_box(words), [1; WORDS]);
+    assert_eq!(size_of_val(&callback), size_of::<[usize; WORDS]>());
+    timer.schedule_after(HOUR, callback).expect("the timer is open")
+}
+
+/// Sets a timer whose closure holds three words, as most do: a pointer among them.
+fn set_three(timer: &Timer, held: &Arc<usize>) -> TimerKey {
+    let (held, others) = (Arc::clone(held), [1_usize; 2]);
+    let callback = move || assert_eq!((*held, std::hint::black_box(others)), (1, [1; 2]));
+    assert_eq!(size_of_val(&callback), size_of::<[usize; 3]>());
+    timer.schedule_after(HOUR, callback).expect("the timer is open")
+}
+
+/// Sets many, moves each to later or to earlier, and cancels it.
+fn set_move_and_cancel(timer: &Timer, keys: &mut Vec<TimerKey>, set: impl Fn(usize) -> TimerKey) {
+    keys.extend((0..ROUNDS).map(set));
+    for (i, key) in keys.iter_mut().enumerate() {
+        let delay = HOUR + ms(i as u64) - ms(500) * (i % 7) as u32;
+        *key = timer.reschedule_after(*key, delay).expect("it is pending");
+    }
+    assert!(keys.drain(..).all(|key| timer.cancel(key)));
+}
+
+/// It counts at all.
+#[test]
+fn the_counter_counts() {
+    assert_eq!(in_work(|| drop(std::hint::black_box(Box::new(1)))), 1);
+    assert_eq!(in_work(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(9)))), 1);
+}
+
+/// Scheduling a closure of up to three words, rescheduling it to later and to earlier, and cancelling it.
+#[test]
+fn a_closure_of_three_words() {
+    let held = Arc::new(1);
+    for timer in timers() {
+        let mut keys = Vec::with_capacity(ROUNDS);
+        let set = |i| match i % 3 {
+            0 => set_three(&timer, &held),
+            1 => set_plain::<2>(&timer),
+            _ => set_plain::<0>(&timer),
+        };
+        assert_eq!(in_work(|| set_move_and_cancel(&timer, &mut keys, set)), 0);
+    }
+}
+
+/// The same where none of the three words is a pointer.
+#[test]
+#[ignore = "the node keeps an Option of the closure, which is a word larger if the closure has no value to spare"]
+fn a_closure_of_three_plain_words() {
+    for timer in timers() {
+        let mut keys = Vec::with_capacity(ROUNDS);
+        assert_eq!(in_work(|| set_move_and_cancel(&timer, &mut keys, |_| set_plain::<3>(&timer))), 0);
+    }
+}
+
+/// A closure of four words is boxed: one allocation, and no more.
+#[test]
+fn a_closure_of_four_words() {
+    for timer in timers() {
+        assert!(timer.cancel(set_plain::<4>(&timer)));
+        let before = allocations();
+        for _ in 0..ROUNDS {
+            assert!(timer.cancel(set_plain::<4>(&timer)));
+        }
+        assert_eq!(allocations() - before, ROUNDS as u64);
+    }
+}
+
+/// A recurring timer is boxed when it is made, once.
+#[test]
+fn making_a_recurring_timer() {
+    for timer in timers() {
+        let make = || {
+            for _ in 0..ROUNDS {
+                let key = timer.schedule_every(HOUR, || ()).expect("the timer is open");
+                assert!(timer.cancel(key));
+            }
+        };
+        assert_eq!(in_work(make), ROUNDS as u64);
+    }
+}
+
+/// A sleep: made, polled with one waker and another, reset, dropped.
+#[test]
+fn a_sleep() {
+    for timer in timers() {
+        let wakers = [Waker::from(Arc::new(Idle)), Waker::from(Arc::new(Idle))];
+        let all = || {
+            for i in 0..ROUNDS {
+                let mut sleep = timer.sleep(HOUR);
+                for waker in wakers.iter().chain(&wakers[1..]) {
+                    assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(waker)).is_pending());
+                    let delay = if i % 2 == 0 { 2 * HOUR } else { HOUR / 2 };
+                    sleep.reset(timer.now() + delay);
+                }
+            }
+        };
+        assert_eq!(in_work(all), 0);
+    }
+}
+
+/// Does nothing when it is woken.
+struct Idle;
+
+impl std::task::Wake for Idle {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// The occurrences of a recurring timer: nothing on the shard's thread, from one to the next.
+#[test]
+fn occurrences() {
+    let timer = &timers()[0];
+    let (told, heard) = mpsc::sync_channel(0);
+    let (mut runs, mut before) = (0_u64, 0);
+    let callback = move || {
+        runs += 1;
+        match runs {
+            // The first ones warm up.
+            10 => before = allocations(),
+            60 => told.send(allocations() - before).expect("the test waits"),
+            _ => (),
+        }
+    };
+    let key = timer.schedule_every(ms(1), callback).expect("the timer is open");
+    assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(0));
+    assert!(timer.cancel(key));
+}
+
+/// The first and the last count that the shard's thread had when it ran what is to be measured.
+static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
+static LAST: AtomicU64 = AtomicU64::new(0);
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+fn note() {
+    let now = allocations();
+    FIRST.fetch_min(now, Ordering::SeqCst);
+    LAST.fetch_max(now, Ordering::SeqCst);
+    SEEN.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Has `set` set `ROUNDS` timers that note the count of the shard's thread; by how much that grew while they fired.
+fn while_they_fire(set: impl Fn()) -> u64 {
+    // Twice, as the first time warms up.
+    for _ in 0..2 {
+        FIRST.store(u64::MAX, Ordering::SeqCst);
+        LAST.store(0, Ordering::SeqCst);
+        SEEN.store(0, Ordering::SeqCst);
+        set();
+        until_all_have_noted();
+    }
+    LAST.load(Ordering::SeqCst) - FIRST.load(Ordering::SeqCst)
+}
+
+fn until_all_have_noted() {
+    let begin = Instant::now();
+    while SEEN.load(Ordering::SeqCst) < ROUNDS as u64 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "not all have fired");
+        thread::sleep(ms(1));
+    }
+}
+
+/// A waker that notes; it is nowhere and needs no memory.
+fn noting() -> Waker {
+    const TABLE: RawWakerVTable = RawWakerVTable::new(|_| RAW, |_| note(), |_| note(), |_| ());
+    const RAW: RawWaker = RawWaker::new(std::ptr::null(), &TABLE);
+    // SAFETY: the functions ignore the pointer, and may be called on any thread.
+    unsafe { Waker::from_raw(RAW) }
+}
+
+/// What fires on the shard's thread, callbacks and wakers: nothing for each, but a few times for all nodes that are given
+/// back together, once or twice a tick. (One test, as there is one set of counters.)
+#[test]
+fn firing() {
+    let timer = &timers()[0];
+    let callbacks = |ticks| {
+        move || {
+            for i in 0..ROUNDS as u64 {
+                timer.schedule_after(ms(30 + i % ticks), note).expect("the timer is open");
+            }
+        }
+    };
+    let few = |ticks| PER_TICK * (ticks + 1);
+    let counted = [1, 10].map(|ticks| (while_they_fire(callbacks(ticks)), few(ticks)));
+    assert!(counted.iter().all(|(count, few)| count <= few), "{counted:?}");
+    let waker = noting();
+    let sleeps = || {
+        let mut sleeps: Vec<_> = (0..ROUNDS as u64).map(|i| timer.sleep(ms(50 + i % 10))).collect();
+        for sleep in &mut sleeps {
+            assert!(Pin::new(sleep).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        // Before they are dropped.
+        until_all_have_noted();
+    };
+    let counted = while_they_fire(sleeps);
+    assert!(counted <= few(10), "{counted}");
+}
+
+/// Allocations of a shard's thread in a tick, for all that fires there: a list of nodes that grows, and what waits until
+/// no thread can be reading them.
+const PER_TICK: u64 = 20;

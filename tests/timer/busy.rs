@@ -1,0 +1,172 @@
+//! Slow callbacks: they hold up their own shard only, lose nothing, and can be seen.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{Every, Missed, Timer};
+
+use crate::support::{Count, HOUR, Log, hear, is_balanced, manual, ms, on_shard, secs, threads, until};
+
+/// For how long the slow callback runs.
+const SLOW: Duration = secs(1);
+
+/// Has `MANY` timers of 20 ms fire on the calling thread's shard, and logs how long each took.
+fn log_many(timer: &Timer, log: &Log<Duration>) {
+    let begin = Instant::now();
+    for _ in 0..MANY {
+        let entries = log.clone();
+        let callback = move || entries.add(begin.elapsed());
+        timer.schedule_after(ms(20), callback).expect("the timer is open");
+    }
+}
+
+const MANY: usize = 3_000;
+
+/// A callback that runs for a second holds up its own shard and no other; what was due there meanwhile, more than a
+/// turn's budget, comes after it, and nothing is lost. While it runs, the backlog shows it; afterwards, the longest
+/// callback and the lateness do. Promise 7.
+#[test]
+fn a_slow_callback_holds_up_its_own_shard_only() {
+    let (timer, [own, other]) = (threads(2), [Log::new(), Log::new()]);
+    let (told, heard) = mpsc::channel();
+    let set = || {
+        let told = told.clone();
+        let slow = move || {
+            told.send(()).expect("the test waits");
+            thread::sleep(SLOW);
+        };
+        timer.schedule_after(ms(1), slow).expect("the timer is open");
+        log_many(&timer, &own);
+    };
+    on_shard(&timer, 0, set).expect("there is a first shard");
+    hear(&heard);
+    let has_two = on_shard(&timer, 1, || log_many(&timer, &other)).is_some();
+    until("it can be seen", || timer.stats().shards[0].backlog >= ms(300));
+    assert_eq!(own.len(), 0);
+    if has_two {
+        until("the other shard goes on", || other.len() == MANY);
+        assert_eq!(own.len(), 0, "long before the slow one is over");
+        assert!(timer.stats().shards[1].lateness.max() < SLOW);
+    }
+    until("nothing is lost", || own.len() == MANY);
+    assert!(own.take().into_iter().all(|took| took >= ms(900)));
+    let shard = &timer.stats().shards[0];
+    assert!(shard.longest_callback >= SLOW && shard.lateness.max() >= ms(900), "{shard:?}");
+    until("it has caught up", || timer.stats().backlog == Duration::ZERO);
+    is_balanced(&timer);
+}
+
+/// On a manual clock the same figures are exact. Promise 7.
+#[test]
+fn backlog_and_longest_callback_by_hand() {
+    let (timer, clock) = manual();
+    let log = Log::new();
+    let (entries, inner, time) = (log.clone(), timer.clone(), clock.clone());
+    let slow = move || {
+        let stats = inner.stats();
+        entries.add((stats.backlog, stats.longest_callback));
+        time.advance(ms(300));
+        let stats = inner.stats();
+        entries.add((stats.backlog, stats.longest_callback));
+    };
+    timer.schedule_after(ms(10), slow).expect("the timer is open");
+    let (entries, inner) = (log.clone(), timer.clone());
+    let next = move || {
+        let stats = inner.stats();
+        entries.add((stats.backlog, stats.longest_callback));
+    };
+    timer.schedule_after(ms(50), next).expect("the timer is open");
+    clock.advance(ms(10));
+    let zero = Duration::ZERO;
+    assert_eq!(log.take(), [(zero, zero), (ms(300), zero), (ms(260), ms(300))]);
+    let stats = timer.stats();
+    assert_eq!((stats.longest_callback, stats.lateness.max()), (ms(300), ms(260)));
+    is_balanced(&timer);
+}
+
+/// Where nothing is due there is no backlog, however long ago the last timer fired. Promise 7.
+#[test]
+fn no_backlog_where_nothing_is_due() {
+    let (timer, clock) = manual();
+    assert_eq!(timer.stats().backlog, Duration::ZERO);
+    timer.schedule_after(ms(10), || ()).expect("the timer is open");
+    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    clock.advance(ms(500));
+    assert_eq!(timer.stats().backlog, Duration::ZERO);
+    clock.advance(2 * HOUR);
+    assert_eq!(timer.stats().backlog, Duration::ZERO);
+
+    let timer = threads(1);
+    let (told, heard) = mpsc::channel();
+    timer.schedule_after(ms(1), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&heard);
+    until("it sleeps", || timer.stats().backlog == Duration::ZERO);
+    thread::sleep(ms(50));
+    assert_eq!(timer.stats().backlog, Duration::ZERO);
+}
+
+/// How late timers are is counted for each, by its tick: quantiles never decrease, and the latest is exact. Promise 1.
+#[test]
+fn lateness_by_quantiles() {
+    let (timer, clock) = manual();
+    assert_eq!(timer.stats().lateness.p99(), Duration::ZERO);
+    for delay in 1..=1_000 {
+        timer.schedule_after(ms(delay), || ()).expect("the timer is open");
+    }
+    clock.jump(ms(1_000));
+    let lateness = timer.stats().total.lateness;
+    assert_eq!(lateness.max(), ms(999));
+    let quantiles = [lateness.p50(), lateness.p99(), lateness.p999(), lateness.quantile(1.0)];
+    assert!(quantiles.is_sorted(), "{quantiles:?}");
+    for (found, exact) in quantiles.into_iter().zip([ms(499), ms(989), ms(998), ms(999)]) {
+        assert!(found >= exact && found <= (exact * 17 / 16).min(ms(999)), "{found:?} for {exact:?}");
+    }
+    assert_eq!(lateness.quantile(7.0), Duration::ZERO, "there is no such quantile");
+}
+
+/// A recurring timer that cannot keep up leaves its neighbours their turns, whichever way it makes up for what it
+/// misses. Promise 7.
+#[test]
+fn one_that_cannot_keep_up_starves_nobody() {
+    for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
+        let (timer, stop) = (threads(1), Arc::new(AtomicBool::new(false)));
+        let gate = Arc::clone(&stop);
+        let slow = move || {
+            if !gate.load(Ordering::SeqCst) {
+                thread::sleep(ms(3));
+            }
+        };
+        let key = timer.schedule_with(Every::new(ms(1)).missed(missed), slow).expect("the timer is open");
+        let (told, heard) = mpsc::channel();
+        for _ in 0..5 {
+            let told = told.clone();
+            timer
+                .schedule_after(ms(5), move || told.send(()).expect("the test waits"))
+                .expect("the timer is open");
+            hear(&heard);
+        }
+        stop.store(true, Ordering::SeqCst);
+        assert!(timer.cancel(key));
+        is_balanced(&timer);
+    }
+}
+
+/// A burst larger than a turn's budget, whose callbacks schedule more: all fire. Promise 7.
+#[test]
+fn bursts_beyond_the_budget() {
+    let (timer, count) = (threads(2), Count::default());
+    for _ in 0..10_000 {
+        let (inner, mine) = (timer.clone(), count.clone());
+        let callback = move || {
+            let again = mine.clone();
+            inner.schedule_after(ms(1), move || again.one()).expect("the timer is open");
+            mine.one();
+        };
+        timer.schedule_after(ms(10), callback).expect("the timer is open");
+    }
+    until("all have fired", || count.get() == 20_000);
+    is_balanced(&timer);
+}

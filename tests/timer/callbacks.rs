@@ -1,0 +1,288 @@
+//! What a callback may do: schedule, cancel, reschedule, move the clock, use another timer.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{ManualClock, Timer, TimerKey};
+
+use crate::support::{
+    Count, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, threads, until,
+};
+
+/// Arms itself again and again, `left` times; counts its runs.
+fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
+    let inner = timer.clone();
+    let callback = move || {
+        runs.one();
+        if left > 0 {
+            rearm(&inner, delay, left - 1, runs);
+        }
+    };
+    timer.schedule_after(delay, callback).expect("the timer is open");
+}
+
+/// A callback that arms itself for 100 ms at a tick of 100 ms runs five times in 500 ms; Netty asks for three.
+/// Promise 1.
+#[test]
+fn netty_16_a_callback_that_arms_itself() {
+    let (timer, clock) = by_hand(Timer::builder().tick(ms(100)));
+    let runs = Count::default();
+    rearm(&timer, ms(100), 10, runs.clone());
+    for run in 0..=5 {
+        assert_eq!(runs.get(), run);
+        clock.advance(ms(100));
+    }
+    is_balanced(&timer);
+}
+
+/// The same in real time. Promise 1.
+#[test]
+fn netty_16_in_real_time() {
+    let timer = Timer::builder().tick(ms(20)).shards(1).build().expect("settings within their limits");
+    let (runs, begin) = (Count::default(), Instant::now());
+    rearm(&timer, ms(20), 4, runs.clone());
+    until("it has run five times", || runs.get() == 5);
+    assert!(begin.elapsed() >= ms(100), "none was early");
+    is_balanced(&timer);
+}
+
+/// A callback that arms itself for the past, or for right now, comes once a tick: the tick that is being run comes to
+/// an end. Promise 7.
+#[test]
+fn go_49_arming_for_the_tick_that_runs() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let runs = Count::default();
+        rearm(&timer, Duration::ZERO, 1_000_000, runs.clone());
+        clock.advance(ms(100));
+        assert_eq!(runs.get(), 100);
+        clock.jump(ms(100));
+        assert_eq!(runs.get(), 101);
+        is_balanced(&timer);
+    });
+}
+
+/// A timer set from the callback's own thread does not deadlock on the bucket that is being flushed, in real time; nor
+/// one set from another thread meanwhile. Promises 3 and 7.
+#[test]
+fn go_49_in_real_time() {
+    in_time(|| {
+        let (timer, runs) = (threads(2), Count::default());
+        for _ in 0..100 {
+            rearm(&timer, Duration::ZERO, 20, runs.clone());
+        }
+        let on_another = timer.clone();
+        let counted = runs.clone();
+        let outer = move || {
+            let add = || rearm(&on_another, ms(1), 0, counted.clone());
+            thread::scope(|scope| drop(scope.spawn(add).join()));
+        };
+        timer.schedule_after(ms(1), outer).expect("the timer is open");
+        until("all have run", || runs.get() == 100 * 21 + 1);
+        is_balanced(&timer);
+    });
+}
+
+/// Each of 128 timers arms another as far ahead as the wheel reaches, while its own bucket is being emptied: it fires
+/// that much later. Promises 1 and 7.
+#[test]
+fn folly_24_a_callback_arms_as_far_as_the_wheel_reaches() {
+    for size in [2, 16, 128, 256] {
+        let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
+        let (log, ahead) = (Log::new(), ms(size as u64 - 1));
+        for due in (1..=128).map(ms) {
+            let (inner, time, log) = (timer.clone(), clock.clone(), log.clone());
+            let first = move || {
+                let second = move || log.add((due, time.elapsed()));
+                inner.schedule_after(ahead, second).expect("the timer is open");
+            };
+            timer.schedule_after(due, first).expect("the timer is open");
+        }
+        clock.advance(secs(1));
+        let expected = (1..=128).map(|due| (ms(due), ms(due) + ahead.max(ms(1)))).collect::<Vec<_>>();
+        assert_eq!(log.take(), expected, "in a wheel of {size}");
+        is_balanced(&timer);
+    }
+}
+
+/// Sets `count` timers for the same time, of which each cancels all the others; answers with how many cancels each
+/// callback had, once all is over.
+fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -> Vec<usize> {
+    let (keys, log) = (Arc::new(Mutex::new(Vec::<TimerKey>::new())), Log::new());
+    let mut guard = keys.lock().expect("no callback panics");
+    for _ in 0..count {
+        let (inner, keys, log) = (timer.clone(), Arc::clone(&keys), log.clone());
+        let callback = move || {
+            let keys = keys.lock().expect("no callback panics");
+            log.add(keys.iter().filter(|&&key| inner.cancel(key)).count());
+        };
+        guard.push(timer.schedule_after(ms(5), callback).expect("the timer is open"));
+    }
+    drop(guard);
+    pass(clock, ms(5));
+    until("all is over", || timer.stats().pending == 0);
+    is_balanced(timer);
+    until("it has told", || log.len() > 0);
+    log.take()
+}
+
+/// Of two timers that are due together, each cancels all the others: one fires and one is cancelled. So with more.
+/// Promises 2 and 7.
+#[test]
+fn folly_26_each_cancels_all_the_others() {
+    for count in [2, 10, 3_000] {
+        for (timer, clock) in both() {
+            let cancels = cancel_each_other(&timer, &clock, count);
+            assert_eq!(
+                cancels,
+                [count - 1],
+                "the first to fire cancels the rest, also beyond a turn's budget"
+            );
+        }
+    }
+}
+
+/// A callback reschedules a neighbour that is due with it, and one that is due later: the first moves away, the second
+/// comes nearer. Promises 2 and 7.
+#[test]
+fn folly_26_a_callback_reschedules_its_neighbours() {
+    let (timer, clock) = manual();
+    let (log, keys) = (Log::new(), Arc::new(Mutex::new(Vec::<TimerKey>::new())));
+    let set = |delay, name: &'static str| {
+        let (inner, keys, log, time) = (timer.clone(), Arc::clone(&keys), log.clone(), clock.clone());
+        let callback = move || {
+            log.add((name, time.elapsed()));
+            for key in keys.lock().expect("no callback panics").drain(..) {
+                inner.reschedule_after(key, ms(15));
+            }
+        };
+        timer.schedule_after(delay, callback).expect("the timer is open")
+    };
+    let neighbours = [set(ms(10), "pair"), set(ms(10), "pair"), set(HOUR, "late")];
+    *keys.lock().expect("no callback panics") = neighbours.into();
+    clock.advance(ms(24));
+    assert_eq!(log.take(), [("pair", ms(10))]);
+    clock.advance(ms(1));
+    let mut moved = log.take();
+    moved.sort_unstable();
+    assert_eq!(moved, [("late", ms(25)), ("pair", ms(25))]);
+    is_balanced(&timer);
+}
+
+/// A callback that moves the clock lets time pass while it runs: what becomes due meanwhile runs after it, and not
+/// within. Promise 7.
+#[test]
+fn a_callback_that_moves_the_clock() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let log = Log::new();
+        let (entries, time) = (log.clone(), clock.clone());
+        let slow = move || {
+            time.advance(ms(50));
+            time.jump(ms(50));
+            entries.add(("slow", time.elapsed()));
+        };
+        timer.schedule_after(ms(10), slow).expect("the timer is open");
+        let (entries, time) = (log.clone(), clock.clone());
+        let next = move || entries.add(("next", time.elapsed()));
+        timer.schedule_after(ms(20), next).expect("the timer is open");
+        clock.advance(ms(30));
+        assert_eq!(log.take(), [("slow", ms(110)), ("next", ms(110))]);
+        assert_eq!(clock.elapsed(), ms(110));
+        is_balanced(&timer);
+    });
+}
+
+/// A callback uses another timer, on the same clock and on a clock of its own, which it moves. Promise 7.
+#[test]
+fn a_callback_that_uses_another_timer() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let same = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+        let (other, others) = manual();
+        let log = Log::new();
+        let (inner, entries) = (same.clone(), log.clone());
+        let callback = move || {
+            let on_same = entries.clone();
+            inner.schedule_after(ms(5), move || on_same.add("same")).expect("the timer is open");
+            other.schedule_after(secs(1), move || entries.add("other")).expect("the timer is open");
+            others.advance(secs(1));
+        };
+        timer.schedule_after(ms(10), callback).expect("the timer is open");
+        clock.advance(ms(14));
+        assert_eq!(log.take(), ["other"]);
+        clock.advance(ms(1));
+        assert_eq!(log.take(), ["same"]);
+        is_balanced(&timer);
+        is_balanced(&same);
+    });
+}
+
+/// Two threads move the same clock: one after the other, and all that is due runs once. Promises 2 and 7.
+#[test]
+fn two_threads_that_move_the_clock() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let count = Count::default();
+        let counted = count.clone();
+        timer.schedule_every(ms(1), move || counted.one()).expect("the timer is open");
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..500).for_each(|_| clock.advance(ms(1))));
+            }
+        });
+        assert_eq!((clock.elapsed(), count.get()), (secs(1), 1_000));
+        is_balanced(&timer);
+    });
+}
+
+/// Timers run in the order of their deadlines, the clock standing at each in turn, whatever the order in which they
+/// were set, and the same each time. Promise 1.
+#[test]
+fn in_the_order_of_their_deadlines() {
+    let run = || {
+        let (timer, clock) = by_hand(Timer::builder().wheel_size(16));
+        let (log, mut delay) = (Log::new(), 1);
+        for _ in 0..1_000 {
+            // A primitive root of a prime: each delay once, in no order.
+            delay = delay * 3 % 1_009;
+            let (entries, time, due) = (log.clone(), clock.clone(), ms(delay));
+            let callback = move || entries.add((due, time.elapsed()));
+            timer.schedule_after(due, callback).expect("the timer is open");
+        }
+        clock.advance(secs(2));
+        log.take()
+    };
+    let seen = run();
+    assert_eq!(seen.len(), 1_000);
+    assert!(seen.iter().all(|(due, at)| due == at) && seen.is_sorted());
+    assert_eq!(run(), seen);
+}
+
+/// A callback may wait for another thread that uses the timer: nothing is held while it runs. Promises 3 and 7.
+#[test]
+fn a_callback_that_waits_for_another_thread() {
+    in_time(|| {
+        for (timer, clock) in both() {
+            let (inner, done) = (timer.clone(), Arc::new(OnceLock::new()));
+            let (told, heard) = mpsc::channel();
+            let own = Arc::clone(&done);
+            let callback = move || {
+                let other = thread::spawn(move || {
+                    let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
+                    let moved = inner.reschedule_after(key, ms(1)).expect("it is pending");
+                    (inner.cancel(moved), inner.stats().pending)
+                });
+                own.set(other.join().expect("it does not panic")).expect("it runs once");
+                told.send(()).expect("the test waits");
+            };
+            timer.schedule_after(ms(1), callback).expect("the timer is open");
+            pass(&clock, ms(1));
+            hear(&heard);
+            assert_eq!(done.get(), Some(&(true, 0)));
+            is_balanced(&timer);
+        }
+    });
+}

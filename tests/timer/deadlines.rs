@@ -1,0 +1,312 @@
+//! When timers fire: by the clock exactly, and in real time never early.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use shardwheel::{ManualClock, Timer};
+
+use crate::support::{
+    Count, HOUR, Log, PATIENCE, by_hand, hear, is_balanced, manual, ms, secs, threads, until,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Has each of `delays` fire into a log: its delay, and how far the clock is.
+fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Duration, Duration)> {
+    let log = Log::new();
+    for &delay in delays {
+        let (log, clock) = (log.clone(), clock.clone());
+        timer.schedule_after(delay, move || log.add((delay, clock.elapsed()))).expect("the timer is open");
+    }
+    log
+}
+
+/// Has each of `delays` (in milliseconds) fire in real time, on two shards, and answers with how late each was.
+/// None may be early.
+fn lateness_of_each(timer: &Timer, delays: &[u64]) -> Vec<Duration> {
+    let (told, heard) = mpsc::channel();
+    for &delay in delays {
+        let (told, begin) = (told.clone(), Instant::now());
+        let callback = move || told.send((delay, begin.elapsed())).expect("the test waits");
+        timer.schedule_after(ms(delay), callback).expect("the timer is open");
+    }
+    let late = |(delay, took): (u64, Duration)| {
+        took.checked_sub(ms(delay)).unwrap_or_else(|| panic!("{delay} ms took {took:?}: early"))
+    };
+    delays.iter().map(|_| late(hear(&heard))).collect()
+}
+
+/// Timers at 100, 200 and 300 ms fire; after the first two, one of 100 ms set then fires too, at 300 ms. Promise 1.
+#[test]
+fn kafka_06_three_and_a_late_one() {
+    let (timer, clock) = manual();
+    let log = log_each(&timer, &clock, &[ms(100), ms(200), ms(300)]);
+    clock.advance(ms(199));
+    assert_eq!(log.take(), [(ms(100), ms(100))]);
+    clock.advance(ms(1));
+    assert_eq!(log.take(), [(ms(200), ms(200))]);
+    let late = log_each(&timer, &clock, &[ms(100)]);
+    clock.advance(ms(100));
+    assert_eq!((log.take(), late.take()), (vec![(ms(300), ms(300))], vec![(ms(100), ms(300))]));
+    is_balanced(&timer);
+}
+
+/// The same in real time, and a shutdown that ends it. Promises 1 and 8.
+#[test]
+fn kafka_06_in_real_time() {
+    let timer = threads(2);
+    let late = lateness_of_each(&timer, &[20, 40, 60, 20]);
+    assert!(late.into_iter().all(|late| late < PATIENCE));
+    assert!(timer.shutdown().is_empty());
+    assert!(timer.shutdown().is_empty());
+    is_balanced(&timer);
+}
+
+/// At a tick of 1 ms, in wheels of 32: each of these delays fires when it is over and not a tick later. Promise 1.
+#[test]
+fn go_07_each_at_its_time() {
+    let (timer, clock) = by_hand(Timer::builder().tick(ms(1)).wheel_size(32));
+    let delays = [1, 5, 10, 50, 100, 500, 1000].map(ms);
+    let log = log_each(&timer, &clock, &delays);
+    clock.advance(secs(2));
+    assert_eq!(log.take(), delays.map(|delay| (delay, delay)));
+}
+
+/// The same from a moment within a tick: each is at most a tick late. Promise 1.
+#[test]
+fn go_07_from_within_a_tick() {
+    let (timer, clock) = by_hand(Timer::builder().tick(ms(1)).wheel_size(32));
+    let begin = Duration::from_micros(300);
+    clock.advance(begin);
+    let log = log_each(&timer, &clock, &[1, 5, 10, 50, 100, 500, 1000].map(ms));
+    clock.advance(secs(2));
+    let fired = log.take();
+    assert_eq!(fired.len(), 7);
+    assert!(fired.iter().all(|&(delay, at)| at == delay + ms(1)), "{fired:?}");
+}
+
+/// The same in real time. Promise 1.
+#[test]
+fn go_07_in_real_time() {
+    let late = lateness_of_each(&threads(2), &[1, 5, 10, 50, 100, 500]);
+    assert!(late.iter().all(|&late| late < secs(5)), "{late:?}");
+}
+
+/// Two hundred timers from eight days to years ahead: none is early, none is lost, and the years between cost next
+/// to nothing. Promises 1 and 4.
+#[test]
+fn go_12_days_to_years_ahead() {
+    let (timer, clock) = manual();
+    let delays: Vec<_> = (0..200).map(|i| DAY * (8 + 9 * i) + ms(7_919) * i).collect();
+    let log = log_each(&timer, &clock, &delays);
+    clock.advance(8 * DAY - ms(1));
+    assert_eq!(log.len(), 0);
+    clock.advance(6 * 365 * DAY);
+    assert_eq!(log.take(), delays.iter().map(|&delay| (delay, delay)).collect::<Vec<_>>());
+    is_balanced(&timer);
+}
+
+/// A 10 s timer has not fired at 3 s, and a 2 s timer has. Promise 1.
+#[test]
+fn netty_14_ten_seconds_are_not_three() {
+    let (timer, clock) = manual();
+    let log = log_each(&timer, &clock, &[secs(10), secs(2)]);
+    clock.advance(secs(3));
+    assert_eq!(log.take(), [(secs(2), secs(2))]);
+    clock.advance(secs(7));
+    assert_eq!(log.take(), [(secs(10), secs(10))]);
+}
+
+/// The same, a tenth as long, in real time. Promise 1.
+#[test]
+fn netty_14_in_real_time() {
+    let (timer, begin, fired) = (threads(2), Instant::now(), Count::default());
+    let long = fired.clone();
+    timer.schedule_after(HOUR, move || long.one()).expect("the timer is open");
+    let (told, heard) = mpsc::channel();
+    timer.schedule_after(ms(200), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&heard);
+    assert!(begin.elapsed() >= ms(200));
+    assert_eq!((fired.get(), timer.stats().pending), (0, 1));
+}
+
+/// At a tick of 200 ms, a hundred thousand timers of 125 ms: each is due at the first tick after that, no earlier
+/// and no later. Promise 1.
+#[test]
+fn netty_17_many_at_a_coarse_tick() {
+    let (timer, clock) = by_hand(Timer::builder().tick(ms(200)));
+    let delays = (0..100_000).map(|_| ms(125)).collect::<Vec<_>>();
+    let log = log_each(&timer, &clock, &delays);
+    clock.advance(ms(199));
+    assert_eq!(log.len(), 0);
+    clock.advance(ms(1));
+    assert_eq!(log.take(), vec![(ms(125), ms(200)); 100_000]);
+    is_balanced(&timer);
+}
+
+/// The same in real time: every delay is at least 125 ms. Promise 1.
+#[test]
+fn netty_17_in_real_time() {
+    let timer = Timer::builder().tick(ms(200)).shards(2).build().expect("settings within their limits");
+    let late = lateness_of_each(&timer, &[125; 100_000]);
+    assert!(late.iter().all(|&late| late < PATIENCE), "{:?}", late.iter().max());
+    is_balanced(&timer);
+}
+
+/// A delay of `Duration::MAX` does not wrap: it does not fire, be it after a second or after centuries, and it can be
+/// cancelled. Promise 4.
+#[test]
+fn netty_21_the_longest_delay_there_is() {
+    let (timer, clock) = manual();
+    let [after, other] =
+        [(); 2].map(|()| timer.schedule_after(Duration::MAX, || unreachable!("it never comes")));
+    clock.advance(secs(1));
+    assert_eq!(timer.stats().pending, 2);
+    assert!(timer.cancel(after.expect("the timer is open")));
+    clock.advance(400 * 365 * DAY);
+    clock.advance(Duration::MAX);
+    assert!(timer.cancel(other.expect("the timer is open")));
+    is_balanced(&timer);
+}
+
+/// The same in real time, where the thread has to do without a time to sleep until. Promises 4 and 9.
+#[test]
+fn netty_21_in_real_time() {
+    let timer = threads(1);
+    let key =
+        timer.schedule_after(Duration::MAX, || unreachable!("it never comes")).expect("the timer is open");
+    let late = lateness_of_each(&timer, &[100]);
+    assert!(late[0] < secs(5));
+    let moved = timer.reschedule_after(key, Duration::MAX).expect("it is pending");
+    assert!(timer.cancel(moved) && !timer.cancel(key));
+    is_balanced(&timer);
+}
+
+/// A deadline that has passed comes within a tick, and a delay of none at the next one. Promise 4.
+#[test]
+fn netty_21_the_past_is_the_next_tick() {
+    let (timer, clock) = manual();
+    clock.advance(secs(10));
+    let log = Log::new();
+    for back in [ms(0), ms(1), secs(5), secs(10), secs(11), DAY] {
+        let Some(past) = timer.now().checked_sub(back) else { continue };
+        let (log, clock) = (log.clone(), clock.clone());
+        timer.schedule_at(past, move || log.add(clock.elapsed())).expect("the timer is open");
+    }
+    let none = log_each(&timer, &clock, &[Duration::ZERO]);
+    assert_eq!(log.len(), 0, "nothing fires within the call");
+    clock.advance(ms(1));
+    assert!(log.len() >= 3);
+    assert!(log.take().into_iter().all(|at| at >= secs(10) && at <= secs(10) + ms(1)));
+    assert_eq!(none.take(), [(ms(0), secs(10) + ms(1))]);
+}
+
+/// The same in real time. Promise 4.
+#[test]
+fn netty_21_the_past_in_real_time() {
+    let (timer, begin) = (threads(1), Instant::now());
+    let (told, heard) = mpsc::channel();
+    timer.schedule_at(begin, move || told.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&heard);
+    assert!(begin.elapsed() < secs(5));
+}
+
+/// Two timers of 20 ms and one of 40: one fire each, and nothing is counted afterwards. Promise 2.
+#[test]
+fn folly_23_one_fire_each() {
+    let (timer, clock) = manual();
+    let log = log_each(&timer, &clock, &[ms(20), ms(20), ms(40)]);
+    assert_eq!(timer.stats().pending, 3);
+    clock.advance(ms(20));
+    assert_eq!((log.take().len(), timer.stats().pending), (2, 1));
+    clock.advance(ms(20));
+    assert_eq!((log.take().len(), timer.stats().pending), (1, 0));
+    clock.advance(HOUR);
+    assert_eq!((log.len(), timer.stats().fired), (0, 3));
+    is_balanced(&timer);
+}
+
+/// A timer for an earlier time, set after one for a later time, does not wait for it: a sleeping thread is woken for
+/// it. Promise 1.
+#[test]
+fn folly_24_the_later_set_may_be_due_first() {
+    let (timer, clock) = manual();
+    let log = log_each(&timer, &clock, &[ms(10), ms(5)]);
+    clock.advance(ms(10));
+    assert_eq!(log.take(), [(ms(5), ms(5)), (ms(10), ms(10))]);
+
+    let timer = threads(1);
+    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    std::thread::sleep(ms(20));
+    assert!(lateness_of_each(&timer, &[5])[0] < secs(5));
+}
+
+/// The thread that drives is held up for 10 ms: a timer of 5 ms fires once, after that. Promises 1 and 2.
+#[test]
+fn folly_28_the_driver_is_held_up() {
+    let (timer, clock) = manual();
+    let log = log_each(&timer, &clock, &[ms(5)]);
+    clock.jump(ms(10));
+    clock.advance(secs(1));
+    assert_eq!(log.take(), [(ms(5), ms(10))]);
+    assert_eq!(timer.stats().lateness.max(), ms(5));
+}
+
+/// The same in real time: another callback holds up the thread. Promise 1.
+#[test]
+fn folly_28_in_real_time() {
+    let (timer, log, begin) = (threads(1), Log::new(), Instant::now());
+    let mine = log.clone();
+    timer.schedule_after(ms(1), || std::thread::sleep(ms(100))).expect("the timer is open");
+    timer.schedule_after(ms(50), move || mine.add(begin.elapsed())).expect("the timer is open");
+    until("the second fires", || timer.stats().fired == 2 && log.len() == 1);
+    assert!(log.take()[0] >= ms(100));
+    assert!(timer.stats().longest_callback >= ms(100));
+    std::thread::sleep(ms(20));
+    assert_eq!((log.len(), timer.stats().fired), (0, 2));
+}
+
+/// Three hundred timers of 20 ms in real time: none is early. Promise 1.
+#[test]
+fn timeout_42_never_premature() {
+    let timer = threads(2);
+    for _ in 0..3 {
+        let late = lateness_of_each(&timer, &[20; 100]);
+        assert!(late.iter().all(|&late| late < secs(5)), "{late:?}");
+    }
+    is_balanced(&timer);
+}
+
+/// A delay of exactly one revolution, of one less and of one more, from many offsets. Promise 1.
+#[test]
+fn timeout_42_exactly_one_revolution() {
+    for size in [2, 16, 256] {
+        let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
+        for offset in 0..40 {
+            let begin = clock.elapsed();
+            let delays = [size as u64 - 1, size as u64, size as u64 + 1].map(ms);
+            let log = log_each(&timer, &clock, &delays);
+            clock.advance(ms(2 * size as u64 + 1));
+            assert_eq!(
+                log.take(),
+                delays.map(|delay| (delay, begin + delay)),
+                "in a wheel of {size}, {offset}"
+            );
+        }
+    }
+}
+
+/// `advance` is exact also in nanoseconds: a nanosecond before its tick nothing fires. Promise 1.
+#[test]
+fn agrona_30_a_nanosecond_short() {
+    let (timer, clock) = manual();
+    let log = log_each(&timer, &clock, &[ms(5), ms(5) + Duration::from_nanos(1)]);
+    clock.advance(ms(5) - Duration::from_nanos(1));
+    assert_eq!(log.len(), 0);
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(log.take().len(), 1);
+    clock.advance(ms(1) - Duration::from_nanos(1));
+    assert_eq!(log.len(), 0);
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(log.take().len(), 1);
+}

@@ -1,0 +1,383 @@
+//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
+
+use shardwheel::{Timer, UnfiredTask};
+
+use crate::support::{
+    Count, Dropped, HOUR, Log, are_threads, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard,
+    pass, secs, threads, until,
+};
+
+/// A timer with two threads of that name, which no other test uses.
+fn named(name: &str) -> Timer {
+    Timer::builder().shards(2).thread_name(name).build().expect("settings within their limits")
+}
+
+/// Three timers fire, and shutdown ends the threads, once. Promise 8.
+#[test]
+fn kafka_06_shutdown_ends_the_threads() {
+    let timer = named("six");
+    let (told, heard) = mpsc::channel();
+    for delay in [1, 2, 3] {
+        let told = told.clone();
+        timer
+            .schedule_after(ms(delay), move || told.send(()).expect("the test waits"))
+            .expect("the timer is open");
+    }
+    (0..3).for_each(|_| hear(&heard));
+    are_threads("six-", 2);
+    for _ in 0..3 {
+        assert!(timer.shutdown().is_empty());
+        are_threads("six-", 0);
+    }
+    is_balanced(&timer);
+}
+
+/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a second
+/// shutdown returns nothing. Promises 3 and 8.
+#[test]
+fn go_13_after_shutdown() {
+    for (timer, clock) in both() {
+        let (key, count) = (timer.schedule_after(HOUR, || ()).expect("the timer is open"), Count::default());
+        assert_eq!(timer.shutdown().len(), 1);
+        let (mine, other, third) = (count.clone(), count.clone(), count.clone());
+        let refused = timer.schedule_after(ms(1), move || mine.one()).expect_err("it is shut down");
+        assert!(refused.is_shut_down() && !refused.is_full());
+        refused.into_payload()();
+        let refused = timer.schedule_every(ms(1), move || other.one()).expect_err("it is shut down");
+        assert!(refused.is_shut_down());
+        refused.into_payload()();
+        timer.schedule_at(Instant::now(), move || third.one()).expect_err("it is shut down").into_payload()();
+        assert_eq!(count.get(), 3);
+        assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
+        assert!(timer.shutdown().is_empty());
+        pass(&clock, ms(10));
+        assert_eq!(timer.stats().handed_back, 1);
+        is_balanced(&timer);
+    }
+}
+
+/// What had not fired is freed when it is dropped, once; what callbacks hold is not kept by the timer. Promise 8.
+#[test]
+fn go_13_payloads_are_freed() {
+    for (timer, _clock) in both() {
+        let dropped = Count::default();
+        for size in 0..10 {
+            let (held, large) = (Dropped(dropped.clone()), [size; 16]);
+            timer.schedule_after(HOUR, move || drop((held, large))).expect("the timer is open");
+            let held = Dropped(dropped.clone());
+            timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open");
+        }
+        let unfired = timer.shutdown();
+        assert_eq!((unfired.len(), dropped.get()), (20, 0));
+        drop(unfired);
+        assert_eq!(dropped.get(), 20);
+        drop(timer);
+        assert_eq!(dropped.get(), 20);
+    }
+}
+
+/// Three timers of 1 ms have fired: shutdown returns none. Promise 8.
+#[test]
+fn netty_15_all_fired() {
+    for (timer, clock) in both() {
+        let count = Count::default();
+        for _ in 0..3 {
+            let mine = count.clone();
+            timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+        }
+        pass(&clock, ms(1));
+        until("they fire", || count.get() == 3);
+        assert_eq!(timer.shutdown().count(), 0);
+        is_balanced(&timer);
+    }
+}
+
+/// Five of 5 s, shut down at 1 s: five come back, none of which fires; each can be run, and says when it was due.
+/// Promises 1 and 8.
+#[test]
+fn netty_15_five_come_back() {
+    let (timer, clock) = manual();
+    let (count, start) = (Count::default(), timer.now());
+    for _ in 0..5 {
+        let mine = count.clone();
+        timer.schedule_after(secs(5), move || mine.one()).expect("the timer is open");
+    }
+    clock.advance(secs(1));
+    let unfired: Vec<UnfiredTask> = timer.shutdown().collect();
+    assert_eq!(unfired.len(), 5);
+    assert!(unfired.iter().all(|task| task.deadline() == Some(start + secs(5))));
+    clock.advance(HOUR);
+    assert_eq!((count.get(), timer.stats().fired, timer.stats().handed_back), (0, 0, 5));
+    unfired.into_iter().for_each(UnfiredTask::run);
+    assert_eq!(count.get(), 5);
+    is_balanced(&timer);
+}
+
+/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named. Promise 8.
+#[test]
+fn netty_15_from_all_shards() {
+    let (timer, count) = (threads(2), Count::default());
+    let set = || {
+        let (mine, never) = (count.clone(), count.clone());
+        timer.schedule_after(HOUR, move || mine.one()).expect("the timer is open");
+        timer.schedule_after(std::time::Duration::MAX, move || never.one()).expect("the timer is open");
+    };
+    set();
+    let sets = 1 + (0..2).filter_map(|shard| on_shard(&timer, shard, set)).count();
+    let unfired = timer.shutdown();
+    assert_eq!(unfired.len(), 2 * sets);
+    assert_eq!(unfired.size_hint(), (2 * sets, Some(2 * sets)));
+    let (named, never): (Vec<_>, Vec<_>) = unfired.partition(|task| task.deadline().is_some());
+    assert_eq!((named.len(), never.len(), count.get()), (sets, sets, 0));
+    is_balanced(&timer);
+}
+
+/// A recurring callback that comes back runs once when it is run. Promise 8.
+#[test]
+fn a_recurring_one_comes_back() {
+    for (timer, clock) in both() {
+        let count = Count::default();
+        let mine = count.clone();
+        timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+        pass(&clock, ms(30));
+        until("it recurs", || count.get() >= 3);
+        let unfired: Vec<_> = timer.shutdown().collect();
+        let before = count.get();
+        assert_eq!(unfired.len(), 1);
+        unfired.into_iter().for_each(UnfiredTask::run);
+        assert_eq!(count.get(), before + 1);
+        is_balanced(&timer);
+    }
+}
+
+/// A callback shuts its own timer down: what has not fired comes back to it, its own shard's included, also what was
+/// due with it; nothing fires after that. Promises 7 and 8.
+#[test]
+fn a_callback_shuts_down() {
+    in_time(|| {
+        for (timer, clock) in both() {
+            let (told, heard) = mpsc::channel();
+            let inner = timer.clone();
+            let callback = move || {
+                let unfired = inner.shutdown();
+                assert!(inner.schedule_after(ms(1), || ()).is_err() && inner.shutdown().is_empty());
+                told.send(unfired).expect("the test waits");
+            };
+            let late = || unreachable!("it comes back");
+            // Set first, so that it is due first, and on the shard of which the others are.
+            let set = move |timer: &Timer| {
+                timer.schedule_after(ms(30), callback).expect("the timer is open");
+                for delay in [ms(30), ms(31), HOUR] {
+                    timer.schedule_at(timer.now() + ms(2) + delay, late).expect("the timer is open");
+                }
+            };
+            let elsewhere = (0..2).filter_map(|shard| {
+                let far = || timer.schedule_after(HOUR, late).expect("the timer is open");
+                (shard < timer.shards()).then(|| on_shard(&timer, shard, far)).flatten()
+            });
+            let elsewhere = elsewhere.count();
+            set(&timer);
+            pass(&clock, secs(1).min(ms(60)));
+            assert_eq!(hear(&heard).len(), 3 + elsewhere);
+            until("the callback is over", || timer.stats().pending == 0);
+            assert!(timer.shutdown().is_empty());
+            is_balanced(&timer);
+        }
+    });
+}
+
+/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is left of
+/// both shards comes back, a recurring timer that runs there too. Promise 8.
+#[test]
+fn a_callback_shuts_down_while_another_runs() {
+    in_time(|| {
+        let timer = threads(2);
+        let (go, over) = (Arc::new(AtomicBool::new(false)), Count::default());
+        let (told, heard) = mpsc::channel();
+        let (gate, ended) = (Arc::clone(&go), over.clone());
+        let busy = move || {
+            told.send(()).expect("the test waits");
+            until("it may go on", || gate.load(Ordering::SeqCst));
+            thread::sleep(ms(20));
+            ended.one();
+        };
+        let busy = Mutex::new(Some(busy));
+        let set = || {
+            let busy = busy.lock().expect("it does not panic").take().expect("once");
+            timer.schedule_every(ms(1), busy).expect("the timer is open");
+            timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        };
+        // On a machine with one core both are on one shard, which would wait for itself.
+        if on_shard(&timer, 1, set).is_none() {
+            return;
+        }
+        hear(&heard);
+        let (inner, seen, log) = (timer.clone(), over.clone(), Log::new());
+        let entries = log.clone();
+        let shutdown = move || {
+            go.store(true, Ordering::SeqCst);
+            let unfired = inner.shutdown();
+            entries.add((unfired.len(), seen.get()));
+        };
+        let shutdown = Mutex::new(Some(shutdown));
+        let set = || {
+            let shutdown = shutdown.lock().expect("it does not panic").take().expect("once");
+            timer.schedule_after(ms(1), shutdown).expect("the timer is open");
+        };
+        on_shard(&timer, 0, set).expect("there are two shards");
+        until("it is shut down", || log.len() == 1);
+        assert_eq!(log.take(), [(2, 1)], "the recurring one and the one that was far off");
+        is_balanced(&timer);
+    });
+}
+
+/// Callbacks of both shards shut the timer down at the same time: one has all that is left, the other nothing, and
+/// neither waits for the other's callback for ever. Promises 7 and 8.
+#[test]
+fn two_callbacks_shut_down_at_once() {
+    in_time(|| {
+        for _ in 0..20 {
+            let (timer, log, running) = (threads(2), Log::new(), Count::default());
+            let set = || {
+                let (inner, entries, both) = (timer.clone(), log.clone(), running.clone());
+                let shutdown = move || {
+                    both.one();
+                    until("both run", || both.get() == 2);
+                    entries.add(inner.shutdown().len());
+                };
+                timer.schedule_after(ms(1), shutdown).expect("the timer is open");
+                timer.schedule_after(HOUR, || ()).expect("the timer is open");
+            };
+            // On a machine with one core both are on one shard, which would wait for itself.
+            if on_shard(&timer, 1, set).is_none() {
+                return;
+            }
+            on_shard(&timer, 0, set).expect("there are two shards");
+            until("both are over", || log.len() == 2);
+            let mut seen = log.take();
+            seen.sort_unstable();
+            assert_eq!(seen, [0, 2]);
+            is_balanced(&timer);
+        }
+    });
+}
+
+/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the callback,
+/// and has what is left. Promise 8.
+#[test]
+fn shut_down_while_the_clock_is_moved() {
+    in_time(|| {
+        let (timer, clock) = manual();
+        let (told, heard) = mpsc::channel();
+        let over = Count::default();
+        let ended = over.clone();
+        let slow = move || {
+            told.send(()).expect("the test waits");
+            thread::sleep(ms(30));
+            ended.one();
+        };
+        timer.schedule_every(ms(10), slow).expect("the timer is open");
+        timer.schedule_after(ms(15), || unreachable!("it comes back")).expect("the timer is open");
+        thread::scope(|scope| {
+            scope.spawn(|| clock.advance(ms(12)));
+            hear(&heard);
+            assert_eq!((timer.shutdown().len(), over.get()), (2, 1));
+        });
+        clock.advance(HOUR);
+        is_balanced(&timer);
+    });
+}
+
+/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled or
+/// refused, and is dropped, once. Promises 2 and 8.
+#[test]
+fn shut_down_at_full_speed() {
+    for round in 0..10 {
+        let (timer, made, dropped) = (threads(2), Count::default(), Count::default());
+        let outcomes = Count::default();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for i in 0..u64::MAX {
+                        let (held, fired) = (Dropped(dropped.clone()), outcomes.clone());
+                        made.one();
+                        let callback = move || {
+                            fired.one();
+                            drop(held);
+                        };
+                        let Ok(key) = timer.schedule_after(ms(i % 4), callback) else {
+                            outcomes.one();
+                            break;
+                        };
+                        if i % 3 == 0 && timer.cancel(key) {
+                            outcomes.one();
+                        }
+                    }
+                });
+            }
+            thread::sleep(ms(5 + round));
+            let unfired = timer.shutdown();
+            unfired.for_each(|_| outcomes.one());
+        });
+        assert_eq!((outcomes.get(), dropped.get()), (made.get(), made.get()));
+        is_balanced(&timer);
+    }
+}
+
+/// When the last handle is dropped the threads end, and what callbacks hold is dropped, once; while there is another
+/// handle, nothing of that. Promise 8.
+#[test]
+fn the_last_handle_is_dropped() {
+    let (timer, dropped) = (named("last"), Count::default());
+    for _ in 0..1_000 {
+        let held = Dropped(dropped.clone());
+        timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    }
+    let other = timer.clone();
+    drop(timer);
+    are_threads("last-", 2);
+    assert_eq!(dropped.get(), 0);
+    drop(other);
+    assert_eq!(dropped.get(), 1_000);
+    are_threads("last-", 0);
+}
+
+/// A callback drops the last handle: its own thread ends after it, and what is left is dropped. Promises 7 and 8.
+#[test]
+fn the_last_handle_is_dropped_by_a_callback() {
+    let (timer, dropped) = (named("own"), Count::default());
+    let held = Dropped(dropped.clone());
+    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    let (give, take) = mpsc::channel::<Timer>();
+    timer.schedule_after(ms(1), move || drop(hear(&take))).expect("the timer is open");
+    give.send(timer).expect("the callback waits");
+    are_threads("own-", 0);
+    until("what is left is dropped", || dropped.get() == 1);
+}
+
+/// The same on a manual clock, and the clock goes on. Promises 7 and 8.
+#[test]
+fn the_last_handle_is_dropped_under_a_manual_clock() {
+    let (timer, clock) = by_hand(Timer::builder().shards(2));
+    let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+    let (dropped, count) = (Count::default(), Count::default());
+    let held = Dropped(dropped.clone());
+    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    let last = Mutex::new(Some(timer.clone()));
+    timer
+        .schedule_after(ms(1), move || drop(last.lock().map(|mut last| last.take())))
+        .expect("the timer is open");
+    let mine = count.clone();
+    other.schedule_after(ms(2), move || mine.one()).expect("the timer is open");
+    drop(timer);
+    assert_eq!(dropped.get(), 0, "the callback holds a handle");
+    clock.advance(ms(5));
+    assert_eq!((dropped.get(), count.get()), (1, 1));
+    drop((other, clock));
+}

@@ -1,0 +1,272 @@
+//! Limits and refusal, counts, keys, and when a callback is dropped.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use shardwheel::{ScheduleErrorKind, Timer, TimerKey};
+
+use crate::support::{
+    Count, Dropped, HOUR, Log, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs, threads, until,
+};
+
+/// The third of two is refused, with its callback; after a cancel, and after one has fired, there is room again.
+/// Promise 5.
+#[test]
+fn netty_19_the_third_of_two_is_refused() {
+    let (timer, clock) = by_hand(Timer::builder().max_pending(2).shards(2));
+    let log = Log::new();
+    let set = |delay, entry| {
+        let log = log.clone();
+        timer.schedule_after(ms(delay), move || log.add(entry))
+    };
+    let first = set(10, "first").expect("room for two");
+    set(20, "second").expect("room for two");
+    let refused = set(30, "third").expect_err("no room for three");
+    assert_eq!(refused.kind(), ScheduleErrorKind::Full { limit: 2 });
+    assert_eq!((refused.is_full(), refused.is_shut_down()), (true, false));
+    refused.into_payload()();
+    assert_eq!(log.take(), ["third"], "the callback comes back as it was");
+
+    assert!(timer.cancel(first));
+    set(30, "fourth").expect("one was cancelled");
+    assert!(set(30, "fifth").is_err());
+    clock.advance(ms(20));
+    set(10, "sixth").expect("one has fired");
+    clock.advance(secs(1));
+    assert_eq!(log.take(), ["second", "fourth", "sixth"]);
+    is_balanced(&timer);
+}
+
+/// A recurring timer takes one place for all its occurrences, and also while its callback runs; a sleep that is
+/// polled takes one. Promise 5.
+#[test]
+fn netty_19_a_recurring_timer_takes_one_place() {
+    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
+    let (inner, refused) = (timer.clone(), Count::default());
+    let counted = refused.clone();
+    let key = timer.schedule_every(ms(10), move || {
+        if inner.schedule_after(ms(1), || ()).is_err() {
+            counted.one();
+        }
+    });
+    clock.advance(ms(100));
+    assert_eq!((refused.get(), timer.stats().pending), (10, 1));
+    assert!(timer.schedule_every(ms(10), || ()).is_err());
+    assert!(timer.cancel(key.expect("room for one")));
+    timer.schedule_after(ms(1), || ()).expect("it was cancelled");
+    is_balanced(&timer);
+}
+
+/// Threads that between them use both shards never have more pending than they may, and lose no room by what they
+/// cancel, or by what fires. Promise 5.
+#[test]
+fn netty_19_a_bound_that_shards_share() {
+    const LIMIT: usize = 100;
+    let timer = Timer::builder().shards(2).max_pending(LIMIT).build().expect("settings within their limits");
+    thread::scope(|scope| {
+        let standing = Count::default();
+        for _ in 0..4 {
+            let standing = standing.clone();
+            scope.spawn(|| churn(&timer, standing, LIMIT));
+        }
+    });
+    for _ in 0..LIMIT {
+        timer.schedule_after(ms(1), || ()).expect("all the room");
+    }
+    until("all have fired", || timer.stats().pending == 0);
+    let keys: Vec<_> = (0..LIMIT).map(|_| timer.schedule_after(HOUR, || ()).expect("all the room")).collect();
+    assert!(timer.schedule_after(HOUR, || ()).expect_err("and no more").is_full());
+    assert!(keys.into_iter().all(|key| timer.cancel(key)));
+    is_balanced(&timer);
+}
+
+/// Schedules until that is refused, cancels all and begins again; `standing` counts the timers that all threads have.
+fn churn(timer: &Timer, standing: Count, limit: usize) {
+    let mut keys = Vec::new();
+    for _ in 0..20_000 {
+        match timer.schedule_after(HOUR, || ()) {
+            Ok(key) => {
+                keys.push(key);
+                assert!(standing.one_more() <= limit);
+            }
+            Err(refused) => {
+                assert_eq!(refused.kind(), ScheduleErrorKind::Full { limit });
+                cancel_all(timer, &mut keys, &standing);
+            }
+        }
+    }
+    cancel_all(timer, &mut keys, &standing);
+}
+
+fn cancel_all(timer: &Timer, keys: &mut Vec<TimerKey>, standing: &Count) {
+    for key in keys.drain(..) {
+        // Before the cancel, which makes room for another thread.
+        standing.less_one();
+        assert!(timer.cancel(key));
+    }
+}
+
+/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending; the two are cancelled, the third
+/// fires, none is pending. Promise 2.
+#[test]
+fn netty_20_pending_counts() {
+    for (timer, clock) in both() {
+        let (told, heard) = mpsc::channel();
+        let far = [(); 2].map(|()| timer.schedule_after(secs(6_000), || ()).expect("the timer is open"));
+        timer
+            .schedule_after(ms(90), move || told.send(()).expect("the test waits"))
+            .expect("the timer is open");
+        assert_eq!(timer.stats().pending, 3);
+        assert!(far.into_iter().all(|key| timer.cancel(key)));
+        assert_eq!(timer.stats().pending, 1);
+        pass(&clock, ms(90));
+        hear(&heard);
+        assert_eq!(timer.stats().pending, 0);
+        let stats = timer.stats();
+        assert_eq!((stats.scheduled, stats.fired, stats.cancelled), (3, 1, 2));
+        is_balanced(&timer);
+    }
+}
+
+/// A cancelled timer's callback is dropped within the call, not at the deadline; so is a recurring one's. Promises 2
+/// and 5.
+#[test]
+fn netty_22_cancel_drops_the_callback_at_once() {
+    for (timer, _clock) in both() {
+        let dropped = Count::default();
+        for round in 1..=3 {
+            let held = Dropped(dropped.clone());
+            let key = timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+            assert!(timer.cancel(key));
+            assert_eq!(dropped.get(), 2 * round - 1);
+            let held = Dropped(dropped.clone());
+            let recurring = timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open");
+            assert!(timer.cancel(recurring));
+            assert_eq!(dropped.get(), 2 * round);
+        }
+        is_balanced(&timer);
+    }
+}
+
+/// Also one that is too large to lie in the timer's node, and what a refused one holds is dropped when the user
+/// drops it. Promise 2.
+#[test]
+fn netty_22_large_callbacks_too() {
+    let (timer, dropped) = (by_hand(Timer::builder().max_pending(1)).0, Count::default());
+    let set = || {
+        let (held, room) = (Dropped(dropped.clone()), [7_u64; 8]);
+        timer.schedule_after(HOUR, move || drop((held, room)))
+    };
+    let key = set().expect("room for one");
+    let refused = set().expect_err("no room for two");
+    assert_eq!(dropped.get(), 0);
+    drop(refused);
+    assert_eq!(dropped.get(), 1);
+    assert!(timer.cancel(key));
+    assert_eq!(dropped.get(), 2);
+}
+
+/// A fired callback is dropped when it has run, and a stale key does nothing, for ever. Promises 2 and 6.
+#[test]
+fn agrona_43_stale_keys_do_nothing() {
+    for (timer, clock) in both() {
+        let (told, heard) = mpsc::channel();
+        let once = timer.schedule_after(ms(1), move || told.send(()).expect("the test waits"));
+        let once = once.expect("the timer is open");
+        let cancelled = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        assert!(timer.cancel(cancelled));
+        pass(&clock, ms(1));
+        hear(&heard);
+        let others: Vec<_> =
+            (0..10_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
+        for stale in [once, cancelled] {
+            assert!(!timer.cancel(stale));
+            assert_eq!(timer.reschedule_after(stale, ms(1)), None);
+            assert_eq!(timer.reschedule_at(stale, timer.now()), None);
+        }
+        assert!(others.into_iter().all(|key| timer.cancel(key)), "each is still there");
+        is_balanced(&timer);
+    }
+}
+
+/// A key of another timer names none here: also where that one has fewer shards, and for recurring ones. Promise 6.
+#[test]
+fn keys_of_another_timer_are_harmless() {
+    let (mine, other) = (threads(1), by_hand(Timer::builder().shards(3)).0);
+    let set = |timer: &Timer| -> [TimerKey; 2] {
+        let once = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        [once, timer.schedule_every(HOUR, || ()).expect("the timer is open")]
+    };
+    let theirs = on_shard(&other, 2, || set(&other)).unwrap_or_else(|| set(&other));
+    let ours = set(&mine);
+    for key in theirs {
+        assert!(!mine.cancel(key));
+        assert_eq!(mine.reschedule_after(key, ms(1)), None);
+    }
+    for key in ours {
+        assert!(!other.cancel(key));
+        assert_eq!(other.reschedule_after(key, ms(1)), None);
+    }
+    assert_eq!((mine.stats().pending, other.stats().pending), (2, 2));
+    assert!(ours.into_iter().all(|key| mine.cancel(key)) && theirs.into_iter().all(|key| other.cancel(key)));
+}
+
+/// Of several threads that cancel the same timer, and its firing, one wins. Promise 2.
+#[test]
+fn one_outcome_for_each_timer() {
+    let (timer, fired) = (threads(2), Count::default());
+    let rounds = 300;
+    let (start, cancelled) = (Arc::new(Barrier::new(2)), Count::default());
+    for _ in 0..rounds {
+        let mine = fired.clone();
+        let key = timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+        thread::scope(|scope| {
+            let cancel = || {
+                start.wait();
+                if timer.cancel(key) {
+                    cancelled.one();
+                }
+            };
+            scope.spawn(cancel);
+            cancel();
+        });
+    }
+    until("each has an outcome", || fired.get() + cancelled.get() == rounds);
+    let stats = timer.stats();
+    assert_eq!((stats.fired, stats.cancelled), (fired.get() as u64, cancelled.get() as u64));
+    is_balanced(&timer);
+}
+
+/// Rescheduling takes no more room and leaves the count; to later, to earlier, and again under the key that it
+/// returned. Promises 2 and 5.
+#[test]
+fn netty_19_a_full_timer_reschedules() {
+    let (timer, clock) = by_hand(Timer::builder().max_pending(1));
+    let (log, mine) = (Log::new(), clock.clone());
+    let entries = log.clone();
+    let mut key = timer.schedule_after(secs(10), move || entries.add(mine.elapsed())).expect("room for one");
+    for delay in [secs(20), secs(5), HOUR, secs(7)] {
+        key = timer.reschedule_after(key, delay).expect("it is pending");
+        assert_eq!(timer.stats().pending, 1);
+    }
+    clock.advance(secs(6));
+    key = timer.reschedule_at(key, timer.now() + ms(1500)).expect("it is pending");
+    clock.advance(HOUR);
+    assert_eq!(log.take(), [ms(7500)]);
+    assert_eq!(timer.reschedule_after(key, ms(1)), None);
+    is_balanced(&timer);
+}
+
+/// Each thread's shard counts for itself, and the total is their sum. Promise 2.
+#[test]
+fn the_figures_of_the_shards_add_up() {
+    let (timer, _clock) = by_hand(Timer::builder().shards(2));
+    let on_second = on_shard(&timer, 1, || timer.schedule_after(HOUR, || ()).expect("the timer is open"));
+    on_shard(&timer, 0, || timer.schedule_after(HOUR, || ()).expect("the timer is open"));
+    let stats = timer.stats();
+    assert_eq!(timer.shards(), 2);
+    assert_eq!(stats.shards.iter().map(|shard| shard.pending).sum::<usize>(), stats.pending);
+    assert_eq!(stats.shards.iter().map(|shard| shard.scheduled).sum::<u64>(), stats.scheduled);
+    assert_eq!(stats.shards[1].pending, usize::from(on_second.is_some()));
+}

@@ -1,0 +1,241 @@
+//! Recurring timers: stopped, rescheduled, many at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{ManualClock, Timer, TimerKey};
+
+use crate::support::{
+    Count, Dropped, HOUR, Log, both, hear, is_balanced, manual, ms, pass, secs, threads, until,
+};
+
+/// A timer every `period` that logs how far the clock is.
+fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey, Log<Duration>) {
+    let log = Log::new();
+    let (entries, clock) = (log.clone(), clock.clone());
+    let key = timer.schedule_every(period, move || entries.add(clock.elapsed())).expect("the timer is open");
+    (key, log)
+}
+
+/// A timer of one second that is stopped after 900 ms never fires. Promise 2.
+#[test]
+fn go_10_stopped_in_time() {
+    let (timer, clock) = manual();
+    let key = timer.schedule_after(secs(1), || unreachable!("it was stopped")).expect("the timer is open");
+    clock.advance(ms(900));
+    assert!(timer.cancel(key));
+    clock.advance(HOUR);
+    assert!(!timer.cancel(key));
+    is_balanced(&timer);
+}
+
+/// A periodic one fires twice, is stopped, and is silent. Promise 2.
+#[test]
+fn go_10_two_fires_and_silence() {
+    let (timer, clock) = manual();
+    let (key, log) = log_every(&timer, &clock, ms(100));
+    clock.advance(ms(250));
+    assert_eq!(log.take(), [ms(100), ms(200)]);
+    assert!(timer.cancel(key) && !timer.cancel(key));
+    clock.advance(HOUR);
+    assert_eq!(log.len(), 0);
+    is_balanced(&timer);
+}
+
+/// The same in real time. Promises 1 and 2.
+#[test]
+fn go_10_in_real_time() {
+    let (timer, begin) = (threads(1), Instant::now());
+    let (told, heard) = mpsc::channel();
+    let tell = move || told.send(begin.elapsed()).expect("the test waits");
+    let key = timer.schedule_every(ms(20), tell).expect("the timer is open");
+    assert!(hear(&heard) >= ms(20) && hear(&heard) >= ms(40));
+    assert!(timer.cancel(key) && !timer.cancel(key));
+    // One may have been under way.
+    let _ = heard.recv_timeout(ms(5));
+    assert!(heard.recv_timeout(ms(100)).is_err(), "silence");
+    is_balanced(&timer);
+}
+
+/// A hundred thousand timers of one millisecond: the count keeps rising, by all of them each time. Promise 1.
+#[test]
+fn go_11_many_of_one_millisecond() {
+    const MANY: usize = 100_000;
+    let (timer, clock) = manual();
+    let count = Count::default();
+    for _ in 0..MANY {
+        let mine = count.clone();
+        timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open");
+    }
+    for round in 1..=20 {
+        clock.advance(ms(1));
+        assert_eq!(count.get(), round * MANY);
+    }
+    clock.jump(ms(5));
+    assert_eq!(count.get(), 25 * MANY);
+    let stats = timer.stats();
+    assert_eq!((stats.fired, stats.pending), (25 * MANY as u64, MANY));
+    is_balanced(&timer);
+}
+
+/// The same in real time, with as many as a slow machine can serve. Promise 1.
+#[test]
+fn go_11_in_real_time() {
+    let (timer, count, begin) = (threads(2), Count::default(), Instant::now());
+    for _ in 0..1_000 {
+        let mine = count.clone();
+        timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+    }
+    for goal in [1, 5_000, 10_000, 15_000] {
+        until("the count rises", || count.get() >= goal);
+    }
+    assert!(timer.shutdown().len() == 1_000);
+    assert!(count.get() as u128 <= 1_000 * (begin.elapsed().as_millis() / 10), "none is early");
+    is_balanced(&timer);
+}
+
+/// A recurring timer that cancels itself: true, and that was its last occurrence; what it holds is dropped when the
+/// callback has run. Promises 2 and 7.
+#[test]
+fn cancelled_by_its_own_callback() {
+    for (timer, clock) in both() {
+        let (dropped, own) = (Count::default(), Arc::new(OnceLock::new()));
+        let (told, heard) = mpsc::channel();
+        let (inner, key, held, mut runs) = (timer.clone(), Arc::clone(&own), Dropped(dropped.clone()), 0);
+        let callback = move || {
+            runs += 1;
+            if runs == 3 {
+                let key = *key.wait();
+                told.send([inner.cancel(key), inner.cancel(key), held.0.get() > 0]).expect("the test waits");
+            }
+        };
+        let key = timer.schedule_every(ms(5), callback).expect("the timer is open");
+        own.set(key).expect("it is set once");
+        pass(&clock, ms(100));
+        assert_eq!(hear(&heard), [true, false, false]);
+        until("it is dropped", || dropped.get() == 1);
+        assert_eq!((timer.stats().pending, timer.cancel(key)), (0, false));
+        assert_eq!(
+            (timer.stats().cancelled, timer.stats().fired),
+            (1, 2),
+            "the occurrence under way is not counted"
+        );
+        is_balanced(&timer);
+    }
+}
+
+/// Tells that it runs, and then waits until it may go on.
+fn wait_inside(told: &Sender<()>, go: &AtomicBool) {
+    told.send(()).expect("the test waits");
+    until("it may go on", || go.load(Ordering::SeqCst));
+}
+
+/// A recurring timer that another thread cancels while its callback runs: true at once, once, and the occurrence
+/// under way is its last. Promises 2 and 3.
+#[test]
+fn cancelled_by_another_thread_while_it_runs() {
+    let (timer, go, dropped) = (threads(1), Arc::new(AtomicBool::new(false)), Count::default());
+    let (told, heard) = mpsc::channel();
+    let (gate, held) = (Arc::clone(&go), Dropped(dropped.clone()));
+    let callback = move || {
+        let _held = &held;
+        wait_inside(&told, &gate);
+    };
+    let key = timer.schedule_every(ms(1), callback).expect("the timer is open");
+    hear(&heard);
+    assert_eq!(timer.stats().pending, 1, "one that runs is pending");
+    assert_eq!(timer.reschedule_after(key, ms(1)), None, "it is being fired");
+    assert!(timer.cancel(key) && !timer.cancel(key));
+    assert_eq!((timer.stats().pending, dropped.get()), (0, 0));
+    go.store(true, Ordering::SeqCst);
+    until("it is dropped", || dropped.get() == 1);
+    thread::sleep(ms(20));
+    assert!(heard.try_recv().is_err(), "it does not come again");
+    is_balanced(&timer);
+}
+
+/// A timer that fires once and is being fired can no longer be cancelled, by its own callback or another. Promise 2.
+#[test]
+fn a_single_one_under_way_cannot_be_cancelled() {
+    let (timer, go) = (threads(1), Arc::new(AtomicBool::new(false)));
+    let (told, heard) = mpsc::channel();
+    let gate = Arc::clone(&go);
+    let key = timer.schedule_after(ms(1), move || wait_inside(&told, &gate)).expect("the timer is open");
+    hear(&heard);
+    assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
+    assert_eq!((timer.stats().pending, timer.stats().fired), (0, 1));
+    go.store(true, Ordering::SeqCst);
+    is_balanced(&timer);
+}
+
+/// A recurring timer put off, or brought forward, goes on from its next occurrence as it would have without, at a
+/// fixed rate. Promise 1.
+#[test]
+fn rescheduled_and_back_in_step() {
+    let (timer, clock) = manual();
+    let (key, log) = log_every(&timer, &clock, ms(100));
+    clock.advance(ms(100));
+    let key = timer.reschedule_after(key, ms(30)).expect("it is pending");
+    clock.advance(ms(200));
+    assert_eq!(log.take(), [100, 130, 300].map(ms), "brought forward: the one for 200 came at 130");
+    let key = timer.reschedule_after(key, ms(250)).expect("it is pending");
+    clock.advance(ms(300));
+    assert_eq!(
+        log.take(),
+        [550, 550, 600].map(ms),
+        "put off: the one for 400 came at 550, and 500 is made up for"
+    );
+    assert_eq!(timer.stats().pending, 1);
+    assert!(timer.cancel(key) && !timer.cancel(key));
+    is_balanced(&timer);
+}
+
+/// A recurring timer that is rescheduled by its own callback: that occurrence is being fired, so it is not. Promise 2.
+#[test]
+fn rescheduled_by_its_own_callback() {
+    let (timer, clock) = manual();
+    let (own, log) = (Arc::new(OnceLock::<TimerKey>::new()), Log::new());
+    let (key, entries, inner) = (Arc::clone(&own), log.clone(), timer.clone());
+    let callback = move || {
+        let key = *key.get().expect("it is set before the clock moves");
+        entries.add(inner.reschedule_after(key, HOUR).is_none());
+    };
+    own.set(timer.schedule_every(ms(10), callback).expect("the timer is open")).expect("it is set once");
+    clock.advance(ms(35));
+    assert_eq!(log.take(), [true; 3]);
+    is_balanced(&timer);
+}
+
+/// Recurring timers that are cancelled and rescheduled from other threads while they recur quickly: each cancel is
+/// answered true once, and when all are cancelled there is silence. Promises 2 and 3.
+#[test]
+fn cancelled_and_rescheduled_at_full_speed() {
+    let (timer, count) = (threads(2), Count::default());
+    let set = || {
+        let mine = count.clone();
+        timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open")
+    };
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for round in 0..200 {
+                    let mut key = set();
+                    thread::sleep(Duration::from_micros(round * 13 % 2_000));
+                    key = timer.reschedule_after(key, ms(round % 3)).unwrap_or(key);
+                    assert!(timer.cancel(key), "it recurs until it is cancelled");
+                    assert!(!timer.cancel(key));
+                }
+            });
+        }
+    });
+    assert_eq!((timer.stats().pending, timer.stats().cancelled), (0, 600));
+    assert!(count.get() > 0);
+    is_balanced(&timer);
+    thread::sleep(ms(20));
+    let settled = count.get();
+    thread::sleep(ms(20));
+    assert_eq!(count.get(), settled, "silence");
+}

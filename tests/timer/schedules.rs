@@ -1,0 +1,229 @@
+//! Schedules of recurring timers: closures, fixed rates, what is missed, and those that lead nowhere.
+
+use std::time::{Duration, Instant};
+
+use shardwheel::{Every, ManualClock, Missed, Schedule, ScheduleErrorKind, Timer};
+
+use crate::support::{Count, HOUR, Log, hear, in_time, is_balanced, manual, ms, secs, threads, until};
+
+/// A timer by that schedule, and a log of how far the clock is at each occurrence.
+fn log_occurrences(timer: &Timer, clock: &ManualClock, schedule: impl Schedule) -> Log<Duration> {
+    let log = Log::new();
+    let (entries, clock) = (log.clone(), clock.clone());
+    timer.schedule_with(schedule, move || entries.add(clock.elapsed())).expect("the timer is open");
+    log
+}
+
+/// A schedule of these gaps, in milliseconds.
+fn gaps<const N: usize>(gaps: [u64; N]) -> impl Schedule {
+    let mut gaps = gaps.into_iter();
+    move |previous: Instant| gaps.next().map(|gap| previous + ms(gap))
+}
+
+/// A schedule of gaps of 1, 4, 5, 40, 50, 400 and 500 ms is due at 1, 5, 10, 50, 100, 500 and 1000 ms, and then it is
+/// over. Promise 1.
+#[test]
+fn go_08_a_schedule_of_gaps() {
+    let (timer, clock) = manual();
+    let log = log_occurrences(&timer, &clock, gaps([1, 4, 5, 40, 50, 400, 500]));
+    clock.advance(secs(10));
+    assert_eq!(log.take(), [1, 5, 10, 50, 100, 500, 1000].map(ms));
+    let stats = timer.stats();
+    assert_eq!((stats.fired, stats.recurred, stats.pending), (7, 6, 0));
+    is_balanced(&timer);
+}
+
+/// The same in real time: none is early. Promise 1.
+#[test]
+fn go_08_in_real_time() {
+    let (timer, log, begin) = (threads(1), Log::new(), Instant::now());
+    let entries = log.clone();
+    timer
+        .schedule_with(gaps([1, 4, 5, 40, 50]), move || entries.add(begin.elapsed()))
+        .expect("the timer is open");
+    until("it is over", || timer.stats().pending == 0);
+    let (seen, due) = (log.take(), [1, 5, 10, 50, 100].map(ms));
+    assert_eq!(seen.len(), due.len());
+    assert!(seen.iter().zip(due).all(|(&at, due)| at >= due && at < due + secs(5)), "{seen:?}");
+    is_balanced(&timer);
+}
+
+/// A schedule whose first answer is that there is no occurrence makes no timer: an error, with the callback. Promise 8.
+#[test]
+fn go_09_no_first_occurrence() {
+    let (timer, clock) = manual();
+    let (count, never) = (Count::default(), |_: Instant| None);
+    let counted = count.clone();
+    let refused = timer.schedule_with(never, move || counted.one()).expect_err("there is no timer");
+    assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
+    clock.advance(HOUR);
+    assert_eq!((count.get(), timer.stats().scheduled), (0, 0));
+    refused.into_payload()();
+    assert_eq!(count.get(), 1);
+}
+
+/// A period of zero is an error, with the callback; so is one whose end cannot be named. Promise 4.
+#[test]
+fn zero_and_endless_periods() {
+    let (timer, _clock) = manual();
+    let refused = timer.schedule_every(Duration::ZERO, || ()).expect_err("no time would pass");
+    assert_eq!(refused.kind(), ScheduleErrorKind::ZeroPeriod);
+    assert!(refused.to_string().contains("0 ns"));
+    let refused = timer.schedule_every(Duration::MAX, || ()).expect_err("it has no end");
+    assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
+    let zero = Every::new(Duration::ZERO);
+    let refused = timer.schedule_with(zero, || ()).expect_err("a period of zero yields no occurrence");
+    assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
+    assert_eq!(timer.stats().scheduled, 0);
+}
+
+/// Every so often, for as long as it is asked: periods that divide a tick, that tick does not divide, and long ones
+/// are due as often as they fit, without drift. Promise 1.
+#[test]
+fn timeout_37_as_often_as_periods_fit() {
+    for micros in [250, 700, 1_000, 1_500, 7_001, 97_000] {
+        let (timer, clock) = manual();
+        let period = Duration::from_micros(micros);
+        let log = log_occurrences(&timer, &clock, Every::new(period));
+        clock.advance(secs(1));
+        let seen = log.take();
+        assert_eq!(seen.len() as u64, 1_000_000 / micros, "every {period:?}");
+        for (at, due) in seen.into_iter().zip((1..).map(|count| count * period)) {
+            assert!(at >= due && at < due + ms(1), "due at {due:?}, came at {at:?}");
+        }
+        is_balanced(&timer);
+    }
+}
+
+/// The clock jumps over periods: they are made up for, left out, or put off, as the schedule says. Promises 1 and 4.
+#[test]
+fn missed_occurrences() {
+    let at = |missed| {
+        let (timer, clock) = manual();
+        let log = log_occurrences(&timer, &clock, Every::new(ms(100)).missed(missed));
+        clock.advance(ms(200));
+        clock.jump(ms(350));
+        clock.advance(ms(250));
+        is_balanced(&timer);
+        log.take()
+    };
+    assert_eq!(at(Missed::Burst), [100, 200, 550, 550, 550, 600, 700, 800].map(ms));
+    assert_eq!(at(Missed::Skip), [100, 200, 550, 600, 700, 800].map(ms));
+    assert_eq!(at(Missed::Delay), [100, 200, 550, 650, 750].map(ms));
+}
+
+/// A jump of a whole number of periods: nothing is missed but what lies between. Promise 1.
+#[test]
+fn missed_occurrences_at_a_whole_period() {
+    let at = |missed| {
+        let (timer, clock) = manual();
+        let log = log_occurrences(&timer, &clock, Every::new(ms(100)).missed(missed));
+        clock.jump(ms(400));
+        clock.advance(ms(100));
+        log.take()
+    };
+    assert_eq!(at(Missed::Burst), [400, 400, 400, 400, 500].map(ms));
+    assert_eq!(at(Missed::Skip), [400, 400, 500].map(ms), "the one that is due right now is not missed");
+    assert_eq!(at(Missed::Delay), [400, 500].map(ms));
+}
+
+/// What a callback misses because it runs for longer than its period counts as missed too. Promise 7.
+#[test]
+fn occurrences_missed_by_the_callback_itself() {
+    let at = |missed| {
+        let (timer, clock) = manual();
+        let log = Log::new();
+        let (entries, time) = (log.clone(), clock.clone());
+        let slow_once = move || {
+            entries.add(time.elapsed());
+            if entries.len() == 1 {
+                time.advance(ms(250));
+            }
+        };
+        timer.schedule_with(Every::new(ms(100)).missed(missed), slow_once).expect("the timer is open");
+        clock.advance(ms(600));
+        log.take()
+    };
+    assert_eq!(at(Missed::Burst), [100, 350, 350, 400, 500, 600].map(ms));
+    assert_eq!(at(Missed::Skip), [100, 400, 500, 600].map(ms));
+    assert_eq!(at(Missed::Delay), [100, 450, 550].map(ms));
+}
+
+/// A schedule that stands still, or goes back, is due again at the next tick each time: moving the clock comes to an
+/// end. Promises 4 and 7.
+#[test]
+fn a_schedule_that_stands_still() {
+    for back in [ms(0), ms(1), ms(50)] {
+        let occurrences = in_time(move || {
+            let (timer, clock) = manual();
+            let schedule = move |at: Instant| Some(at.checked_sub(back).unwrap_or(at));
+            let log = log_occurrences(&timer, &clock, schedule);
+            clock.advance(ms(100));
+            clock.jump(ms(100));
+            is_balanced(&timer);
+            log.take()
+        });
+        let (walked, jumped) = occurrences.split_at(100);
+        assert!(walked.iter().enumerate().all(|(i, &at)| at == ms(i as u64 + 1)), "{walked:?}");
+        assert_eq!(jumped, [ms(200)], "back by {back:?}");
+    }
+}
+
+/// A schedule that hurries after a moment that has passed catches up at once. Promises 4 and 7.
+#[test]
+fn a_schedule_in_the_past_catches_up() {
+    let (timer, clock) = manual();
+    clock.advance(secs(1));
+    let start = timer.now() - ms(500);
+    let mut next = start;
+    let schedule = move |_: Instant| {
+        next += ms(100);
+        Some(next)
+    };
+    let log = log_occurrences(&timer, &clock, schedule);
+    clock.advance(ms(100));
+    let seen = log.take();
+    assert_eq!(seen.iter().filter(|&&at| at <= secs(1) + ms(1)).count(), 5, "{seen:?}");
+    assert_eq!(seen.last(), Some(&(secs(1) + ms(100))));
+}
+
+/// A schedule of one's own may go by when the callback returned: here each occurrence is due ten milliseconds after
+/// that. Promise 1.
+#[test]
+fn a_schedule_by_the_end_of_the_callback() {
+    struct AfterEnd;
+    impl Schedule for AfterEnd {
+        fn next(&mut self, previous: Instant) -> Option<Instant> {
+            Some(previous + ms(10))
+        }
+        fn next_after(&mut self, _previous: Instant, now: Instant) -> Option<Instant> {
+            Some(now + ms(10))
+        }
+    }
+    let (timer, clock) = manual();
+    let log = Log::new();
+    let (entries, time) = (log.clone(), clock.clone());
+    let callback = move || {
+        entries.add(time.elapsed());
+        time.advance(ms(5));
+    };
+    timer.schedule_with(AfterEnd, callback).expect("the timer is open");
+    clock.advance(ms(50));
+    assert_eq!(log.take(), [10, 25, 40].map(ms));
+}
+
+/// In real time a schedule that stands still comes once a tick, and holds up nobody. Promise 7.
+#[test]
+fn standing_still_in_real_time() {
+    let (timer, count, begin) = (threads(1), Count::default(), Instant::now());
+    let counted = count.clone();
+    let stands = move |at: Instant| Some(at);
+    timer.schedule_with(stands, move || counted.one()).expect("the timer is open");
+    let (told, heard) = std::sync::mpsc::channel();
+    timer.schedule_after(ms(30), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&heard);
+    until("it recurs", || count.get() >= 3);
+    assert!(timer.shutdown().len() == 1);
+    assert!(count.get() as u128 <= begin.elapsed().as_millis() + 1, "at most once a tick");
+    is_balanced(&timer);
+}

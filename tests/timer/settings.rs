@@ -1,0 +1,183 @@
+//! Settings: what cannot be built says why, and what can is as it was asked for.
+
+use std::error::Error;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{BuildError, Clock, Figures, ManualClock, Timer, TimerBuilder};
+
+use crate::support::{Count, are_threads, hear, manual, ms, secs, threads, threads_named};
+
+/// Why these settings will not do.
+fn refusal(builder: TimerBuilder) -> BuildError {
+    builder.build().expect_err("one of the settings is wrong")
+}
+
+/// Every error names the value that was given and the limit.
+#[test]
+fn errors_name_the_value_and_the_limit() {
+    let says = |builder, words: &[&str]| {
+        let text = refusal(builder).to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text:?} does not say {words:?}");
+    };
+    says(Timer::builder().tick(Duration::ZERO), &["tick", "0 ns", "at least 1 ns"]);
+    says(Timer::builder().wheel_size(1), &["wheel_size", "1;", "from 2"]);
+    says(Timer::builder().wheel_size(100), &["wheel_size", "100", "128"]);
+    says(Timer::builder().max_pending(0), &["max_pending", "0", "at least 1"]);
+    says(Timer::builder().shards(0), &["shards", "0;", "from 1 to 1024"]);
+    says(Timer::builder().shards(1025), &["shards", "1025", "from 1 to 1024"]);
+    says(Timer::builder().thread_name("a\0b"), &["thread_name", r"a\0b", "zero byte"]);
+}
+
+/// An error that comes from below has that as its source, and can be told by its kind.
+#[test]
+fn errors_can_be_told_apart() {
+    let error = refusal(Timer::builder().wheel_size(100));
+    assert!(matches!(error, BuildError::Config(_)) && error.source().is_some());
+    let error = refusal(Timer::builder().shards(0));
+    assert!(matches!(error, BuildError::ShardsOutOfRange { value: 0, min: 1, max: 1024 }), "{error:?}");
+    assert!(error.source().is_none());
+    assert!(
+        matches!(refusal(Timer::builder().thread_name("\0")), BuildError::ThreadName { name } if name == "\0")
+    );
+}
+
+/// More shards than cores cannot be pinned: the error names both numbers, and no thread is left behind.
+#[test]
+fn too_few_cores() {
+    let Some(cores) = core_affinity::get_core_ids().map(|ids| ids.len()).filter(|&cores| cores > 0) else {
+        return;
+    };
+    let error = refusal(Timer::builder().shards(cores + 1).pin_to_cores(true).thread_name("few"));
+    assert!(
+        matches!(error, BuildError::TooFewCores { shards, cores: has } if (shards, has) == (cores + 1, cores))
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains(&format!("{} shards", cores + 1)) && text.contains(&format!("{cores} cores")),
+        "{text}"
+    );
+    are_threads("few-", 0);
+}
+
+/// Where each shard's thread is pinned, it runs on its core alone, and the figures say which; where the system refuses,
+/// they say that too. Unasked, none is pinned.
+#[test]
+fn pinned_threads() {
+    let timer = Timer::builder().shards(1).pin_to_cores(true).build().expect("there is a core");
+    let (told, heard) = mpsc::channel();
+    let tell = move || told.send(core_affinity::get_core_ids()).expect("the test waits");
+    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    let may_run_on = hear(&heard).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
+    let stats = timer.stats();
+    assert_eq!(stats.total.core, None);
+    if cfg!(target_os = "linux") {
+        let core = stats.shards[0].core.expect("a core that one may run on can be pinned to");
+        assert_eq!(may_run_on, Some(vec![core]));
+    }
+    let timer = threads(2);
+    assert!(timer.stats().shards.iter().all(|shard| shard.core.is_none()));
+}
+
+/// Pinned to all the cores there are: each shard has another.
+#[test]
+fn pinned_to_all_cores() {
+    let Some(cores) = core_affinity::get_core_ids().map(|ids| ids.len()).filter(|&cores| cores > 0) else {
+        return;
+    };
+    let timer = Timer::builder().shards(cores).pin_to_cores(true).build().expect("a core for each");
+    let mut pinned: Vec<_> = timer.stats().shards.iter().filter_map(|shard| shard.core).collect();
+    let before = pinned.len();
+    pinned.sort_unstable();
+    pinned.dedup();
+    assert_eq!(pinned.len(), before);
+}
+
+/// The threads are called as they were asked to be, with the shard's number; callbacks run on them.
+#[test]
+fn threads_have_names() {
+    let timer =
+        Timer::builder().shards(3).thread_name("wheels").build().expect("settings within their limits");
+    let (told, heard) = mpsc::channel();
+    let tell = move || told.send(thread::current().name().map(str::to_owned)).expect("the test waits");
+    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    let name = hear(&heard).expect("it has a name");
+    assert!(["wheels-0", "wheels-1", "wheels-2"].contains(&&*name), "{name}");
+    if let Some(names) = threads_named("wheels-") {
+        assert_eq!(names, ["wheels-0", "wheels-1", "wheels-2"]);
+    }
+}
+
+/// A manual clock needs no threads: callbacks run on the one that moves it.
+#[test]
+fn a_manual_clock_has_no_threads() {
+    let clock = ManualClock::new();
+    let timer = Timer::builder().clock(clock.clone()).shards(3).thread_name("none").build();
+    let timer = timer.expect("settings within their limits");
+    are_threads("none-", 0);
+    assert_eq!(timer.shards(), 3);
+    let (told, heard) = mpsc::channel();
+    let tell = move || told.send(thread::current().id()).expect("the test waits");
+    timer.schedule_after(ms(1), tell).expect("the timer is open");
+    clock.advance(ms(1));
+    assert_eq!(heard.try_recv(), Ok(thread::current().id()));
+}
+
+/// A clock of one's own that runs at double speed makes every wait half as long, and no callback early by itself.
+#[test]
+fn a_clock_of_ones_own() {
+    struct Double(Instant);
+    impl Clock for Double {
+        fn now(&self) -> Instant {
+            self.0 + 2 * self.0.elapsed()
+        }
+    }
+    let start = Instant::now();
+    let timer =
+        Timer::builder().clock(Double(start)).shards(1).build().expect("settings within their limits");
+    let (told, heard) = mpsc::channel();
+    let (begin, inner) = (timer.now(), timer.clone());
+    let tell = move || told.send(inner.now() - begin).expect("the test waits");
+    timer.schedule_after(ms(100), tell).expect("the timer is open");
+    let passed = hear(&heard);
+    assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
+}
+
+/// A clock that wraps a manual one, and says so, is driven like it.
+#[test]
+fn a_clock_that_wraps_a_manual_one() {
+    struct Counting(ManualClock, Count);
+    impl Clock for Counting {
+        fn now(&self) -> Instant {
+            self.1.one();
+            self.0.now()
+        }
+        fn as_manual(&self) -> Option<&ManualClock> {
+            Some(&self.0)
+        }
+    }
+    let (clock, reads) = (ManualClock::new(), Count::default());
+    let wrapped = Counting(clock.clone(), reads.clone());
+    let timer = Timer::builder().clock(wrapped).build().expect("settings within their limits");
+    let count = Count::default();
+    let mine = count.clone();
+    timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
+    clock.advance(secs(1));
+    assert_eq!(count.get(), 100);
+    assert!(reads.get() > 100);
+}
+
+/// What can be printed says what it is, and prints no closure.
+#[test]
+fn it_can_be_printed() {
+    let (timer, clock) = manual();
+    assert!(format!("{timer:?}").contains("shards"));
+    assert!(format!("{:?}", Timer::builder().shards(3)).contains("shards: Some(3)"));
+    clock.advance(ms(1500));
+    assert!(format!("{clock:?}").contains("1.5s"));
+    timer.schedule_after(ms(1), || ()).expect("the timer is open");
+    assert!(format!("{:?}", timer.stats().lateness).contains("p99"));
+    assert!(format!("{:?}", timer.shutdown()).contains("len: 1"));
+    assert_eq!(Figures::default().pending, 0);
+}
