@@ -97,7 +97,8 @@ impl Sleep {
         self.home.time.instant(self.deadline)
     }
 
-    /// Whether it has resolved, or would at the next poll.
+    /// Whether its time is over. A sleep that is polled for the first time after that resolves at once, or, where its
+    /// shard has been idle, at the next tick.
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
         match self.state {

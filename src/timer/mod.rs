@@ -5,7 +5,7 @@
 //! | `builder.rs` | settings, validated once; shards and threads made of them |
 //! | `home.rs`, `key.rs` | a shard as those see it who schedule on it; which one is a thread's own |
 //! | `time.rs`, `schedule.rs` | nanoseconds and ticks; when a recurring timer is due next |
-//! | `task.rs`, `run.rs`, `watch.rs`, `executor.rs` | what a node holds; running it, here or elsewhere; panics |
+//! | `task.rs`, `inline.rs`, `run.rs`, `watch.rs`, `executor.rs` | what a node holds; running it, here or elsewhere; panics |
 //! | `worker.rs`, `drive.rs` | a shard's turns and its sleep; a thread for each, or a manual clock for all |
 //! | `stats.rs`, `unfired.rs` | what it has done; what it had not when it was shut down |
 
@@ -13,6 +13,7 @@ mod builder;
 mod drive;
 mod executor;
 mod home;
+mod inline;
 mod key;
 mod run;
 mod schedule;
@@ -109,7 +110,8 @@ impl Timer {
     /// # Performance
     ///
     /// O(1), lock-free. A callback of up to three words is stored in the timer's node, without an allocation; the
-    /// shard allocates when it grows. A larger one is boxed.
+    /// shard allocates when it grows. A larger one is boxed (four words fit if one of them is never zero, as a
+    /// reference is).
     #[inline]
     pub fn schedule_after<F>(&self, delay: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where

@@ -1,24 +1,20 @@
 //! What a timer's node holds: a callback that runs once, one that recurs, or a waker.
 //!
-//! Small ones lie in the node itself; with up to three words of content a node is one cache line. Larger ones are
-//! boxed.
+//! Small ones lie in the node itself (see [`inline`](super::inline)), which is one cache line with them. Larger ones are
+//! boxed. A callback of three words is small, and so is one of four of which one is never zero, as a reference is.
 
 use std::any::Any;
 use std::task::Waker;
 use std::time::Instant;
 
-use smallbox::{SmallBox, smallbox};
-
+use super::inline::Inline;
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
 use crate::Tick;
 use crate::shard::Seed;
 
-/// What fits into a node without an allocation: three words.
-type Room = [usize; 3];
-
 /// The payload of a [`Timer`](crate::Timer)'s shard.
-pub(crate) struct Task(SmallBox<dyn Run, Room>);
+pub(crate) struct Task(Inline);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -31,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 /// What a task does; user code all of it, except for `kind`.
-trait Run: Send {
+pub(super) trait Run: Send {
     fn kind(&self) -> Kind;
 
     fn run(&mut self);
@@ -47,7 +43,7 @@ trait Run: Send {
 
 impl Task {
     pub(crate) fn once<F: FnOnce() + Send + 'static>(callback: F) -> Self {
-        Self(smallbox!(Once(Some(callback))))
+        Self(Inline::new(Once(Some(callback))))
     }
 
     /// A task that recurs by that schedule, whose first occurrence is at `first`; `armed_for` is the tick for that.
@@ -56,16 +52,16 @@ impl Task {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        Self(smallbox!(Recurring { schedule, previous: first, armed_for, callback: Some(callback) }))
+        Self(Inline::new(Recurring { schedule, previous: first, armed_for, callback: Some(callback) }))
     }
 
     pub(crate) fn wake(waker: Waker) -> Self {
-        Self(smallbox!(Wake(Some(waker))))
+        Self(Inline::new(Wake(Some(waker))))
     }
 
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
-        self.0.kind()
+        self.0.get().kind()
     }
 
     #[inline]
@@ -76,12 +72,12 @@ impl Task {
     /// Does what the task is for, once.
     #[inline]
     pub(crate) fn run(&mut self) {
-        self.0.run();
+        self.0.get_mut().run();
     }
 
     /// When it is due next, after the run at tick `due`; `None` where it has ended.
     pub(crate) fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
-        self.0.next(due, time)
+        self.0.get_mut().next(due, time)
     }
 
     /// The callback that the task has been made of.
@@ -91,7 +87,7 @@ impl Task {
     /// If it was made of another type's, or has run.
     pub(crate) fn into_callback<F: 'static>(mut self) -> F {
         let mut place = None::<F>;
-        self.0.give_back(&mut place);
+        self.0.get_mut().give_back(&mut place);
         place.expect("a task that was refused has not run")
     }
 }
@@ -139,6 +135,25 @@ impl<F: FnOnce() + Send + 'static> Run for Once<F> {
 
     fn give_back(&mut self, place: &mut dyn Any) {
         put(self.0.take(), place);
+    }
+}
+
+/// A content that is too large for the task.
+impl<R: Run> Run for Box<R> {
+    fn kind(&self) -> Kind {
+        (**self).kind()
+    }
+
+    fn run(&mut self) {
+        (**self).run();
+    }
+
+    fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
+        (**self).next(due, time)
+    }
+
+    fn give_back(&mut self, place: &mut dyn Any) {
+        (**self).give_back(place);
     }
 }
 
@@ -210,20 +225,6 @@ fn put<F: 'static>(callback: Option<F>, place: &mut dyn Any) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_node_with_a_task_is_a_cache_line() {
-        assert_eq!(size_of::<Task>(), 40);
-    }
-
-    #[test]
-    fn small_closures_and_wakers_lie_in_the_task() {
-        let words = [1_usize, 2];
-        assert!(!Task::once(move || assert_eq!(words, [1, 2])).0.is_heap());
-        assert!(!Task::wake(Waker::noop().clone()).0.is_heap());
-        let boxed = [0_usize; 4];
-        assert!(Task::once(move || assert_eq!(boxed, [0; 4])).0.is_heap());
-    }
 
     #[test]
     fn a_refused_callback_comes_back_as_it_was() {

@@ -1,0 +1,114 @@
+//! A task's content, its type forgotten: in the task itself where it fits, boxed where it does not.
+//!
+//! The upper floor's only unsafe code. Invariant: `room` holds a live value of the type that `view` was made for, from
+//! [`Inline::hold`] until it is dropped. Whoever has the `Inline` has the value.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+
+use super::task::Run;
+
+/// Four words, aligned as words.
+type Room = MaybeUninit<[usize; 4]>;
+
+pub(super) struct Inline {
+    room: Room,
+    /// Says what is in the room.
+    view: fn(NonNull<Room>) -> NonNull<dyn Run>,
+    content: PhantomData<dyn Run>,
+}
+
+impl Inline {
+    #[inline(always)]
+    pub(super) fn new<R: Run + 'static>(content: R) -> Self {
+        if fits::<R>() { Self::hold(content) } else { Self::hold(Box::new(content)) }
+    }
+
+    #[inline(always)]
+    fn hold<R: Run + 'static>(content: R) -> Self {
+        assert!(fits::<R>(), "a box fits, and what does not fit is boxed");
+        let mut room = Room::uninit();
+        // SAFETY: the room is large enough for an `R`, and aligned for it.
+        unsafe { room.as_mut_ptr().cast::<R>().write(content) };
+        Self { room, view: view::<R>, content: PhantomData }
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> &dyn Run {
+        // SAFETY: by the invariant, `view` points to a live value in the room, which is borrowed.
+        unsafe { (self.view)(NonNull::from(&self.room)).as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self) -> &mut dyn Run {
+        // SAFETY: as above, and the room is borrowed exclusively.
+        unsafe { (self.view)(NonNull::from(&mut self.room)).as_mut() }
+    }
+}
+
+impl Drop for Inline {
+    fn drop(&mut self) {
+        let content = (self.view)(NonNull::from(&mut self.room));
+        // SAFETY: by the invariant it is a live value, and nobody comes after.
+        unsafe { ptr::drop_in_place(content.as_ptr()) };
+    }
+}
+
+const fn fits<R>() -> bool {
+    size_of::<R>() <= size_of::<Room>() && align_of::<R>() <= align_of::<Room>()
+}
+
+/// What is in a room that holds an `R`.
+fn view<R: Run + 'static>(room: NonNull<Room>) -> NonNull<dyn Run> {
+    room.cast::<R>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::task::Task;
+    use super::*;
+
+    #[test]
+    fn a_node_with_a_task_is_a_cache_line() {
+        assert_eq!(size_of::<Inline>(), 40);
+        assert_eq!(size_of::<Task>(), 40);
+    }
+
+    #[test]
+    fn what_is_too_large_or_aligned_too_wide_does_not_fit() {
+        #[repr(align(16))]
+        struct Wide;
+        assert!(fits::<[usize; 4]>() && fits::<Box<[u8; 999]>>() && fits::<()>());
+        assert!(!fits::<[usize; 5]>() && !fits::<Wide>());
+    }
+
+    /// Runs and drops, or only drops, a closure that holds `held` and `WORDS` words beside.
+    fn try_out<const WORDS: usize>() {
+        for runs in [true, false] {
+            let (held, words) = (Arc::new(()), [7_usize; WORDS]);
+            let inner = Arc::clone(&held);
+            let mut task =
+                Task::once(move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS])));
+            assert_eq!(Arc::strong_count(&held), 2);
+            if runs {
+                task.run();
+                assert_eq!(Arc::strong_count(&held), 1);
+            }
+            let moved = Box::new(task);
+            drop(moved);
+            assert_eq!(Arc::strong_count(&held), 1);
+        }
+    }
+
+    #[test]
+    fn contents_of_all_sizes_run_and_drop_once() {
+        try_out::<0>();
+        try_out::<2>();
+        try_out::<3>();
+        try_out::<4>();
+        try_out::<100>();
+    }
+}
