@@ -308,12 +308,17 @@ fn a_slow_callback_on_an_executor() {
     let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let go = Arc::new(AtomicBool::new(false));
-    let gate = Arc::clone(&go);
-    let slow = move || until("it may go on", || gate.load(Ordering::SeqCst));
-    timer.schedule_after(ms(1), slow).expect("the timer is open");
     let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(20), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    let (gate, begun) = (Arc::clone(&go), told.clone());
+    let slow = move || {
+        begun.send(()).expect("the test waits");
+        until("it may go on", || gate.load(Ordering::SeqCst));
+    };
+    timer.schedule_after(ms(1), slow).expect("the timer is open");
     hear(&heard);
+    timer.schedule_after(ms(5), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&heard);
+    thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
     until("its time is noted", || timer.stats().longest_callback >= ms(10));
     is_balanced(&timer);
