@@ -110,7 +110,8 @@ fn no_backlog_where_nothing_is_due() {
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 }
 
-/// How late timers are is counted for each, by its tick: quantiles never decrease, and the latest is exact. Promise 1.
+/// How late timers are is counted for each, by its tick: quantiles never decrease, and the latest is exact. Promise
+/// 1.
 #[test]
 fn lateness_by_quantiles() {
     let (timer, clock) = manual();

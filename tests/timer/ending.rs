@@ -1,4 +1,5 @@
-//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives on.
+//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives
+//! on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -38,8 +39,8 @@ fn kafka_06_shutdown_ends_the_threads() {
     is_balanced(&timer);
 }
 
-/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a second
-/// shutdown returns nothing. Promises 3 and 8.
+/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a
+/// second shutdown returns nothing. Promises 3 and 8.
 #[test]
 fn go_13_after_shutdown() {
     for (timer, clock) in both() {
@@ -119,7 +120,8 @@ fn netty_15_five_come_back() {
     is_balanced(&timer);
 }
 
-/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named. Promise 8.
+/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named.
+/// Promise 8.
 #[test]
 fn netty_15_from_all_shards() {
     let (timer, count) = (threads(2), Count::default());
@@ -189,24 +191,22 @@ fn a_callback_shuts_down() {
     });
 }
 
-/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is left of
-/// both shards comes back, a recurring timer that runs there too. Promise 8.
+/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is
+/// left of both shards comes back, a recurring timer that runs there too. Promise 8.
 #[test]
 fn a_callback_shuts_down_while_another_runs() {
     in_time(|| {
         let timer = threads(2);
         let (go, over) = (Arc::new(AtomicBool::new(false)), Count::default());
         let (told, heard) = mpsc::channel();
-        let (gate, ended) = (Arc::clone(&go), over.clone());
-        let busy = move || {
-            told.send(()).expect("the test waits");
-            until("it may go on", || gate.load(Ordering::SeqCst));
-            thread::sleep(ms(20));
-            ended.one();
-        };
-        let busy = Mutex::new(Some(busy));
         let set = || {
-            let busy = busy.lock().expect("it does not panic").take().expect("once");
+            let (told, gate, ended) = (told.clone(), Arc::clone(&go), over.clone());
+            let busy = move || {
+                told.send(()).expect("the test waits");
+                until("it may go on", || gate.load(Ordering::SeqCst));
+                thread::sleep(ms(20));
+                ended.one();
+            };
             timer.schedule_every(ms(1), busy).expect("the timer is open");
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
         };
@@ -215,16 +215,14 @@ fn a_callback_shuts_down_while_another_runs() {
             return;
         }
         hear(&heard);
-        let (inner, seen, log) = (timer.clone(), over.clone(), Log::new());
-        let entries = log.clone();
-        let shutdown = move || {
-            go.store(true, Ordering::SeqCst);
-            let unfired = inner.shutdown();
-            entries.add((unfired.len(), seen.get()));
-        };
-        let shutdown = Mutex::new(Some(shutdown));
+        let log = Log::new();
         let set = || {
-            let shutdown = shutdown.lock().expect("it does not panic").take().expect("once");
+            let (inner, seen, entries, gate) = (timer.clone(), over.clone(), log.clone(), Arc::clone(&go));
+            let shutdown = move || {
+                gate.store(true, Ordering::SeqCst);
+                let unfired = inner.shutdown();
+                entries.add((unfired.len(), seen.get()));
+            };
             timer.schedule_after(ms(1), shutdown).expect("the timer is open");
         };
         on_shard(&timer, 0, set).expect("there are two shards");
@@ -266,8 +264,8 @@ fn two_callbacks_shut_down_at_once() {
     });
 }
 
-/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the callback,
-/// and has what is left. Promise 8.
+/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the
+/// callback, and has what is left. Promise 8.
 #[test]
 fn shut_down_while_the_clock_is_moved() {
     in_time(|| {
@@ -292,8 +290,8 @@ fn shut_down_while_the_clock_is_moved() {
     });
 }
 
-/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled or
-/// refused, and is dropped, once. Promises 2 and 8.
+/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled
+/// or refused, and is dropped, once. Promises 2 and 8.
 #[test]
 fn shut_down_at_full_speed() {
     for round in 0..10 {
@@ -346,8 +344,8 @@ fn the_last_handle_is_dropped() {
     are_threads("last-", 0);
 }
 
-/// What callbacks hold may panic when it is dropped with the last handle: caught, and the rest is dropped. Promises 7 and
-/// 8.
+/// What callbacks hold may panic when it is dropped with the last handle: caught, and the rest is dropped. Promises
+/// 7 and 8.
 #[test]
 fn the_last_handle_is_dropped_and_drops_panic() {
     struct PanicsInDrop(Dropped);

@@ -108,8 +108,8 @@ fn netty_18_right_here() {
     is_balanced(&timer);
 }
 
-/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring timer ends with it,
-/// nothing stays pending, and there is room again. Promises 5 and 8.
+/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring timer ends with
+/// it, nothing stays pending, and there is room again. Promises 5 and 8.
 #[test]
 fn an_executor_that_drops_its_jobs() {
     let builder = Timer::builder().executor(|job: Job| drop(job)).max_pending(2);
@@ -269,7 +269,8 @@ fn shut_down_while_jobs_wait() {
     });
 }
 
-/// A shutdown called by a callback on an executor's thread, and one called within the executor itself. Promises 7 and 8.
+/// A shutdown called by a callback on an executor's thread, and one called within the executor itself. Promises 7
+/// and 8.
 #[test]
 fn shut_down_from_an_executor() {
     in_time(|| {

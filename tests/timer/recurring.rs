@@ -194,7 +194,8 @@ fn rescheduled_and_back_in_step() {
     is_balanced(&timer);
 }
 
-/// A recurring timer that is rescheduled by its own callback: that occurrence is being fired, so it is not. Promise 2.
+/// A recurring timer that is rescheduled by its own callback: that occurrence is being fired, so it is not. Promise
+/// 2.
 #[test]
 fn rescheduled_by_its_own_callback() {
     let (timer, clock) = manual();
