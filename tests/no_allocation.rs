@@ -255,8 +255,8 @@ fn noting() -> Waker {
     unsafe { Waker::from_raw(RAW) }
 }
 
-/// What fires on the shard's thread, callbacks and wakers: nothing for each, but a few times for all nodes that are given
-/// back together, once or twice a tick. (One test, as there is one set of counters.)
+/// What fires on the shard's thread, callbacks and wakers: nothing for each, but a few times for all nodes that are
+/// given back together, once or twice a tick. (One test, as there is one set of counters.)
 #[test]
 fn firing() {
     let timer = &timers()[0];
@@ -283,6 +283,6 @@ fn firing() {
     assert!(counted <= few(10), "{counted}");
 }
 
-/// Allocations of a shard's thread in a tick, for all that fires there: a list of nodes that grows, and what waits until
-/// no thread can be reading them.
+/// Allocations of a shard's thread in a tick, for all that fires there: a list of nodes that grows, and what waits
+/// until no thread can be reading them.
 const PER_TICK: u64 = 20;

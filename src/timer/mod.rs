@@ -336,8 +336,12 @@ impl Inner {
 }
 
 impl Drop for Inner {
+    /// What the callbacks hold may panic when it is dropped: each by itself, and not out of here.
     fn drop(&mut self) {
-        drop(self.shutdown());
+        let unfired = self.shutdown();
+        if let Some(home) = self.homes.first() {
+            unfired.for_each(|task| home.discard(task));
+        }
     }
 }
 

@@ -11,7 +11,8 @@ use crate::support::{
     Acts, Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
-/// Shutdown wakes what sleeps, once, and it resolves to an error, for good; it is not among what comes back. Promise 8.
+/// Shutdown wakes what sleeps, once, and it resolves to an error, for good; it is not among what comes back.
+/// Promise 8.
 #[test]
 fn shutdown_wakes_what_sleeps() {
     for timer in [manual().0, threads(2)] {
@@ -108,7 +109,8 @@ fn used_after_the_end() {
     is_balanced(&timer);
 }
 
-/// Sleeps that are made, polled, reset and dropped on other threads while the timer is shut down: each ends. Promise 8.
+/// Sleeps that are made, polled, reset and dropped on other threads while the timer is shut down: each ends.
+/// Promise 8.
 #[test]
 fn shut_down_at_full_speed() {
     for round in 0..10 {
@@ -144,8 +146,8 @@ fn shut_down_at_full_speed() {
     }
 }
 
-/// A waker that panics when shutdown wakes it is caught and counted like any other: the others are woken, and what had
-/// not fired comes back. Promises 7 and 8.
+/// A waker that panics when shutdown wakes it is caught and counted like any other: the others are woken, and what
+/// had not fired comes back. Promises 7 and 8.
 #[test]
 fn a_waker_that_panics_at_the_end() {
     let (timer, _clock) = by_hand(Timer::builder().shards(2));

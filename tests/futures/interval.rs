@@ -102,8 +102,8 @@ fn after_moves(missed: Missed, streamed: bool, moves: &[u64]) -> Vec<Vec<Duratio
     seen
 }
 
-/// Nobody polls for a while: what is missed is made up for, left out, or put off. By `tick` and as a stream. Promises 1
-/// and 4.
+/// Nobody polls for a while: what is missed is made up for, left out, or put off. By `tick` and as a stream.
+/// Promises 1 and 4.
 #[test]
 fn missed_ticks() {
     for streamed in [false, true] {

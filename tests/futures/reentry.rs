@@ -1,4 +1,5 @@
-//! Wakers that use the timer: they are woken, and dropped, with nothing held. (Case 50: other timers woke under a lock.)
+//! Wakers that use the timer: they are woken, and dropped, with nothing held. (Case 50: other timers woke under a
+//! lock.)
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +64,8 @@ fn tokio_50_a_waker_that_sleeps() {
     woken(action, |timer, seen| assert_eq!((seen, timer.stats().pending), (1, 0)));
 }
 
-/// A waker shuts the timer down: what sleeps is woken, from within, and what has not fired comes back. Promises 7 and 8.
+/// A waker shuts the timer down: what sleeps is woken, from within, and what has not fired comes back. Promises 7
+/// and 8.
 #[test]
 fn tokio_50_a_waker_that_shuts_down() {
     let action = |timer: &Timer| {

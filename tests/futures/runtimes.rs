@@ -123,7 +123,8 @@ fn ten_thousand_in_one_task() {
     is_balanced(&timer);
 }
 
-/// Of two that are selected from, the shorter wins and the longer is dropped: nothing stays pending. Promises 1 and 2.
+/// Of two that are selected from, the shorter wins and the longer is dropped: nothing stays pending. Promises 1 and
+/// 2.
 #[test]
 fn selected_from() {
     current_thread().block_on(async {
@@ -140,8 +141,8 @@ fn selected_from() {
     });
 }
 
-/// A sleep that lives across turns of a loop, in which it is selected from again and again, keeps its deadline; reset, it
-/// has another. Promises 1 and 2.
+/// A sleep that lives across turns of a loop, in which it is selected from again and again, keeps its deadline;
+/// reset, it has another. Promises 1 and 2.
 #[test]
 fn selected_from_again_and_again() {
     current_thread().block_on(async {

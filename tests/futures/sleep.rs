@@ -124,7 +124,8 @@ fn spurious_polls() {
     assert_eq!((bell.rings(), ready(&mut sleep)), (1, Ok(())));
 }
 
-/// Dropped, it is cancelled: pending goes down at once, the waker is dropped at once, and never woken. Promises 2 and 5.
+/// Dropped, it is cancelled: pending goes down at once, the waker is dropped at once, and never woken. Promises 2
+/// and 5.
 #[test]
 fn tokio_50_dropped() {
     for (timer, clock) in [(manual()), (threads(1), shardwheel::ManualClock::new())] {
@@ -158,7 +159,8 @@ fn dropped_before_and_after() {
     is_balanced(&timer);
 }
 
-/// Reset to later it is later, to earlier earlier, without another poll; it is woken once, for the last. Promises 1 and 2.
+/// Reset to later it is later, to earlier earlier, without another poll; it is woken once, for the last. Promises 1
+/// and 2.
 #[test]
 fn reset_to_later_and_to_earlier() {
     let (timer, clock) = manual();
@@ -225,8 +227,8 @@ fn reset_to_the_past() {
     is_balanced(&timer);
 }
 
-/// Reset while it fires, in real time: each round it either had fired, or is woken for the new deadline, and it is never
-/// ready before that. Promises 1 and 2.
+/// Reset while it fires, in real time: each round it either had fired, or is woken for the new deadline, and it is
+/// never ready before that. Promises 1 and 2.
 #[test]
 fn reset_while_it_fires() {
     let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
@@ -282,8 +284,8 @@ fn dropped_while_it_fires() {
     is_balanced(&timer);
 }
 
-/// A sleep outlives the timer's other handles: the timer is shut down with the last, and the sleep says so. A timer that
-/// is full gives an error, at the poll; when there is room, a reset lets it try again. Promises 5 and 8.
+/// A sleep outlives the timer's other handles: the timer is shut down with the last, and the sleep says so. A timer
+/// that is full gives an error, at the poll; when there is room, a reset lets it try again. Promises 5 and 8.
 #[test]
 fn refused_and_tried_again() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));

@@ -9,7 +9,8 @@ use shardwheel::{CallbackPanic, Timer};
 
 use crate::support::{Acts, Bell, by_hand, is_balanced, is_pending, manual, ms, poll, ready, threads, until};
 
-/// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2 and 5.
+/// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2
+/// and 5.
 #[test]
 fn tokio_50_only_the_last_is_woken() {
     let (timer, clock) = manual();
@@ -46,8 +47,8 @@ fn replaced_before_and_after_a_reset() {
     assert_eq!(ready(&mut sleep), Ok(()));
 }
 
-/// Replaced while it fires, in real time: either the old one is woken and the poll is ready, or the new one is woken. It
-/// is never forgotten. Promise 2.
+/// Replaced while it fires, in real time: either the old one is woken and the poll is ready, or the new one is
+/// woken. It is never forgotten. Promise 2.
 #[test]
 fn replaced_while_it_fires() {
     let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
@@ -70,8 +71,8 @@ fn replaced_while_it_fires() {
     is_balanced(&timer);
 }
 
-/// One task polls with a waker that will wake the same task: it need not be replaced, but what is woken is one of that
-/// task's. Promise 2.
+/// One task polls with a waker that will wake the same task: it need not be replaced, but what is woken is one of
+/// that task's. Promise 2.
 #[test]
 fn a_waker_of_the_same_task() {
     let (timer, clock) = manual();
@@ -138,8 +139,8 @@ fn panics(work: impl FnOnce()) {
     assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "it was to panic");
 }
 
-/// A waker that panics when it is dropped by a poll with another: that is the poll's, and the sleep goes on as it was;
-/// it is not over early. Promises 1 and 7.
+/// A waker that panics when it is dropped by a poll with another: that is the poll's, and the sleep goes on as it
+/// was; it is not over early. Promises 1 and 7.
 #[test]
 fn a_poll_that_drops_a_waker_that_panics() {
     let (timer, clock) = manual();

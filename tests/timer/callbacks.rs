@@ -64,8 +64,8 @@ fn go_49_arming_for_the_tick_that_runs() {
     });
 }
 
-/// A timer set from the callback's own thread does not deadlock on the bucket that is being flushed, in real time; nor
-/// one set from another thread meanwhile. Promises 3 and 7.
+/// A timer set from the callback's own thread does not deadlock on the bucket that is being flushed, in real time;
+/// nor one set from another thread meanwhile. Promises 3 and 7.
 #[test]
 fn go_49_in_real_time() {
     in_time(|| {
@@ -144,8 +144,8 @@ fn folly_26_each_cancels_all_the_others() {
     }
 }
 
-/// A callback reschedules a neighbour that is due with it, and one that is due later: the first moves away, the second
-/// comes nearer. Promises 2 and 7.
+/// A callback reschedules a neighbour that is due with it, and one that is due later: the first moves away, the
+/// second comes nearer. Promises 2 and 7.
 #[test]
 fn folly_26_a_callback_reschedules_its_neighbours() {
     let (timer, clock) = manual();

@@ -52,8 +52,8 @@ fn tokio_44_in_real_time() {
     assert_eq!(timer.stats().pending, 5);
 }
 
-/// A top wheel that wraps at 2^36 ticks fires what is further away too early, or when it comes round again; here a delay
-/// may be any power of two of milliseconds that the clock can reach. Promises 1 and 4.
+/// A top wheel that wraps at 2^36 ticks fires what is further away too early, or when it comes round again; here a
+/// delay may be any power of two of milliseconds that the clock can reach. Promises 1 and 4.
 #[test]
 fn tokio_44_no_top_wheel_wraps() {
     for size in [2, 16, 2048] {
@@ -91,8 +91,8 @@ fn brpc_45_cancelled_timeouts_hold_no_memory() {
     is_balanced(&timer);
 }
 
-/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next timer could
-/// use it: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
+/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next timer
+/// could use it: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
 #[test]
 fn brpc_45_nor_with_ever_shorter_timeouts() {
     let timer = threads(1);
@@ -145,8 +145,8 @@ fn kafka_46_in_real_time() {
     }
 }
 
-/// The clock is monotonic: a source that is set back, as a wall clock is, makes nothing early and loses nothing; one that
-/// leaps ahead makes due what is due by then. Promises 1 and 4.
+/// The clock is monotonic: a source that is set back, as a wall clock is, makes nothing early and loses nothing;
+/// one that leaps ahead makes due what is due by then. Promises 1 and 4.
 #[test]
 fn netty_47_a_clock_that_steps() {
     struct Steps(Instant);
@@ -196,8 +196,8 @@ fn sleeps_of(name: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// Every tick woke the thread with nothing due, or spun a core: here, with the next timer an hour away, and with none at
-/// all, it sleeps, though a tick is a millisecond. Promise 9.
+/// Every tick woke the thread with nothing due, or spun a core: here, with the next timer an hour away, and with
+/// none at all, it sleeps, though a tick is a millisecond. Promise 9.
 #[test]
 fn netty_48_idle_costs_nothing() {
     let timer = Timer::builder().shards(1).thread_name("idle").build().expect("settings within their limits");
@@ -232,8 +232,8 @@ fn netty_48_nor_for_a_far_timer() {
     assert!(woken <= 20, "woken {woken} times in 4000 ticks, over four wheels");
 }
 
-/// A timer set from the callback's own thread deadlocked on the bucket that was being flushed. Here callbacks may set as
-/// many as they like, for any time, also one that has passed. Promises 3 and 7.
+/// A timer set from the callback's own thread deadlocked on the bucket that was being flushed. Here callbacks may
+/// set as many as they like, for any time, also one that has passed. Promises 3 and 7.
 #[test]
 fn go_49_set_from_the_callback() {
     in_time(|| {
@@ -257,8 +257,8 @@ fn go_49_set_from_the_callback() {
     });
 }
 
-/// What a cancelled callback holds was kept until the deadline, or dropped under a lock: here it is dropped within the
-/// cancel, and may use the timer while it is; so may what is dropped after a run. Promises 3, 5 and 7.
+/// What a cancelled callback holds was kept until the deadline, or dropped under a lock: here it is dropped within
+/// the cancel, and may use the timer while it is; so may what is dropped after a run. Promises 3, 5 and 7.
 #[test]
 fn tokio_50_dropped_with_nothing_held() {
     in_time(|| {

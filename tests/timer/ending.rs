@@ -1,4 +1,5 @@
-//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives on.
+//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives
+//! on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -38,8 +39,8 @@ fn kafka_06_shutdown_ends_the_threads() {
     is_balanced(&timer);
 }
 
-/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a second
-/// shutdown returns nothing. Promises 3 and 8.
+/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a
+/// second shutdown returns nothing. Promises 3 and 8.
 #[test]
 fn go_13_after_shutdown() {
     for (timer, clock) in both() {
@@ -119,7 +120,8 @@ fn netty_15_five_come_back() {
     is_balanced(&timer);
 }
 
-/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named. Promise 8.
+/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named.
+/// Promise 8.
 #[test]
 fn netty_15_from_all_shards() {
     let (timer, count) = (threads(2), Count::default());
@@ -162,54 +164,49 @@ fn a_recurring_one_comes_back() {
 fn a_callback_shuts_down() {
     in_time(|| {
         for (timer, clock) in both() {
-            let (told, heard) = mpsc::channel();
-            let inner = timer.clone();
-            let callback = move || {
-                let unfired = inner.shutdown();
-                assert!(inner.schedule_after(ms(1), || ()).is_err() && inner.shutdown().is_empty());
-                told.send(unfired).expect("the test waits");
-            };
             let late = || unreachable!("it comes back");
-            // Set first, so that it is due first, and on the shard of which the others are.
-            let set = move |timer: &Timer| {
-                timer.schedule_after(ms(30), callback).expect("the timer is open");
-                for delay in [ms(30), ms(31), HOUR] {
-                    timer.schedule_at(timer.now() + ms(2) + delay, late).expect("the timer is open");
-                }
+            let far = || _ = timer.schedule_after(HOUR, late).expect("the timer is open");
+            let shards = 0..timer.shards().min(2);
+            let elsewhere = shards.filter_map(|shard| on_shard(&timer, shard, far)).count();
+            let (go, log) = (Arc::new(AtomicBool::new(false)), Log::new());
+            let (inner, gate, entries) = (timer.clone(), Arc::clone(&go), log.clone());
+            let callback = move || {
+                until("all is set", || gate.load(Ordering::SeqCst));
+                let unfired = inner.shutdown().len();
+                assert!(inner.schedule_after(ms(1), || ()).is_err() && inner.shutdown().is_empty());
+                entries.add(unfired);
             };
-            let elsewhere = (0..2).filter_map(|shard| {
-                let far = || timer.schedule_after(HOUR, late).expect("the timer is open");
-                (shard < timer.shards()).then(|| on_shard(&timer, shard, far)).flatten()
-            });
-            let elsewhere = elsewhere.count();
-            set(&timer);
-            pass(&clock, secs(1).min(ms(60)));
-            assert_eq!(hear(&heard).len(), 3 + elsewhere);
-            until("the callback is over", || timer.stats().pending == 0);
+            timer.schedule_after(ms(5), callback).expect("the timer is open");
+            for delay in [ms(6), ms(7), HOUR] {
+                timer.schedule_after(delay, late).expect("the timer is open");
+            }
+            go.store(true, Ordering::SeqCst);
+            // By a jump, they are due together.
+            clock.inspect(|clock| clock.jump(ms(20)));
+            until("it is shut down", || log.len() == 1);
+            assert_eq!((log.take(), timer.stats().pending), (vec![3 + elsewhere], 0));
             assert!(timer.shutdown().is_empty());
             is_balanced(&timer);
         }
     });
 }
 
-/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is left of
-/// both shards comes back, a recurring timer that runs there too. Promise 8.
+/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is
+/// left of both shards comes back, a recurring timer that runs there too. Promise 8.
 #[test]
 fn a_callback_shuts_down_while_another_runs() {
     in_time(|| {
         let timer = threads(2);
         let (go, over) = (Arc::new(AtomicBool::new(false)), Count::default());
         let (told, heard) = mpsc::channel();
-        let (gate, ended) = (Arc::clone(&go), over.clone());
-        let busy = move || {
-            told.send(()).expect("the test waits");
-            until("it may go on", || gate.load(Ordering::SeqCst));
-            thread::sleep(ms(20));
-            ended.one();
-        };
-        let busy = Mutex::new(Some(busy));
         let set = || {
-            let busy = busy.lock().expect("it does not panic").take().expect("once");
+            let (told, gate, ended) = (told.clone(), Arc::clone(&go), over.clone());
+            let busy = move || {
+                told.send(()).expect("the test waits");
+                until("it may go on", || gate.load(Ordering::SeqCst));
+                thread::sleep(ms(20));
+                ended.one();
+            };
             timer.schedule_every(ms(1), busy).expect("the timer is open");
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
         };
@@ -218,21 +215,20 @@ fn a_callback_shuts_down_while_another_runs() {
             return;
         }
         hear(&heard);
-        let (inner, seen, log) = (timer.clone(), over.clone(), Log::new());
-        let entries = log.clone();
-        let shutdown = move || {
-            go.store(true, Ordering::SeqCst);
-            let unfired = inner.shutdown();
-            entries.add((unfired.len(), seen.get()));
-        };
-        let shutdown = Mutex::new(Some(shutdown));
+        let log = Log::new();
         let set = || {
-            let shutdown = shutdown.lock().expect("it does not panic").take().expect("once");
+            let (inner, seen, entries, gate) = (timer.clone(), over.clone(), log.clone(), Arc::clone(&go));
+            let shutdown = move || {
+                gate.store(true, Ordering::SeqCst);
+                let unfired = inner.shutdown();
+                entries.add((unfired.len(), seen.get()));
+            };
             timer.schedule_after(ms(1), shutdown).expect("the timer is open");
         };
         on_shard(&timer, 0, set).expect("there are two shards");
         until("it is shut down", || log.len() == 1);
-        assert_eq!(log.take(), [(2, 1)], "the recurring one and the one that was far off");
+        let (unfired, ended) = log.take()[0];
+        assert!(unfired == 2 && ended > 0, "the recurring one and the one that was far off");
         is_balanced(&timer);
     });
 }
@@ -251,8 +247,8 @@ fn two_callbacks_shut_down_at_once() {
                     until("both run", || both.get() == 2);
                     entries.add(inner.shutdown().len());
                 };
-                timer.schedule_after(ms(1), shutdown).expect("the timer is open");
                 timer.schedule_after(HOUR, || ()).expect("the timer is open");
+                timer.schedule_after(ms(1), shutdown).expect("the timer is open");
             };
             // On a machine with one core both are on one shard, which would wait for itself.
             if on_shard(&timer, 1, set).is_none() {
@@ -268,8 +264,8 @@ fn two_callbacks_shut_down_at_once() {
     });
 }
 
-/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the callback,
-/// and has what is left. Promise 8.
+/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the
+/// callback, and has what is left. Promise 8.
 #[test]
 fn shut_down_while_the_clock_is_moved() {
     in_time(|| {
@@ -294,8 +290,8 @@ fn shut_down_while_the_clock_is_moved() {
     });
 }
 
-/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled or
-/// refused, and is dropped, once. Promises 2 and 8.
+/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled
+/// or refused, and is dropped, once. Promises 2 and 8.
 #[test]
 fn shut_down_at_full_speed() {
     for round in 0..10 {
@@ -346,6 +342,27 @@ fn the_last_handle_is_dropped() {
     drop(other);
     assert_eq!(dropped.get(), 1_000);
     are_threads("last-", 0);
+}
+
+/// What callbacks hold may panic when it is dropped with the last handle: caught, and the rest is dropped. Promises
+/// 7 and 8.
+#[test]
+fn the_last_handle_is_dropped_and_drops_panic() {
+    struct PanicsInDrop(Dropped);
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            assert_eq!(self.0.0.get(), usize::MAX, "a drop panics");
+        }
+    }
+    for (timer, _clock) in both() {
+        let (dropped, panics) = (Count::default(), Count::default());
+        for _ in 0..3 {
+            let (held, panics) = (Dropped(dropped.clone()), PanicsInDrop(Dropped(panics.clone())));
+            timer.schedule_after(HOUR, move || drop((held, panics))).expect("the timer is open");
+        }
+        drop(timer);
+        assert_eq!((dropped.get(), panics.get()), (3, 3));
+    }
 }
 
 /// A callback drops the last handle: its own thread ends after it, and what is left is dropped. Promises 7 and 8.

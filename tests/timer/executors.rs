@@ -108,8 +108,8 @@ fn netty_18_right_here() {
     is_balanced(&timer);
 }
 
-/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring timer ends with it,
-/// nothing stays pending, and there is room again. Promises 5 and 8.
+/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring timer ends with
+/// it, nothing stays pending, and there is room again. Promises 5 and 8.
 #[test]
 fn an_executor_that_drops_its_jobs() {
     let builder = Timer::builder().executor(|job: Job| drop(job)).max_pending(2);
@@ -269,7 +269,8 @@ fn shut_down_while_jobs_wait() {
     });
 }
 
-/// A shutdown called by a callback on an executor's thread, and one called within the executor itself. Promises 7 and 8.
+/// A shutdown called by a callback on an executor's thread, and one called within the executor itself. Promises 7
+/// and 8.
 #[test]
 fn shut_down_from_an_executor() {
     in_time(|| {
@@ -308,12 +309,17 @@ fn a_slow_callback_on_an_executor() {
     let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let go = Arc::new(AtomicBool::new(false));
-    let gate = Arc::clone(&go);
-    let slow = move || until("it may go on", || gate.load(Ordering::SeqCst));
-    timer.schedule_after(ms(1), slow).expect("the timer is open");
     let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(20), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    let (gate, begun) = (Arc::clone(&go), told.clone());
+    let slow = move || {
+        begun.send(()).expect("the test waits");
+        until("it may go on", || gate.load(Ordering::SeqCst));
+    };
+    timer.schedule_after(ms(1), slow).expect("the timer is open");
     hear(&heard);
+    timer.schedule_after(ms(5), move || told.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&heard);
+    thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
     until("its time is noted", || timer.stats().longest_callback >= ms(10));
     is_balanced(&timer);

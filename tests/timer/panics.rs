@@ -210,7 +210,8 @@ fn a_cancel_whose_drop_panics() {
     is_balanced(&timer);
 }
 
-/// Callbacks that panic after they have shut the timer down, or moved the clock, are caught as well. Promises 7 and 8.
+/// Callbacks that panic after they have shut the timer down, or moved the clock, are caught as well. Promises 7 and
+/// 8.
 #[test]
 fn a_panic_after_a_shutdown() {
     let (timer, clock, told) = with_hook();

@@ -48,7 +48,8 @@ fn go_08_in_real_time() {
     is_balanced(&timer);
 }
 
-/// A schedule whose first answer is that there is no occurrence makes no timer: an error, with the callback. Promise 8.
+/// A schedule whose first answer is that there is no occurrence makes no timer: an error, with the callback.
+/// Promise 8.
 #[test]
 fn go_09_no_first_occurrence() {
     let (timer, clock) = manual();

@@ -61,8 +61,8 @@ fn too_few_cores() {
     are_threads("few-", 0);
 }
 
-/// Where each shard's thread is pinned, it runs on its core alone, and the figures say which; where the system refuses,
-/// they say that too. Unasked, none is pinned.
+/// Where each shard's thread is pinned, it runs on its core alone, and the figures say which; where the system
+/// refuses, they say that too. Unasked, none is pinned.
 #[test]
 fn pinned_threads() {
     let timer = Timer::builder().shards(1).pin_to_cores(true).build().expect("there is a core");
