@@ -72,11 +72,28 @@ impl Watch {
     /// The hook may panic as well, and what it or the callback panicked with may do so when it is dropped: each is
     /// caught by itself, as a drop that panics while another panic unwinds would end the process.
     #[cold]
-    fn report(&self, key: Option<TimerKey>, payload: Box<dyn Any + Send>) {
+    fn report(&self, key: Option<TimerKey>, payload: Payload) {
         if let Some(hook) = &self.hook {
             let told = catch_unwind(AssertUnwindSafe(|| hook(&CallbackPanic { key, payload: &*payload })));
-            std::mem::forget(told);
+            if let Err(its_own) = told {
+                drop_quietly(its_own);
+            }
         }
-        std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
+        drop_quietly(payload);
     }
+}
+
+/// What something panicked with.
+type Payload = Box<dyn Any + Send>;
+
+/// How often a payload's drop may panic with yet another before the last one is left where it is.
+const PATIENCE: u32 = 4;
+
+fn drop_quietly(payload: Payload) {
+    let mut dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    for _ in 0..PATIENCE {
+        let Err(next) = dropped else { return };
+        dropped = catch_unwind(AssertUnwindSafe(|| drop(next)));
+    }
+    std::mem::forget(dropped);
 }

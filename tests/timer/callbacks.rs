@@ -35,6 +35,8 @@ fn netty_16_a_callback_that_arms_itself() {
         clock.advance(ms(100));
     }
     is_balanced(&timer);
+    // The one that waits holds a handle of its timer.
+    assert_eq!(timer.shutdown().len(), 1);
 }
 
 /// The same in real time. Promise 1.
@@ -61,6 +63,8 @@ fn go_49_arming_for_the_tick_that_runs() {
         clock.jump(ms(100));
         assert_eq!(runs.get(), 101);
         is_balanced(&timer);
+        // The one that waits holds a handle of its timer.
+        assert_eq!(timer.shutdown().len(), 1);
     });
 }
 

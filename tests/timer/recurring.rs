@@ -205,6 +205,8 @@ fn rescheduled_by_its_own_callback() {
     clock.advance(ms(35));
     assert_eq!(log.take(), [true; 3]);
     is_balanced(&timer);
+    // The callback holds a handle of its timer.
+    assert_eq!(timer.shutdown().len(), 1);
 }
 
 /// Recurring timers that are cancelled and rescheduled from other threads while they recur quickly: each cancel is
