@@ -42,7 +42,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Instant;
 
     /// The manual clock that this one is, if it is one: a timer that uses it has no threads of its own, as
-    /// the clock drives it. A clock that wraps a manual one passes this on.
+    /// the clock drives it. A clock that wraps a manual one passes this on, and tells the same time.
     fn as_manual(&self) -> Option<&ManualClock> {
         None
     }

@@ -49,8 +49,9 @@ impl Home {
         tick.max(self.time.tick_at(now) + 1)
     }
 
-    /// The tick for a timer that is due at that moment: never early, and not before the next tick. The clock is read
-    /// only if the deadline may have passed.
+    /// The tick for a timer that is due at that moment: never early. Where the shard is at work it is not before the next
+    /// tick, so that a callback that schedules for the past has time pass. The clock is read only if the shard has come
+    /// to the deadline.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
         let tick = self.time.tick_for(self.time.since_start(deadline));

@@ -122,7 +122,7 @@ impl Timer {
     }
 
     /// Calls `callback` once, at `deadline`; as [`schedule_after`](Self::schedule_after). A deadline that has passed
-    /// comes at the next tick.
+    /// comes as soon as may be, at the next tick at the latest.
     ///
     /// # Errors
     ///

@@ -1,0 +1,320 @@
+//! Timers that recur, in one thread.
+
+use super::*;
+use crate::shard::{Bound, ShardId, shard_within};
+use crate::{Config, ScheduleErrorKind, shard};
+
+type Shard = (Scheduler<u32>, Advancer<u32>);
+
+/// Payloads from here on recur.
+const RECURS: u32 = 100;
+
+fn small() -> Shard {
+    shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
+}
+
+/// What fires by `now`, as (deadline, payload); what recurs is handed to `run`.
+fn advance(
+    advancer: &mut Advancer<u32>,
+    now: Tick,
+    mut run: impl FnMut(&mut Advancer<u32>, Running, u32),
+) -> Vec<(Tick, u32)> {
+    let mut seen = Vec::new();
+    advancer.move_to(now);
+    while let Some(due) = advancer.next_due(|&payload| payload >= RECURS) {
+        match due {
+            Due::Fired(Fired { deadline, payload, .. }) => seen.push((deadline, payload)),
+            Due::Recurring(running, payload) => {
+                seen.push((running.deadline(), payload));
+                run(advancer, running, payload);
+            }
+        }
+        advancer.check_invariants();
+    }
+    advancer.end_drain();
+    advancer.check_invariants();
+    seen
+}
+
+/// The one occurrence that is due by `now`.
+fn run_one(advancer: &mut Advancer<u32>, now: Tick) -> (Running, u32) {
+    let mut out = None;
+    advance(advancer, now, |_, running, payload| out = Some((running, payload)));
+    out.expect("one is due")
+}
+
+/// (scheduled, fired, recurred, cancelled, handed back, pending, dead nodes)
+fn counts(scheduler: &Scheduler<u32>) -> (u64, u64, u64, u64, u64, usize, usize) {
+    let stats = scheduler.stats();
+    let ended = stats.fired + stats.cancelled + stats.handed_back;
+    assert_eq!(stats.scheduled, ended + stats.pending as u64);
+    assert_eq!(stats.pending, scheduler.len());
+    let recurred = stats.recurred;
+    (
+        stats.scheduled,
+        stats.fired,
+        recurred,
+        stats.cancelled,
+        stats.handed_back,
+        stats.pending,
+        stats.dead_nodes,
+    )
+}
+
+#[test]
+fn a_timer_recurs_under_its_key_until_it_ends() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    scheduler.schedule(7, 1).unwrap();
+    let again = |advancer: &mut Advancer<u32>, running: Running, payload| {
+        assert!(running.key() == key && !scheduler.is_pending(key));
+        assert_eq!(scheduler.len(), if running.deadline() < 7 { 2 } else { 1 });
+        let next = running.deadline() + 5;
+        if next > 20 {
+            advancer.end_running(running)
+        } else {
+            advancer.rearm(running, next, payload).unwrap()
+        }
+    };
+    assert_eq!(advance(&mut advancer, 10, again), [(3, RECURS), (7, 1), (8, RECURS)]);
+    assert!(scheduler.is_pending(key));
+    assert_eq!(counts(&scheduler), (2, 1, 2, 0, 0, 1, 0));
+    assert_eq!(advancer.next_expiration(), Some(12), "the bucket of level 1");
+    assert_eq!(advance(&mut advancer, 30, again), [(13, RECURS), (18, RECURS)]);
+    assert_eq!(counts(&scheduler), (2, 2, 3, 0, 0, 0, 0));
+    assert!(!scheduler.is_pending(key));
+    assert_eq!(scheduler.stop(key), Stopped::Gone);
+    assert_eq!(advancer.next_expiration(), None);
+}
+
+#[test]
+fn a_pending_timer_is_stopped_as_it_is_cancelled() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let (running, payload) = run_one(&mut advancer, 3);
+    advancer.rearm(running, 5, payload).unwrap();
+    assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
+    assert_eq!(scheduler.stop(key), Stopped::Gone);
+    advancer.check_invariants();
+    assert_eq!(counts(&scheduler), (1, 0, 1, 1, 0, 0, 1));
+    // Its node is reused where it stands.
+    scheduler.schedule(6, 1).unwrap();
+    assert_eq!(scheduler.stats().reused, 1);
+    assert!(advance(&mut advancer, 5, |_, _, _| ()).is_empty());
+    assert_eq!(advance(&mut advancer, 6, |_, _, _| ()), [(6, 1)]);
+}
+
+#[test]
+fn a_running_timer_is_stopped_once_and_not_armed_anew() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let (running, payload) = run_one(&mut advancer, 3);
+    assert_eq!(scheduler.cancel(key), None);
+    assert_eq!(scheduler.relocate_recurring(key, 9), None);
+    assert_eq!(scheduler.stop(key), Stopped::Running);
+    assert_eq!(scheduler.stop(key), Stopped::Gone);
+    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 1));
+    advancer.check_invariants();
+    // No hint leads to a node that is linked nowhere.
+    scheduler.schedule(9, 1).unwrap();
+    assert_eq!(scheduler.stats().reused, 0);
+    assert_eq!(advancer.rearm(running, 5, payload), Err(RECURS));
+    assert_eq!(counts(&scheduler), (2, 0, 0, 1, 0, 1, 0));
+    assert_eq!(advance(&mut advancer, 20, |_, _, _| ()), [(9, 1)]);
+}
+
+#[test]
+fn a_running_timer_that_was_stopped_ends_as_cancelled() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let (running, _) = run_one(&mut advancer, 3);
+    assert_eq!(scheduler.stop(key), Stopped::Running);
+    advancer.end_running(running);
+    advancer.check_invariants();
+    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
+}
+
+#[test]
+fn a_timer_that_does_not_recur_may_be_stopped_just_when_it_is_taken_out() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, 1).unwrap();
+    advancer.move_to(3);
+    let due = advancer.next_due(|_| {
+        assert_eq!(scheduler.stop(key), Stopped::Running);
+        false
+    });
+    assert!(matches!(due, Some(Due::Fired(Fired { payload: 1, deadline: 3, .. }))));
+    advancer.check_invariants();
+    assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
+}
+
+#[test]
+fn a_deadline_in_the_past_is_due_at_the_next_advance() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    for late in [0, 3, 9, 10] {
+        let (running, payload) = run_one(&mut advancer, 10);
+        advancer.rearm(running, late, payload).unwrap();
+        advancer.check_invariants();
+        assert_eq!(advancer.next_expiration(), Some(late));
+        assert!(scheduler.is_pending(key));
+    }
+    assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
+    assert_eq!(advance(&mut advancer, 10, |_, _, _| ()), []);
+}
+
+#[test]
+fn a_timer_armed_anew_for_the_tick_that_is_drained_comes_once_more() {
+    let (scheduler, mut advancer) = small();
+    scheduler.schedule(3, RECURS).unwrap();
+    scheduler.schedule(3, 1).unwrap();
+    let mut occurrences = 0;
+    let again = |advancer: &mut Advancer<u32>, running: Running, payload| {
+        occurrences += 1;
+        if occurrences < 3 {
+            advancer.rearm(running, 3, payload).unwrap()
+        } else {
+            advancer.end_running(running)
+        }
+    };
+    advance(&mut advancer, 3, again);
+    let again = |advancer: &mut Advancer<u32>, running, _| advancer.end_running(running);
+    advance(&mut advancer, 3, again);
+    assert_eq!(counts(&scheduler), (2, 2, scheduler.stats().recurred, 0, 0, 0, 0));
+}
+
+#[test]
+fn far_deadlines() {
+    let (scheduler, mut advancer) = small();
+    scheduler.schedule(Tick::MAX - 1, RECURS).unwrap();
+    let (running, payload) = run_one(&mut advancer, Tick::MAX - 1);
+    advancer.rearm(running, Tick::MAX, payload).unwrap();
+    let (running, payload) = run_one(&mut advancer, Tick::MAX);
+    advancer.rearm(running, Tick::MAX, payload).unwrap();
+    let (running, _) = run_one(&mut advancer, Tick::MAX);
+    advancer.end_running(running);
+}
+
+#[test]
+fn a_timer_that_was_put_off_or_moved_recurs_from_its_last_deadline() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let moved = scheduler.relocate_recurring(key, 9).unwrap();
+    assert!(moved != key && !scheduler.is_pending(key) && scheduler.is_pending(moved));
+    assert_eq!(advance(&mut advancer, 8, |_, _, _| ()), []);
+    let (running, payload) = run_one(&mut advancer, 9);
+    assert_eq!((running.key(), running.deadline()), (moved, 9));
+    advancer.rearm(running, 12, payload).unwrap();
+    assert_eq!(scheduler.relocate_recurring(key, 10), None);
+    let again = scheduler.relocate_recurring(moved, 10).unwrap();
+    let (running, payload) = run_one(&mut advancer, 10);
+    assert_eq!((running.key(), payload), (again, RECURS));
+    advancer.end_running(running);
+    assert_eq!((scheduler.stats().moved, scheduler.stats().extended), (2, 0));
+    assert_eq!(counts(&scheduler), (1, 1, 1, 0, 0, 0, scheduler.stats().dead_nodes));
+}
+
+/// A producer puts another timer into the node before the advancer comes to place it.
+#[test]
+fn a_node_armed_anew_may_be_cancelled_and_reused_before_it_is_placed() {
+    let (scheduler, mut advancer) = small();
+    let key = scheduler.schedule(3, RECURS).unwrap();
+    let (running, payload) = run_one(&mut advancer, 3);
+    advancer.rearm(running, 2, payload).unwrap();
+    assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
+    scheduler.schedule(6, 1).unwrap();
+    assert_eq!(scheduler.stats().reused, 1);
+    advancer.check_invariants();
+    assert_eq!(advance(&mut advancer, 5, |_, _, _| ()), []);
+    assert_eq!(advance(&mut advancer, 6, |_, _, _| ()), [(6, 1)]);
+}
+
+#[test]
+fn a_timer_that_reused_a_node_where_it_stood_recurs_in_it() {
+    let (scheduler, mut advancer) = small();
+    let first = scheduler.schedule(3, 1).unwrap();
+    assert_eq!(scheduler.cancel(first), Some(1));
+    let key = scheduler.schedule(6, RECURS).unwrap();
+    assert_eq!(scheduler.stats().reused, 1);
+    let (running, payload) = run_one(&mut advancer, 6);
+    advancer.rearm(running, 8, payload).unwrap();
+    let (running, payload) = run_one(&mut advancer, 8);
+    assert_eq!((running.key(), running.deadline()), (key, 8));
+    assert_eq!(scheduler.stop(first), Stopped::Gone);
+    assert_eq!(scheduler.stop(key), Stopped::Running);
+    assert_eq!(advancer.rearm(running, 9, payload), Err(RECURS));
+}
+
+#[test]
+fn at_the_end_a_running_timer_has_fired_and_a_pending_one_is_handed_back() {
+    let (scheduler, mut advancer) = small();
+    let keys = [3, 3, 9].map(|deadline| scheduler.schedule(deadline, RECURS + deadline as u32).unwrap());
+    let mut out = Vec::new();
+    advance(&mut advancer, 3, |_, running, payload| out.push((running, payload)));
+    assert_eq!(scheduler.stop(keys[0]), Stopped::Running);
+    assert_eq!(advancer.into_pending().collect::<Vec<_>>(), [(9, RECURS + 9)]);
+    assert_eq!(counts(&scheduler), (3, 1, 0, 1, 1, 0, 1));
+    assert_eq!(scheduler.stop(keys[1]), Stopped::Gone);
+}
+
+#[test]
+fn a_payload_is_dropped_by_whoever_has_it() {
+    let payload = std::sync::Arc::new(());
+    let (scheduler, mut advancer) = shard(&Config::default());
+    scheduler.schedule(1, payload.clone()).unwrap();
+    advancer.move_to(1);
+    let Some(Due::Recurring(running, out)) = advancer.next_due(|_| true) else { panic!("it is due") };
+    drop((scheduler, advancer));
+    assert_eq!(std::sync::Arc::strong_count(&payload), 2);
+    drop((running, out));
+    assert_eq!(std::sync::Arc::strong_count(&payload), 1);
+}
+
+#[test]
+#[should_panic(expected = "another shard")]
+fn a_running_timer_belongs_to_its_shard() {
+    let ((scheduler, mut advancer), (_, mut other)) = (small(), small());
+    scheduler.schedule(1, RECURS).unwrap();
+    let (running, _) = run_one(&mut advancer, 1);
+    other.end_running(running);
+}
+
+#[test]
+fn shards_share_a_bound_in_which_a_running_timer_counts() {
+    let bound = Bound::new(2);
+    let shards: [Shard; 2] =
+        std::array::from_fn(|_| shard_within(&Config::default(), &bound, ShardId::block(1)));
+    let [(first, mut advancer), (second, _other)] = shards;
+    let key = first.schedule(1, RECURS).unwrap();
+    let standing = second.schedule(5, 1).unwrap();
+    let full = |scheduler: &Scheduler<u32>| scheduler.schedule(5, 2).unwrap_err().kind();
+    assert_eq!(full(&first), ScheduleErrorKind::Full { limit: 2 });
+    let (running, payload) = run_one(&mut advancer, 1);
+    assert_eq!(full(&second), ScheduleErrorKind::Full { limit: 2 });
+    advancer.rearm(running, 2, payload).unwrap();
+    let (running, payload) = run_one(&mut advancer, 2);
+    assert_eq!(first.stop(key), Stopped::Running);
+    first.schedule(5, 2).unwrap();
+    assert_eq!(advancer.rearm(running, 3, payload), Err(RECURS));
+    assert_eq!(full(&second), ScheduleErrorKind::Full { limit: 2 });
+    assert_eq!(second.cancel(standing), Some(1));
+    second.schedule(5, 3).unwrap();
+    drop(advancer);
+    second.schedule(5, 4).unwrap();
+}
+
+#[test]
+fn a_sweep_says_that_it_is_under_way() {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let keys = (0..20_000).map(|_| scheduler.schedule(1_000, 1).unwrap()).collect::<Vec<_>>();
+    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert!(!advancer.is_sweeping());
+    // A first step for what has been cancelled so far is as long as the pass, so it is owed little.
+    advancer.move_to(0);
+    let mut steps = 0;
+    while advancer.is_sweeping() {
+        advancer.move_to(0);
+        steps += 1;
+    }
+    assert!(steps < 1_000 && scheduler.stats().swept > 0);
+}
