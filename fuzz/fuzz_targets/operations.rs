@@ -13,6 +13,6 @@ mod interpreter;
 
 /// Inputs of up to so many bytes have the invariants checked after each operation; one twice as long, after
 /// each second operation, and so on.
-const SHORT: usize = 64;
+const SHORT: usize = 32;
 
 fuzz_target!(|data: &[u8]| interpreter::play(data, data.len().div_ceil(SHORT).max(1)));

@@ -9,8 +9,8 @@ use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
 
 use super::bytes::Bytes;
 
-/// Wheel sizes that are played with, the smallest most often.
-const WHEEL_SIZES: [usize; 8] = [4, 2, 4, 8, 4, 2, 16, 32];
+/// Wheel sizes that are played with, the small most often.
+const WHEEL_SIZES: [usize; 8] = [4, 8, 4, 2, 4, 8, 16, 32];
 
 /// A timer as the map knows it.
 struct Expected {
