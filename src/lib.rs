@@ -36,6 +36,9 @@ mod future;
 #[doc(hidden)]
 pub mod model;
 mod shard;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod slots;
 mod sync;
 mod timer;
 

@@ -6,7 +6,7 @@
 //! after the check, so that in real time the outcome does not hang on how busy the machine is.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -146,9 +146,8 @@ pub(crate) fn write_sample(data_set: &DataSet, directory: &Path) -> Result<Strin
     fs::create_dir_all(directory).map_err(|error| failure(directory, error))?;
     let orders = directory.join("orders.csv");
     let payments = directory.join("payments.csv");
-    let order_rows = data_set.orders().map(order_row);
-    let order_count = write_rows::<Order, _>(&orders, order_rows)?;
-    let payment_count = write_rows::<Payment, _>(&payments, data_set.payments().map(payment_row))?;
+    let order_count = write_file(&orders, |file| write_orders(file, data_set.orders()))?;
+    let payment_count = write_file(&payments, |file| write_payments(file, data_set.payments()))?;
     Ok(format!(
         "{order_count} orders: {}\n{payment_count} payments: {}",
         orders.display(),
@@ -156,23 +155,41 @@ pub(crate) fn write_sample(data_set: &DataSet, directory: &Path) -> Result<Strin
     ))
 }
 
-/// Writes the header that belongs to `T`, and the rows; returns how many.
+fn write_file(path: &Path, write: impl FnOnce(File) -> Result<u64, csv::Error>) -> Result<u64, Failure> {
+    let written = File::create(path).map_err(csv::Error::from).and_then(write);
+    written.map_err(|error| failure(path, io::Error::from(error)))
+}
+
+/// Writes orders as `--orders` takes them, and returns how many.
+pub(crate) fn write_orders(
+    output: impl Write,
+    orders: impl Iterator<Item = Order>,
+) -> Result<u64, csv::Error> {
+    write_rows::<Order, _>(output, orders.map(order_row))
+}
+
+/// Writes payments as `--payments` takes them, and returns how many.
+pub(crate) fn write_payments(
+    output: impl Write,
+    payments: impl Iterator<Item = Payment>,
+) -> Result<u64, csv::Error> {
+    write_rows::<Payment, _>(output, payments.map(payment_row))
+}
+
+/// Writes the header that belongs to `T`, and the rows.
 fn write_rows<T: Record, R: AsRef<[String]>>(
-    path: &Path,
+    output: impl Write,
     rows: impl Iterator<Item = R>,
-) -> Result<u64, Failure> {
-    let write = || {
-        let mut writer = csv::Writer::from_writer(File::create(path)?);
-        writer.write_record(T::COLUMNS)?;
-        let mut count = 0;
-        for row in rows {
-            writer.write_record(row.as_ref())?;
-            count += 1;
-        }
-        writer.flush()?;
-        Ok(count)
-    };
-    write().map_err(|error: csv::Error| failure(path, io::Error::from(error)))
+) -> Result<u64, csv::Error> {
+    let mut writer = csv::Writer::from_writer(output);
+    writer.write_record(T::COLUMNS)?;
+    let mut count = 0;
+    for row in rows {
+        writer.write_record(row.as_ref())?;
+        count += 1;
+    }
+    writer.flush()?;
+    Ok(count)
 }
 
 fn order_row(order: Order) -> [String; 5] {

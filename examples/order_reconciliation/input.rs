@@ -26,6 +26,8 @@ const MAX_MILLIS: u64 = 1_000_000_000_000_000;
 const MAX_FIELDS: usize = 5;
 /// How much of a wrong value is shown.
 const SHOWN: usize = 40;
+/// Some programs begin a text file with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// An order as it was placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +95,10 @@ fn columns<T: Record>(found: usize) -> Reason {
     Reason::Columns { found, expected: T::COLUMNS.len() }
 }
 
-/// An order id or an item: any visible text without white space.
+/// An order id or an item: any visible text without white space, and without a byte order mark, which is not
+/// taken for part of the text where a line begins with it.
 fn name(column: &'static str, value: &str) -> Result<String, Reason> {
-    let visible = |c: char| !c.is_whitespace() && !c.is_control();
+    let visible = |c: char| !c.is_whitespace() && !c.is_control() && c != BYTE_ORDER_MARK;
     if value.is_empty() || value.len() > MAX_NAME || !value.chars().all(visible) {
         return Err(Reason::Name { column, value: shown(value) });
     }
@@ -311,11 +314,11 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::new(input), line: Vec::new(), number: 0, cut: false }
     }
 
-    /// Goes to the next line that is not blank, and returns its number.
+    /// Goes to the next line that is not blank, or is too long to tell, and returns its number.
     fn advance(&mut self) -> io::Result<Option<u64>> {
         while self.fill()? {
             self.number += 1;
-            if !self.line.trim_ascii().is_empty() {
+            if self.cut || !self.line.trim_ascii().is_empty() {
                 return Ok(Some(self.number));
             }
         }
@@ -339,8 +342,7 @@ impl<R: Read> Lines<R> {
             return Err(Reason::TooLong);
         }
         let line = str::from_utf8(self.line.trim_ascii()).map_err(|_| Reason::NotText)?;
-        // Some programs begin a text file with a byte order mark.
-        Ok(line.trim_start_matches('\u{feff}'))
+        Ok(line.trim_start_matches(BYTE_ORDER_MARK))
     }
 }
 
@@ -390,6 +392,7 @@ mod tests {
         assert!(reason(b"1,bolt,1,5,1700000000000000").contains("placed_at_ms"));
         assert!(reason(b",bolt,1,5,0").contains("order_id is \"\""));
         assert!(reason(b"1,a bolt,1,5,0").contains("item is \"a bolt\""));
+        assert!(reason("\"\u{feff}1\",bolt,1,5,0".as_bytes()).contains("order_id is"));
         assert!(reason(b"1,bolt,1,5").contains("number of columns is 4, not 5"));
         assert!(reason(b"1,bolt,1,5,0,0,0,0").contains("number of columns is 8"));
         assert!(reason(b"\"1,bolt,1,5,0").contains("quotation mark"));
@@ -400,6 +403,7 @@ mod tests {
         assert!(
             reason(&[b"1,bolt,1,5,0", &[b' '; MAX_LINE][..], b"0"].concat()).contains("longer than 4096")
         );
+        assert!(reason(&[&[b' '; MAX_LINE + 1][..], b"1,bolt,1,5,0"].concat()).contains("longer than 4096"));
     }
 
     #[test]

@@ -6,8 +6,14 @@ use super::shared::Shared;
 use super::stats::ShardStats;
 use crate::sync::Ordering;
 
-/// Dead nodes that are always tolerated (promise 5); in models, which are small, one.
-const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) { 1 } else { 4096 };
+/// Dead nodes that are always tolerated (promise 5); in models, which are small, one, and few for a fuzzer.
+const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
+    1
+} else if cfg!(fuzzing) {
+    8
+} else {
+    4096
+};
 
 impl<T> Shared<T> {
     /// How many timers are pending. Never less than the truth while others are at work: the ended ones are

@@ -1,7 +1,5 @@
 //! What must hold between operations, checked by walking everything.
 
-use std::collections::HashSet;
-
 use super::advancer::Advancer;
 use super::level::Slot;
 use super::node::{Met, NIL, NodeId};
@@ -13,9 +11,31 @@ use crate::sync::Ordering;
 /// Nodes seen so far, and what was found in them.
 #[derive(Default)]
 struct Census {
-    seen: HashSet<NodeId>,
+    seen: Nodes,
+    linked: usize,
     pending: usize,
     dead: usize,
+}
+
+/// Some nodes: a bit for each, as checks come after every operation of a fuzzer.
+#[derive(Default)]
+struct Nodes(Vec<u64>);
+
+impl Nodes {
+    /// Adds a node; false if it was there.
+    fn insert(&mut self, id: NodeId) -> bool {
+        let (word, bit) = (id as usize / 64, 1 << (id % 64));
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        let was_there = self.0[word] & bit != 0;
+        self.0[word] |= bit;
+        !was_there
+    }
+
+    fn contains(&self, id: NodeId) -> bool {
+        self.0.get(id as usize / 64).is_some_and(|word| word >> (id % 64) & 1 == 1)
+    }
 }
 
 impl<T> Advancer<T> {
@@ -124,6 +144,7 @@ impl<T> Advancer<T> {
     /// Notes a linked node; returns the tick that it is linked for.
     fn record(&self, census: &mut Census, id: NodeId) -> Tick {
         assert!(census.seen.insert(id), "node {id} is linked twice");
+        census.linked += 1;
         // SAFETY: the node is linked: it is in use.
         let (node, _) = unsafe { self.shared.slab.owned(id) };
         match node.meet() {
@@ -155,20 +176,29 @@ impl<T> Advancer<T> {
     /// Nodes that are not linked hold nothing, unless the payload is out, and those under way to reuse are neither
     /// linked nor free.
     fn check_unlinked(&self, census: &mut Census) {
-        let taken = (0..self.shared.slab.words()).flat_map(|word| self.shared.slab.taken(word));
-        let taken = taken.collect::<HashSet<_>>();
-        assert!(census.seen.is_subset(&taken), "a node is linked and free");
-        for id in self.recycler.nodes() {
-            assert!(taken.contains(&id) && !census.seen.contains(&id), "node {id} is freed twice");
-        }
-        for &id in taken.difference(&census.seen) {
-            // SAFETY: the node is not free.
-            let (node, _) = unsafe { self.shared.slab.owned(id) };
-            match node.meet() {
-                Met::Running(_) => census.pending += 1,
-                Met::Stopped => census.dead += 1,
-                met => assert_eq!(met, Met::Free, "node {id} is lost"),
+        let mut taken = Nodes::default();
+        let mut linked = 0;
+        for id in (0..self.shared.slab.words()).flat_map(|word| self.shared.slab.taken(word)) {
+            taken.insert(id);
+            if census.seen.contains(id) {
+                linked += 1;
+            } else {
+                self.check_unlinked_node(census, id);
             }
+        }
+        assert_eq!(linked, census.linked, "a node is linked and free");
+        for id in self.recycler.nodes() {
+            assert!(taken.contains(id) && !census.seen.contains(id), "node {id} is freed twice");
+        }
+    }
+
+    fn check_unlinked_node(&self, census: &mut Census, id: NodeId) {
+        // SAFETY: the node is not free.
+        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        match node.meet() {
+            Met::Running(_) => census.pending += 1,
+            Met::Stopped => census.dead += 1,
+            met => assert_eq!(met, Met::Free, "node {id} is lost"),
         }
     }
 }

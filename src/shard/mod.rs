@@ -50,6 +50,8 @@ pub use scheduler::Scheduler;
 pub use stats::ShardStats;
 
 pub(crate) use bound::Bound;
+#[cfg(fuzzing)]
+pub(crate) use level::{Geometry, Slot};
 pub(crate) use recurring::{Due, Running, Stopped};
 pub(crate) use seed::Seed;
 

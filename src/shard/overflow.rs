@@ -23,11 +23,11 @@ use super::wheel::Wheel;
 use crate::Tick;
 
 /// The least time between two looks, in ticks.
-const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) { 1 } else { 4096 };
+const LOOK_EVERY: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 4096 };
 
 /// How often in turn a wheel is found idle before it is given back: making it anew costs as much as clearing
 /// its memory, which must not happen at every few advances of a clock that takes large jumps.
-const LOOKS: u32 = if cfg!(shardwheel_loom) { 1 } else { 8 };
+const LOOKS: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
 
 /// When each level was last in use.
 pub(super) struct IdleWatch {

@@ -15,13 +15,13 @@ use super::wheel::Wheel;
 /// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
 /// nodes, or this share of those that there is memory for, so that a word is given once for several nodes also
 /// where timers end in no order. In the middle of a drain a batch is `RIPE` times as large.
-const LEAST_WORTH: usize = 64;
+const LEAST_WORTH: usize = if cfg!(fuzzing) { 4 } else { 64 };
 const WORTH_SHARE: usize = 256;
 const RIPE: usize = 16;
-const PATIENCE: u32 = if cfg!(shardwheel_loom) { 1 } else { 64 };
+const PATIENCE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
 
 /// Nodes freed per segment that may be given back at once, so that the work stays O(1) a timer.
-const NODES_PER_SEGMENT_GIVEN_BACK: usize = 1 << 14;
+const NODES_PER_SEGMENT_GIVEN_BACK: usize = if cfg!(fuzzing) { 1 << 4 } else { 1 << 14 };
 
 /// How often a long drain tries, at its end, to see its grace periods through.
 const ATTEMPTS: usize = 8;

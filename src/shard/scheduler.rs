@@ -17,7 +17,7 @@ use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::sync::Arc;
 
 /// A lane's owner looks every so many cancels whether a sweep is owed.
-const CANCELS_PER_CHECK: u32 = if cfg!(shardwheel_loom) { 1 } else { 64 };
+const CANCELS_PER_CHECK: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
 
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
 /// [`shard`](crate::shard()); cloning it is cheap.

@@ -14,8 +14,9 @@ use super::segment::{Segment, WORD_NODES};
 use crate::error::ScheduleErrorKind;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+/// The most segments; a fuzzer, whose shards are small, makes and clears a table for each input.
 #[cfg(not(shardwheel_loom))]
-const TABLE: usize = 1 << 16;
+const TABLE: usize = if cfg!(fuzzing) { 1 << 6 } else { 1 << 16 };
 #[cfg(shardwheel_loom)]
 const TABLE: usize = 4;
 

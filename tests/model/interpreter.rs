@@ -1,42 +1,16 @@
 //! Random operations on a shard, played against a map that does the same slowly.
 //!
 //! An operation is read from bytes, so that a property test and a fuzzer can both feed it. After each one
-//! everything that can be compared is compared, and the shard's invariants are checked.
+//! everything that can be compared is compared; the shard's invariants are checked as often as the caller says.
 
 use std::collections::BTreeMap;
 
 use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
 
-/// Reads numbers from bytes; zeroes when they have run out.
-struct Bytes<'a>(&'a [u8]);
+use super::bytes::Bytes;
 
-impl Bytes<'_> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn byte(&mut self) -> u8 {
-        let (&first, rest) = self.0.split_first().unwrap_or((&0, &[]));
-        self.0 = rest;
-        first
-    }
-
-    fn wide(&mut self) -> u64 {
-        u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
-    }
-
-    /// A number of ticks, of any size: most small, some near the edges of wheels, some anywhere.
-    fn ticks(&mut self) -> Tick {
-        match self.byte() {
-            small @ 0..100 => Tick::from(small),
-            exact @ 100..164 => 1 << (exact - 100),
-            below @ 164..228 => (1 << (below - 164)) - 1,
-            228..240 => Tick::from(self.byte()) << 8,
-            240..250 => Tick::from(self.byte()) << (self.byte() % 64),
-            _ => self.wide(),
-        }
-    }
-}
+/// Wheel sizes that are played with, the small most often.
+const WHEEL_SIZES: [usize; 8] = [4, 8, 4, 2, 4, 8, 16, 32];
 
 /// A timer as the map knows it.
 struct Expected {
@@ -57,25 +31,31 @@ struct Play {
     cancelled: u64,
 }
 
-/// Plays the operations that the bytes tell of.
+/// Plays the operations that the bytes tell of, and checks the invariants after so many of them each time, and at
+/// the end.
 ///
 /// # Panics
 ///
 /// Panics where the shard and the map differ, or an invariant of the shard does not hold.
-pub(crate) fn play(data: &[u8]) {
+pub(crate) fn play(data: &[u8], between_checks: usize) {
     let mut bytes = Bytes(data);
     // Small wheels roll over often, and are quick to check.
-    let wheel_size = 1 << (1 + bytes.byte() % 5);
+    let wheel_size = WHEEL_SIZES[usize::from(bytes.byte()) % WHEEL_SIZES.len()];
     let start = if bytes.byte().is_multiple_of(4) { bytes.ticks() } else { 0 };
     let max_pending = if bytes.byte().is_multiple_of(8) { 1 + usize::from(bytes.byte()) } else { usize::MAX };
     let config = Config::builder().wheel_size(wheel_size).start(start).max_pending(max_pending);
     let (scheduler, mut advancer) = shard(&config.build().expect("in range"));
     let mut play = Play::new(scheduler, max_pending, start);
+    let mut played = 0;
     while !bytes.is_empty() {
         play.operation(&mut advancer, &mut bytes);
-        advancer.check_invariants();
         play.check(&advancer);
+        played += 1;
+        if played % between_checks == 0 {
+            advancer.check_invariants();
+        }
     }
+    advancer.check_invariants();
     play.end(advancer);
 }
 

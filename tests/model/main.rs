@@ -1,5 +1,6 @@
 //! Random operations against a slow model, with the shard's invariants checked after each.
 
+mod bytes;
 mod interpreter;
 
 use proptest::prelude::*;
@@ -9,12 +10,12 @@ proptest! {
 
     #[test]
     fn a_shard_does_what_a_map_does(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        interpreter::play(&bytes);
+        interpreter::play(&bytes, 1);
     }
 
     /// The same with far more timers than operations that end them.
     #[test]
     fn a_full_shard_does_what_a_map_does(bytes in prop::collection::vec(4..=255_u8, 0..800)) {
-        interpreter::play(&bytes);
+        interpreter::play(&bytes, 1);
     }
 }

@@ -1,0 +1,63 @@
+//! Two producers and the advancer as three threads, each at the operations in its third of the input, and the
+//! account at the end: each payload fired, was cancelled or came back once, and was dropped once.
+//!
+//! How the threads interleave is the machine's affair, so an input that fails may pass when it is run again;
+//! what the models in `loom-tests` explore exhaustively for a few operations, this tries for many.
+
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use shardwheel::{Config, shard};
+
+#[path = "../threads/advancer.rs"]
+mod advancer;
+#[path = "../../tests/model/bytes.rs"]
+mod bytes;
+#[path = "../threads/ledger.rs"]
+mod ledger;
+#[path = "../threads/pool.rs"]
+mod pool;
+#[path = "../threads/producer.rs"]
+mod producer;
+
+use advancer::Ending;
+use bytes::Bytes;
+use ledger::Ledger;
+use pool::{Pool, Start};
+
+/// Producers, each a thread of its own; the caller of the target is the advancer.
+const PRODUCERS: usize = 2;
+
+static POOL: LazyLock<Pool> = LazyLock::new(Pool::new);
+
+fuzz_target!(|data: &[u8]| {
+    let mut bytes = Bytes(data);
+    let wheel_size = 2 << (bytes.byte() % 4);
+    let start = if bytes.byte() % 4 == 0 { bytes.ticks() } else { 0 };
+    let max_pending = if bytes.byte() % 8 == 0 { 1 + usize::from(bytes.byte() % 16) } else { usize::MAX };
+    let ending = Ending::new(bytes.byte());
+    let config = Config::builder().wheel_size(wheel_size).start(start).max_pending(max_pending);
+    let (scheduler, advancer) = shard(&config.build().expect("in range"));
+
+    let thirds = bytes.0.chunks(bytes.0.len().div_ceil(1 + PRODUCERS).max(1)).collect::<Vec<_>>();
+    let third = |at: usize| thirds.get(at).copied().unwrap_or_default();
+    let ledger = Arc::new(Ledger::new());
+    let gate = Arc::new(Start::new(1 + PRODUCERS));
+    for me in 0..PRODUCERS {
+        let (script, scheduler) = (third(1 + me).to_vec(), scheduler.clone());
+        let (ledger, gate) = (Arc::clone(&ledger), Arc::clone(&gate));
+        POOL.run(me, move || {
+            gate.wait();
+            producer::run(me, &script, &scheduler, &ledger);
+        });
+    }
+    gate.wait();
+    advancer::run(third(0), advancer, ending, &ledger, || POOL.wait());
+    if ending.waits() {
+        assert_eq!(scheduler.len(), 0);
+    }
+    drop(scheduler);
+    ledger.balance(ending);
+});

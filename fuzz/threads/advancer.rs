@@ -1,0 +1,97 @@
+//! What the advancer does: it moves the clock, takes all or some of what is due, and ends the shard.
+
+use shardwheel::{Advancer, Tick};
+
+use super::bytes::Bytes;
+use super::ledger::{Ledger, Payload};
+
+/// How a shard ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// When the producers are done, the clock goes to the end of time.
+    Fire,
+    /// When the producers are done, what is pending is handed back.
+    HandBack,
+    /// What is pending is handed back while the producers may be at work.
+    HandBackAtOnce,
+    /// The advancer is dropped while the producers may be at work.
+    Drop,
+}
+
+impl Ending {
+    pub(crate) fn new(byte: u8) -> Self {
+        match byte % 8 {
+            0..=3 => Self::Fire,
+            4 | 5 => Self::HandBack,
+            6 => Self::HandBackAtOnce,
+            _ => Self::Drop,
+        }
+    }
+
+    /// Whether the shard ends when the producers are done, so that nothing is dropped with it.
+    pub(crate) fn waits(self) -> bool {
+        matches!(self, Self::Fire | Self::HandBack)
+    }
+}
+
+/// Does what the script says, then ends the shard; `wait` waits for the producers.
+pub(crate) fn run(
+    script: &[u8],
+    mut advancer: Advancer<Payload>,
+    ending: Ending,
+    ledger: &Ledger,
+    wait: impl FnOnce(),
+) {
+    let mut bytes = Bytes(script);
+    let mut now = advancer.scheduler().now();
+    while !bytes.is_empty() {
+        now = operation(&mut advancer, &mut bytes, now, ledger);
+    }
+    if ending.waits() {
+        wait();
+        advancer.check_invariants();
+        end(advancer, ending, ledger);
+    } else {
+        end(advancer, ending, ledger);
+        wait();
+    }
+}
+
+/// Advances the clock; returns the tick that it shows at least.
+fn operation(advancer: &mut Advancer<Payload>, bytes: &mut Bytes<'_>, now: Tick, ledger: &Ledger) -> Tick {
+    let target = match bytes.byte() {
+        0..64 => advancer.next_expiration().unwrap_or(now),
+        near @ 64..192 => now.saturating_add(Tick::from(near % 16)),
+        192..224 => now.saturating_add(bytes.ticks()),
+        224..232 => now.saturating_sub(bytes.ticks()),
+        _ => now,
+    };
+    let budget = bytes.byte();
+    let budget = if budget < 128 { usize::MAX } else { usize::from(budget - 128) };
+    let now = now.max(target);
+    advance(advancer, now, budget, ledger);
+    now
+}
+
+fn advance(advancer: &mut Advancer<Payload>, now: Tick, budget: usize, ledger: &Ledger) {
+    let mut last = 0;
+    for fired in advancer.advance(now).take(budget) {
+        assert!(fired.deadline >= last, "{} after {last}", fired.deadline);
+        last = fired.deadline;
+        ledger.fired(&fired, now);
+    }
+}
+
+fn end(mut advancer: Advancer<Payload>, ending: Ending, ledger: &Ledger) {
+    match ending {
+        Ending::Fire => {
+            advance(&mut advancer, Tick::MAX, usize::MAX, ledger);
+            advancer.check_invariants();
+            assert!(advancer.scheduler().is_empty(), "something pends after the end of time");
+        }
+        Ending::HandBack | Ending::HandBackAtOnce => {
+            advancer.into_pending().for_each(|(_, payload)| ledger.ended(&payload));
+        }
+        Ending::Drop => drop(advancer),
+    }
+}

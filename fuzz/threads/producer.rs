@@ -1,0 +1,105 @@
+//! What a producer does: it schedules, and cancels and reschedules its own timers and the other's.
+
+use std::sync::Arc;
+
+use shardwheel::{Scheduler, Tick};
+
+use super::PRODUCERS;
+use super::bytes::Bytes;
+use super::ledger::{Ledger, Named, Payload};
+
+struct Producer<'a> {
+    me: usize,
+    scheduler: &'a Scheduler<Payload>,
+    ledger: &'a Arc<Ledger>,
+    /// How many keys it has made known.
+    published: usize,
+}
+
+/// Does what the script says.
+pub(crate) fn run(me: usize, script: &[u8], scheduler: &Scheduler<Payload>, ledger: &Arc<Ledger>) {
+    let mut producer = Producer { me, scheduler, ledger, published: 0 };
+    let mut bytes = Bytes(script);
+    while !bytes.is_empty() {
+        producer.operation(&mut bytes);
+    }
+}
+
+impl Producer<'_> {
+    fn operation(&mut self, bytes: &mut Bytes<'_>) {
+        match bytes.byte() % 16 {
+            0..=6 => self.schedule(bytes),
+            7 => self.schedule_within(bytes),
+            8..=10 => self.cancel(bytes),
+            11..=13 => self.reschedule(bytes),
+            14 => self.look(),
+            _ => (0..bytes.byte()).for_each(|_| std::hint::spin_loop()),
+        }
+    }
+
+    /// A deadline about the clock, which moves meanwhile: some before, most just after it.
+    fn deadline(&self, bytes: &mut Bytes<'_>) -> Tick {
+        let now = self.scheduler.now();
+        match bytes.byte() {
+            near @ 0..192 => now.saturating_add(Tick::from(near % 16)),
+            192..240 => now.saturating_add(bytes.ticks()),
+            _ => now.saturating_sub(bytes.ticks()),
+        }
+    }
+
+    fn schedule(&mut self, bytes: &mut Bytes<'_>) {
+        let deadline = self.deadline(bytes);
+        let Some(payload) = self.ledger.payload(self.me, deadline) else { return };
+        let number = payload.number();
+        match self.scheduler.schedule(deadline, payload) {
+            Ok(key) => self.publish(Named { key, number }),
+            Err(refused) => self.ledger.ended(&refused.into_payload()),
+        }
+    }
+
+    fn schedule_within(&mut self, bytes: &mut Bytes<'_>) {
+        let start = self.deadline(bytes);
+        let window = start..=start.saturating_add(bytes.ticks());
+        let Some(payload) = self.ledger.payload(self.me, start) else { return };
+        let number = payload.number();
+        match self.scheduler.schedule_within(window, payload) {
+            Ok(key) => self.publish(Named { key, number }),
+            Err(refused) => self.ledger.ended(&refused.into_payload()),
+        }
+    }
+
+    fn publish(&mut self, named: Named) {
+        self.ledger.publish(self.me, self.published, named);
+        self.published += 1;
+    }
+
+    /// A key of its own or the other's, one of the latest.
+    fn pick(&self, bytes: &mut Bytes<'_>) -> Option<Named> {
+        let choice = usize::from(bytes.byte());
+        let (owner, back) = ((self.me + choice) % PRODUCERS, choice / PRODUCERS);
+        self.ledger.key(owner, self.published.checked_sub(1 + back % 32)?)
+    }
+
+    fn cancel(&mut self, bytes: &mut Bytes<'_>) {
+        let Some(named) = self.pick(bytes) else { return };
+        if let Some(payload) = self.scheduler.cancel(named.key) {
+            self.ledger.cancelled(named, &payload);
+            assert!(self.scheduler.cancel(named.key).is_none(), "cancelled twice");
+        }
+    }
+
+    fn reschedule(&mut self, bytes: &mut Bytes<'_>) {
+        let Some(named) = self.pick(bytes) else { return };
+        let deadline = self.deadline(bytes);
+        self.ledger.ask_for(named.number, deadline);
+        let Some(key) = self.scheduler.reschedule(named.key, deadline) else { return };
+        if key != named.key {
+            self.publish(Named { key, ..named });
+        }
+    }
+
+    fn look(&self) {
+        let stats = self.scheduler.stats();
+        assert!(stats.fired <= stats.scheduled && stats.cancelled <= stats.scheduled);
+    }
+}

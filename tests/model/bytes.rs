@@ -1,0 +1,34 @@
+//! Numbers read from bytes, for a property test and fuzzers alike.
+
+use shardwheel::Tick;
+
+/// Reads numbers from bytes; zeroes when they have run out.
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
+
+impl Bytes<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        let (&first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        first
+    }
+
+    pub(crate) fn wide(&mut self) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    /// A number of ticks, of any size: most small, some near the edges of wheels, some anywhere.
+    pub(crate) fn ticks(&mut self) -> Tick {
+        match self.byte() {
+            small @ 0..100 => Tick::from(small),
+            exact @ 100..164 => 1 << (exact - 100),
+            below @ 164..228 => (1 << (below - 164)) - 1,
+            228..240 => Tick::from(self.byte()) << 8,
+            240..250 => Tick::from(self.byte()) << (self.byte() % 64),
+            _ => self.wide(),
+        }
+    }
+}
