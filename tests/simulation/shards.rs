@@ -59,6 +59,8 @@ struct Pair {
 
 struct Scene {
     rng: Rng,
+    /// How many bits the ticks have at most by which timers are set ahead and clocks moved.
+    scale: u32,
     log: Log,
     pairs: Vec<Pair>,
     alive: Arc<AtomicUsize>,
@@ -93,7 +95,8 @@ impl Scene {
         let mut rng = Rng::with_seed(seed);
         let shards = rng.usize(1..=4);
         let pairs = (0..shards).map(|_| Pair::new(&mut rng)).collect();
-        Self { rng, log, pairs, alive: Arc::default(), next: 0, step: 0 }
+        let scale = rng.u32(6..=50);
+        Self { rng, scale, log, pairs, alive: Arc::default(), next: 0, step: 0 }
     }
 
     fn play(&mut self) {
@@ -120,7 +123,7 @@ impl Scene {
         match self.rng.u32(..24) {
             0..6 => self.advance(at),
             6 if once_in(&mut self.rng, 20) => self.end(at),
-            _ => self.produce(at),
+            _ => (0..self.rng.u32(1..=4)).for_each(|_| self.produce(at)),
         }
     }
 
@@ -137,7 +140,7 @@ impl Scene {
 
     /// A tick about that shard's clock.
     fn tick(&mut self, at: usize) -> Tick {
-        let (now, ticks) = (self.pairs[at].now, magnitude(&mut self.rng, 50));
+        let (now, ticks) = (self.pairs[at].now, magnitude(&mut self.rng, self.scale));
         match self.rng.u32(..32) {
             0 => Tick::MAX - self.rng.u64(..3),
             1..4 => now.saturating_sub(ticks),
@@ -215,13 +218,14 @@ impl Scene {
     fn clock(&mut self, at: usize) -> Tick {
         let now = self.pairs[at].now;
         let first = self.pairs[at].order.first().map_or(now, |&(due, _)| due);
+        let furthest = now.saturating_add(1 << self.scale);
         let next = self.pairs[at].advancer.as_ref().and_then(Advancer::next_expiration);
         match self.rng.u32(..16) {
-            0..3 => now.saturating_sub(magnitude(&mut self.rng, 50)),
-            3..5 => first.min(now.saturating_add(1 << 50)),
-            5 => first.min(now.saturating_add(1 << 50)).saturating_sub(1),
-            6..9 => next.unwrap_or(now).min(now.saturating_add(1 << 50)),
-            _ => now.saturating_add(magnitude(&mut self.rng, 46)),
+            0..3 => now.saturating_sub(magnitude(&mut self.rng, self.scale)),
+            3..5 => first.min(furthest),
+            5 => first.min(furthest).saturating_sub(1),
+            6..9 => next.unwrap_or(now).min(furthest),
+            _ => now.saturating_add(magnitude(&mut self.rng, self.scale)),
         }
     }
 

@@ -12,8 +12,8 @@ use super::rhythm::{Gaps, Rhythm};
 use super::{Nanos, Scene};
 use crate::draw::{any, magnitude, once_in};
 
-/// Most bits of a delay: nine years.
-const DELAY_BITS: u32 = 58;
+/// Most bits of a gap that is doubled a few times.
+const GAP_BITS: u32 = 48;
 
 /// No more timers recur at a time.
 const MOST_RECURRING: usize = 8;
@@ -41,15 +41,15 @@ impl Scene {
     }
 
     pub(super) fn when(&self) -> When {
-        let now = self.now();
-        self.draw(|rng| {
-            let length = if once_in(rng, 64) { Nanos::MAX } else { magnitude(rng, DELAY_BITS) };
-            match rng.u32(..8) {
-                0 => When::At(now.saturating_sub(length)),
-                1..3 => When::At(now.saturating_add(length)),
-                _ => When::After(length),
-            }
-        })
+        let (now, mut model) = (self.now(), self.model());
+        let scale = model.scale;
+        let rng = &mut model.rng;
+        let length = if once_in(rng, 64) { Nanos::MAX } else { magnitude(rng, scale) };
+        match rng.u32(..8) {
+            0 => When::At(now.saturating_sub(length)),
+            1..3 => When::At(now.saturating_add(length)),
+            _ => When::After(length),
+        }
     }
 
     fn schedule_once(self: &Arc<Self>) {
@@ -88,7 +88,8 @@ impl Scene {
                 return;
             }
             let (timer, least) = (model.rng.usize(..self.timers.len()), model.least_period);
-            let rhythm = draw_rhythm(&mut model.rng, least);
+            let scale = model.scale;
+            let rhythm = draw_rhythm(&mut model.rng, scale, least);
             let (id, due) = model.open_recurring(timer, rhythm, now);
             model.log.add(("recurring", id, timer, rhythm));
             (id, timer, rhythm, due)
@@ -162,14 +163,14 @@ impl Scene {
     }
 }
 
-fn draw_rhythm(rng: &mut fastrand::Rng, least: Nanos) -> Rhythm {
-    let period = magnitude(rng, DELAY_BITS).max(least);
+fn draw_rhythm(rng: &mut fastrand::Rng, scale: u32, least: Nanos) -> Rhythm {
+    let period = magnitude(rng, scale).max(least);
     match rng.u32(..5) {
         0 => Rhythm::Every(period, Missed::Burst),
         1 => Rhythm::Every(period, Missed::Skip),
         2 => Rhythm::Every(period, Missed::Delay),
         _ => {
-            let gap = magnitude(rng, 48).max(1);
+            let gap = magnitude(rng, scale.min(GAP_BITS)).max(1);
             Rhythm::Given(Gaps { gap, stays: once_in(rng, 3), left: rng.u32(1..8), fails: once_in(rng, 4) })
         }
     }

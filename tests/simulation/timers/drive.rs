@@ -13,8 +13,7 @@ pub(super) const OCCURRENCES: u64 = 64;
 /// In one move of the clock callbacks let time pass so often at most.
 const PASSES: u32 = 8;
 
-/// Most bits of a stride: four years, or less than a day when the clock's range comes to its end.
-const STRIDE_BITS: u32 = 57;
+/// Most bits of a stride when the clock's range comes to its end: less than a day.
 const LAST_STRIDE_BITS: u32 = 46;
 const NEARLY_OVER: Nanos = 400 * 365 * 24 * 3600 * super::NANOS_PER_SECOND;
 
@@ -44,7 +43,7 @@ impl Scene {
 
 impl Model {
     fn draw_stride(&mut self, now: Nanos) -> Nanos {
-        let bits = if now > NEARLY_OVER { LAST_STRIDE_BITS } else { STRIDE_BITS };
+        let bits = if now > NEARLY_OVER { LAST_STRIDE_BITS } else { self.scale };
         let next = self.books.iter().filter_map(|books| {
             let &(tick, _) = books.pending.first()?;
             Some(books.start_of(tick).saturating_sub(now))

@@ -110,10 +110,11 @@ impl Scene {
 
     fn step(self: &Arc<Self>) {
         let (what, which) = self.draw(|rng| (rng.u32(..64), rng.usize(..self.timers.len())));
+        let acts = self.draw(|rng| rng.u32(1..=5));
         match what {
             0..20 => self.drive(),
             20 if self.draw(|rng| once_in(rng, 8)) => self.shut(which),
-            _ => self.produce(),
+            _ => (0..acts).for_each(|_| self.produce()),
         }
     }
 

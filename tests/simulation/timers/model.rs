@@ -15,6 +15,10 @@ use crate::log::Log;
 
 pub(crate) type Id = usize;
 
+/// Most bits of delays: from a millisecond to nine years.
+const LEAST_SCALE: u32 = 20;
+const MOST_SCALE: u32 = 58;
+
 /// What a timer of the library is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
@@ -58,6 +62,8 @@ pub(crate) struct Entry {
 
 pub(crate) struct Model {
     pub(crate) rng: Rng,
+    /// How many bits delays and strides have at most: seconds in one simulation, years in another.
+    pub(crate) scale: u32,
     pub(crate) log: Log,
     pub(crate) books: Vec<Books>,
     pub(crate) entries: Vec<Entry>,
@@ -82,9 +88,11 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(rng: Rng, log: Log, books: Vec<Books>) -> Self {
+    pub(crate) fn new(mut rng: Rng, log: Log, books: Vec<Books>) -> Self {
+        let scale = rng.u32(LEAST_SCALE..=MOST_SCALE);
         Self {
             rng,
+            scale,
             log,
             books,
             entries: Vec::new(),

@@ -11,9 +11,6 @@ use crate::draw::{magnitude, once_in};
 /// What callbacks and schedules panic with.
 pub(crate) struct Planned;
 
-/// Most bits of the time that a callback lets pass.
-const PASS_BITS: u32 = 52;
-
 pub(crate) struct Payload {
     scene: Arc<Scene>,
     id: Id,
@@ -74,7 +71,8 @@ impl Scene {
             let Some(left) = model.passes.checked_sub(1) else { return };
             model.passes = left;
             let most = model.least_period.saturating_mul(super::drive::OCCURRENCES);
-            let by = magnitude(&mut model.rng, PASS_BITS).min(most);
+            let scale = model.scale;
+            let by = magnitude(&mut model.rng, scale).min(most);
             let to = self.now().saturating_add(by);
             model.log.add(("pass", by));
             model.note_leap(to);

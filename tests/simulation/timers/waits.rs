@@ -18,9 +18,6 @@ use crate::draw::{any, magnitude};
 /// No more waits are kept at a time.
 const MOST_WAITS: usize = 12;
 
-/// Most bits of an interval's period.
-const PERIOD_BITS: u32 = 54;
-
 pub(crate) struct Wait {
     id: Id,
     future: Waiting,
@@ -138,7 +135,11 @@ impl Scene {
 
     fn interval(&self, which: usize, now: Nanos) -> (Waiting, Nanos) {
         let missed = [Missed::Burst, Missed::Skip, Missed::Delay];
-        let (period, missed) = self.draw(|rng| (magnitude(rng, PERIOD_BITS).max(1), missed[rng.usize(..3)]));
+        let (period, missed) = {
+            let mut model = self.model();
+            let scale = model.scale;
+            (magnitude(&mut model.rng, scale).max(1), missed[model.rng.usize(..3)])
+        };
         let interval = self.timers[which].interval(Duration::from_nanos(period)).missed(missed);
         (Waiting::Interval(interval, period, missed), now + period)
     }
