@@ -14,6 +14,9 @@ use crate::seeds::Played;
 
 const STEPS: u32 = 400;
 
+/// Most timers that come in a burst.
+const MOST_AT_ONCE: u32 = 20_000;
+
 /// Ticks are taken for milliseconds where time is added up.
 const TICKS_PER_SECOND: u64 = 1000;
 
@@ -123,6 +126,7 @@ impl Scene {
         match self.rng.u32(..24) {
             0..6 => self.advance(at),
             6 if once_in(&mut self.rng, 20) => self.end(at),
+            7 if once_in(&mut self.rng, 60) => self.burst(at),
             _ => (0..self.rng.u32(1..=4)).for_each(|_| self.produce(at)),
         }
     }
@@ -136,6 +140,12 @@ impl Scene {
             9..14 => self.reschedule(at),
             _ => self.use_stale(at),
         }
+    }
+
+    /// Thousands at once, most of which are cancelled: enough for nodes and memory to be given back.
+    fn burst(&mut self, at: usize) {
+        (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.schedule(at));
+        (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.cancel(at));
     }
 
     /// A tick about that shard's clock.

@@ -52,7 +52,7 @@ impl Scene {
         }
     }
 
-    fn schedule_once(self: &Arc<Self>) {
+    pub(super) fn schedule_once(self: &Arc<Self>) {
         let (when, now) = (self.when(), self.now());
         let (id, timer, due, is_large) = {
             let mut model = self.model();

@@ -38,6 +38,9 @@ type Nanos = u64;
 
 const STEPS: u32 = 300;
 
+/// More at once than a shard fires in one turn.
+const BURST: u32 = 4000;
+
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A simulation: held by who plays it, and by each callback and waker.
@@ -114,6 +117,7 @@ impl Scene {
         match what {
             0..20 => self.drive(),
             20 if self.draw(|rng| once_in(rng, 8)) => self.shut(which),
+            21 if self.draw(|rng| once_in(rng, 25)) => (0..BURST).for_each(|_| self.schedule_once()),
             _ => (0..acts).for_each(|_| self.produce()),
         }
     }
