@@ -1,0 +1,21 @@
+//! Random numbers of all orders of magnitude.
+
+use fastrand::Rng;
+
+/// A number of at most so many bits; all orders of magnitude are alike.
+pub(crate) fn magnitude(rng: &mut Rng, bits: u32) -> u64 {
+    match rng.u32(..=bits) {
+        0 => 0,
+        drawn => rng.u64(..) >> (u64::BITS - drawn),
+    }
+}
+
+/// True once in so many times.
+pub(crate) fn once_in(rng: &mut Rng, times: u32) -> bool {
+    rng.u32(..times) == 0
+}
+
+/// The place of any one, if there is one.
+pub(crate) fn any(rng: &mut Rng, len: usize) -> Option<usize> {
+    (len > 0).then(|| rng.usize(..len))
+}

@@ -1,0 +1,78 @@
+//! Runs seeds, one after the other.
+//!
+//! In which order timers of the same tick fire depends on which nodes they are in, and that on when the reclaimer
+//! let nodes be used again, which all threads of a process have a say in. So one simulation runs at a time, on a
+//! thread of its own: the reclaimer then has nobody else to wait for, and knows nothing of those before.
+
+use std::env;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::log::Log;
+
+/// How many seeds there are unless the environment says otherwise.
+const SEEDS: u64 = 100;
+
+/// So much time each covers, on average, at least.
+const LEAST_SECONDS: u64 = 1_000_000;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) play: fn(u64, Log) -> Played,
+}
+
+/// What a simulation came to.
+pub(crate) struct Played {
+    /// Seconds by its clock.
+    pub(crate) seconds: u64,
+    pub(crate) fired: u64,
+    /// Of its log.
+    pub(crate) hash: u64,
+    /// What went wrong, and in which step.
+    pub(crate) fault: Option<(u32, String)>,
+}
+
+/// Plays all seeds, or the one that the environment names.
+pub(crate) fn run(scenario: Scenario) {
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    if let Some(seed) = number("SHARDWHEEL_SIM_SEED") {
+        println!("{}: seed {seed}", scenario.name);
+        judge(scenario, seed, &alone(scenario, seed, true));
+        return;
+    }
+    let seeds = number("SHARDWHEEL_SIM_SEEDS").unwrap_or(SEEDS);
+    let (begin, mut seconds, mut fired) = (Instant::now(), 0, 0);
+    for seed in 0..seeds {
+        let played = alone(scenario, seed, false);
+        judge(scenario, seed, &played);
+        seconds += played.seconds;
+        fired += played.fired;
+    }
+    let took = begin.elapsed();
+    println!("{}: {seeds} seeds, {seconds} virtual seconds, {fired} timers fired, {took:.1?}", scenario.name);
+    assert!(seconds >= seeds * LEAST_SECONDS, "a simulation that hardly moves its clock");
+}
+
+fn judge(scenario: Scenario, seed: u64, played: &Played) {
+    if let Some((step, what)) = &played.fault {
+        panic!("{}, seed {seed}, step {step}: {what}\n{}", scenario.name, how_to_replay(seed));
+    }
+}
+
+fn how_to_replay(seed: u64) -> String {
+    format!("replay it: SHARDWHEEL_SIM_SEED={seed} cargo test --test simulation -- --nocapture")
+}
+
+/// Plays one seed while no other is played.
+pub(crate) fn alone(scenario: Scenario, seed: u64, is_printed: bool) -> Played {
+    static STAGE: Mutex<()> = Mutex::new(());
+    let _on_stage = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let actor = thread::spawn(move || (scenario.play)(seed, Log::new(is_printed)));
+    actor.join().unwrap_or_else(|panic| {
+        eprintln!("{}, seed {seed}: it panicked\n{}", scenario.name, how_to_replay(seed));
+        resume_unwind(panic)
+    })
+}

@@ -1,0 +1,382 @@
+//! Several shards of the ground floor, each moved to arbitrary ticks: backwards, over revolutions, by budgets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fastrand::Rng;
+use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
+
+use crate::draw::{any, magnitude, once_in};
+use crate::log::Log;
+use crate::seeds::Played;
+
+const STEPS: u32 = 400;
+
+/// Most timers that come in a burst.
+const MOST_AT_ONCE: u32 = 20_000;
+
+/// Ticks are taken for milliseconds where time is added up.
+const TICKS_PER_SECOND: u64 = 1000;
+
+/// What a timer holds: its number, and a count of its kind.
+struct Payload {
+    id: u64,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A timer as the model knows it.
+struct Expected {
+    key: Key,
+    /// One deadline, unless the wheel has chosen from several ticks.
+    first: Tick,
+    last: Tick,
+    /// Whether it was put there while the drain under way had begun.
+    is_new: bool,
+}
+
+/// A shard, and beside it what must be in it.
+struct Pair {
+    scheduler: Scheduler<Payload>,
+    /// Gone once the shard has ended.
+    advancer: Option<Advancer<Payload>>,
+    limit: usize,
+    start: Tick,
+    now: Tick,
+    pending: BTreeMap<u64, Expected>,
+    /// The same by when they are due at the latest.
+    order: BTreeSet<(Tick, u64)>,
+    stale: Vec<Key>,
+    scheduled: u64,
+    fired: u64,
+    cancelled: u64,
+    handed_back: u64,
+}
+
+struct Scene {
+    rng: Rng,
+    /// How many bits the ticks have at most by which timers are set ahead and clocks moved.
+    scale: u32,
+    log: Log,
+    pairs: Vec<Pair>,
+    alive: Arc<AtomicUsize>,
+    next: u64,
+    step: u32,
+}
+
+pub(crate) fn play(seed: u64, log: Log) -> Played {
+    let mut scene = Scene::new(seed, log);
+    let played = catch_unwind(AssertUnwindSafe(|| scene.play()));
+    let fault = played.err().map(|panic| (scene.step, text(panic)));
+    let passed = |pair: &Pair| (pair.now - pair.start) / TICKS_PER_SECOND;
+    Played {
+        seconds: scene.pairs.iter().map(passed).max().unwrap_or(0),
+        fired: scene.pairs.iter().map(|pair| pair.fired).sum(),
+        hash: scene.log.hash(),
+        fault,
+    }
+}
+
+/// What a failed check says.
+fn text(panic: Box<dyn std::any::Any + Send>) -> String {
+    let panic = match panic.downcast::<&'static str>() {
+        Ok(text) => return (*text).to_owned(),
+        Err(panic) => panic,
+    };
+    panic.downcast::<String>().map_or_else(|panic| resume_unwind(panic), |text| *text)
+}
+
+impl Scene {
+    fn new(seed: u64, log: Log) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let shards = rng.usize(1..=4);
+        let pairs = (0..shards).map(|_| Pair::new(&mut rng)).collect();
+        let scale = rng.u32(6..=50);
+        Self { rng, scale, log, pairs, alive: Arc::default(), next: 0, step: 0 }
+    }
+
+    fn play(&mut self) {
+        while self.step < STEPS {
+            self.step += 1;
+            let at = self.rng.usize(..self.pairs.len());
+            self.operate(at);
+            self.pairs[at].check();
+            self.check_alive();
+        }
+        for at in 0..self.pairs.len() {
+            self.end(at);
+        }
+        self.check_alive();
+        assert_eq!(self.alive.load(Ordering::Relaxed), 0, "payloads that were never dropped");
+    }
+
+    fn check_alive(&self) {
+        let pending: usize = self.pairs.iter().map(|pair| pair.pending.len()).sum();
+        assert_eq!(self.alive.load(Ordering::Relaxed), pending, "payloads alive, against timers pending");
+    }
+
+    fn operate(&mut self, at: usize) {
+        match self.rng.u32(..24) {
+            0..6 => self.advance(at),
+            6 if once_in(&mut self.rng, 20) => self.end(at),
+            7 if once_in(&mut self.rng, 60) => self.burst(at),
+            _ => (0..self.rng.u32(1..=4)).for_each(|_| self.produce(at)),
+        }
+    }
+
+    /// What a producer does, also while a drain is under way.
+    fn produce(&mut self, at: usize) {
+        match self.rng.u32(..16) {
+            0..6 => self.schedule(at),
+            6 => self.schedule_within(at),
+            7..9 => self.cancel(at),
+            9..14 => self.reschedule(at),
+            _ => self.use_stale(at),
+        }
+    }
+
+    /// Thousands at once, most of which are cancelled: enough for nodes and memory to be given back.
+    fn burst(&mut self, at: usize) {
+        (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.schedule(at));
+        (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.cancel(at));
+    }
+
+    /// A tick about that shard's clock.
+    fn tick(&mut self, at: usize) -> Tick {
+        let (now, ticks) = (self.pairs[at].now, magnitude(&mut self.rng, self.scale));
+        match self.rng.u32(..32) {
+            0 => Tick::MAX - self.rng.u64(..3),
+            1..4 => now.saturating_sub(ticks),
+            _ => now.saturating_add(ticks),
+        }
+    }
+
+    fn payload(&mut self) -> (u64, Payload) {
+        let id = self.next;
+        self.next += 1;
+        self.alive.fetch_add(1, Ordering::Relaxed);
+        (id, Payload { id, alive: Arc::clone(&self.alive) })
+    }
+
+    fn schedule(&mut self, at: usize) {
+        let deadline = self.tick(at);
+        let (id, payload) = self.payload();
+        self.log.add(("schedule", at, id, deadline));
+        let result = self.pairs[at].scheduler.schedule(deadline, payload);
+        self.pairs[at].note_scheduled(id, (deadline, deadline), result);
+    }
+
+    fn schedule_within(&mut self, at: usize) {
+        let (one, other) = (self.tick(at), self.tick(at));
+        let window = (one.min(other), one.max(other));
+        let (id, payload) = self.payload();
+        self.log.add(("schedule within", at, id, window));
+        let result = self.pairs[at].scheduler.schedule_within(window.0..=window.1, payload);
+        self.pairs[at].note_scheduled(id, window, result);
+    }
+
+    fn pick(&mut self, at: usize) -> Option<u64> {
+        let from = self.rng.u64(..=self.next);
+        let pending = &self.pairs[at].pending;
+        pending.range(from..).next().or_else(|| pending.iter().next()).map(|(&id, _)| id)
+    }
+
+    fn cancel(&mut self, at: usize) {
+        let Some(id) = self.pick(at) else { return };
+        self.log.add(("cancel", at, id));
+        let pair = &mut self.pairs[at];
+        let expected = pair.remove(id);
+        let cancelled = pair.scheduler.cancel(expected.key).map(|payload| payload.id);
+        assert_eq!(cancelled, Some(id), "what a cancel gave back");
+        pair.cancelled += 1;
+        pair.stale.push(expected.key);
+    }
+
+    fn reschedule(&mut self, at: usize) {
+        let Some(id) = self.pick(at) else { return };
+        let deadline = self.tick(at);
+        self.log.add(("reschedule", at, id, deadline));
+        let pair = &mut self.pairs[at];
+        let former = pair.remove(id).key;
+        let key = pair.scheduler.reschedule(former, deadline).expect("a pending timer can be rescheduled");
+        if key != former {
+            pair.stale.push(former);
+        }
+        pair.insert(id, key, (deadline, deadline));
+    }
+
+    /// A key of a timer that has ended hits nothing, in its own shard and in any other.
+    fn use_stale(&mut self, at: usize) {
+        let Some(which) = any(&mut self.rng, self.pairs[at].stale.len()) else { return };
+        let (key, other) = (self.pairs[at].stale[which], self.rng.usize(..self.pairs.len()));
+        for pair in [&self.pairs[at], &self.pairs[other]] {
+            assert!(pair.scheduler.cancel(key).is_none(), "a stale key has cancelled: {key:?}");
+            assert_eq!(pair.scheduler.reschedule(key, pair.now), None, "a stale key has moved");
+        }
+    }
+
+    // ---- the clock --------------------------------------------------------------------------------
+
+    /// What the clock says: it may have gone back, or leapt over revolutions.
+    fn clock(&mut self, at: usize) -> Tick {
+        let now = self.pairs[at].now;
+        let first = self.pairs[at].order.first().map_or(now, |&(due, _)| due);
+        let furthest = now.saturating_add(1 << self.scale);
+        let next = self.pairs[at].advancer.as_ref().and_then(Advancer::next_expiration);
+        match self.rng.u32(..16) {
+            0..3 => now.saturating_sub(magnitude(&mut self.rng, self.scale)),
+            3..5 => first.min(furthest),
+            5 => first.min(furthest).saturating_sub(1),
+            6..9 => next.unwrap_or(now).min(furthest),
+            _ => now.saturating_add(magnitude(&mut self.rng, self.scale)),
+        }
+    }
+
+    /// Moves a shard's clock, and takes all or some of what is due while producers go on.
+    fn advance(&mut self, at: usize) {
+        let clock = self.clock(at);
+        let budget = if self.rng.bool() { usize::MAX } else { self.rng.usize(..12) };
+        let is_quiet = self.rng.bool();
+        self.log.add(("advance", at, clock, budget));
+        let Some(mut advancer) = self.pairs[at].advancer.take() else { return };
+        self.pairs[at].begin_drain(clock);
+        let mut last = 0;
+        for fired in advancer.advance(clock).take(budget) {
+            self.note_fired(at, &mut last, &fired);
+            if !is_quiet && once_in(&mut self.rng, 3) {
+                self.produce(at);
+            }
+        }
+        self.pairs[at].advancer = Some(advancer);
+        if budget == usize::MAX {
+            self.pairs[at].check_drained();
+        }
+    }
+
+    fn note_fired(&mut self, at: usize, last: &mut Tick, fired: &Fired<Payload>) {
+        self.log.add(("fired", at, fired.payload.id, fired.deadline));
+        let deadline = fired.deadline;
+        assert!(deadline >= *last, "timer {}: {deadline} comes after {last}", fired.payload.id);
+        *last = deadline;
+        self.pairs[at].note_fired(fired);
+    }
+
+    /// Ends a shard: what is pending comes back, or is dropped with the advancer.
+    fn end(&mut self, at: usize) {
+        let (keeps, pair) = (self.rng.bool(), &mut self.pairs[at]);
+        self.log.add(("end", at, keeps, pair.pending.len()));
+        let Some(advancer) = pair.advancer.take() else { return };
+        let left = std::mem::take(&mut pair.pending);
+        pair.order.clear();
+        pair.handed_back += left.len() as u64;
+        pair.stale.extend(left.values().map(|expected| expected.key));
+        if keeps {
+            let back = advancer.into_pending().map(|(tick, payload)| (payload.id, tick));
+            let back: BTreeMap<_, _> = back.collect();
+            assert!(back.keys().eq(left.keys()), "what was handed back");
+            let is_within =
+                |(&tick, expected): (&Tick, &Expected)| (expected.first..=expected.last).contains(&tick);
+            assert!(back.values().zip(left.values()).all(is_within), "handed back with other deadlines");
+        }
+    }
+}
+
+impl Pair {
+    fn new(rng: &mut Rng) -> Self {
+        let start = if rng.bool() { 0 } else { magnitude(rng, 60) };
+        let limit = if once_in(rng, 4) { rng.usize(1..40) } else { usize::MAX };
+        let config = Config::builder().wheel_size(1 << rng.u32(1..=11)).start(start).max_pending(limit);
+        let (scheduler, advancer) = shard(&config.build().expect("settings within their limits"));
+        Self {
+            scheduler,
+            advancer: Some(advancer),
+            limit,
+            start,
+            now: start,
+            pending: BTreeMap::new(),
+            order: BTreeSet::new(),
+            stale: Vec::new(),
+            scheduled: 0,
+            fired: 0,
+            cancelled: 0,
+            handed_back: 0,
+        }
+    }
+
+    fn insert(&mut self, id: u64, key: Key, (first, last): (Tick, Tick)) {
+        self.pending.insert(id, Expected { key, first, last, is_new: true });
+        self.order.insert((last, id));
+    }
+
+    fn remove(&mut self, id: u64) -> Expected {
+        let expected = self.pending.remove(&id).expect("a timer that is pending");
+        self.order.remove(&(expected.last, id));
+        expected
+    }
+
+    fn note_scheduled(
+        &mut self,
+        id: u64,
+        window: (Tick, Tick),
+        result: Result<Key, shardwheel::ScheduleError<Payload>>,
+    ) {
+        match result {
+            Ok(key) => {
+                assert!(self.pending.len() < self.limit, "timer {id} was taken, though the shard was full");
+                self.insert(id, key, window);
+                self.scheduled += 1;
+            }
+            Err(refused) if refused.is_full() => {
+                assert!(self.pending.len() == self.limit, "timer {id} was refused, though there was room");
+                assert_eq!(refused.into_payload().id, id);
+            }
+            Err(refused) => assert!(self.scheduler.is_empty() && refused.is_shut_down()),
+        }
+    }
+
+    fn begin_drain(&mut self, clock: Tick) {
+        self.now = self.now.max(clock);
+        self.pending.values_mut().for_each(|expected| expected.is_new = false);
+    }
+
+    fn note_fired(&mut self, fired: &Fired<Payload>) {
+        let (id, deadline) = (fired.payload.id, fired.deadline);
+        assert!(self.pending.contains_key(&id), "timer {id} has fired, and was not pending");
+        let expected = self.remove(id);
+        assert_eq!(fired.key, expected.key, "of timer {id}");
+        let (first, last) = (expected.first, expected.last);
+        assert!((first..=last).contains(&deadline), "timer {id}: {deadline}, not {first} to {last}");
+        assert!(deadline <= self.now, "timer {id} is early: {deadline} at {}", self.now);
+        let passed = self.order.range(..(deadline, 0)).find(|(_, other)| !self.pending[other].is_new);
+        assert_eq!(passed, None, "is due before timer {id}, of {deadline}, and has not fired");
+        self.fired += 1;
+        self.stale.push(fired.key);
+    }
+
+    /// After a whole drain nothing is left that was due when it began.
+    fn check_drained(&self) {
+        let left = self.order.range(..=(self.now, u64::MAX)).find(|(_, id)| !self.pending[id].is_new);
+        assert_eq!(left, None, "is due by {}, and has not fired", self.now);
+        assert_eq!(self.scheduler.now(), self.now, "the last tick flushed");
+    }
+
+    fn check(&self) {
+        let stats = self.scheduler.stats();
+        let counted = (stats.scheduled, stats.fired, stats.cancelled, stats.handed_back);
+        assert_eq!(counted, (self.scheduled, self.fired, self.cancelled, self.handed_back), "the statistics");
+        assert_eq!((stats.pending, self.scheduler.len()), (self.pending.len(), self.pending.len()));
+        let Some(advancer) = &self.advancer else { return };
+        let (next, first) = (advancer.next_expiration(), self.order.first());
+        assert_eq!(next.is_some(), first.is_some(), "whether something is pending");
+        if let (Some(next), Some(&(first, _))) = (next, first) {
+            assert!(next <= first.max(self.now), "the next expiration is {next}, but {first} is due before");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One timer as the model knows it: its settings, its ticks, its counts, and in what order it fires.
+
+use std::collections::BTreeSet;
+
+use shardwheel::{Figures, Tick};
+
+use super::Nanos;
+use super::model::Id;
+
+/// The ticks that a timer may be due at: one, unless its time has passed already, when it comes as soon as may be,
+/// at the next tick at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Due {
+    pub(crate) first: Tick,
+    pub(crate) last: Tick,
+}
+
+impl Due {
+    pub(crate) fn at(tick: Tick) -> Self {
+        Self { first: tick, last: tick }
+    }
+}
+
+/// When a timer is to come, from now or by the clock.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) enum When {
+    After(Nanos),
+    At(Nanos),
+}
+
+#[derive(Debug, Hash)]
+pub(crate) struct Books {
+    tick: Nanos,
+    start: Nanos,
+    pub(crate) limit: usize,
+    pub(crate) has_executor: bool,
+    pub(crate) is_shut: bool,
+    /// What is armed, by when it is due at the latest.
+    pub(crate) pending: BTreeSet<(Tick, Id)>,
+    /// How many recurring callbacks are running, and will be armed anew.
+    pub(crate) running: usize,
+    pub(crate) scheduled: u64,
+    pub(crate) fired: u64,
+    pub(crate) recurred: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) handed_back: u64,
+    pub(crate) panics: u64,
+    turn: Turn,
+}
+
+/// A stretch in which deadlines never decrease, as far as it can be seen from outside.
+///
+/// What was armed since it began may come in the next one, so it is taken to have begun no later than it did.
+#[derive(Debug, Default, Hash)]
+struct Turn {
+    /// It fires what is due by this tick.
+    until: Tick,
+    /// The event with which it began.
+    since: u64,
+    /// The event with which the clock went past `until`, if it has.
+    passed: Option<u64>,
+    /// The deadline that fired last.
+    last: Tick,
+}
+
+impl Books {
+    pub(crate) fn new(tick: Nanos, start: Nanos, limit: usize, has_executor: bool) -> Self {
+        Self {
+            tick,
+            start,
+            limit,
+            has_executor,
+            is_shut: false,
+            pending: BTreeSet::new(),
+            running: 0,
+            scheduled: 0,
+            fired: 0,
+            recurred: 0,
+            cancelled: 0,
+            handed_back: 0,
+            panics: 0,
+            turn: Turn::default(),
+        }
+    }
+
+    // ---- ticks ------------------------------------------------------------------------------------
+
+    /// The first tick that begins at that time or after it.
+    pub(crate) fn tick_for(&self, at: Nanos) -> Tick {
+        match at {
+            Nanos::MAX => Tick::MAX,
+            at => at.saturating_sub(self.start).div_ceil(self.tick),
+        }
+    }
+
+    pub(crate) fn tick_at(&self, now: Nanos) -> Tick {
+        (now - self.start) / self.tick
+    }
+
+    pub(crate) fn start_of(&self, tick: Tick) -> Nanos {
+        self.start.saturating_add(tick.saturating_mul(self.tick))
+    }
+
+    /// When a timer is due that is scheduled now.
+    pub(crate) fn due(&self, when: When, now: Nanos) -> Due {
+        let next = self.tick_at(now) + 1;
+        match when {
+            When::After(delay) => Due::at(self.tick_for(now.saturating_add(delay)).max(next)),
+            When::At(at) => Due { first: self.tick_for(at), last: self.tick_for(at).max(next) },
+        }
+    }
+
+    // ---- counts -----------------------------------------------------------------------------------
+
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len() + self.running
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending() >= self.limit
+    }
+
+    /// Scheduled, fired, recurred, cancelled, handed back, panics, pending.
+    pub(crate) fn counts(&self) -> [u64; 7] {
+        let Self { scheduled, fired, recurred, cancelled, handed_back, panics, .. } = *self;
+        [scheduled, fired, recurred, cancelled, handed_back, panics, self.pending() as u64]
+    }
+
+    // ---- order ------------------------------------------------------------------------------------
+
+    /// The clock is moved anew.
+    pub(crate) fn forget_turn(&mut self) {
+        self.turn = Turn::default();
+    }
+
+    /// Time passes, up to `now`, while a callback runs.
+    pub(crate) fn note_leap(&mut self, now: Nanos, event: u64) {
+        if self.tick_at(now) > self.turn.until {
+            self.turn.passed.get_or_insert(event);
+        }
+    }
+
+    /// Something fires; returns the event with which the turn that it belongs to began.
+    pub(crate) fn note_turn(&mut self, due: Due, now: Nanos, event: u64) -> u64 {
+        let (until, passed) = (self.tick_at(now), self.turn.passed);
+        if due.last < self.turn.last {
+            self.turn = Turn { until, since: event, ..Turn::default() };
+        } else if due.first > self.turn.until {
+            self.turn = Turn { until, since: passed.unwrap_or(event), ..Turn::default() };
+        }
+        self.turn.last = due.first;
+        self.turn.since
+    }
+}
+
+/// The same counts, as the timer has them.
+pub(crate) fn counts_of(figures: &Figures) -> [u64; 7] {
+    let Figures { scheduled, fired, recurred, cancelled, handed_back, panics, pending, .. } = *figures;
+    [scheduled, fired, recurred, cancelled, handed_back, panics, pending as u64]
+}

@@ -1,0 +1,373 @@
+//! Every callback and every wait that there was, and what each may do now.
+//!
+//! With a clock that stops at each deadline there is one right time to fire: the start of the deadline's tick, or,
+//! where the clock has leapt over that or the timer was armed only later, the time to which it leapt or at which it
+//! was armed.
+
+use fastrand::Rng;
+use shardwheel::{ScheduleErrorKind, Tick, TimerKey};
+
+use super::Nanos;
+use super::books::{Books, Due};
+use super::rhythm::{Next, Rhythm};
+use crate::draw::{any, once_in};
+use crate::log::Log;
+
+pub(crate) type Id = usize;
+
+/// Most bits of delays: from a millisecond to nine years.
+const LEAST_SCALE: u32 = 20;
+const MOST_SCALE: u32 = 58;
+
+/// What a timer of the library is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Once,
+    Recurring(Recurrence),
+    /// A future waits.
+    Wait,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recurrence {
+    pub(crate) rhythm: Rhythm,
+    /// When it was due last, and the tick for that.
+    previous: Nanos,
+    armed_for: Tick,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not known to the library: a wait that nobody has polled.
+    Idle,
+    Pending,
+    /// Its callback runs; it recurs.
+    Running,
+    /// Likewise, for the last time.
+    Stopped,
+    Over,
+}
+
+pub(crate) struct Entry {
+    pub(crate) timer: usize,
+    pub(crate) kind: Kind,
+    pub(crate) state: State,
+    pub(crate) due: Due,
+    pub(crate) key: Option<TimerKey>,
+    armed_at: Nanos,
+    /// The event with which it was armed.
+    armed_in: u64,
+    is_dropped: bool,
+}
+
+pub(crate) struct Model {
+    pub(crate) rng: Rng,
+    /// How many bits delays and strides have at most: seconds in one simulation, years in another.
+    pub(crate) scale: u32,
+    pub(crate) log: Log,
+    pub(crate) books: Vec<Books>,
+    pub(crate) entries: Vec<Entry>,
+    /// Keys that name nothing any more, and whether their timers recurred.
+    pub(crate) stale: Vec<(usize, TimerKey, bool)>,
+    /// What went wrong first.
+    pub(crate) fault: Option<String>,
+    /// Whose callback or waker runs.
+    pub(crate) at_work: Option<Id>,
+    /// What an unfired task was that has been run.
+    pub(crate) handed: Option<Vec<Id>>,
+    /// No rate made now is faster, so that the present move of the clock comes to an end.
+    pub(crate) least_period: Nanos,
+    /// How often callbacks may still let time pass in the present move.
+    pub(crate) passes: u32,
+    /// Callbacks that exist, and wakers.
+    pub(crate) alive: usize,
+    pub(crate) alarms: usize,
+    /// Where the clock has leapt to last.
+    leapt_to: Nanos,
+    events: u64,
+}
+
+impl Model {
+    pub(crate) fn new(mut rng: Rng, log: Log, books: Vec<Books>) -> Self {
+        let scale = rng.u32(LEAST_SCALE..=MOST_SCALE);
+        Self {
+            rng,
+            scale,
+            log,
+            books,
+            entries: Vec::new(),
+            stale: Vec::new(),
+            fault: None,
+            at_work: None,
+            handed: None,
+            least_period: 1,
+            passes: 0,
+            alive: 0,
+            alarms: 0,
+            leapt_to: 0,
+            events: 0,
+        }
+    }
+
+    pub(crate) fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds && self.fault.is_none() {
+            let what = what();
+            self.log.add(("fault", &what));
+            self.fault = Some(what);
+        }
+    }
+
+    pub(crate) fn entry(&mut self, id: Id) -> (&mut Entry, &mut Books) {
+        let entry = &mut self.entries[id];
+        let books = &mut self.books[entry.timer];
+        (entry, books)
+    }
+
+    /// The timer, of one that is about to be tried, of any that has a key: most often one that is pending.
+    pub(crate) fn pick(&mut self) -> Option<Id> {
+        let which = self.rng.usize(..self.books.len());
+        let pending = &self.books[which].pending;
+        let picked = if once_in(&mut self.rng, 5) {
+            any(&mut self.rng, self.entries.len())
+        } else {
+            any(&mut self.rng, pending.len()).and_then(|at| pending.iter().nth(at)).map(|&(_, id)| id)
+        };
+        picked.filter(|&id| self.entries[id].key.is_some() && self.is_settled(id))
+    }
+
+    /// Whether what the library holds of it is known: an executor's recurring callbacks come back at the end of a
+    /// turn only.
+    fn is_settled(&self, id: Id) -> bool {
+        let entry = &self.entries[id];
+        let recurs = matches!(entry.kind, Kind::Recurring(_));
+        let is_out = recurs && self.books[entry.timer].has_executor && self.is_at_work(entry.timer);
+        !is_out || self.at_work == Some(id)
+    }
+
+    /// Whether a callback or a waker of that timer runs.
+    pub(crate) fn is_at_work(&self, timer: usize) -> bool {
+        self.at_work.is_some_and(|id| self.entries[id].timer == timer)
+    }
+
+    // ---- made, moved, cancelled -------------------------------------------------------------------
+
+    pub(crate) fn open(&mut self, timer: usize, kind: Kind) -> Id {
+        let (due, key) = (Due::at(0), None);
+        let state = State::Idle;
+        self.entries.push(Entry {
+            timer,
+            kind,
+            state,
+            due,
+            key,
+            armed_at: 0,
+            armed_in: 0,
+            is_dropped: false,
+        });
+        self.entries.len() - 1
+    }
+
+    /// A recurring timer, made now, and when it is due.
+    pub(crate) fn open_recurring(&mut self, timer: usize, mut rhythm: Rhythm, now: Nanos) -> (Id, Due) {
+        let previous = rhythm.first(now);
+        let armed_for = self.books[timer].tick_for(previous);
+        let id = self.open(timer, Kind::Recurring(Recurrence { rhythm, previous, armed_for }));
+        (id, Due::at(armed_for))
+    }
+
+    /// What the library has to say to one more timer.
+    pub(crate) fn refusal(&self, timer: usize) -> Option<ScheduleErrorKind> {
+        let books = &self.books[timer];
+        let full = books.is_full().then_some(ScheduleErrorKind::Full { limit: books.limit });
+        if books.is_shut { Some(ScheduleErrorKind::ShutDown) } else { full }
+    }
+
+    /// The library has taken a timer, or refused it.
+    pub(crate) fn note_scheduled(
+        &mut self,
+        id: Id,
+        due: Due,
+        now: Nanos,
+        result: Result<TimerKey, ScheduleErrorKind>,
+    ) {
+        let expected = self.refusal(self.entries[id].timer);
+        self.expect(result.err() == expected, || format!("{id}: {result:?}, and should be {expected:?}"));
+        self.entries[id].key = result.ok();
+        match result {
+            Ok(_) => self.arm_first(id, due, now),
+            Err(_) => self.entries[id].state = State::Over,
+        }
+    }
+
+    pub(crate) fn arm_first(&mut self, id: Id, due: Due, now: Nanos) {
+        self.entry(id).1.scheduled += 1;
+        self.arm(id, due, now);
+    }
+
+    /// It is pending from now on, or has another deadline.
+    pub(crate) fn arm(&mut self, id: Id, due: Due, now: Nanos) {
+        self.disarm(id);
+        self.events += 1;
+        let event = self.events;
+        let (entry, books) = self.entry(id);
+        (entry.state, entry.due) = (State::Pending, due);
+        (entry.armed_at, entry.armed_in) = (now, event);
+        books.pending.insert((due.last, id));
+    }
+
+    fn disarm(&mut self, id: Id) {
+        let (entry, books) = self.entry(id);
+        books.pending.remove(&(entry.due.last, id));
+    }
+
+    pub(crate) fn note_moved(&mut self, id: Id, key: Option<TimerKey>, due: Due, now: Nanos) {
+        let was_pending = self.entries[id].state == State::Pending;
+        self.expect(key.is_some() == was_pending, || format!("{id} was rescheduled, or not: {key:?}"));
+        if let (Some(key), true) = (key, was_pending) {
+            let former = self.entries[id].key.replace(key);
+            let (timer, recurs) =
+                (self.entries[id].timer, matches!(self.entries[id].kind, Kind::Recurring(_)));
+            self.stale.extend(former.filter(|&former| former != key).map(|former| (timer, former, recurs)));
+            self.arm(id, due, now);
+        }
+    }
+
+    pub(crate) fn note_cancelled(&mut self, id: Id, answer: bool) {
+        let state = self.entries[id].state;
+        let expected = matches!(state, State::Pending | State::Running);
+        self.expect(answer == expected, || format!("cancelling {id}, which is {state:?}, says {answer}"));
+        self.disarm(id);
+        let (entry, books) = self.entry(id);
+        books.cancelled += u64::from(expected);
+        match state {
+            State::Running => {
+                books.running -= 1;
+                entry.state = State::Stopped;
+            }
+            State::Pending => self.close(id),
+            State::Idle | State::Stopped | State::Over => {}
+        }
+    }
+
+    pub(crate) fn close(&mut self, id: Id) {
+        self.disarm(id);
+        let entry = &mut self.entries[id];
+        entry.state = State::Over;
+        let recurs = matches!(entry.kind, Kind::Recurring(_));
+        self.stale.extend(entry.key.map(|key| (entry.timer, key, recurs)));
+    }
+
+    // ---- fired ------------------------------------------------------------------------------------
+
+    /// A callback begins, or a waker is woken; false if that is a fault.
+    pub(crate) fn fire(&mut self, id: Id, now: Nanos) -> bool {
+        self.log.add(("fired", id, now));
+        self.check_fired(id, now);
+        self.check_order(id, now);
+        self.disarm(id);
+        self.at_work = Some(id);
+        let (entry, books) = self.entry(id);
+        match entry.kind {
+            Kind::Recurring(_) => {
+                entry.state = State::Running;
+                books.running += 1;
+            }
+            Kind::Once | Kind::Wait => {
+                books.fired += 1;
+                self.close(id);
+            }
+        }
+        self.fault.is_none()
+    }
+
+    fn check_fired(&mut self, id: Id, now: Nanos) {
+        let leapt_to = self.leapt_to;
+        let (entry, books) = self.entry(id);
+        let (state, due) = (entry.state, entry.due);
+        let not_before = entry.armed_at.max(leapt_to);
+        let times = [due.first, due.last].map(|tick| books.start_of(tick).max(not_before));
+        self.expect(state == State::Pending, || format!("{id} has fired, and is {state:?}"));
+        self.expect(times.contains(&now), || format!("{id} has fired at {now}, not at {times:?}"));
+    }
+
+    /// Nothing is left behind that should have come before.
+    fn check_order(&mut self, id: Id, now: Nanos) {
+        self.events += 1;
+        let event = self.events;
+        let (entry, books) = self.entry(id);
+        let (due, since) = (entry.due, books.note_turn(entry.due, now, event));
+        let earlier = self.books[self.entries[id].timer].pending.range(..(due.first, 0));
+        let left = earlier.map(|&(_, other)| other).find(|&other| self.entries[other].armed_in < since);
+        self.expect(left.is_none(), || format!("{id} has fired before {left:?}, which is due earlier"));
+    }
+
+    /// A callback returns, or panics.
+    pub(crate) fn note_returned(&mut self, id: Id, now: Nanos) {
+        self.at_work = None;
+        let (entry, books) = self.entry(id);
+        match entry.state {
+            State::Running => {
+                books.running -= 1;
+                books.fired += 1;
+                if let Some(due) = self.next_due(id, now) {
+                    self.entry(id).1.recurred += 1;
+                    self.arm(id, due, now);
+                } else {
+                    self.close(id);
+                }
+            }
+            State::Stopped => {
+                // Its schedule is asked nevertheless.
+                let _ = self.next_due(id, now);
+                self.close(id);
+            }
+            State::Idle | State::Pending | State::Over => {}
+        }
+    }
+
+    /// When a recurring timer is due next whose callback returns now.
+    fn next_due(&mut self, id: Id, now: Nanos) -> Option<Due> {
+        let (entry, books) = self.entry(id);
+        let Kind::Recurring(recurrence) = &mut entry.kind else { return None };
+        let due = entry.due.first;
+        if due != recurrence.armed_for {
+            recurrence.previous = books.start_of(due);
+        }
+        match recurrence.rhythm.next(recurrence.previous, now) {
+            Next::At(next, armed_at) => {
+                (recurrence.previous, recurrence.armed_for) = (next, books.tick_for(armed_at));
+                Some(Due::at(recurrence.armed_for))
+            }
+            Next::End => None,
+            Next::Failure => {
+                books.panics += 1;
+                None
+            }
+        }
+    }
+
+    /// The clock leaps to `to`: what is due by then fires there.
+    pub(crate) fn note_leap(&mut self, to: Nanos) {
+        self.leapt_to = self.leapt_to.max(to);
+        self.events += 1;
+        let event = self.events;
+        self.books.iter_mut().for_each(|books| books.note_leap(to, event));
+    }
+
+    // ---- payloads ---------------------------------------------------------------------------------
+
+    pub(crate) fn note_dropped(&mut self, id: Id) {
+        let twice = std::mem::replace(&mut self.entries[id].is_dropped, true);
+        self.expect(!twice, || format!("{id} was dropped twice"));
+        self.alive = self.alive.wrapping_sub(1);
+    }
+
+    /// As many callbacks exist as are pending.
+    pub(crate) fn check_alive(&mut self) {
+        let is_callback = |&&(_, id): &&(Tick, Id)| !matches!(self.entries[id].kind, Kind::Wait);
+        let pending: usize =
+            self.books.iter().map(|books| books.pending.iter().filter(is_callback).count()).sum();
+        let alive = self.alive;
+        self.expect(alive == pending, || format!("{alive} callbacks exist, {pending} are pending"));
+    }
+}

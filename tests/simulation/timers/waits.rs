@@ -1,0 +1,345 @@
+//! Sleeps, timeouts and intervals, polled by hand.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use futures::Stream;
+use shardwheel::{Interval, Missed, ScheduleErrorKind, Sleep, SleepError, Timeout, TimeoutError};
+
+use super::books::{Due, When};
+use super::model::{Id, Kind, Model, State};
+use super::rhythm::next_of;
+use super::{Nanos, Scene};
+use crate::draw::{any, magnitude};
+
+/// No more waits are kept at a time.
+const MOST_WAITS: usize = 12;
+
+pub(crate) struct Wait {
+    id: Id,
+    future: Waiting,
+    deadline: Nanos,
+    stage: Stage,
+    waker: Waker,
+    /// Whether the library has been polled with another waker last.
+    is_other_waker: bool,
+}
+
+enum Waiting {
+    Sleep(Sleep),
+    Timeout(Timeout<Flag>),
+    Interval(Interval, Nanos, Missed),
+}
+
+/// What the library knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Waiting,
+    Done(Result<(), ScheduleErrorKind>),
+    /// An interval that has yielded its error.
+    Ended,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Over(Result<(), ScheduleErrorKind>),
+    Tick(Instant),
+    Output,
+    Ended,
+}
+
+/// A future that is ready when it is told to be.
+#[derive(Debug)]
+struct Flag(bool);
+
+impl Future for Flag {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.0 { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// What a waker wakes.
+struct Alarm {
+    scene: Arc<Scene>,
+    id: Id,
+}
+
+impl Alarm {
+    fn waker(scene: &Arc<Scene>, id: Id) -> Waker {
+        scene.model().alarms += 1;
+        Waker::from(Arc::new(Self { scene: Arc::clone(scene), id }))
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        let is_end = self.scene.model().note_woken_at_end(self.id);
+        if !is_end {
+            self.scene.be_at_work(self.id);
+        }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.scene.model().alarms -= 1;
+    }
+}
+
+impl Scene {
+    pub(super) fn begin_wait(self: &Arc<Self>) {
+        if self.waits().len() >= MOST_WAITS {
+            return;
+        }
+        let (when, now) = (self.when(), self.now());
+        let (id, which, what) = {
+            let mut model = self.model();
+            let which = model.rng.usize(..self.timers.len());
+            let id = model.open(which, Kind::Wait);
+            model.log.add(("wait", id, which, when));
+            (id, which, model.rng.u32(..6))
+        };
+        let (future, deadline) = match what {
+            0 => self.interval(which, now),
+            1..3 => self.timeout(which, when, now),
+            _ => self.sleep(which, when, now),
+        };
+        let waker = Alarm::waker(self, id);
+        let wait = Wait { id, future, deadline, stage: Stage::Idle, waker, is_other_waker: false };
+        self.waits().push(wait);
+    }
+
+    fn sleep(&self, which: usize, when: When, now: Nanos) -> (Waiting, Nanos) {
+        let timer = &self.timers[which];
+        let sleep = match when {
+            When::After(delay) => timer.sleep(Duration::from_nanos(delay)),
+            When::At(at) => timer.sleep_until(self.instant(at)),
+        };
+        (Waiting::Sleep(sleep), when.since(now))
+    }
+
+    fn timeout(&self, which: usize, when: When, now: Nanos) -> (Waiting, Nanos) {
+        let timer = &self.timers[which];
+        let timeout = match when {
+            When::After(delay) => timer.timeout(Duration::from_nanos(delay), Flag(false)),
+            When::At(at) => timer.timeout_at(self.instant(at), Flag(false)),
+        };
+        (Waiting::Timeout(timeout), when.since(now))
+    }
+
+    fn interval(&self, which: usize, now: Nanos) -> (Waiting, Nanos) {
+        let missed = [Missed::Burst, Missed::Skip, Missed::Delay];
+        let (period, missed) = {
+            let mut model = self.model();
+            let scale = model.scale;
+            (magnitude(&mut model.rng, scale).max(1), missed[model.rng.usize(..3)])
+        };
+        let interval = self.timers[which].interval(Duration::from_nanos(period)).missed(missed);
+        (Waiting::Interval(interval, period, missed), now + period)
+    }
+
+    pub(super) fn use_wait(self: &Arc<Self>) {
+        let taken = {
+            let mut waits = self.waits();
+            let at = any(&mut self.model().rng, waits.len());
+            at.map(|at| waits.swap_remove(at))
+        };
+        let Some(mut wait) = taken else { return };
+        match self.draw(|rng| rng.u32(..16)) {
+            0 => return self.end_wait(wait),
+            1..4 => self.reset(&mut wait),
+            4 => wait.make_ready(),
+            5..8 => {
+                (wait.waker, wait.is_other_waker) = (Alarm::waker(self, wait.id), true);
+                self.poll(&mut wait);
+            }
+            _ => self.poll(&mut wait),
+        }
+        self.check_elapsed(&wait);
+        self.waits().push(wait);
+    }
+
+    fn end_wait(&self, wait: Wait) {
+        let id = wait.id;
+        drop(wait);
+        let mut model = self.model();
+        model.log.add(("wait dropped", id));
+        if model.entries[id].state == State::Pending {
+            model.note_cancelled(id, true);
+        }
+    }
+
+    fn reset(&self, wait: &mut Wait) {
+        let (Waiting::Sleep(sleep), When::At(at)) = (&mut wait.future, self.when()) else { return };
+        sleep.reset(self.instant(at));
+        wait.deadline = at;
+        let now = self.now();
+        let mut model = self.model();
+        model.log.add(("wait reset", wait.id, at));
+        let (entry, books) = model.entry(wait.id);
+        let due = Due::at(books.tick_for(at));
+        if entry.state == State::Pending {
+            model.arm(wait.id, due, now);
+        } else {
+            wait.stage = Stage::Idle;
+        }
+    }
+
+    fn check_elapsed(&self, wait: &Wait) {
+        let Waiting::Sleep(sleep) = &wait.future else { return };
+        let (answer, now) = (sleep.is_elapsed(), self.now());
+        let mut model = self.model();
+        let expected = match wait.stage {
+            Stage::Idle => now >= wait.deadline,
+            Stage::Waiting => model.entries[wait.id].state != State::Pending,
+            Stage::Done(_) | Stage::Ended => true,
+        };
+        model.expect(answer == expected, || format!("{}: is_elapsed says {answer}", wait.id));
+    }
+
+    // ---- polls ------------------------------------------------------------------------------------
+
+    /// At the end, when nothing is pending, no poll says that it is.
+    pub(super) fn poll_all(&self) {
+        let waits = std::mem::take(&mut *self.waits());
+        for mut wait in waits {
+            self.poll(&mut wait);
+        }
+    }
+
+    fn poll(&self, wait: &mut Wait) {
+        let outcome = wait.poll();
+        let now = self.now();
+        let mut model = self.model();
+        model.log.add(("polled", wait.id, outcome.is_ready()));
+        if outcome == Poll::Ready(Outcome::Output) {
+            let ready = matches!(&wait.future, Waiting::Timeout(timeout) if timeout.get_ref().0);
+            return model.expect(ready, || format!("{} has an output", wait.id));
+        }
+        let outcome = match outcome {
+            Poll::Ready(Outcome::Tick(at)) => {
+                let expected = self.instant(wait.deadline);
+                model.expect(at == expected, || format!("{} has ticked at a wrong time", wait.id));
+                Poll::Ready(Outcome::Over(Ok(())))
+            }
+            outcome => outcome,
+        };
+        model.judge(wait, &outcome, now);
+        wait.is_other_waker = false;
+        wait.note(outcome, now);
+    }
+}
+
+impl Wait {
+    fn make_ready(&mut self) {
+        if let Waiting::Timeout(timeout) = &mut self.future {
+            timeout.get_mut().0 = true;
+        }
+    }
+
+    fn poll(&mut self) -> Poll<Outcome> {
+        let context = &mut Context::from_waker(&self.waker);
+        let kind = |error: SleepError| error.kind();
+        match &mut self.future {
+            Waiting::Sleep(sleep) => {
+                Pin::new(sleep).poll(context).map(|result| Outcome::Over(result.map_err(kind)))
+            }
+            Waiting::Timeout(timeout) => Pin::new(timeout).poll(context).map(|result| match result {
+                Ok(()) => Outcome::Output,
+                Err(TimeoutError::Sleep(error)) => Outcome::Over(Err(error.kind())),
+                Err(_) => Outcome::Over(Ok(())),
+            }),
+            Waiting::Interval(interval, ..) => Pin::new(interval).poll_next(context).map(|tick| match tick {
+                None => Outcome::Ended,
+                Some(Ok(at)) => Outcome::Tick(at),
+                Some(Err(error)) => Outcome::Over(Err(error.kind())),
+            }),
+        }
+    }
+
+    fn note(&mut self, outcome: Poll<Outcome>, now: Nanos) {
+        let Poll::Ready(outcome) = outcome else {
+            self.stage = Stage::Waiting;
+            return;
+        };
+        self.stage = match (&self.future, outcome) {
+            (Waiting::Interval(_, period, missed), Outcome::Over(Ok(()))) => {
+                self.deadline = next_of(*period, *missed, self.deadline, now);
+                Stage::Idle
+            }
+            (Waiting::Interval(..), _) => Stage::Ended,
+            (_, Outcome::Over(result)) => Stage::Done(result),
+            (_, _) => self.stage,
+        };
+    }
+}
+
+impl When {
+    fn since(self, now: Nanos) -> Nanos {
+        match self {
+            Self::After(delay) => now.saturating_add(delay),
+            Self::At(at) => at,
+        }
+    }
+}
+
+impl Model {
+    /// A wait is woken because its timer is shut down; false if that is not so.
+    fn note_woken_at_end(&mut self, id: Id) -> bool {
+        let entry = &mut self.entries[id];
+        let is_end = entry.state == State::Stopped;
+        if is_end {
+            entry.state = State::Over;
+        }
+        is_end
+    }
+
+    /// Whether a poll had to come out so.
+    fn judge(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
+        let (entry, books) = self.entry(wait.id);
+        let (state, is_shut) = (entry.state, books.is_shut);
+        let expected = match wait.stage {
+            Stage::Idle => return self.judge_begun(wait, outcome, now),
+            Stage::Waiting if state == State::Pending && wait.is_other_waker => {
+                self.note_cancelled(wait.id, true);
+                return self.judge_begun(wait, outcome, now);
+            }
+            Stage::Waiting if state == State::Pending => Poll::Pending,
+            Stage::Waiting if is_shut && now < wait.deadline => {
+                Poll::Ready(Outcome::Over(Err(ScheduleErrorKind::ShutDown)))
+            }
+            Stage::Waiting => Poll::Ready(Outcome::Over(Ok(()))),
+            Stage::Done(result) => Poll::Ready(Outcome::Over(result)),
+            Stage::Ended => Poll::Ready(Outcome::Ended),
+        };
+        self.expect(*outcome == expected, || {
+            format!("{}, polled: {outcome:?}, and should be {expected:?}", wait.id)
+        });
+    }
+
+    /// The same of one that the library had not taken before. Where the deadline's tick has come, it may be over at
+    /// once.
+    fn judge_begun(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
+        let id = wait.id;
+        let refusal = self.refusal(self.entries[id].timer);
+        let (_, books) = self.entry(id);
+        let (tick, is_shut) = (books.tick_for(wait.deadline), books.is_shut);
+        let may_be_over = if is_shut { now >= wait.deadline } else { tick <= books.tick_at(now) };
+        let is_right = match outcome {
+            Poll::Ready(Outcome::Over(Ok(()))) => may_be_over,
+            Poll::Ready(Outcome::Over(Err(kind))) => refusal == Some(*kind) && !(is_shut && may_be_over),
+            Poll::Pending => refusal.is_none(),
+            Poll::Ready(_) => false,
+        };
+        self.expect(is_right, || format!("{id}, polled: {outcome:?}, due at {}", wait.deadline));
+        if outcome.is_pending() {
+            self.arm_first(id, Due::at(tick), now);
+        }
+    }
+}
