@@ -23,6 +23,7 @@ mod producers;
 mod requirement;
 mod samples;
 mod size;
+mod structure;
 mod timed;
 mod wheel;
 mod workload;
@@ -36,12 +37,13 @@ pub use bare_heap::BareHeap;
 pub use checksum::Checksum;
 pub use conditions::Usage;
 pub use engine::{Cancel, Engine, Producer};
-pub use heap::{Heap, HeapHandle};
+pub use heap::{Heap, HeapHandle, LazyHeap};
 pub use machine::describe as describe_machine;
 pub use producers::{Layout, race};
 pub use requirement::{Limit, Requirement};
 pub use samples::Samples;
 pub use size::{label, parse_size};
+pub use structure::{Locked, Removal, Structure, Unlocked};
 pub use timed::{
     PAIRS_PER_ADVANCE, advance_by_ticks, cancel_all, drain, extend_all, pairs, pairs_advanced, schedule_all,
     schedule_keeping,
