@@ -3,7 +3,7 @@
 //! It takes the time from the runtime and has a sleep there for its earliest deadline. The virtual clock is
 //! the paused clock of a runtime on the measuring thread, entered once for the thread's life, as a task would
 //! find it; the queue is polled from outside of any task. What that costs: each move of the clock is a turn of the
-//! runtime, about a microsecond; a running program pays for a wake-up there instead. The sleep is not an artefact:
+//! runtime, some hundreds of nanoseconds; a running program pays for a wake-up there instead. The sleep is not an artefact:
 //! every timer that comes out makes a new one, as in a program.
 
 use std::mem;
