@@ -27,7 +27,11 @@ fn two_producers(c: &mut Criterion) {
     });
 }
 
-fn bench_layout<E: Engine<Producer: Cancel> + Send>(group: &mut Group<'_>, layout: Layout, work: &LazyWork) {
+fn bench_layout<E: Engine<Producer: Cancel + Send> + Send>(
+    group: &mut Group<'_>,
+    layout: Layout,
+    work: &LazyWork,
+) {
     let name = format!("{}/{}", E::NAME, layout.name());
     let mut used = None;
     group.bench_function(format!("{name}/schedule"), |b| {
@@ -50,7 +54,7 @@ struct Cycle<E> {
     base: u64,
 }
 
-impl<E: Engine + Send> Cycle<E> {
+impl<E: Engine<Producer: Send> + Send> Cycle<E> {
     fn used(layout: Layout, work: &Workload) -> Self {
         let mut cycle = Self { layout, engines: layout.engines(), base: 0 };
         cycle.run(work);

@@ -7,11 +7,8 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::structure::BATCH;
 use crate::{Checksum, Engine, Producer};
-
-/// How many timers one lock acquisition takes off a heap. A batch keeps the lock's price out of the pops,
-/// and is short enough for a producer to get its turn.
-pub(crate) const BATCH: usize = 64;
 
 /// An item and when it is due: 16 bytes with an item of 8. The earliest is the greatest, as
 /// [`BinaryHeap`] wants it; items do not take part in the comparison.

@@ -34,6 +34,12 @@ impl Checksum {
         self.count
     }
 
+    /// All of it in one number, for sums that are compared across processes.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        [self.sum, self.xor, self.out_of_order, self.last].into_iter().fold(self.count, mix)
+    }
+
     /// Stops the run where `self`, from the engine called `engine`, is not `expected`.
     ///
     /// # Panics
@@ -85,6 +91,7 @@ mod tests {
             &[(1, 10), (2, 11), (3, 13)],
         ] {
             assert_ne!(right, fired(wrong), "{wrong:?}");
+            assert_ne!(right.digest(), fired(wrong).digest(), "{wrong:?}");
         }
     }
 

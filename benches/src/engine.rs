@@ -23,8 +23,8 @@ pub trait Engine {
     fn advance(&mut self, now: u64, fired: &mut Checksum);
 }
 
-/// Adds timers; one for each thread.
-pub trait Producer: Send {
+/// Adds timers; one for each thread. An engine for one thread alone has a producer that is not `Send`.
+pub trait Producer {
     /// Names a timer that was added.
     type Handle: Copy;
 

@@ -1,4 +1,4 @@
-//! The yardstick: a binary heap behind a mutex, with lazy cancellation.
+//! The yardstick: a binary heap with lazy cancellation, behind a mutex or not.
 //!
 //! The heap holds the deadline and a handle; payloads stand in a slab, whose slots carry a generation.
 //! Cancelling bumps the generation and frees the slot, in O(1); the heap's entry goes stale and is skipped
@@ -10,14 +10,13 @@
 //! come round; for a benchmark that is good enough.
 
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::bare_heap::{BATCH, Due, pop_due};
-use crate::{Cancel, Checksum, Engine, Producer};
+use crate::bare_heap::{Due, pop_due};
+use crate::structure::{Locked, Removal, Structure};
 
 const NO_SLOT: u32 = u32::MAX;
 
-/// Names a timer in a [`Heap`].
+/// Names a timer in a [`LazyHeap`].
 #[derive(Clone, Copy)]
 pub struct HeapHandle {
     slot: u32,
@@ -30,24 +29,14 @@ struct Slot {
     next_free: u32,
 }
 
-struct State {
+/// A heap with a slab beside it, so that a timer can be cancelled in O(1).
+pub struct LazyHeap {
     heap: BinaryHeap<Due<HeapHandle>>,
     slots: Vec<Slot>,
     first_free: u32,
 }
 
-impl State {
-    fn new() -> Self {
-        Self { heap: BinaryHeap::new(), slots: Vec::new(), first_free: NO_SLOT }
-    }
-
-    #[inline]
-    fn schedule(&mut self, deadline: u64, payload: u64) -> HeapHandle {
-        let handle = self.store(payload);
-        self.heap.push(Due { deadline, item: handle });
-        handle
-    }
-
+impl LazyHeap {
     /// Puts a payload into a free slot, or into a new one where none is free.
     #[inline]
     fn store(&mut self, payload: u64) -> HeapHandle {
@@ -75,6 +64,45 @@ impl State {
         self.first_free = handle.slot;
         Some(slot.payload)
     }
+}
+
+/// A [`LazyHeap`] behind a mutex.
+pub type Heap = Locked<LazyHeap>;
+
+impl Structure for LazyHeap {
+    const NAME: &'static str = "heap, no lock";
+    const NAME_LOCKED: &'static str = "heap";
+
+    type Handle = HeapHandle;
+
+    fn new() -> Self {
+        Self { heap: BinaryHeap::new(), slots: Vec::new(), first_free: NO_SLOT }
+    }
+
+    #[inline]
+    fn schedule(&mut self, deadline: u64, payload: u64) -> HeapHandle {
+        let handle = self.store(payload);
+        self.heap.push(Due { deadline, item: handle });
+        handle
+    }
+
+    /// Stale entries on the way to the earliest timer are dropped.
+    #[inline]
+    fn pop(&mut self, now: u64) -> Option<(u64, u64)> {
+        loop {
+            let Due { deadline, item } = pop_due(&mut self.heap, now)?;
+            if let Some(payload) = self.take(item) {
+                return Some((deadline, payload));
+            }
+        }
+    }
+}
+
+impl Removal for LazyHeap {
+    #[inline]
+    fn cancel(&mut self, handle: HeapHandle) -> Option<u64> {
+        self.take(handle)
+    }
 
     #[inline]
     fn extend(&mut self, handle: HeapHandle, deadline: u64) -> Option<HeapHandle> {
@@ -86,77 +114,5 @@ impl State {
         let renewed = HeapHandle { generation: slot.generation, ..handle };
         self.heap.push(Due { deadline, item: renewed });
         Some(renewed)
-    }
-
-    /// The earliest timer due by `now`; stale entries on the way to it are dropped.
-    #[inline]
-    fn pop(&mut self, now: u64) -> Option<Due<u64>> {
-        loop {
-            let Due { deadline, item } = pop_due(&mut self.heap, now)?;
-            if let Some(payload) = self.take(item) {
-                return Some(Due { deadline, item: payload });
-            }
-        }
-    }
-}
-
-/// A heap behind a mutex, with a slab beside it so that a timer can be cancelled in O(1).
-#[derive(Clone)]
-pub struct Heap {
-    state: Arc<Mutex<State>>,
-}
-
-impl Heap {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics while holding the heap")
-    }
-}
-
-impl Engine for Heap {
-    const NAME: &'static str = "heap";
-
-    type Producer = Self;
-
-    fn new() -> Self {
-        Self { state: Arc::new(Mutex::new(State::new())) }
-    }
-
-    fn producer(&self) -> Self {
-        self.clone()
-    }
-
-    fn advance(&mut self, now: u64, fired: &mut Checksum) {
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            {
-                let mut state = self.lock();
-                batch.extend(std::iter::from_fn(|| state.pop(now)).take(BATCH));
-            }
-            if batch.is_empty() {
-                return;
-            }
-            batch.drain(..).for_each(|due: Due<u64>| fired.add(due.deadline, due.item));
-        }
-    }
-}
-
-impl Producer for Heap {
-    type Handle = HeapHandle;
-
-    #[inline]
-    fn schedule(&self, deadline: u64, payload: u64) -> HeapHandle {
-        self.lock().schedule(deadline, payload)
-    }
-}
-
-impl Cancel for Heap {
-    #[inline]
-    fn cancel(&self, handle: HeapHandle) -> Option<u64> {
-        self.lock().take(handle)
-    }
-
-    #[inline]
-    fn extend(&self, handle: HeapHandle, deadline: u64) -> Option<HeapHandle> {
-        self.lock().extend(handle, deadline)
     }
 }

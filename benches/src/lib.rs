@@ -1,7 +1,7 @@
-//! Benchmarks of `shardwheel` beside a binary heap behind a mutex.
+//! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
 //!
-//! The library holds what the criterion benchmarks and the programs `report` and `live` share: one pair of traits
-//! ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
+//! The library holds what the criterion benchmarks and the programs `report`, `live` and `peers` share: one pair
+//! of traits ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
 //! pass over a workload. The loops check what fires against what the workload put in, so that an engine
 //! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
 //!
@@ -9,7 +9,15 @@
 //! |---|---|
 //! | [`Wheel`] | one shard of `shardwheel`, with its default configuration |
 //! | [`Heap`] | `Mutex<BinaryHeap>` beside a slab, so that a timer can be cancelled in O(1) |
+//! | [`LazyHeap`] | the same heap, to be had without the mutex |
 //! | [`BareHeap`] | `Mutex<BinaryHeap>` alone: it cannot cancel, and is the faster of the two |
+//! | [`Tree`] | `BTreeMap` by deadline and number |
+//! | [`DelayQueue`] | that of `tokio-util`, on a paused clock |
+//! | [`QuadWheel`], [`WeakQuadWheel`] | those of `hierarchical_hash_wheel_timer`, without cancel and with |
+//! | [`RingWheel`], [`HashedWheel`] | those of `wheel_timer` and `timewheel` |
+//! | [`FlatWheel`] | a list for each tick, written by hand: the lower bound |
+//!
+//! The last five rows and [`LazyHeap`] are for one thread; [`Unlocked`] and [`Locked`] make engines of them.
 
 mod affinity;
 mod arg_error;
@@ -19,10 +27,13 @@ mod conditions;
 mod engine;
 mod heap;
 mod machine;
+mod peers;
 mod producers;
 mod requirement;
+mod resident;
 mod samples;
 mod size;
+mod structure;
 mod timed;
 mod wheel;
 mod workload;
@@ -36,12 +47,15 @@ pub use bare_heap::BareHeap;
 pub use checksum::Checksum;
 pub use conditions::Usage;
 pub use engine::{Cancel, Engine, Producer};
-pub use heap::{Heap, HeapHandle};
+pub use heap::{Heap, HeapHandle, LazyHeap};
 pub use machine::describe as describe_machine;
+pub use peers::{DelayQueue, FlatWheel, HashedWheel, QuadWheel, RingWheel, Tree, WeakQuadWheel};
 pub use producers::{Layout, race};
 pub use requirement::{Limit, Requirement};
+pub use resident::{peak_kib, resident_kib};
 pub use samples::Samples;
 pub use size::{label, parse_size};
+pub use structure::{Locked, Removal, Structure, Unlocked};
 pub use timed::{
     PAIRS_PER_ADVANCE, advance_by_ticks, cancel_all, drain, extend_all, pairs, pairs_advanced, schedule_all,
     schedule_keeping,

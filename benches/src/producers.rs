@@ -104,7 +104,7 @@ impl Layout {
 
     /// The time that the jobs take which `prepare` makes, one for each of the layout's threads, each with a
     /// producer of its own.
-    pub fn race<E: Engine, R, J: FnOnce() -> R>(
+    pub fn race<E: Engine<Producer: Send>, R, J: FnOnce() -> R>(
         self,
         engines: &[E],
         prepare: impl Fn(E::Producer) -> J + Sync,
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::{Heap, Spread, Wheel, schedule_all};
 
-    fn every_layout_fires_all<E: Engine + Send>() {
+    fn every_layout_fires_all<E: Engine<Producer: Send> + Send>() {
         let work = Workload::new(Spread::ThirtyMinutes, 1000, 7);
         for layout in Layout::ALL {
             let mut engines = layout.engines::<E>();

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use serde_json::{Value, json};
+
 /// How large a figure may or must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
@@ -60,6 +62,18 @@ impl Requirement {
             readings if readings.iter().all(|(_, reading)| self.limit.is_met_by(*reading)) => "met",
             _ => "**NOT met**",
         }
+    }
+
+    /// The requirement and its verdict, for another program.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let readings = self.readings.iter().map(|(name, reading)| json!({"name": name, "reading": reading}));
+        json!({
+            "requirement": self.text,
+            "limit": self.limit.show(),
+            "readings": readings.collect::<Vec<_>>(),
+            "verdict": self.verdict(),
+        })
     }
 
     fn row(&self, text: &mut String) {

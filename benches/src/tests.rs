@@ -73,34 +73,91 @@ fn cancels_leave_the_rest<E: Engine<Producer: Cancel>>() {
 #[test]
 fn all_engines_fire_all() {
     fires_all::<Wheel>();
-    fires_all::<Heap>();
+    fires_all::<Locked<LazyHeap>>();
+    fires_all::<Unlocked<LazyHeap>>();
+    fires_all::<Locked<Tree>>();
+    fires_all::<Unlocked<Tree>>();
+    fires_all::<Locked<DelayQueue>>();
+    fires_all::<Unlocked<DelayQueue>>();
+    fires_all::<Locked<FlatWheel>>();
+    fires_all::<Unlocked<FlatWheel>>();
+    fires_all::<Unlocked<WeakQuadWheel>>();
+    fires_all::<Unlocked<HashedWheel>>();
     fires_all::<BareHeap>();
+    fires_all::<Locked<QuadWheel>>();
+    fires_all::<Unlocked<QuadWheel>>();
+    fires_all::<Locked<RingWheel>>();
+    fires_all::<Unlocked<RingWheel>>();
 }
 
 #[test]
 fn all_engines_fire_tick_by_tick() {
     fires_tick_by_tick::<Wheel>();
-    fires_tick_by_tick::<Heap>();
+    fires_tick_by_tick::<Locked<LazyHeap>>();
+    fires_tick_by_tick::<Unlocked<LazyHeap>>();
+    fires_tick_by_tick::<Locked<Tree>>();
+    fires_tick_by_tick::<Unlocked<Tree>>();
+    fires_tick_by_tick::<Locked<DelayQueue>>();
+    fires_tick_by_tick::<Unlocked<DelayQueue>>();
+    fires_tick_by_tick::<Locked<FlatWheel>>();
+    fires_tick_by_tick::<Unlocked<FlatWheel>>();
+    fires_tick_by_tick::<Unlocked<WeakQuadWheel>>();
+    fires_tick_by_tick::<Unlocked<HashedWheel>>();
     fires_tick_by_tick::<BareHeap>();
+    fires_tick_by_tick::<Locked<QuadWheel>>();
+    fires_tick_by_tick::<Unlocked<QuadWheel>>();
+    fires_tick_by_tick::<Locked<RingWheel>>();
+    fires_tick_by_tick::<Unlocked<RingWheel>>();
 }
 
 #[test]
 fn all_engines_stay_steady() {
     stays_steady::<Wheel>();
-    stays_steady::<Heap>();
+    stays_steady::<Locked<LazyHeap>>();
+    stays_steady::<Unlocked<LazyHeap>>();
+    stays_steady::<Locked<Tree>>();
+    stays_steady::<Unlocked<Tree>>();
+    stays_steady::<Locked<DelayQueue>>();
+    stays_steady::<Unlocked<DelayQueue>>();
+    stays_steady::<Locked<FlatWheel>>();
+    stays_steady::<Unlocked<FlatWheel>>();
+    stays_steady::<Unlocked<WeakQuadWheel>>();
+    stays_steady::<Unlocked<HashedWheel>>();
     stays_steady::<BareHeap>();
+    stays_steady::<Locked<QuadWheel>>();
+    stays_steady::<Unlocked<QuadWheel>>();
+    stays_steady::<Locked<RingWheel>>();
+    stays_steady::<Unlocked<RingWheel>>();
 }
 
 #[test]
 fn engines_extend() {
     extends::<Wheel>();
-    extends::<Heap>();
+    extends::<Locked<LazyHeap>>();
+    extends::<Unlocked<LazyHeap>>();
+    extends::<Locked<Tree>>();
+    extends::<Unlocked<Tree>>();
+    extends::<Locked<DelayQueue>>();
+    extends::<Unlocked<DelayQueue>>();
+    extends::<Locked<FlatWheel>>();
+    extends::<Unlocked<FlatWheel>>();
+    extends::<Unlocked<WeakQuadWheel>>();
+    extends::<Unlocked<HashedWheel>>();
 }
 
 #[test]
 fn cancelling_leaves_the_rest() {
     cancels_leave_the_rest::<Wheel>();
-    cancels_leave_the_rest::<Heap>();
+    cancels_leave_the_rest::<Locked<LazyHeap>>();
+    cancels_leave_the_rest::<Unlocked<LazyHeap>>();
+    cancels_leave_the_rest::<Locked<Tree>>();
+    cancels_leave_the_rest::<Unlocked<Tree>>();
+    cancels_leave_the_rest::<Locked<DelayQueue>>();
+    cancels_leave_the_rest::<Unlocked<DelayQueue>>();
+    cancels_leave_the_rest::<Locked<FlatWheel>>();
+    cancels_leave_the_rest::<Unlocked<FlatWheel>>();
+    cancels_leave_the_rest::<Unlocked<WeakQuadWheel>>();
+    cancels_leave_the_rest::<Unlocked<HashedWheel>>();
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn report(args: &Args) -> ExitCode {
     let requirements = requirements::all(&results);
     print!("{conditions}{}{}", results.tables(), Requirement::table(&requirements));
     let written = write_json(args, || {
-        let requirements = requirements.iter().map(requirement_json).collect::<Vec<_>>();
+        let requirements = requirements.iter().map(Requirement::json).collect::<Vec<_>>();
         json!({
             "heading": heading,
             "conditions": conditions.trim(),
@@ -112,15 +112,4 @@ fn write_json(args: &Args, all: impl FnOnce() -> Value) -> io::Result<()> {
         Some(file) => fs::write(file, format!("{:#}\n", all())),
         None => Ok(()),
     }
-}
-
-fn requirement_json(requirement: &Requirement) -> Value {
-    let readings =
-        requirement.readings.iter().map(|(name, reading)| json!({"name": name, "reading": reading}));
-    json!({
-        "requirement": requirement.text,
-        "limit": requirement.limit.show(),
-        "readings": readings.collect::<Vec<_>>(),
-        "verdict": requirement.verdict(),
-    })
 }

@@ -3,11 +3,11 @@
 //! A child does one thing, reads its own memory from `/proc/self/status` and prints it: what a process held
 //! earlier cannot blur the figure. Only Linux has that file; elsewhere the section stays empty.
 
-use std::fs;
 use std::process::{Command, ExitCode};
 
 use shardwheel_benches::{
-    CHILD, Cancel, Checksum, Engine, Heap, PAIRS_PER_ADVANCE, Producer, THIRTY_MINUTES, Wheel,
+    CHILD, Cancel, Checksum, Engine, Heap, PAIRS_PER_ADVANCE, Producer, THIRTY_MINUTES, Wheel, peak_kib,
+    resident_kib,
 };
 
 use crate::args::Args;
@@ -91,27 +91,27 @@ pub(crate) fn run_child(probe: &Probe) -> ExitCode {
 /// Resident KiB: at the start, with all timers standing, the peak, after all have fired, and after the clock
 /// has gone on for a second, then for ten.
 fn burst<E: Engine>(size: usize) -> Option<Vec<u64>> {
-    let start = status("VmRSS:")?;
+    let start = resident_kib()?;
     let (mut engine, mut fired) = (E::new(), Checksum::default());
     let producer = engine.producer();
     let mut rng = fastrand::Rng::with_seed(1);
     for payload in 0..size as u64 {
         producer.schedule(rng.u64(1..=THIRTY_MINUTES), payload);
     }
-    let standing = status("VmRSS:")?;
+    let standing = resident_kib()?;
     engine.advance(THIRTY_MINUTES, &mut fired);
     assert_eq!(fired.count(), size as u64, "{} lost timers", E::NAME);
-    let mut numbers = vec![start, standing, status("VmHWM:")?, status("VmRSS:")?];
+    let mut numbers = vec![start, standing, peak_kib()?, resident_kib()?];
     for ticks in [1..=ONE_SECOND, ONE_SECOND + 1..=TEN_SECONDS] {
         ticks.for_each(|tick| engine.advance(THIRTY_MINUTES + tick, &mut fired));
-        numbers.push(status("VmRSS:")?);
+        numbers.push(resident_kib()?);
     }
     Some(numbers)
 }
 
 /// Resident KiB at the start, and the peak over all rounds.
 fn churn<E: Engine<Producer: Cancel>>(advanced: bool) -> Option<Vec<u64>> {
-    let start = status("VmRSS:")?;
+    let start = resident_kib()?;
     let mut engine = E::new();
     let producer = engine.producer();
     for _ in 0..PAIRS.div_ceil(PAIRS_PER_ADVANCE) {
@@ -123,13 +123,7 @@ fn churn<E: Engine<Producer: Cancel>>(advanced: bool) -> Option<Vec<u64>> {
             engine.advance(0, &mut Checksum::default());
         }
     }
-    Some(vec![start, status("VmHWM:")?])
-}
-
-fn status(field: &str) -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-    line.trim().strip_suffix(" kB")?.parse().ok()
+    Some(vec![start, peak_kib()?])
 }
 
 /// Runs every probe once and keeps what they say.
@@ -194,6 +188,6 @@ mod tests {
     #[test]
     fn a_burst_of_few_is_measured_where_the_system_says() {
         let measured = burst::<Wheel>(1000);
-        assert_eq!(measured.map(|numbers| numbers.len()), status("VmRSS:").map(|_| 6));
+        assert_eq!(measured.map(|numbers| numbers.len()), resident_kib().map(|_| 6));
     }
 }

@@ -56,7 +56,7 @@ fn heap_layouts(turn: &mut Turn<'_>, work: &Work) {
 /// The layouts too take turns at being first.
 fn all_layouts<E>(turn: &mut Turn<'_>, work: &Work, repeats: usize)
 where
-    E: Engine<Producer: Cancel> + Send,
+    E: Engine<Producer: Cancel + Send> + Send,
 {
     for nth in 0..Layout::ALL.len() {
         let layout = Layout::ALL[(nth + turn.round) % Layout::ALL.len()];
@@ -66,7 +66,7 @@ where
 
 fn one_layout<E>(turn: &mut Turn<'_>, layout: Layout, work: &Work, repeats: usize)
 where
-    E: Engine<Producer: Cancel> + Send,
+    E: Engine<Producer: Cancel + Send> + Send,
 {
     let mut spent = [Duration::ZERO; OPERATIONS.len()];
     for _ in 0..repeats {
@@ -83,7 +83,7 @@ where
 /// The times of the [`OPERATIONS`], in their order.
 fn measure<E>(layout: Layout, engines: &mut [E], work: &Work) -> [Duration; OPERATIONS.len()]
 where
-    E: Engine<Producer: Cancel> + Send,
+    E: Engine<Producer: Cancel + Send> + Send,
 {
     let fresh = layout.race(engines, |producer| move || schedule_all(&producer, 0, &work.first));
     let fire = layout.drain(engines, 0, &work.first);

@@ -1,0 +1,182 @@
+//! The command line, read by hand.
+
+use std::path::PathBuf;
+
+use shardwheel_benches::{ArgError, CHILD, parse_size};
+
+use crate::peer::{Measure, PEERS, Task};
+use crate::sections::{self, SECTIONS};
+
+const DEFAULT_ROUNDS: usize = 5;
+const DEFAULT_SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
+const DEFAULT_TIMERS: usize = 1_000_000;
+
+/// What the command line asks for.
+pub(crate) enum Request {
+    /// The usage text.
+    Help,
+    /// One measurement, for the parent process.
+    Child(Measure, Task),
+    /// All of them.
+    Report(Args),
+}
+
+/// What to measure.
+pub(crate) struct Args {
+    pub(crate) rounds: usize,
+    /// How many timers are scheduled and fired.
+    pub(crate) sizes: Vec<usize>,
+    /// How many timers there are in the sections that have one number of them.
+    pub(crate) timers: usize,
+    /// The file that gets everything as JSON.
+    pub(crate) json: Option<PathBuf>,
+    only: Vec<String>,
+}
+
+impl Request {
+    /// Reads the arguments that follow the program's name.
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, ArgError> {
+        let mut words = words.peekable();
+        if words.next_if(|word| word == CHILD).is_some() {
+            let words = words.collect::<Vec<_>>();
+            let (measure, task) = child(&words).ok_or(ArgError::BadChild(words))?;
+            return Ok(Self::Child(measure, task));
+        }
+        Ok(Args::parse(words)?.map_or(Self::Help, Self::Report))
+    }
+}
+
+/// Reads what `child::words` wrote.
+fn child(words: &[String]) -> Option<(Measure, Task)> {
+    let [section, engine, size, round] = words else { return None };
+    let peer = PEERS.iter().find(|peer| peer.engine == engine)?;
+    let measure = (sections::find(section)?.measure)(peer)?;
+    Some((measure, Task { size: size.parse().ok()?, round: round.parse().ok()? }))
+}
+
+impl Args {
+    /// Whether a section is to be run: all are, unless `--only` names some.
+    pub(crate) fn wants(&self, section: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == section)
+    }
+
+    /// `None` where help is asked for.
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
+        let sizes = DEFAULT_SIZES.to_vec();
+        let mut args =
+            Self { rounds: DEFAULT_ROUNDS, sizes, timers: DEFAULT_TIMERS, json: None, only: Vec::new() };
+        while let Some(option) = words.next() {
+            if ["-h", "--help"].contains(&option.as_str()) {
+                return Ok(None);
+            }
+            args.set(option, &mut words)?;
+        }
+        Ok(Some(args))
+    }
+
+    fn set(&mut self, option: String, words: &mut impl Iterator<Item = String>) -> Result<(), ArgError> {
+        if !["--rounds", "--sizes", "--timers", "--only", "--json"].contains(&option.as_str()) {
+            return Err(ArgError::Unknown(option));
+        }
+        let Some(value) = words.next() else { return Err(ArgError::NoValue(option)) };
+        let (taken, wanted) = match option.as_str() {
+            "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
+            "--sizes" => (self.set_sizes(&value), "numbers of timers such as 10k,1M,10M".to_owned()),
+            "--timers" => (self.set_timers(&value), "a number of timers such as 10k or 1M".to_owned()),
+            "--json" => (self.set_json(&value), "the name of a file".to_owned()),
+            _ => (self.set_only(&value), format!("names from: {}", names())),
+        };
+        taken.ok_or(ArgError::BadValue { option, value, wanted })
+    }
+
+    fn set_rounds(&mut self, value: &str) -> Option<()> {
+        self.rounds = value.parse().ok().filter(|&rounds| rounds > 0)?;
+        Some(())
+    }
+
+    fn set_sizes(&mut self, value: &str) -> Option<()> {
+        self.sizes = value.split(',').map(parse_size).collect::<Option<_>>()?;
+        Some(())
+    }
+
+    fn set_timers(&mut self, value: &str) -> Option<()> {
+        self.timers = parse_size(value)?;
+        Some(())
+    }
+
+    fn set_json(&mut self, value: &str) -> Option<()> {
+        self.json = Some(value.into());
+        (!value.is_empty()).then_some(())
+    }
+
+    fn set_only(&mut self, value: &str) -> Option<()> {
+        self.only.extend(value.split(',').map(str::to_owned));
+        self.only.iter().all(|name| sections::find(name).is_some()).then_some(())
+    }
+}
+
+fn names() -> String {
+    SECTIONS.iter().map(|section| section.name).collect::<Vec<_>>().join(", ")
+}
+
+/// What the program takes.
+pub(crate) fn usage() -> String {
+    format!(
+        "peers [--rounds N] [--sizes LIST] [--timers N] [--only LIST] [--json FILE]\n\n\
+         --rounds N    how often each figure is measured (default {DEFAULT_ROUNDS})\n\
+         --sizes LIST  numbers of timers to schedule and fire (default 10k,100k,1M)\n\
+         --timers N    how many timers extend, worst and memory have (default 1M)\n\
+         --only LIST   sections to run (default all): {}\n\
+         --json FILE   writes everything there as well",
+        names()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child;
+
+    fn parse(line: &str) -> Result<Request, ArgError> {
+        Request::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn defaults_and_options() {
+        let Ok(Request::Report(args)) = parse("") else { panic!("no arguments are needed") };
+        assert!(args.rounds == DEFAULT_ROUNDS && args.sizes == DEFAULT_SIZES && args.wants("memory"));
+        let line = "--rounds 2 --sizes 5k,20 --timers 10k --only churn,memory --json out.json";
+        let Ok(Request::Report(args)) = parse(line) else { panic!("{line} is right") };
+        assert!(args.rounds == 2 && args.sizes == [5000, 20] && args.timers == 10_000);
+        assert!(args.wants("churn") && args.wants("memory") && !args.wants("random"));
+        assert_eq!(args.json, Some("out.json".into()));
+    }
+
+    #[test]
+    fn a_child_reads_what_its_parent_writes() {
+        let written = Task { size: 123, round: 4 };
+        for section in &SECTIONS {
+            for peer in PEERS.iter().filter(|peer| (section.measure)(peer).is_some()) {
+                let words = child::words(section, peer, written).into_iter();
+                let Ok(Request::Child(_, task)) = Request::parse([CHILD.to_owned()].into_iter().chain(words))
+                else {
+                    panic!("{} has no child for {}", section.name, peer.engine)
+                };
+                assert_eq!(task, written);
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |line: &str| parse(line).err().expect(line).to_string();
+        assert!(message("--fast").contains("--fast"));
+        assert!(message("--json").contains("needs a value"));
+        assert!(message("--rounds 0").contains("1 or more"));
+        assert!(message("--sizes 1M,,2M").contains("1M,,2M"));
+        assert!(message("--timers 0").contains("10k"));
+        assert!(message("--only nothing").contains("churn"));
+        assert!(message("--child churn nothing 1 1").contains("nothing"));
+        assert!(message("--child churn").contains("churn"));
+    }
+}
