@@ -53,6 +53,7 @@ pub(crate) struct Books {
 /// What was armed since it began may come in the next one, so it is taken to have begun no later than it did.
 #[derive(Debug, Default, Hash)]
 struct Turn {
+    has_begun: bool,
     /// It fires what is due by this tick.
     until: Tick,
     /// The event with which it began.
@@ -143,10 +144,11 @@ impl Books {
     /// Something fires; returns the event with which the turn that it belongs to began.
     pub(crate) fn note_turn(&mut self, due: Due, now: Nanos, event: u64) -> u64 {
         let (until, passed) = (self.tick_at(now), self.turn.passed);
-        if due.last < self.turn.last {
-            self.turn = Turn { until, since: event, ..Turn::default() };
+        let has_stepped = until > self.turn.until && passed.is_none();
+        if !self.turn.has_begun || has_stepped || due.last < self.turn.last {
+            self.turn = Turn { has_begun: true, until, since: event, ..Turn::default() };
         } else if due.first > self.turn.until {
-            self.turn = Turn { until, since: passed.unwrap_or(event), ..Turn::default() };
+            self.turn = Turn { has_begun: true, until, since: passed.unwrap_or(event), ..Turn::default() };
         }
         self.turn.last = due.first;
         self.turn.since
