@@ -204,3 +204,29 @@ fn hazard_7_a_node_handed_out_again_against_a_stale_key() {
         ledger.balance();
     });
 }
+
+/// A producer remembers a node that it cancelled a timer in; a flush has freed the node since, and it has been handed out
+/// to another, who cancels his timer in it. Who takes that node over must not do so before the other's payload is out.
+#[test]
+fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
+    model(|| {
+        let ledger = Ledger::new(3);
+        let (scheduler, mut advancer) = small_shard();
+        let dead = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        assert!(ledger.cancelled(scheduler.cancel(dead)));
+        (0..3).for_each(|_| assert_eq!(ledger.advance(&mut advancer, 1), 0));
+        let other = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                let key = scheduler.schedule(2, ledger.payload(1)).unwrap();
+                assert!(ledger.cancelled(scheduler.cancel(key)));
+            })
+        };
+        scheduler.schedule(3, ledger.payload(2)).unwrap();
+        other.join().unwrap();
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(2));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}

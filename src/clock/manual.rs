@@ -27,8 +27,9 @@ pub(crate) trait Driven: Send + Sync {
 ///
 /// Such a timer has no threads. [`advance`](Self::advance) runs callbacks and wakes futures on the calling
 /// thread, in the order of their deadlines, the clock standing at each deadline in turn; when it returns, all
-/// that is due by then has run. (Where callbacks run on an [`Executor`](crate::Executor), all have been handed to it.) The same calls give the same order every
-/// time. Clones are handles of the same clock.
+/// that is due by then has run. (Where callbacks run on an [`Executor`](crate::Executor), all have been handed to it.)
+/// The same calls give the same order every time, but for timers of the same tick, whose order depends on what other
+/// threads of the process do. Clones are handles of the same clock.
 ///
 /// # Examples
 ///

@@ -231,6 +231,7 @@ impl<T> Scheduler<T> {
         let slab = &self.shared.slab;
         // Protects: a hint's node, whose segment may be given back meanwhile.
         let pinned = pin();
+        self.shared.counting.note_look();
         let mut hint = Some(hint);
         while let Some(id) = hint {
             let claimed = slab.get(id, &pinned).and_then(|(node, _)| node.claim(deadline));

@@ -115,7 +115,7 @@ impl Deref for Stats {
 pub struct Figures {
     /// Timers taken: callbacks, and sleeps that have been polled.
     pub scheduled: u64,
-    /// Timers fired, each occurrence of a recurring one included.
+    /// Timers fired, each occurrence of a recurring one included, but for one that was cancelled while its callback ran.
     pub fired: u64,
     /// Occurrences of recurring timers after which the timer was armed anew.
     pub recurred: u64,

@@ -62,10 +62,10 @@ impl Worker {
     /// Runs what is due, as far as the budget goes; true if more may be.
     pub(crate) fn turn(&mut self) -> bool {
         let mut now = self.home.time.now();
-        let Some(advancer) = &mut self.advancer else { return false };
-        advancer.move_to(self.home.time.tick_at(now));
         self.is_behind = false;
         self.take_back();
+        let Some(advancer) = &mut self.advancer else { return false };
+        advancer.move_to(self.home.time.tick_at(now));
         for _ in 0..BUDGET {
             let Some(due) = self.next_due() else {
                 // What an executor has run at once would otherwise wait for the next turn.
