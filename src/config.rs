@@ -191,7 +191,7 @@ mod tests {
         Config::builder().tick(Duration::from_nanos(nanos)).build().expect("a tick that is not zero")
     }
 
-    /// behaviours.md 29: division by the tick is exact for all small pairs and near 2^32 and 2^53.
+    /// Division by the tick is exact for all small pairs and near 2^32 and 2^53.
     #[test]
     fn tick_division_is_exact() {
         let near = |centre: u64| centre - 3..=centre + 3;
