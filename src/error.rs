@@ -149,6 +149,16 @@ pub enum ScheduleErrorKind {
     NoOccurrence,
 }
 
+impl ScheduleErrorKind {
+    pub(crate) fn is_full(self) -> bool {
+        matches!(self, Self::Full { .. })
+    }
+
+    pub(crate) fn is_shut_down(self) -> bool {
+        self == Self::ShutDown
+    }
+}
+
 impl fmt::Display for ScheduleErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -201,13 +211,13 @@ impl<T> ScheduleError<T> {
     /// Whether the shard had as many timers as it may hold; trying again later may succeed.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        matches!(self.kind, ScheduleErrorKind::Full { .. })
+        self.kind.is_full()
     }
 
     /// Whether the shard's advancer is gone; trying again is of no use.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
-        self.kind == ScheduleErrorKind::ShutDown
+        self.kind.is_shut_down()
     }
 
     /// The payload, handed back.

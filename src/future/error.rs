@@ -25,13 +25,13 @@ impl SleepError {
     /// Whether as many timers were pending as the timer may hold.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        matches!(self.kind, ScheduleErrorKind::Full { .. })
+        self.kind.is_full()
     }
 
     /// Whether the timer has been shut down.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
-        self.kind == ScheduleErrorKind::ShutDown
+        self.kind.is_shut_down()
     }
 }
 

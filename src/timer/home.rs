@@ -1,8 +1,9 @@
 //! A shard as those who schedule on it see it, and which shard is a thread's own.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use super::stats::Counts;
 use super::task::Task;
@@ -11,7 +12,6 @@ use super::watch::Watch;
 use crate::sync::Ordering;
 use crate::sync::plain::{AtomicBool, AtomicU32, AtomicU64};
 use crate::{Scheduler, Tick};
-use std::time::{Duration, Instant};
 
 /// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
 /// shares none of its counters with those who schedule on another.
@@ -102,8 +102,7 @@ struct Seat {
 
 /// By what a thread is given a shard of each timer.
 #[derive(Clone, Copy)]
-enum Place {
-    Unknown,
+enum Origin {
     /// It may run on this core only.
     Core(usize),
     /// It runs anywhere; threads are numbered in the order in which they come.
@@ -112,25 +111,25 @@ enum Place {
 
 thread_local! {
     static SEAT: Cell<Seat> = const { Cell::new(Seat { timer: 0, shard: 0 }) };
-    static PLACE: Cell<Place> = const { Cell::new(Place::Unknown) };
+    /// None before the thread's first use of a timer.
+    static ORIGIN: Cell<Option<Origin>> = const { Cell::new(None) };
 }
 
 /// The calling thread's shard of that timer.
 #[inline]
-pub(crate) fn own_shard(timer: u64, homes: &[std::sync::Arc<Home>]) -> usize {
+pub(crate) fn own_shard(timer: u64, homes: &[Arc<Home>]) -> usize {
     let seat = SEAT.get();
     if seat.timer == timer { seat.shard } else { take_seat(timer, homes) }
 }
 
 #[cold]
-fn take_seat(timer: u64, homes: &[std::sync::Arc<Home>]) -> usize {
-    let shard = match place() {
-        Place::Core(core) => {
+fn take_seat(timer: u64, homes: &[Arc<Home>]) -> usize {
+    let shard = match origin() {
+        Origin::Core(core) => {
             let pinned = homes.iter().position(|home| home.core.get() == Some(&core));
             pinned.unwrap_or(core % homes.len())
         }
-        Place::Number(number) => number % homes.len(),
-        Place::Unknown => 0,
+        Origin::Number(number) => number % homes.len(),
     };
     SEAT.set(Seat { timer, shard });
     shard
@@ -139,22 +138,21 @@ fn take_seat(timer: u64, homes: &[std::sync::Arc<Home>]) -> usize {
 /// Makes that shard the calling thread's own, for its worker.
 pub(crate) fn settle_in(timer: u64, shard: usize) {
     SEAT.set(Seat { timer, shard });
-    PLACE.set(Place::Number(shard));
+    ORIGIN.set(Some(Origin::Number(shard)));
 }
 
-fn place() -> Place {
-    if let Place::Unknown = PLACE.get() {
-        PLACE.set(find_place());
-    }
-    PLACE.get()
+fn origin() -> Origin {
+    let origin = ORIGIN.get().unwrap_or_else(find_origin);
+    ORIGIN.set(Some(origin));
+    origin
 }
 
-fn find_place() -> Place {
+fn find_origin() -> Origin {
     static THREADS: AtomicU32 = AtomicU32::new(0);
     // The cores that the calling thread may run on.
     match core_affinity::get_core_ids().as_deref() {
-        Some([only]) => Place::Core(only.id),
+        Some([only]) => Origin::Core(only.id),
         // Ordering: Relaxed, the number alone matters.
-        _ => Place::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
+        _ => Origin::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
     }
 }

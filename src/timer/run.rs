@@ -56,9 +56,9 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
-        let begin = self.home.time.now();
+        let begin = self.home.time.now_or_later();
         let done = self.home.run(work);
-        self.home.counts.note_callback(self.home.time.now().saturating_sub(begin));
+        self.home.counts.note_callback(self.home.time.now_or_later().saturating_sub(begin));
         done
     }
 

@@ -34,7 +34,8 @@ impl Counts {
     pub(crate) fn new() -> Self {
         let [panics, longest, latest] = std::array::from_fn(|_| AtomicU64::new(0));
         let at_work_for = AtomicU64::new(Tick::MAX);
-        Self { panics, longest, latest, lateness: histogram(AtomicHistogram::new), at_work_for }
+        let lateness = AtomicHistogram::new(GROUPING, LARGEST).expect("the shape is a valid one");
+        Self { panics, longest, latest, lateness, at_work_for }
     }
 
     pub(crate) fn count_panic(&self) {
@@ -71,11 +72,6 @@ impl Counts {
         // Ordering: Relaxed, a figure.
         self.at_work_for.store(until.unwrap_or(Tick::MAX), Ordering::Relaxed);
     }
-}
-
-/// Makes a histogram of the one shape that is used here.
-fn histogram<H>(new: impl FnOnce(u8, u8) -> Result<H, histogram::Error>) -> H {
-    new(GROUPING, LARGEST).expect("the shape is a valid one")
 }
 
 /// What a [`Timer`](crate::Timer) has done since it was built, and what it holds; the figures of all shards together,

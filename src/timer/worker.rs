@@ -1,7 +1,7 @@
 //! A shard's worker: moves its clock, runs what is due, sleeps.
 //!
-//! It works in turns. A turn moves the shard's clock to the present, takes in the recurring tasks that come
-//! back from the executor, and runs what is due, one after the other and [`BUDGET`] at most; what is left stays
+//! It works in turns. A turn takes in the recurring tasks that come back from the executor, moves the shard's clock to
+//! the present, and runs what is due, one after the other and [`BUDGET`] at most; what is left stays
 //! due and comes first in the next turn. So a slow callback makes what comes after it late, and loses nothing.
 //!
 //! While user code runs (a callback, a waker, a drop), nothing is held and the advancer lies in a thread-local
@@ -109,10 +109,9 @@ impl Worker {
     /// Runs a task, or hands it to the executor; returns the time after that.
     fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
         self.home.counts.note_fired(deadline, begin.saturating_sub(self.home.time.start_of(deadline)));
-        let executor = self.executor.clone().filter(|_| work.task.kind() != Kind::Wake);
-        match executor {
-            Some(executor) => self.hand_over(&*executor, work),
-            None => {
+        match &self.executor {
+            Some(executor) if work.task.kind() != Kind::Wake => self.hand_over(&*Arc::clone(executor), work),
+            _ => {
                 let done = self.in_user_code(|home| home.run(work)).flatten();
                 self.settle(done);
             }

@@ -1,43 +1,23 @@
-//! Timers to test with, what callbacks leave behind, and how to wait for it.
+//! What callbacks leave behind, and how to wait for it.
+
+#[path = "../support/timers.rs"]
+mod timers;
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use core_affinity::CoreId;
-use shardwheel::{ManualClock, Timer, TimerBuilder};
+use shardwheel::{ManualClock, Timer};
 
-/// For how long a test waits for something that is to happen, however busy the machine is.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-pub(crate) const HOUR: Duration = secs(3600);
-
-pub(crate) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
+pub(crate) use timers::*;
 
 pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
-}
-
-/// A timer that a clock drives by hand, and the clock.
-pub(crate) fn manual() -> (Timer, ManualClock) {
-    by_hand(Timer::builder())
-}
-
-/// The same, with other settings too.
-pub(crate) fn by_hand(builder: TimerBuilder) -> (Timer, ManualClock) {
-    let clock = ManualClock::new();
-    (builder.clock(clock.clone()).build().expect("settings within their limits"), clock)
-}
-
-/// A timer in real time with that many shards.
-pub(crate) fn threads(shards: usize) -> Timer {
-    Timer::builder().shards(shards).build().expect("settings within their limits")
 }
 
 /// A manual one and one with two threads, for what has to hold of both. The first comes with its clock.
@@ -115,34 +95,9 @@ impl Drop for Dropped {
     }
 }
 
-/// Waits until something holds.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
-        thread::sleep(Duration::from_micros(200));
-    }
-}
-
 /// What somebody sends, waited for.
 pub(crate) fn hear<T>(heard: &Receiver<T>) -> T {
     heard.recv_timeout(PATIENCE).expect("it is to be sent")
-}
-
-/// Runs `work` on a thread of its own, and panics if that does not come to an end: what would hang fails.
-pub(crate) fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
-    let (done, heard) = mpsc::channel();
-    let worker = thread::spawn(move || {
-        let result = work();
-        drop(done);
-        result
-    });
-    assert_eq!(
-        heard.recv_timeout(2 * PATIENCE),
-        Err::<(), _>(mpsc::RecvTimeoutError::Disconnected),
-        "it hangs"
-    );
-    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Checks, on a timer that is quiet, that each timer that it took has one outcome or is pending.
