@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shardwheel_benches::{ArgError, CHILD, parse_size};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, read_options};
 
 use crate::fire::{LEAD, Plan};
 use crate::sections::{self, Run, SECTIONS};
 
+const OPTIONS: [&str; 5] = ["--rounds", "--timers", "--span", "--only", "--json"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_PLAN: Plan = Plan { timers: 1_000_000, lead: LEAD, span: Duration::from_secs(10) };
 
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     pub(crate) plan: Plan,
     /// The file that gets everything as JSON.
     pub(crate) json: Option<PathBuf>,
-    only: Vec<String>,
+    only: Only,
 }
 
 impl Request {
@@ -54,7 +55,7 @@ impl Request {
 impl Args {
     /// Whether a section is to be run: all are, unless `--only` names some.
     pub(crate) fn wants(&self, section: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == section)
+        self.only.wants(section)
     }
 
     /// What a child process has to know.
@@ -64,22 +65,13 @@ impl Args {
     }
 
     /// `None` where help is asked for.
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
-        let mut args = Self { rounds: DEFAULT_ROUNDS, plan: DEFAULT_PLAN, json: None, only: Vec::new() };
-        while let Some(option) = words.next() {
-            if ["-h", "--help"].contains(&option.as_str()) {
-                return Ok(None);
-            }
-            args.set(option, &mut words)?;
-        }
-        Ok(Some(args))
+    fn parse(words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
+        let mut args = Self { rounds: DEFAULT_ROUNDS, plan: DEFAULT_PLAN, json: None, only: Only::default() };
+        let read = read_options(words, &OPTIONS, |option, value| args.set(option, value))?;
+        Ok(read.then_some(args))
     }
 
-    fn set(&mut self, option: String, words: &mut impl Iterator<Item = String>) -> Result<(), ArgError> {
-        if !["--rounds", "--timers", "--span", "--only", "--json"].contains(&option.as_str()) {
-            return Err(ArgError::Unknown(option));
-        }
-        let Some(value) = words.next() else { return Err(ArgError::NoValue(option)) };
+    fn set(&mut self, option: String, value: String) -> Result<(), ArgError> {
         let (taken, wanted) = match option.as_str() {
             "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
             "--timers" => (self.set_timers(&value), "a number of timers such as 10k or 1M".to_owned()),
@@ -91,7 +83,7 @@ impl Args {
     }
 
     fn set_rounds(&mut self, value: &str) -> Option<()> {
-        self.rounds = value.parse().ok().filter(|&rounds| rounds > 0)?;
+        self.rounds = parse_rounds(value)?;
         Some(())
     }
 
@@ -112,9 +104,7 @@ impl Args {
     }
 
     fn set_only(&mut self, value: &str) -> Option<()> {
-        self.only.extend(value.split(',').map(str::to_owned));
-        let known = |name: &String| SECTIONS.iter().any(|section| section.name == name);
-        self.only.iter().all(known).then_some(())
+        self.only.add(value, |name| SECTIONS.iter().any(|section| section.name == name))
     }
 }
 

@@ -2,9 +2,8 @@
 //! another: the program starts itself again, and the child says what it measured in one line of JSON.
 
 use std::io;
-use std::process::{Command, Stdio};
 
-use shardwheel_benches::CHILD;
+use shardwheel_benches::ask_child;
 
 use crate::args::Args;
 use crate::sections::{Figures, Run, Section};
@@ -26,13 +25,8 @@ pub(crate) fn ask(section: &Section, run: &Run, args: &Args) -> Option<Figures> 
 }
 
 fn answer(section: &Section, run: &Run, args: &Args) -> io::Result<Figures> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args([CHILD, section.name, run.engine]).args(args.for_child());
-    let output = command.stderr(Stdio::inherit()).output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(format!("its process ended with {}", output.status)));
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    let names = [section.name, run.engine].map(str::to_owned);
+    Ok(serde_json::from_slice(&ask_child(names.into_iter().chain(args.for_child()))?)?)
 }
 
 fn line(figures: &Figures) -> String {

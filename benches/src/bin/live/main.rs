@@ -29,14 +29,14 @@ mod switches;
 mod tokio_time;
 mod wheel;
 
+use std::env;
 use std::process::ExitCode;
-use std::{env, fs, io};
 
 use args::{Args, Request};
 use results::Results;
 use sections::{SECTIONS, Section};
-use serde_json::{Value, json};
-use shardwheel_benches::{Requirement, Usage, describe_machine, label};
+use serde_json::json;
+use shardwheel_benches::{Requirement, Usage, describe_machine, label, write_json};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -65,7 +65,7 @@ fn report(args: &Args) -> ExitCode {
     let conditions = before.map(Usage::describe_since).unwrap_or_default();
     let requirements = requirements::all(&results);
     print!("{conditions}{}{}", results.tables(), Requirement::table(&requirements));
-    let written = write_json(args, || {
+    let written = write_json(args.json.as_deref(), || {
         let requirements = requirements.iter().map(Requirement::json).collect::<Vec<_>>();
         json!({
             "heading": heading,
@@ -104,12 +104,5 @@ fn run_section(section: &Section, round: usize, args: &Args, results: &mut Resul
             Some(figures) => results.add(section, run.engine, figures),
             None => results.fail(section, run.engine),
         }
-    }
-}
-
-fn write_json(args: &Args, all: impl FnOnce() -> Value) -> io::Result<()> {
-    match &args.json {
-        Some(file) => fs::write(file, format!("{:#}\n", all())),
-        None => Ok(()),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use shardwheel_benches::{ArgError, CHILD, parse_size};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, parse_sizes, read_options};
 
 use crate::peer::{Measure, PEERS, Task};
 use crate::sections::{self, SECTIONS};
 
+const OPTIONS: [&str; 5] = ["--rounds", "--sizes", "--timers", "--only", "--json"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 const DEFAULT_TIMERS: usize = 1_000_000;
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     pub(crate) timers: usize,
     /// The file that gets everything as JSON.
     pub(crate) json: Option<PathBuf>,
-    only: Vec<String>,
+    only: Only,
 }
 
 impl Request {
@@ -57,28 +58,19 @@ fn child(words: &[String]) -> Option<(Measure, Task)> {
 impl Args {
     /// Whether a section is to be run: all are, unless `--only` names some.
     pub(crate) fn wants(&self, section: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == section)
+        self.only.wants(section)
     }
 
     /// `None` where help is asked for.
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
+    fn parse(words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
         let sizes = DEFAULT_SIZES.to_vec();
         let mut args =
-            Self { rounds: DEFAULT_ROUNDS, sizes, timers: DEFAULT_TIMERS, json: None, only: Vec::new() };
-        while let Some(option) = words.next() {
-            if ["-h", "--help"].contains(&option.as_str()) {
-                return Ok(None);
-            }
-            args.set(option, &mut words)?;
-        }
-        Ok(Some(args))
+            Self { rounds: DEFAULT_ROUNDS, sizes, timers: DEFAULT_TIMERS, json: None, only: Only::default() };
+        let read = read_options(words, &OPTIONS, |option, value| args.set(option, value))?;
+        Ok(read.then_some(args))
     }
 
-    fn set(&mut self, option: String, words: &mut impl Iterator<Item = String>) -> Result<(), ArgError> {
-        if !["--rounds", "--sizes", "--timers", "--only", "--json"].contains(&option.as_str()) {
-            return Err(ArgError::Unknown(option));
-        }
-        let Some(value) = words.next() else { return Err(ArgError::NoValue(option)) };
+    fn set(&mut self, option: String, value: String) -> Result<(), ArgError> {
         let (taken, wanted) = match option.as_str() {
             "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
             "--sizes" => (self.set_sizes(&value), "numbers of timers such as 10k,1M,10M".to_owned()),
@@ -90,12 +82,12 @@ impl Args {
     }
 
     fn set_rounds(&mut self, value: &str) -> Option<()> {
-        self.rounds = value.parse().ok().filter(|&rounds| rounds > 0)?;
+        self.rounds = parse_rounds(value)?;
         Some(())
     }
 
     fn set_sizes(&mut self, value: &str) -> Option<()> {
-        self.sizes = value.split(',').map(parse_size).collect::<Option<_>>()?;
+        self.sizes = parse_sizes(value)?;
         Some(())
     }
 
@@ -110,8 +102,7 @@ impl Args {
     }
 
     fn set_only(&mut self, value: &str) -> Option<()> {
-        self.only.extend(value.split(',').map(str::to_owned));
-        self.only.iter().all(|name| sections::find(name).is_some()).then_some(())
+        self.only.add(value, |name| sections::find(name).is_some())
     }
 }
 

@@ -2,15 +2,14 @@
 //! JSON.
 
 use std::io;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use shardwheel_benches::{CHILD, pin};
+use shardwheel_benches::{ask_child, pin};
 
 use crate::peer::{Measure, Outcome, Peer, Task};
 use crate::sections::Section;
 
-/// What the child is given, after [`CHILD`].
+/// What the child is given, after [`CHILD`](shardwheel_benches::CHILD).
 pub(crate) fn words(section: &Section, peer: &Peer, task: Task) -> [String; 4] {
     [section.name.to_owned(), peer.engine.to_owned(), task.size.to_string(), task.round.to_string()]
 }
@@ -23,13 +22,7 @@ pub(crate) fn run(measure: Measure, task: Task) {
 
 /// Has a child process measure.
 pub(crate) fn ask(section: &Section, peer: &Peer, task: Task) -> io::Result<Outcome> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg(CHILD).args(words(section, peer, task));
-    let output = command.stderr(Stdio::inherit()).output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(format!("its process ended with {}", output.status)));
-    }
-    read(&output.stdout)
+    read(&ask_child(words(section, peer, task))?)
 }
 
 fn line(outcome: &Outcome) -> Value {

@@ -18,15 +18,15 @@ mod results;
 mod sections;
 mod worst;
 
+use std::env;
 use std::process::ExitCode;
-use std::{env, fs, io};
 
 use args::{Args, Request};
 use peer::{ELSEWHERE, PEERS, Task};
 use results::Results;
 use sections::{SECTIONS, Section};
-use serde_json::{Value, json};
-use shardwheel_benches::{Requirement, Usage, describe_machine, label};
+use serde_json::json;
+use shardwheel_benches::{Requirement, Usage, describe_machine, label, write_json};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -55,7 +55,7 @@ fn report(args: &Args) -> ExitCode {
     let conditions = before.map(Usage::describe_since).unwrap_or_default();
     let requirements = requirements::all(&results);
     print!("{conditions}{}{}\n{}", results.tables(), Requirement::table(&requirements), elsewhere());
-    let written = write_json(args, || {
+    let written = write_json(args.json.as_deref(), || {
         json!({
             "heading": heading,
             "conditions": conditions.trim(),
@@ -104,11 +104,4 @@ fn run_section(section: &'static Section, round: usize, args: &Args, results: &m
 fn elsewhere() -> String {
     let line = |(name, why): &(&str, &str)| format!("- {name}: {why}\n");
     format!("## Not measured\n\n{}", ELSEWHERE.iter().map(line).collect::<String>())
-}
-
-fn write_json(args: &Args, all: impl FnOnce() -> Value) -> io::Result<()> {
-    match &args.json {
-        Some(file) => fs::write(file, format!("{:#}\n", all())),
-        None => Ok(()),
-    }
 }

@@ -1,10 +1,11 @@
 //! The command line, read by hand.
 
-use shardwheel_benches::{ArgError, CHILD, parse_size};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_sizes, read_options};
 
 use crate::memory::{self, Probe};
 use crate::sections::SECTIONS;
 
+const OPTIONS: [&str; 3] = ["--rounds", "--sizes", "--only"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_SIZES: [usize; 3] = [10_000, 1_000_000, 10_000_000];
 
@@ -22,7 +23,7 @@ pub(crate) enum Request {
 pub(crate) struct Args {
     pub(crate) rounds: usize,
     pub(crate) sizes: Vec<usize>,
-    only: Vec<String>,
+    only: Only,
 }
 
 impl Request {
@@ -33,28 +34,19 @@ impl Request {
             let words = words.collect::<Vec<_>>();
             return Probe::parse(&words).map(Self::Child).ok_or(ArgError::BadChild(words));
         }
-        let mut args = Args { rounds: DEFAULT_ROUNDS, sizes: DEFAULT_SIZES.to_vec(), only: Vec::new() };
-        while let Some(option) = words.next() {
-            if ["-h", "--help"].contains(&option.as_str()) {
-                return Ok(Self::Help);
-            }
-            args.set(option, &mut words)?;
-        }
-        Ok(Self::Report(args))
+        let mut args = Args { rounds: DEFAULT_ROUNDS, sizes: DEFAULT_SIZES.to_vec(), only: Only::default() };
+        let read = read_options(words, &OPTIONS, |option, value| args.set(option, value))?;
+        Ok(if read { Self::Report(args) } else { Self::Help })
     }
 }
 
 impl Args {
     /// Whether a section is to be run: all are, unless `--only` names some.
     pub(crate) fn wants(&self, section: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == section)
+        self.only.wants(section)
     }
 
-    fn set(&mut self, option: String, words: &mut impl Iterator<Item = String>) -> Result<(), ArgError> {
-        if !["--rounds", "--sizes", "--only"].contains(&option.as_str()) {
-            return Err(ArgError::Unknown(option));
-        }
-        let Some(value) = words.next() else { return Err(ArgError::NoValue(option)) };
+    fn set(&mut self, option: String, value: String) -> Result<(), ArgError> {
         let (taken, wanted) = match option.as_str() {
             "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
             "--sizes" => (self.set_sizes(&value), "numbers of timers such as 10k,1M,10M".to_owned()),
@@ -64,18 +56,17 @@ impl Args {
     }
 
     fn set_rounds(&mut self, value: &str) -> Option<()> {
-        self.rounds = value.parse().ok().filter(|&rounds| rounds > 0)?;
+        self.rounds = parse_rounds(value)?;
         Some(())
     }
 
     fn set_sizes(&mut self, value: &str) -> Option<()> {
-        self.sizes = value.split(',').map(parse_size).collect::<Option<_>>()?;
+        self.sizes = parse_sizes(value)?;
         Some(())
     }
 
     fn set_only(&mut self, value: &str) -> Option<()> {
-        self.only.extend(value.split(',').map(str::to_owned));
-        self.only.iter().all(|name| names().contains(&name.as_str())).then_some(())
+        self.only.add(value, |name| names().contains(&name))
     }
 }
 

@@ -3,10 +3,10 @@
 //! A child does one thing, reads its own memory from `/proc/self/status` and prints it: what a process held
 //! earlier cannot blur the figure. Only Linux has that file; elsewhere the section stays empty.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use shardwheel_benches::{
-    CHILD, Cancel, Checksum, Engine, Heap, PAIRS_PER_ADVANCE, Producer, THIRTY_MINUTES, Wheel, peak_kib,
+    Cancel, Checksum, Engine, Heap, PAIRS_PER_ADVANCE, Producer, THIRTY_MINUTES, Wheel, ask_child, peak_kib,
     resident_kib,
 };
 
@@ -153,14 +153,8 @@ fn keep_burst<E: Engine>(probe: Probe, size: usize, results: &mut Results) {
 /// Has a child process measure; says why on the terminal and returns `None` where it could not.
 fn ask<const N: usize>(probe: Probe) -> Option<[f64; N]> {
     eprintln!("memory: {probe:?}");
-    let answer =
-        std::env::current_exe().and_then(|me| Command::new(me).arg(CHILD).args(probe.words()).output());
-    let numbers = match &answer {
-        Ok(output) if output.status.success() => numbers(&output.stdout),
-        Ok(output) => {
-            eprint!("{}", String::from_utf8_lossy(&output.stderr));
-            None
-        }
+    let numbers = match ask_child(probe.words()) {
+        Ok(line) => numbers(&line),
         Err(error) => {
             eprintln!("{error}");
             None
