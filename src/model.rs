@@ -42,6 +42,12 @@ impl Running {
     }
 }
 
+/// Has producers keep the node of a timer that they cancel for their next one, as they do outside of models; to be
+/// called first of all.
+pub fn let_producers_hold<T>(scheduler: &Scheduler<T>) {
+    scheduler.let_producers_hold();
+}
+
 /// `Scheduler::is_pending`.
 #[must_use]
 pub fn is_pending<T>(scheduler: &Scheduler<T>, key: Key) -> bool {

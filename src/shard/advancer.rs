@@ -8,7 +8,7 @@
 //! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
-//! | `deferred` | nodes a producer was at work in, and timers armed anew for the past; for the next advance |
+//! | `deferred` | nodes that a producer was at work in or holds, and timers armed anew for the past; for the next advance |
 //! | `sweep` | what a sweep has detached and not yet put back |
 //!
 //! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose
@@ -83,6 +83,8 @@ pub struct Advancer<T> {
     pub(super) due: Chains,
     pub(super) overdue: Vec<(Tick, NodeId)>,
     pub(super) deferred: Vec<NodeId>,
+    /// Empty; its memory is what counts.
+    pub(super) deferred_before: Vec<NodeId>,
     pub(super) recycler: Recycler<T>,
     pub(super) sweep: Sweep,
     /// Timers fired since the last drain's end.
@@ -104,6 +106,7 @@ impl<T> Advancer<T> {
             due: Chains::new(),
             overdue: Vec::new(),
             deferred: Vec::new(),
+            deferred_before: Vec::new(),
             recycler: Recycler::new(),
             sweep: Sweep::new(),
             drained: 0,
@@ -128,6 +131,7 @@ impl<T> Advancer<T> {
 
     /// Moves the clock to `now` and takes what is due in hand, up to the first that is to be yielded.
     pub(crate) fn move_to(&mut self, now: Tick) {
+        let moves = now > self.now;
         self.now = self.now.max(now);
         let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
@@ -136,7 +140,23 @@ impl<T> Advancer<T> {
         self.admit_newcomers(strays);
         self.sweep_in_steps();
         self.poll_recycler();
+        if moves {
+            let shared = &self.shared;
+            self.recycler.note_move(&shared.slab, || shared.len());
+        }
         self.look_ahead();
+    }
+
+    /// Whether memory that is not needed waits to be given back: [`shed`](Self::shed) now and then does so, should the
+    /// clock not move for long.
+    pub(crate) fn owes_memory(&self) -> bool {
+        self.recycler.owes_memory(&self.shared.slab, self.shared.len())
+    }
+
+    /// Gives a share of it back.
+    pub(crate) fn shed(&mut self) {
+        self.recycler.shed(&self.shared.slab, self.shared.len());
+        self.poll_recycler();
     }
 
     /// The tick at which to call [`advance`](Self::advance) next, if nothing is scheduled before: never
@@ -267,7 +287,7 @@ impl<T> Advancer<T> {
 
     fn poll_recycler(&mut self) {
         let shared = &self.shared;
-        self.recycler.poll(&shared.slab, || shared.len());
+        self.recycler.poll(&shared.slab);
     }
 
     /// Ends a drain: memory goes back after a long one.

@@ -153,7 +153,7 @@ impl<T> Advancer<T> {
                 assert!(node.linked_for(word) <= deadline, "node {id} is linked after its deadline");
                 node.linked_for(word)
             }
-            Met::Cancelled(word) => {
+            Met::Cancelled(word) | Met::Held(word) => {
                 census.dead += 1;
                 node.linked_for(word)
             }

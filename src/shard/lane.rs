@@ -14,8 +14,10 @@ use std::ptr::NonNull;
 
 use crossbeam_utils::CachePadded;
 
+use super::hints::Hints;
 use super::node::{NIL, NodeId};
 use super::slab::FreeWord;
+use super::state::Word;
 use super::stats::Tally;
 use crate::Tick;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU64, UnsafeCell};
@@ -24,11 +26,17 @@ use crate::sync::{Ordering, Token, thread_token};
 /// How many shards a thread remembers its lane of.
 const SLOTS: usize = 32;
 
+/// How many of a shard's lanes may hold a node. The advancer looks at each advance at those whose bucket is past.
+const HOLDERS: usize = 64;
+
 /// The list of a shard's lanes. It only grows, to the number of threads that were ever at work at once.
 pub(crate) struct Lanes {
     /// Never used twice in a process, for a thread local may outlive the shard.
     id: u64,
     head: AtomicPtr<Lane>,
+    /// Whether the owners of lanes made from now on may hold nodes. Not so in most models, which are about nodes that
+    /// are left.
+    holding: AtomicBool,
 }
 
 pub(crate) struct Lane {
@@ -36,6 +44,10 @@ pub(crate) struct Lane {
     next: *const Lane,
     owned: AtomicBool,
     maker: Token,
+    /// How many lanes the list had before this one.
+    number: usize,
+    /// Whether its owner may hold a node.
+    pub(crate) may_hold: bool,
     /// Whether the owner is in a call that uses `local`. Looked at by the owner only.
     busy: Cell<bool>,
     /// Written by the owner, read by anyone.
@@ -53,9 +65,31 @@ unsafe impl Sync for Lane {}
 #[derive(Default)]
 pub(crate) struct Local {
     pub(crate) free: FreeWord,
+    pub(crate) held: Held,
     pub(crate) hints: Hints,
     /// Cancels until the owner looks whether a sweep is owed.
     pub(crate) cancels_until_check: u32,
+}
+
+/// A dead node that the owner of a lane keeps for its next timer.
+///
+/// Looked at field by field: a copy of the whole would be loaded in one piece that the stores just before were not
+/// made in, which stalls a processor.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// `NIL` if there is none.
+    pub(crate) node: NodeId,
+    /// The node's word before its timer was cancelled.
+    pub(crate) word: Word,
+    /// The earliest tick that the next timer may be due at.
+    pub(crate) linked_for: Tick,
+}
+
+impl Held {
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.node == NIL
+    }
 }
 
 impl Lanes {
@@ -63,7 +97,8 @@ impl Lanes {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Ordering: Relaxed, the number alone matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, head: AtomicPtr::new(std::ptr::null_mut()) }
+        let holding = AtomicBool::new(!cfg!(shardwheel_loom));
+        Self { id, head: AtomicPtr::new(std::ptr::null_mut()), holding }
     }
 
     /// Runs `f` with a lane that is the caller's alone. Lock-free.
@@ -116,7 +151,11 @@ impl Lanes {
         // Ordering: Acquire, the lanes linked from here on are visible to who finds ours.
         let mut seen = self.head.load(Ordering::Acquire);
         loop {
-            let lane = Arc::new(Lane::owned_after(seen));
+            // SAFETY: null, or a lane that the list holds for as long as `self` lives.
+            let number = unsafe { seen.as_ref() }.map_or(0, |lane| lane.number + 1);
+            // Ordering: Relaxed, set before there are producers.
+            let may_hold = number < HOLDERS && self.holding.load(Ordering::Relaxed);
+            let lane = Arc::new(Lane::owned_after(seen, number, may_hold));
             let raw = Arc::into_raw(lane.clone()).cast_mut();
             // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. Acquire on failure,
             // as above.
@@ -129,6 +168,13 @@ impl Lanes {
                 }
             }
         }
+    }
+
+    /// Has the owners of lanes that are made from now on hold nodes, also in a model.
+    #[cfg(feature = "model")]
+    pub(crate) fn let_hold(&self) {
+        // Ordering: Relaxed, before there are producers.
+        self.holding.store(true, Ordering::Relaxed);
     }
 
     /// All lanes, in no order that means anything.
@@ -165,9 +211,11 @@ impl Drop for Lanes {
 }
 
 impl Lane {
-    fn owned_after(next: *const Lane) -> Self {
+    fn owned_after(next: *const Lane, number: usize, may_hold: bool) -> Self {
         Self {
             next,
+            number,
+            may_hold,
             owned: AtomicBool::new(true),
             maker: thread_token(),
             busy: Cell::new(false),
@@ -245,72 +293,9 @@ impl Drop for Owned {
     }
 }
 
-/// How many hints a lane keeps, and how many of them a schedule looks at.
-const HINTS: usize = 16;
-const LOOKED_AT: usize = 4;
-
-/// Nodes that the owner has cancelled a timer of, with the tick that they are linked for: candidates for
-/// reuse where they stand. A hint may be stale; the node's word decides. The youngest comes first, the oldest
-/// is forgotten first.
-#[derive(Default)]
-pub(crate) struct Hints {
-    nodes: [NodeId; HINTS],
-    linked_for: [Tick; HINTS],
-    next: usize,
-}
-
-impl Hints {
-    #[inline]
-    pub(crate) fn push(&mut self, node: NodeId, linked_for: Tick) {
-        self.nodes[self.next] = node;
-        self.linked_for[self.next] = linked_for;
-        self.next = (self.next + 1) % HINTS;
-    }
-
-    /// A node that is linked for `deadline` or an earlier tick.
-    #[inline]
-    pub(crate) fn pop(&mut self, deadline: Tick) -> Option<NodeId> {
-        let top = (self.next + HINTS - 1) % HINTS;
-        if self.nodes[top] == NIL {
-            return None;
-        }
-        let at = (0..LOOKED_AT)
-            .map(|back| (top + HINTS - back) % HINTS)
-            .find(|&at| self.nodes[at] != NIL && self.linked_for[at] <= deadline)?;
-        let node = self.nodes[at];
-        (self.nodes[at], self.linked_for[at]) = (self.nodes[top], self.linked_for[top]);
-        self.nodes[top] = NIL;
-        self.next = top;
-        Some(node)
-    }
-}
-
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hints_yield_the_youngest_that_is_due_in_time() {
-        let mut hints = Hints::default();
-        hints.push(1, 10);
-        hints.push(2, 30);
-        hints.push(3, 20);
-        assert_eq!(hints.pop(25), Some(3));
-        assert_eq!(hints.pop(25), Some(1));
-        assert_eq!(hints.pop(25), None);
-        assert_eq!(hints.pop(30), Some(2));
-        assert_eq!(hints.pop(Tick::MAX), None);
-    }
-
-    #[test]
-    fn hints_forget_the_oldest() {
-        let mut hints = Hints::default();
-        for node in 1..=2 * HINTS as NodeId {
-            hints.push(node, 0);
-        }
-        let kept = std::iter::from_fn(|| hints.pop(0)).collect::<Vec<_>>();
-        assert_eq!(kept, (HINTS as NodeId + 1..=2 * HINTS as NodeId).rev().collect::<Vec<_>>());
-    }
 
     #[test]
     fn a_thread_keeps_its_lane_and_another_takes_it_over() {

@@ -20,6 +20,7 @@ mod counts;
 mod expired;
 mod flush;
 mod handover;
+mod hints;
 mod invariants;
 mod key;
 mod lane;

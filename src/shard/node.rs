@@ -67,6 +67,8 @@ pub(crate) enum Met {
     Running(Word),
     /// Likewise, and it was stopped.
     Stopped,
+    /// A dead node that a producer keeps for its next timer.
+    Held(Word),
     /// Nothing; in a list this would be a mistake.
     Free,
 }
@@ -143,6 +145,14 @@ impl<T> Node<T> {
         (wraps, claimed.version())
     }
 
+    /// Puts a timer into a node that [`hold`](Self::hold) has left to the caller, at whose former word it was, due no
+    /// earlier than the node is linked for; returns its generation's halves.
+    #[inline]
+    pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl Seed<T>) -> (u32, u32) {
+        let next = held.next_version_in_place(Status::Claimed);
+        self.arm_claimed(next, deadline, seed)
+    }
+
     /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
     /// the node's segment back, so a caller that is not pinned does not look at the node again.
     fn fill(&self, word: Word, seed: impl Seed<T>) {
@@ -171,32 +181,49 @@ impl<T> Node<T> {
     /// As [`cancel`](Self::cancel); the payload goes to where it is wanted in one step.
     #[inline(always)]
     pub(crate) fn cancel_into(&self, era: u32, generation: u64, place: &mut Option<T>) -> Option<Tick> {
-        let word = self.win(era, generation)?;
+        let word = self.win(era, generation, Status::Cancelling)?;
         *place = Some(self.take_payload());
         let linked_for = self.linked_for(word);
         self.finish_cancel(word);
         Some(linked_for)
     }
 
+    /// As [`cancel_into`](Self::cancel_into), and the node stays the winner's, until it calls
+    /// [`arm_held`](Self::arm_held) or [`finish_cancel`](Self::finish_cancel) with the word that this returns.
+    #[inline(always)]
+    pub(crate) fn hold(&self, era: u32, generation: u64, place: &mut Option<T>) -> Option<(Word, Tick)> {
+        let word = self.win(era, generation, Status::Held)?;
+        *place = Some(self.take_payload());
+        Some((word, self.linked_for(word)))
+    }
+
+    /// Whether a timer for `deadline` can go into a node that was at `word` and is held.
+    #[inline]
+    pub(crate) fn can_be_armed(&self, held: Word, deadline: Tick) -> bool {
+        // Ordering: Relaxed, the caller acquired the word that published it.
+        let base = self.base.load(Ordering::Relaxed);
+        !held.is_last_version() && deadline - base <= MAX_EXTENSION
+    }
+
     /// The first half of a cancel: the payload is out, and the node says that the caller is at work in it
     /// until [`finish_cancel`](Self::finish_cancel) or [`restore`](Self::restore).
     pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<T>> {
-        let word = self.win(era, generation)?;
+        let word = self.win(era, generation, Status::Cancelling)?;
         Some(Taken { word, linked_for: self.linked_for(word), payload: self.take_payload() })
     }
 
-    /// Has the node say that the caller is at work in it; returns the word as it was.
+    /// Has the node say that its timer is cancelled and it the caller's; returns the word as it was.
     #[inline]
-    fn win(&self, era: u32, generation: u64) -> Option<Word> {
+    fn win(&self, era: u32, generation: u64, status: Status) -> Option<Word> {
         let mut word = self.find(era, generation)?;
-        while !self.replace(word, word.with_status(Status::Cancelling)) {
+        while !self.replace(word, word.with_status(status)) {
             // An extension came between, or the timer has ended.
             word = self.find(era, generation)?;
         }
         Some(word)
     }
 
-    /// Declares the node free for the taking, after [`take`](Self::take).
+    /// Declares the node free for the taking, after [`take`](Self::take) or [`hold`](Self::hold).
     pub(crate) fn finish_cancel(&self, word: Word) {
         // Ordering: Release, pairs with the Acquire in `claim` and `meet`: the payload is out before
         // anybody may put another in.
@@ -268,6 +295,8 @@ impl<T> Node<T> {
             Met::Running(word)
         } else if word.is(Status::Stopped) {
             Met::Stopped
+        } else if word.is(Status::Held) {
+            Met::Held(word)
         } else {
             Met::Busy
         }

@@ -23,9 +23,10 @@ impl<T> Advancer<T> {
     /// its bucket.
     pub(super) fn admit_newcomers(&mut self, lists: Vec<NodeId>) {
         let known = self.overdue.len();
-        for id in std::mem::take(&mut self.deferred) {
-            self.admit(id);
-        }
+        // What is to be deferred further goes to another buffer, which is used again by turns.
+        let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
+        deferred.drain(..).for_each(|id| self.admit(id));
+        self.deferred_before = deferred;
         for first in lists.into_iter().chain([self.shared.take_inbox()]) {
             let mut next = first;
             while next != NIL {

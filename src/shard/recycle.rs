@@ -5,6 +5,10 @@
 //! waits for one grace period while the next batch is collected; then its bits are given to the slab, one
 //! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
 //! the batch during whose collection they were taken out of reach.
+//!
+//! Memory that is not needed goes back little by little, a sixteenth of what is too much at a time: who cancels a
+//! million timers often schedules the next million soon, and would have the system clear all that memory again. Only at
+//! the end of a long drain, after which there may be no further advance for long, all of it goes at once.
 
 use super::node::NodeId;
 use super::reclaim::{Grace, IS_STAND_IN, Unlinked};
@@ -26,12 +30,18 @@ const NODES_PER_SEGMENT_GIVEN_BACK: usize = if cfg!(fuzzing) { 1 << 4 } else { 1
 /// How often a long drain tries, at its end, to see its grace periods through.
 const ATTEMPTS: usize = 8;
 
+/// Moves of the clock from one time that memory goes back to the next, and the share of what is too much.
+const MOVES_PER_SHARE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16 };
+const SHARE: usize = 16;
+
 pub(crate) struct Recycler<T> {
     collecting: Batch<T>,
     waiting: Option<(Batch<T>, Grace)>,
     /// A batch's memory, to be used again.
     spare: Batch<T>,
     polls: u32,
+    /// Moves of the clock since memory last went back.
+    moves: u32,
     /// How large a batch is worth a grace period.
     worth: usize,
     /// Nodes freed that have not yet paid for giving a segment back.
@@ -60,7 +70,7 @@ impl<T> Recycler<T> {
     pub(crate) fn new() -> Self {
         let (collecting, spare) = (Batch::new(), Batch::new());
         let kept = Remains::default();
-        Self { collecting, waiting: None, spare, polls: 0, worth: LEAST_WORTH, credit: 0, kept }
+        Self { collecting, waiting: None, spare, polls: 0, worth: LEAST_WORTH, credit: 0, moves: 0, kept }
     }
 
     /// Takes a node that the advancer has freed and unlinked.
@@ -80,9 +90,9 @@ impl<T> Recycler<T> {
         self.collecting.nodes >= RIPE * self.worth
     }
 
-    /// Moves batches on; `live` tells how many timers are pending. Never waits.
-    pub(crate) fn poll(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
-        self.finish_waiting(slab, live);
+    /// Moves batches on. Never waits.
+    pub(crate) fn poll(&mut self, slab: &Slab<T>) {
+        self.finish_waiting(slab);
         self.polls += 1;
         let worth_it = self.collecting.nodes >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
@@ -93,19 +103,44 @@ impl<T> Recycler<T> {
         }
     }
 
+    /// Notes that the clock has moved, which has memory go back now and then; `live` tells how many timers are
+    /// pending.
+    #[inline]
+    pub(crate) fn note_move(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
+        self.moves += 1;
+        if self.moves >= MOVES_PER_SHARE {
+            self.moves = 0;
+            self.shed(slab, live());
+        }
+    }
+
+    /// Gives a share of the memory back that `live` timers do not need.
+    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize) {
+        let share = self.excess(slab, live).div_ceil(SHARE);
+        self.give_back(slab, share);
+    }
+
+    /// Whether memory waits to go back, with `live` timers pending.
+    pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
+        let waiting = self.waiting.as_ref().is_some_and(|(batch, _)| !batch.remains.is_empty());
+        waiting || !self.collecting.remains.is_empty() || self.excess(slab, live) > 0
+    }
+
     /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose memory
-    /// should not wait for the next.
-    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, live: impl Fn() -> usize + Copy) {
+    /// should not wait for the next. `live` tells how many timers are pending.
+    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
-            self.poll(slab, live);
+            self.poll(slab);
+            let allowed = self.excess(slab, live()).min(1 + self.credit / NODES_PER_SEGMENT_GIVEN_BACK);
+            self.give_back(slab, allowed);
             if self.waiting.is_none() {
                 break;
             }
         }
     }
 
-    fn finish_waiting(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
+    fn finish_waiting(&mut self, slab: &Slab<T>) {
         if let Some((_, grace)) = &self.waiting
             && !grace.has_passed()
         {
@@ -118,22 +153,24 @@ impl<T> Recycler<T> {
                 self.kept.add(remains);
             }
             self.spare = batch;
-            self.give_back(slab, live());
+            let capacity = slab.capacity();
+            self.worth = LEAST_WORTH.max(capacity / WORTH_SHARE);
+            // What has been freed cannot pay for more segments than there are.
+            self.credit = self.credit.min(capacity);
         }
     }
 
-    /// Takes empty segments out of the table while half of the nodes would do.
-    fn give_back(&mut self, slab: &Slab<T>, live: usize) {
-        let mut capacity = slab.capacity();
-        self.worth = LEAST_WORTH.max(capacity / WORTH_SHARE);
-        // What has been freed cannot pay for more segments than there are.
-        self.credit = self.credit.min(capacity);
-        let mut allowed = 1 + self.credit / NODES_PER_SEGMENT_GIVEN_BACK;
-        while allowed > 0 && capacity >= 2 * live + 2 * Segment::<T>::NODES {
+    /// How many segments there are beyond one and twice what `live` timers fill.
+    fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
+        let needed = 2 * live + Segment::<T>::NODES;
+        slab.capacity().saturating_sub(needed) / Segment::<T>::NODES
+    }
+
+    /// Takes that many segments out of the table, or those that are empty.
+    fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
+        for _ in 0..segments {
             let Some(segment) = slab.unlink_one() else { break };
-            capacity -= Segment::<T>::NODES.min(capacity);
             self.credit = self.credit.saturating_sub(NODES_PER_SEGMENT_GIVEN_BACK);
-            allowed -= 1;
             self.collecting.remains.segments.push(segment);
         }
     }
@@ -175,7 +212,7 @@ impl<T> Batch<T> {
     }
 
     fn is_empty(&self) -> bool {
-        self.nodes == 0 && self.remains.segments.is_empty() && self.remains.wheels.is_empty()
+        self.nodes == 0 && self.remains.is_empty()
     }
 
     /// Gives the nodes to the slab.
@@ -209,6 +246,10 @@ impl<T> Default for Batch<T> {
 }
 
 impl<T> Remains<T> {
+    fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.wheels.is_empty()
+    }
+
     fn add(&mut self, more: Self) {
         self.segments.extend(more.segments);
         self.wheels.extend(more.wheels);

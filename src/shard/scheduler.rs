@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::key::Key;
-use super::lane::{Lane, Local};
-use super::node::{Extended, Node, NodeId, Taken};
+use super::lane::{Held, Lane, Local};
+use super::node::{Extended, NIL, Node, NodeId, Taken};
 use super::reclaim::pin;
 use super::seed::Seed;
 use super::shared::Shared;
@@ -18,6 +18,9 @@ use crate::sync::Arc;
 
 /// A lane's owner looks every so many cancels whether a sweep is owed.
 const CANCELS_PER_CHECK: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
+
+/// How many nodes that hints name a schedule tries to claim; each try may be a cache miss.
+const HINTS_TRIED: usize = 4;
 
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
 /// [`shard`](crate::shard()); cloning it is cheap.
@@ -48,6 +51,8 @@ enum Vacancy<'g, T> {
     Free(NodeId, &'g Node<T>, u32),
     /// Claimed where it stands in a list.
     Claimed(NodeId, &'g Node<T>, u32, Word),
+    /// Likewise, and held since its timer was cancelled.
+    Held(NodeId, &'g Node<T>, u32, Word),
 }
 
 impl<T> Scheduler<T> {
@@ -119,9 +124,15 @@ impl<T> Scheduler<T> {
     pub fn cancel(&self, key: Key) -> Option<T> {
         let mut place = None;
         self.with_node(key, |lane, local, (node, era)| {
-            let linked_for = node.cancel_into(era, key.generation, &mut place)?;
+            if local.held.is_none() && lane.may_hold {
+                let (word, linked_for) = node.hold(era, key.generation, &mut place)?;
+                local.held = Held { node: key.node(), word, linked_for };
+            } else {
+                let linked_for = node.cancel_into(era, key.generation, &mut place)?;
+                local.hints.push(key.node(), linked_for);
+            }
             self.count_cancelled(lane);
-            self.bury_later(local, key.node(), linked_for);
+            self.look_for_dead(local);
             Some(())
         });
         place
@@ -181,6 +192,12 @@ impl<T> Scheduler<T> {
         self.shared.stats(&pinned)
     }
 
+    /// See [`model`](crate::model).
+    #[cfg(feature = "model")]
+    pub(crate) fn let_producers_hold(&self) {
+        self.shared.lanes.let_hold();
+    }
+
     /// Looks at the node that the key names, pinned and with a lane, if there is one in this shard.
     #[inline]
     pub(super) fn with_node<R>(
@@ -213,6 +230,17 @@ impl<T> Scheduler<T> {
     /// keeps its segment.
     #[inline]
     fn vacancy(&self, local: &mut Local, deadline: Tick) -> Result<Vacancy<'_, T>, ScheduleErrorKind> {
+        if !local.held.is_none() {
+            let (id, word) = (local.held.node, local.held.word);
+            // SAFETY: the lane's owner holds the node.
+            let (node, era) = unsafe { self.shared.slab.owned(id) };
+            local.held.node = NIL;
+            if local.held.linked_for <= deadline && node.can_be_armed(word, deadline) {
+                return Ok(Vacancy::Held(id, node, era, word));
+            }
+            node.finish_cancel(word);
+            local.hints.push(id, local.held.linked_for);
+        }
         if let Some(id) = local.hints.pop(deadline)
             && let Some(vacancy) = self.claim(local, id, deadline)
         {
@@ -232,15 +260,15 @@ impl<T> Scheduler<T> {
         // Protects: a hint's node, whose segment may be given back meanwhile.
         let pinned = pin();
         self.shared.counting.note_look();
-        let mut hint = Some(hint);
-        while let Some(id) = hint {
+        let mut id = hint;
+        for _ in 0..HINTS_TRIED {
             let claimed = slab.get(id, &pinned).and_then(|(node, _)| node.claim(deadline));
             if let Some(claimed) = claimed {
                 // SAFETY: the node was claimed just now.
                 let (node, era) = unsafe { slab.owned(id) };
                 return Some(Vacancy::Claimed(id, node, era, claimed));
             }
-            hint = local.hints.pop(deadline);
+            id = local.hints.pop(deadline)?;
         }
         None
     }
@@ -304,6 +332,12 @@ impl<T> Scheduler<T> {
                 shared.after_insert_in_place(deadline);
                 (id, era, generation)
             }
+            Vacancy::Held(id, node, era, word) => {
+                lane.tally.reused.add(1);
+                let generation = node.arm_held(word, deadline, seed);
+                shared.after_insert_in_place(deadline);
+                (id, era, generation)
+            }
         };
         Key::new(shared.id, id, super::node::join(era, wraps, version))
     }
@@ -343,10 +377,16 @@ impl<T> Scheduler<T> {
         Some(moved)
     }
 
-    /// Remembers a dead node for reuse, and looks now and then whether there are too many.
+    /// After a cancel: remembers the dead node for reuse, and looks now and then whether there are too many.
     #[inline]
     pub(super) fn bury_later(&self, local: &mut Local, id: NodeId, linked_for: Tick) {
         local.hints.push(id, linked_for);
+        self.look_for_dead(local);
+    }
+
+    /// After a cancel: looks now and then whether there are too many dead nodes.
+    #[inline]
+    fn look_for_dead(&self, local: &mut Local) {
         if local.cancels_until_check == 0 {
             local.cancels_until_check = CANCELS_PER_CHECK;
             self.shared.ask_for_sweep();
@@ -360,6 +400,7 @@ impl<T> Vacancy<'_, T> {
         match self {
             Self::Free(id, ..) => Slab::<T>::put_back(&mut local.free, id),
             Self::Claimed(_, node, _, claimed) => node.unclaim(claimed),
+            Self::Held(id, ..) => local.held.node = id,
         }
     }
 }

@@ -32,6 +32,9 @@
 //! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: nobody else writes it) |
 //! | `Cancelling` v | `Pending` v | that winner | a move that met the shard's end puts the payload back (a store) |
 //! | `Pending` v | `Pending` v, displaced | the advancer | it found the timer early and is about to place it anew |
+//! | `Pending` v | `Held` v | anyone with the key | cancel, by a producer that keeps the node for its next timer |
+//! | `Held` v | `Pending` v + 1 | that producer | reuse where it stands; the new payload is in (a store, likewise) |
+//! | `Held` v | `Cancelled` v | that producer | it has no use for the node (a store, likewise) |
 //! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse where it stands |
 //! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
 //! | `Pending` v | `Free` v | the advancer | fire; it takes the payload out and then owns the node |
@@ -44,8 +47,9 @@
 //!
 //! All but the stores are compare-and-swaps, so each timer leaves `Pending` once: that is promise 2.
 //! `Cancelling` and `Claimed` are short and belong to one producer, for which nobody waits: an advancer
-//! that meets them sets the node aside until its next advance. A node that is `Running` or `Stopped` is linked
-//! nowhere, and whoever runs the payload may take its time.
+//! that meets them sets the node aside until its next advance. So it does with a node that is `Held`, which may
+//! last: but a producer holds one node at most, and few producers hold any (see [`lane`](super::lane)). A node that
+//! is `Running` or `Stopped` is linked nowhere, and whoever runs the payload may take its time.
 //!
 //! # Recurring timers
 //!
@@ -99,10 +103,12 @@ pub(crate) enum Status {
     Running,
     /// As `Running`, and stopped by a producer: it will not be armed anew.
     Stopped,
+    /// Cancelled, still linked, and kept by its canceller for the next timer that it schedules.
+    Held,
 }
 
 /// A value of the word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word(u64);
 
 impl Word {
@@ -185,7 +191,7 @@ mod tests {
         }
     }
 
-    const ALL: [Status; 7] = [
+    const ALL: [Status; 8] = [
         Status::Free,
         Status::Pending,
         Status::Cancelling,
@@ -193,6 +199,7 @@ mod tests {
         Status::Claimed,
         Status::Running,
         Status::Stopped,
+        Status::Held,
     ];
 
     #[test]

@@ -106,7 +106,8 @@ pub struct ShardStats {
     pub swept: u64,
     /// Timers pending now: neither fired nor cancelled nor handed back.
     pub pending: usize,
-    /// Nodes of cancelled timers that are still linked, or kept while the payload is being run.
+    /// Nodes of cancelled timers that are still linked (one for each of a few threads is kept for the thread's next
+    /// timer), or kept while the payload is being run.
     pub dead_nodes: usize,
     /// Nodes in use or set aside for a producer: for timers, for cancelled ones that are still linked or
     /// not yet reusable, and up to 64 for each thread.

@@ -27,6 +27,9 @@ use crate::shard::{Advancer, Due};
 /// Timers run in a turn at most.
 const BUDGET: usize = 1024;
 
+/// How long an idle shard sleeps at most while memory waits to be given back.
+const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
+
 /// A timer's number, and a shard's within it.
 pub(crate) type Place = (u64, u32);
 
@@ -202,13 +205,17 @@ impl Worker {
         advancer.register_waker(waker);
         let next = advancer.next_expiration();
         self.home.counts.note_sleep(next);
-        match next {
-            None => thread::park(),
-            Some(tick) => {
-                let left = self.home.time.start_of(tick).saturating_sub(self.home.time.now());
-                if left > 0 {
-                    thread::park_timeout(Duration::from_nanos(left));
-                }
+        let until =
+            |tick| Duration::from_nanos(self.home.time.start_of(tick).saturating_sub(self.home.time.now()));
+        let left = next.map(until);
+        if advancer.owes_memory() && left.is_none_or(|left| left > UNTIL_NEXT_SHARE) {
+            thread::park_timeout(UNTIL_NEXT_SHARE);
+            advancer.shed();
+        } else {
+            match left {
+                None => thread::park(),
+                Some(Duration::ZERO) => {}
+                Some(left) => thread::park_timeout(left),
             }
         }
     }

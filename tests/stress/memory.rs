@@ -103,3 +103,25 @@ fn a_sweep_that_is_owed_wakes() {
     assert!(calls <= times(250) / 2, "{calls} calls are more than were owed");
     check_memory(&scheduler, &mut advancer);
 }
+
+/// Memory is kept for the next burst at first, and goes back as the clock moves.
+#[test]
+fn memory_goes_back_as_the_clock_moves() {
+    let (scheduler, mut advancer) = shard::<usize>(&Config::default());
+    let count = times(400_000).max(400_000);
+    let keys = (0..count).map(|i| scheduler.schedule(1 << 40, i).expect("open")).collect::<Vec<_>>();
+    let peak = scheduler.stats().node_capacity;
+    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    // The sweep takes steps; the clock stands still.
+    for _ in 0..count / 1_024 {
+        assert_eq!(advancer.advance(0).count(), 0);
+    }
+    check_memory(&scheduler, &mut advancer);
+    assert_eq!(scheduler.stats().node_capacity, peak, "what is needed soon again is kept");
+    let within = |now| {
+        assert_eq!(advancer.advance(now as Tick).count(), 0);
+        thread::yield_now();
+        scheduler.stats().node_capacity <= peak / 3
+    };
+    assert!((1..PATIENCE).any(within), "{:?}", scheduler.stats());
+}

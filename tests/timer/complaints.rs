@@ -111,6 +111,20 @@ fn brpc_45_nor_with_ever_shorter_timeouts() {
     is_balanced(&timer);
 }
 
+/// After a burst of cancelled timeouts, and with nothing due for long, memory goes back all the same: the thread, which
+/// would sleep until then, sees to it. Promise 5.
+#[test]
+fn brpc_45_memory_goes_back_while_nothing_is_due() {
+    let timer = threads(1);
+    let keys: Vec<_> = (0..200_000)
+        .map(|_| timer.schedule_after(secs(300_000), || ()).expect("the timer is open"))
+        .collect();
+    let peak = timer.stats().node_capacity;
+    assert!(keys.into_iter().all(|key| timer.cancel(key)));
+    until("memory has gone back", || timer.stats().node_capacity <= peak / 3);
+    is_balanced(&timer);
+}
+
 /// A shard sat idle and its clock fell far behind; timers set then, relative to the true time, fired early or needed
 /// extra levels. Here each fires exactly, whether the clock has caught up or not. Promises 1 and 4.
 #[test]

@@ -1,0 +1,214 @@
+//! A producer keeps the node of a timer that it has cancelled, and puts its next timer into it where it stands: the parts
+//! of hazards 4, 6, 7, 8 and 10 in which such a node comes.
+
+#![allow(missing_docs)]
+
+use shardwheel::model::let_producers_hold;
+use shardwheel::{Advancer, Key, Scheduler, Tick};
+use shardwheel_loom_tests::{CountingWake, Ledger, Payload, model, small_shard, thread};
+
+/// A shard whose producers hold nodes.
+fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
+    let (scheduler, advancer) = small_shard();
+    let_producers_hold(&scheduler);
+    (scheduler, advancer)
+}
+
+/// Cancels the timer, and schedules timer 1 for `again`.
+fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key, again: Tick) {
+    ledger.cancelled(scheduler.cancel(key));
+    scheduler.schedule(again, ledger.payload(1)).unwrap();
+}
+
+/// One thread replaces a timer, another has the old key and cancels as well, and the clock goes by.
+fn reuse(deadline: Tick, again: Tick, clock: &'static [Tick]) {
+    model(move || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = holding_shard();
+        let key = scheduler.schedule(deadline, ledger.payload(0)).unwrap();
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || replace(&both.0, &both.1, key, again));
+        let both = (scheduler.clone(), ledger.clone());
+        // Against a timer that is not the key's, this must do nothing.
+        let stale = thread::spawn(move || both.1.cancelled(both.0.cancel(key)));
+        for &now in clock {
+            ledger.advance(&mut advancer, now);
+        }
+        reuser.join().unwrap();
+        stale.join().unwrap();
+        let last = *clock.last().unwrap();
+        ledger.advance(&mut advancer, last);
+        assert_eq!(ledger.has_fired(1), again <= last, "{again} at {last}");
+        ledger.advance(&mut advancer, 20);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_7_a_held_node_against_a_stale_key_and_a_flush() {
+    reuse(1, 2, &[1]);
+}
+
+#[test]
+fn hazard_7_a_held_node_for_the_same_tick() {
+    reuse(1, 1, &[1]);
+}
+
+#[test]
+fn hazard_7_a_held_node_in_a_bucket_that_is_cascaded() {
+    reuse(6, 7, &[4, 7]);
+}
+
+/// The held node is linked for too late a tick, so it is left where it is, dead, and another one taken.
+#[test]
+fn hazard_7_a_held_node_is_of_no_use() {
+    reuse(3, 1, &[1, 3]);
+}
+
+/// A timer is put off, so the flush of its bucket finds it early and places it anew, while it is cancelled and its held
+/// node wanted for a tick after that bucket's and before the new one's.
+#[test]
+fn hazard_7_a_held_node_that_is_placed_anew() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = holding_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        assert_eq!(scheduler.reschedule(key, 6), Some(key));
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || replace(&both.0, &both.1, key, 2));
+        ledger.advance(&mut advancer, 1);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 2);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// The advancer may meet the held node in the bucket that it flushes and set it aside; the timer that comes into it then
+/// is due later, and fires in time.
+#[test]
+fn hazard_7_a_held_node_whose_bucket_is_past() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = holding_shard();
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || {
+            let key = both.0.schedule(1, both.1.payload(0)).unwrap();
+            replace(&both.0, &both.1, key, 3);
+        });
+        ledger.advance(&mut advancer, 1);
+        ledger.advance(&mut advancer, 2);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// The timer in the held node is due before the advancer's answer, or part of it, or it wakes. Its node may stand in a
+/// bucket or, that being past, have been set aside.
+fn sleep(now: Tick) {
+    model(move || {
+        let ledger = Ledger::new(4);
+        let (scheduler, mut advancer) = holding_shard();
+        scheduler.schedule(3, ledger.payload(2)).unwrap();
+        let (woken, waker) = CountingWake::waker();
+        let both = (scheduler.clone(), ledger.clone());
+        let adder = thread::spawn(move || {
+            let key = both.0.schedule(1, both.1.payload(0)).unwrap();
+            replace(&both.0, &both.1, key, 2);
+        });
+        ledger.advance(&mut advancer, now);
+        advancer.register_waker(&waker);
+        let answer = advancer.next_expiration().unwrap_or(Tick::MAX);
+        adder.join().unwrap();
+        assert!(answer <= 2 || woken.count() > 0);
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(1));
+        scheduler.schedule(4, ledger.payload(3)).unwrap();
+        ledger.advance(&mut advancer, 4);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_6_a_timer_in_a_held_node_wakes() {
+    sleep(0);
+}
+
+#[test]
+fn hazard_6_a_timer_in_a_held_node_that_was_set_aside_wakes() {
+    sleep(1);
+}
+
+/// A sweep passes the held node while a timer is put into it.
+#[test]
+fn hazard_8_a_sweep_against_a_held_node() {
+    model(|| {
+        let ledger = Ledger::new(4);
+        let (scheduler, mut advancer) = holding_shard();
+        let keys = [0, 2, 3].map(|number| scheduler.schedule(2, ledger.payload(number)).unwrap());
+        // Two are dead and a sweep is owed.
+        assert!(ledger.cancelled(scheduler.cancel(keys[1])));
+        assert!(ledger.cancelled(scheduler.cancel(keys[2])));
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || replace(&both.0, &both.1, keys[0], 3));
+        ledger.advance(&mut advancer, 1);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// The advancer ends while a timer is put into a held node: it is handed back by one of the two.
+#[test]
+fn hazard_10_shutdown_against_a_timer_in_a_held_node() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, advancer) = holding_shard();
+        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let both = (scheduler.clone(), ledger.clone());
+        let adder = thread::spawn(move || {
+            let (scheduler, ledger) = both;
+            ledger.cancelled(scheduler.cancel(key));
+            if let Err(refused) = scheduler.schedule(2, ledger.payload(1)) {
+                ledger.handed_back(&refused.into_payload());
+            }
+        });
+        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
+        adder.join().unwrap();
+        assert!(scheduler.is_empty());
+        drop(scheduler);
+        ledger.balance();
+    });
+}
+
+/// A timer is moved into a held node when the advancer ends.
+#[test]
+fn hazard_10_shutdown_against_a_move_into_a_held_node() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, advancer) = holding_shard();
+        let both = (scheduler.clone(), ledger.clone());
+        let key = scheduler.schedule(3, ledger.payload(0)).unwrap();
+        let mover = thread::spawn(move || {
+            let (scheduler, ledger) = both;
+            match scheduler.schedule(1, ledger.payload(1)) {
+                Ok(dead) => drop(ledger.cancelled(scheduler.cancel(dead))),
+                Err(refused) => ledger.handed_back(&refused.into_payload()),
+            }
+            scheduler.reschedule(key, 2)
+        });
+        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
+        mover.join().unwrap();
+        assert!(scheduler.is_empty(), "nothing is left behind where nobody is stalled for three walks");
+        drop(scheduler);
+        ledger.balance();
+    });
+}
