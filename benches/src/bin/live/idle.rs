@@ -43,7 +43,10 @@ fn watch<E: Live>(settling: Duration, watched: Duration) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::async_io::AsyncIo;
+    use crate::futures_timer::FuturesTimer;
     use crate::heap_thread::Exact;
+    use crate::pingora::Pingora;
     use crate::tokio_time::TokioTime;
     use crate::wheel::Wheel;
 
@@ -58,5 +61,8 @@ mod tests {
         can_be_watched::<Wheel>();
         can_be_watched::<TokioTime>();
         can_be_watched::<Exact>();
+        can_be_watched::<Pingora>();
+        can_be_watched::<AsyncIo>();
+        can_be_watched::<FuturesTimer>();
     }
 }

@@ -72,6 +72,11 @@ fn waker() -> Waker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::async_io::AsyncIo;
+    use crate::futures_timer::FuturesTimer;
+    use crate::pingora::Pingora;
+    #[cfg(tokio_unstable)]
+    use crate::tokio_time::TokioAlternative;
     use crate::tokio_time::TokioTime;
     use crate::wheel::Wheel;
 
@@ -84,5 +89,10 @@ mod tests {
     fn every_engine_makes_sleeps() {
         sleeps_stay_pending::<Wheel>();
         sleeps_stay_pending::<TokioTime>();
+        #[cfg(tokio_unstable)]
+        sleeps_stay_pending::<TokioAlternative>();
+        sleeps_stay_pending::<Pingora>();
+        sleeps_stay_pending::<AsyncIo>();
+        sleeps_stay_pending::<FuturesTimer>();
     }
 }
