@@ -49,9 +49,15 @@ pub(crate) fn ahead(due: Instant) -> Duration {
 }
 
 /// Makes futures that wait.
-pub(crate) trait Sleeps: Live {
+pub(crate) trait Sleeps: Live + Send + 'static {
     /// Waits, from now on; dropping it says that nobody waits any more.
     fn sleep(&self, duration: Duration) -> impl Future;
+
+    /// Does some work with it over and over: on the thread that calls, unless sleeps are to be made elsewhere.
+    #[inline]
+    fn repeat(self: &Arc<Self>, times: usize, work: impl Fn(&Self) + Send + 'static) {
+        (0..times).for_each(|_| work(self));
+    }
 }
 
 /// Calls closures.

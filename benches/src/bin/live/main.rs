@@ -11,7 +11,8 @@
 //! | `shardwheel sleeps` | the same, waking sleeps |
 //! | `shardwheel one shard` | the first with one shard |
 //! | `tokio` | the timer of a runtime with two workers, without tasks |
-//! | `tokio alternative` | the same with the timer that `--cfg tokio_unstable` brings; in programs built so |
+//! | `tokio in tasks` | the same, sleeps made by a task on a worker |
+//! | `tokio alternative`, in tasks too | both with the timer that `--cfg tokio_unstable` brings; in programs built so |
 //! | `heap thread` | `Mutex<BinaryHeap>`, a condition variable and a thread, going by the deadlines themselves |
 //! | `heap thread on ticks` | the same, deadlines rounded up to ticks |
 //! | `pingora-timeout` | its fast timer: a map for each thread, shared entries, ticks of 10 ms |
@@ -34,6 +35,7 @@ mod schedule;
 mod sections;
 mod sleeps;
 mod switches;
+mod tokio_tasks;
 mod tokio_time;
 mod wheel;
 
@@ -52,7 +54,7 @@ use wheel::Wheel;
 const LEFT_OUT: &str = if cfg!(tokio_unstable) {
     ""
 } else {
-    "- left out: `tokio alternative`, which takes a build with `RUSTFLAGS=\"--cfg tokio_unstable\"`\n"
+    "- left out: `tokio alternative`, in tasks too, which takes a build with `RUSTFLAGS=\"--cfg tokio_unstable\"`\n"
 };
 
 fn main() -> ExitCode {

@@ -4,7 +4,8 @@
 //!
 //! There is one for the whole process. It takes durations alone. It cuts the fraction of a millisecond off a deadline
 //! before it rounds up to ten, so a timer that is due within the first millisecond after a multiple of ten may fire
-//! early. It cannot cancel: an entry stays until its deadline, though all who waited for it have gone.
+//! early. It looks at whether an entry has fired before it joins those who wait for it: one that fires between the two
+//! is lost. It cannot cancel: an entry stays until its deadline, though all who waited for it have gone.
 
 use std::time::{Duration, Instant};
 

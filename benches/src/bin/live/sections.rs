@@ -9,6 +9,9 @@ use crate::futures_timer::FuturesTimer;
 use crate::heap_thread::{Exact, Ticked};
 use crate::pingora::Pingora;
 #[cfg(tokio_unstable)]
+use crate::tokio_tasks::TokioAlternativeTasks;
+use crate::tokio_tasks::TokioTasks;
+#[cfg(tokio_unstable)]
 use crate::tokio_time::TokioAlternative;
 use crate::tokio_time::TokioTime;
 use crate::wheel::{OneShard, Wheel, WheelSleeps};
@@ -82,8 +85,11 @@ pub(crate) const SLEEP: Section = Section {
     runs: &[
         Run::of::<Wheel>(|_| sleeps::figures::<Wheel>()),
         Run::of::<TokioTime>(|_| sleeps::figures::<TokioTime>()),
+        Run::beside::<TokioTasks>(|_| sleeps::figures::<TokioTasks>()),
         #[cfg(tokio_unstable)]
         Run::beside::<TokioAlternative>(|_| sleeps::figures::<TokioAlternative>()),
+        #[cfg(tokio_unstable)]
+        Run::beside::<TokioAlternativeTasks>(|_| sleeps::figures::<TokioAlternativeTasks>()),
         Run::beside::<Pingora>(|_| sleeps::figures::<Pingora>()),
         Run::beside::<AsyncIo>(|_| sleeps::figures::<AsyncIo>()),
         Run::beside::<FuturesTimer>(|_| sleeps::figures::<FuturesTimer>()),

@@ -21,7 +21,7 @@ const WORKERS: usize = 2;
 
 /// A runtime that has nothing to do but its timers; with the alternative one where `ALTERNATIVE`.
 pub(crate) struct Bare<const ALTERNATIVE: bool> {
-    runtime: Runtime,
+    pub(crate) runtime: Runtime,
 }
 
 /// The timer that every runtime has.
