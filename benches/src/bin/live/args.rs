@@ -6,9 +6,9 @@ use std::time::Duration;
 use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, read_options};
 
 use crate::fire::{LEAD, Plan};
-use crate::sections::{self, Run, SECTIONS};
+use crate::sections::{self, ROUNDS_BESIDE, Run, SECTIONS, engines};
 
-const OPTIONS: [&str; 5] = ["--rounds", "--timers", "--span", "--only", "--json"];
+const OPTIONS: [&str; 6] = ["--rounds", "--timers", "--span", "--only", "--engines", "--json"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_PLAN: Plan = Plan { timers: 1_000_000, lead: LEAD, span: Duration::from_secs(10) };
 
@@ -33,6 +33,7 @@ pub(crate) struct Args {
     /// The file that gets everything as JSON.
     pub(crate) json: Option<PathBuf>,
     only: Only,
+    engines: Only,
 }
 
 impl Request {
@@ -58,6 +59,12 @@ impl Args {
         self.only.wants(section)
     }
 
+    /// Whether an engine takes part in a round, counted from 0: all do that are not limited to a few, unless
+    /// `--engines` names some.
+    pub(crate) fn wants_run(&self, run: &Run, round: usize) -> bool {
+        round < run.rounds && self.engines.wants(run.engine)
+    }
+
     /// What a child process has to know.
     pub(crate) fn for_child(&self) -> [String; 4] {
         let Plan { timers, span, .. } = self.plan;
@@ -66,7 +73,13 @@ impl Args {
 
     /// `None` where help is asked for.
     fn parse(words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
-        let mut args = Self { rounds: DEFAULT_ROUNDS, plan: DEFAULT_PLAN, json: None, only: Only::default() };
+        let mut args = Self {
+            rounds: DEFAULT_ROUNDS,
+            plan: DEFAULT_PLAN,
+            json: None,
+            only: Only::default(),
+            engines: Only::default(),
+        };
         let read = read_options(words, &OPTIONS, |option, value| args.set(option, value))?;
         Ok(read.then_some(args))
     }
@@ -77,6 +90,7 @@ impl Args {
             "--timers" => (self.set_timers(&value), "a number of timers such as 10k or 1M".to_owned()),
             "--span" => (self.set_span(&value), format!("seconds, above 0 and up to {LONGEST}")),
             "--json" => (self.set_json(&value), "the name of a file".to_owned()),
+            "--engines" => (self.set_engines(&value), format!("names from: {}", engines().join(", "))),
             _ => (self.set_only(&value), format!("names from: {}", names())),
         };
         taken.ok_or(ArgError::BadValue { option, value, wanted })
@@ -106,6 +120,10 @@ impl Args {
     fn set_only(&mut self, value: &str) -> Option<()> {
         self.only.add(value, |name| SECTIONS.iter().any(|section| section.name == name))
     }
+
+    fn set_engines(&mut self, value: &str) -> Option<()> {
+        self.engines.add(value, |name| engines().contains(&name))
+    }
 }
 
 fn names() -> String {
@@ -115,14 +133,17 @@ fn names() -> String {
 /// What the program takes.
 pub(crate) fn usage() -> String {
     format!(
-        "live [--rounds N] [--timers N] [--span SECONDS] [--only LIST] [--json FILE]\n\n\
-         --rounds N      how often each figure is measured (default {DEFAULT_ROUNDS})\n\
+        "live [--rounds N] [--timers N] [--span SECONDS] [--only LIST] [--engines LIST] [--json FILE]\n\n\
+         --rounds N      how often each figure is measured (default {DEFAULT_ROUNDS}); engines that no requirement\n\
+        \x20               is judged by take part in the first {ROUNDS_BESIDE}\n\
          --timers N      how many timers fire (default 1M)\n\
          --span SECONDS  over how long they are due (default {})\n\
          --only LIST     sections to run (default all): {}\n\
+         --engines LIST  engines to run (default all): {}\n\
          --json FILE     writes everything there as well",
         DEFAULT_PLAN.span.as_secs_f64(),
-        names()
+        names(),
+        engines().join(", ")
     )
 }
 
@@ -143,6 +164,20 @@ mod tests {
         assert!(args.rounds == 2 && args.plan.timers == 5000 && args.plan.span.as_millis() == 500);
         assert!(args.wants("fire") && args.wants("sleep") && !args.wants("idle"));
         assert_eq!(args.json, Some("out.json".into()));
+    }
+
+    #[test]
+    fn engines_are_chosen_by_name_and_those_beside_take_part_in_few_rounds() {
+        let run = |engine: &str| sections::find("fire", engine).expect(engine);
+        let parse = |words: &[&str]| Request::parse(words.iter().map(|&word| word.to_owned()));
+        let Ok(Request::Report(args)) = parse(&["--engines", "heap thread,async-io"]) else {
+            panic!("right")
+        };
+        assert!(args.wants_run(run("heap thread"), 9) && !args.wants_run(run("shardwheel"), 0));
+        assert!(args.wants_run(run("async-io"), ROUNDS_BESIDE - 1));
+        assert!(!args.wants_run(run("async-io"), ROUNDS_BESIDE));
+        let Ok(Request::Report(args)) = parse(&[]) else { panic!("right") };
+        assert!(SECTIONS.iter().flat_map(|section| section.runs).all(|run| args.wants_run(run, 0)));
     }
 
     #[test]
@@ -168,6 +203,7 @@ mod tests {
         assert!(message("--span 0").contains("above 0"));
         assert!(message("--span NaN").contains("above 0"));
         assert!(message("--only nothing").contains("sleep"));
+        assert!(message("--engines nothing").contains("heap thread on ticks"));
         assert!(message("--child fire nothing").contains("nothing"));
         assert!(message("--child fire").contains("fire"));
     }

@@ -28,9 +28,12 @@ pub(crate) trait Live: Sync {
     fn place(&self, due: Instant, note: Note) -> Self::Kept;
 }
 
-/// Polls `sleep` once, with a waker that does nothing but write the note. Both are to be kept until it has fired, so
-/// that firing frees nothing.
-pub(crate) fn poll_once<S: Future>(sleep: S, note: Note) -> (Pin<Box<S>>, Waker) {
+/// A sleep that was polled, and the waker that it was polled with. Both are kept until it has fired, so that firing
+/// frees neither.
+pub(crate) type Polled<S> = (Pin<Box<S>>, Waker);
+
+/// Polls `sleep` once, with a waker that does nothing but write the note.
+pub(crate) fn poll_once<S: Future>(sleep: S, note: Note) -> Polled<S> {
     let waker = Waker::from(Arc::new(note));
     let mut sleep = Box::pin(sleep);
     if sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
@@ -39,13 +42,22 @@ pub(crate) fn poll_once<S: Future>(sleep: S, note: Note) -> (Pin<Box<S>>, Waker)
     (sleep, waker)
 }
 
-/// Makes futures that wait.
-pub(crate) trait Sleeps: Live {
-    /// Waits; dropping it cancels.
-    type Sleep: Future;
+/// How far ahead `due` is, for engines that take durations alone. They read the clock again, so their deadline comes
+/// later than `due` by what passes until then.
+pub(crate) fn ahead(due: Instant) -> Duration {
+    due.saturating_duration_since(Instant::now())
+}
 
-    /// A sleep whose deadline counts from now.
-    fn sleep(&self, duration: Duration) -> Self::Sleep;
+/// Makes futures that wait.
+pub(crate) trait Sleeps: Live + Send + 'static {
+    /// Waits, from now on; dropping it says that nobody waits any more.
+    fn sleep(&self, duration: Duration) -> impl Future;
+
+    /// Does some work with it over and over: on the thread that calls, unless sleeps are to be made elsewhere.
+    #[inline]
+    fn repeat(self: &Arc<Self>, times: usize, work: impl Fn(&Self) + Send + 'static) {
+        (0..times).for_each(|_| work(self));
+    }
 }
 
 /// Calls closures.

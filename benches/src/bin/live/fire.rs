@@ -139,9 +139,14 @@ pub(crate) fn figures<E: Live>(tick: Duration, plan: &Plan) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::async_io::AsyncIo;
+    use crate::futures_timer::FuturesTimer;
     use crate::heap_thread::{Exact, Ticked};
+    use crate::pingora::Pingora;
+    #[cfg(tokio_unstable)]
+    use crate::tokio_time::TokioAlternative;
     use crate::tokio_time::TokioTime;
-    use crate::wheel::{Wheel, WheelSleeps};
+    use crate::wheel::{OneShard, Wheel, WheelSleeps};
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -159,9 +164,23 @@ mod tests {
     fn all_of_every_engine_fire_and_none_early() {
         all_fire_and_none_early::<Wheel>();
         all_fire_and_none_early::<WheelSleeps>();
+        all_fire_and_none_early::<OneShard>();
         all_fire_and_none_early::<TokioTime>();
         all_fire_and_none_early::<Exact>();
         all_fire_and_none_early::<Ticked>();
+        #[cfg(tokio_unstable)]
+        all_fire_and_none_early::<TokioAlternative>();
+        all_fire_and_none_early::<AsyncIo>();
+        all_fire_and_none_early::<FuturesTimer>();
+    }
+
+    #[test]
+    fn a_peer_that_fires_early_is_measured_all_the_same() {
+        // Time enough to place all before the first is due: it may lose one that it fires while it is polled.
+        let plan = Plan { lead: LEAD, ..PLAN };
+        let Run { lateness, .. } = run::<Pingora>(MILLISECOND, &plan);
+        assert_eq!((lateness.lost, lateness.again), (0, 0));
+        assert!(lateness.early < PLAN.timers as u64, "it is early in one millisecond of ten");
     }
 
     #[test]

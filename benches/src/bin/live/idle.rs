@@ -43,7 +43,12 @@ fn watch<E: Live>(settling: Duration, watched: Duration) -> Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::async_io::AsyncIo;
+    use crate::futures_timer::FuturesTimer;
     use crate::heap_thread::Exact;
+    use crate::pingora::Pingora;
+    #[cfg(tokio_unstable)]
+    use crate::tokio_time::TokioAlternative;
     use crate::tokio_time::TokioTime;
     use crate::wheel::Wheel;
 
@@ -58,5 +63,10 @@ mod tests {
         can_be_watched::<Wheel>();
         can_be_watched::<TokioTime>();
         can_be_watched::<Exact>();
+        #[cfg(tokio_unstable)]
+        can_be_watched::<TokioAlternative>();
+        can_be_watched::<Pingora>();
+        can_be_watched::<AsyncIo>();
+        can_be_watched::<FuturesTimer>();
     }
 }

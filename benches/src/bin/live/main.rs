@@ -9,23 +9,33 @@
 //! |---|---|
 //! | `shardwheel` | a `Timer` with two shards, calling closures |
 //! | `shardwheel sleeps` | the same, waking sleeps |
+//! | `shardwheel one shard` | the first with one shard |
 //! | `tokio` | the timer of a runtime with two workers, without tasks |
+//! | `tokio in tasks` | the same, sleeps made by a task on a worker |
+//! | `tokio alternative`, in tasks too | both with the timer that `--cfg tokio_unstable` brings; in programs built so |
 //! | `heap thread` | `Mutex<BinaryHeap>`, a condition variable and a thread, going by the deadlines themselves |
 //! | `heap thread on ticks` | the same, deadlines rounded up to ticks |
+//! | `pingora-timeout` | its fast timer: a map for each thread, shared entries, ticks of 10 ms |
+//! | `async-io` | the timer that `smol` runs on: an ordered map behind a mutex |
+//! | `futures-timer` | a heap in a thread, fed through a list without a lock |
 
 mod args;
+mod async_io;
 mod child;
 mod engine;
 mod fire;
+mod futures_timer;
 mod heap_thread;
 mod idle;
 mod ledger;
+mod pingora;
 mod requirements;
 mod results;
 mod schedule;
 mod sections;
 mod sleeps;
 mod switches;
+mod tokio_tasks;
 mod tokio_time;
 mod wheel;
 
@@ -33,10 +43,19 @@ use std::env;
 use std::process::ExitCode;
 
 use args::{Args, Request};
+use engine::Live;
 use results::Results;
 use sections::{SECTIONS, Section};
 use serde_json::json;
 use shardwheel_benches::{Requirement, Usage, describe_machine, label, write_json};
+use wheel::Wheel;
+
+/// Says which engines this build does not have.
+const LEFT_OUT: &str = if cfg!(tokio_unstable) {
+    ""
+} else {
+    "- left out: `tokio alternative`, in tasks too, which takes a build with `RUSTFLAGS=\"--cfg tokio_unstable\"`\n"
+};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -84,11 +103,14 @@ fn heading(args: &Args) -> String {
     format!(
         "# Live timers\n\n{}\
          - fire: {} timers, due over {:?}\n\
-         - rounds: {}; figures are medians, with the least and the greatest in brackets\n\n",
+         - rounds: {}; figures are medians, with the least and the greatest in brackets; after ×, how many times the \
+         figure of `{}` it is\n{}\n",
         describe_machine(),
         label(args.plan.timers),
         args.plan.span,
-        args.rounds
+        args.rounds,
+        Wheel::NAME,
+        LEFT_OUT
     )
 }
 
@@ -96,7 +118,7 @@ fn heading(args: &Args) -> String {
 fn run_section(section: &Section, round: usize, args: &Args, results: &mut Results) {
     for nth in 0..section.runs.len() {
         let run = &section.runs[(nth + round) % section.runs.len()];
-        if results.has_failed(section, run.engine) {
+        if !args.wants_run(run, round) || results.has_failed(section, run.engine) {
             continue;
         }
         eprintln!("round {} of {}: {}, {}", round + 1, args.rounds, section.name, run.engine);

@@ -10,7 +10,7 @@ use crate::heap_thread::{Exact, Ticked};
 use crate::results::Results;
 use crate::sections::{FINE, FIRE, IDLE, SCHEDULE, SLEEP, Section};
 use crate::tokio_time::TokioTime;
-use crate::wheel::{Wheel, WheelSleeps};
+use crate::wheel::{OneShard, Wheel, WheelSleeps};
 use crate::{fire, idle, schedule, sleeps};
 
 /// Microseconds late, at ticks of a millisecond.
@@ -24,8 +24,10 @@ const SLEEP_TWO_OF_TOKIO: f64 = 0.25;
 const SCHEDULE_NS: f64 = 60.0;
 const IDLE_MICROS: f64 = 1000.0;
 
-/// The engines of `shardwheel`: closures and sleeps.
+/// The engines of `shardwheel`, as it comes: closures and sleeps.
 const BOTH: [&str; 2] = [Wheel::NAME, WheelSleeps::NAME];
+/// Those, and the one with one shard.
+const ALL: [&str; 3] = [Wheel::NAME, WheelSleeps::NAME, OneShard::NAME];
 
 /// Every requirement, with what was measured for it.
 pub(crate) fn all(results: &Results) -> Vec<Requirement> {
@@ -40,6 +42,9 @@ pub(crate) fn all(results: &Results) -> Vec<Requirement> {
     all.push(share_of::<TokioTime>(results, &FIRE, fire::FIRING, FIRING_OF_TOKIO));
     all.push(share_of::<Exact>(results, &FIRE, fire::FIRING, FIRING_OF_HEAP));
     all.push(share_of::<Ticked>(results, &FIRE, fire::FIRING, FIRING_OF_HEAP));
+    all.push(one_shard::<TokioTime>(results, FIRING_OF_TOKIO));
+    all.push(one_shard::<Exact>(results, FIRING_OF_HEAP));
+    all.push(one_shard::<Ticked>(results, FIRING_OF_HEAP));
     all.push(share_of::<TokioTime>(results, &SLEEP, sleeps::ONE, SLEEP_ONE_OF_TOKIO));
     all.push(share_of::<TokioTime>(results, &SLEEP, sleeps::TWO, SLEEP_TWO_OF_TOKIO));
     all.push(medians(&SCHEDULE, schedule::AFTER_FIRED, SCHEDULE_NS));
@@ -72,18 +77,34 @@ fn worst(results: &Results, section: &Section, what: &str) -> Requirement {
     Requirement {
         text,
         limit: Limit::AtMost(0.0),
-        readings: readings(results, &BOTH, section, what, greatest),
+        readings: readings(results, &ALL, section, what, greatest),
     }
 }
 
 fn at_most(results: &Results, section: &Section, what: &str, limit: f64) -> Requirement {
-    let readings = readings(results, &BOTH, section, what, Samples::median);
+    let readings = readings(results, &ALL, section, what, Samples::median);
     Requirement { text: name(section, what), limit: Limit::AtMost(limit), readings }
 }
 
 /// Over what a peer took, round by round. A peer of closures is compared with closures.
 fn share_of<P: Live>(results: &Results, section: &Section, what: &str, limit: f64) -> Requirement {
     let engines = if P::NAME == TokioTime::NAME { &BOTH[..] } else { &BOTH[..1] };
+    share::<P>(results, engines, section, what, limit)
+}
+
+/// The same for firing with one shard, whose thread alone wakes for each tick.
+fn one_shard<P: Live>(results: &Results, limit: f64) -> Requirement {
+    let share = share::<P>(results, &[OneShard::NAME], &FIRE, fire::FIRING, limit);
+    Requirement { text: format!("{}, with one shard", share.text), ..share }
+}
+
+fn share<P: Live>(
+    results: &Results,
+    engines: &[&str],
+    section: &Section,
+    what: &str,
+    limit: f64,
+) -> Requirement {
     let peer = results.get(section, what, P::NAME);
     let share = |peer: &Samples| readings(results, engines, section, what, |wheel| wheel.over(peer).median());
     let text = format!("{}, over that of {}", name(section, what), P::NAME);
@@ -117,6 +138,17 @@ mod tests {
         }
         assert_eq!(verdict(&results, "fire: timers lost"), "**NOT met**");
         assert_eq!(verdict(&results, "fire: timers early"), "met");
+    }
+
+    #[test]
+    fn one_shard_is_judged_by_itself() {
+        let mut results = Results::default();
+        for (engine, millis) in [(Wheel::NAME, 70.0), (OneShard::NAME, 40.0), (TokioTime::NAME, 100.0)] {
+            results.add(&FIRE, engine, vec![(fire::FIRING.to_owned(), millis)]);
+        }
+        let verdicts = all(&results).into_iter().filter(|requirement| requirement.text.contains("of tokio"));
+        let verdicts = verdicts.filter(|requirement| requirement.text.contains(fire::FIRING));
+        assert!(verdicts.map(|requirement| requirement.verdict()).eq(["**NOT met**", "met"]));
     }
 
     #[test]

@@ -69,35 +69,41 @@ impl Results {
     }
 
     fn table(&self, section: &Section, text: &mut String) {
-        let engines = section.runs.iter().map(|run| run.engine).collect::<Vec<_>>();
-        let over = |peer: &&str| format!("{peer} / {}", engines[0]);
-        let columns = engines.iter().map(|&engine| engine.to_owned()).chain(engines[1..].iter().map(over));
-        let columns = columns.collect::<Vec<_>>();
-        let _ = writeln!(text, "## {}\n\n| what | {} |", section.title, columns.join(" | "));
+        let columns = self.columns(section);
+        let _ = writeln!(text, "## {}\n\n| engine | {} |", section.title, columns.join(" | "));
         let _ = writeln!(text, "|---|{}", "---|".repeat(columns.len()));
-        for what in self.rows(section) {
-            let _ = writeln!(text, "| {what} | {} |", self.cells(section, what, &engines).join(" | "));
+        let measured = |engine: &&str| {
+            self.series.iter().any(|series| series.section == section.name && series.engine == *engine)
+        };
+        for engine in section.runs.iter().map(|run| run.engine).filter(measured) {
+            let cells = columns.iter().map(|what| self.cell(section, what, engine)).collect::<Vec<_>>();
+            let _ = writeln!(text, "| {engine} | {} |", cells.join(" | "));
         }
         text.push('\n');
+        for (_, engine) in self.failed.iter().filter(|failed| failed.0 == section.name) {
+            let _ = writeln!(text, "**{engine} has failed.**\n");
+        }
     }
 
-    fn rows(&self, section: &Section) -> Vec<&str> {
-        let mut rows = Vec::new();
+    fn columns(&self, section: &Section) -> Vec<&str> {
+        let mut columns = Vec::new();
         for series in self.series.iter().filter(|series| series.section == section.name) {
-            if !rows.contains(&series.what.as_str()) {
-                rows.push(&series.what);
+            if !columns.contains(&series.what.as_str()) {
+                columns.push(&series.what);
             }
         }
-        rows
+        columns
     }
 
-    /// Each engine's figure, then each peer's over the first engine's.
-    fn cells(&self, section: &Section, what: &str, engines: &[&str]) -> Vec<String> {
-        let samples = |engine: &&str| self.get(section, what, engine).cloned().unwrap_or_default();
-        let samples = engines.iter().map(samples).collect::<Vec<_>>();
-        let figures = samples.iter().map(|samples| samples.show(1));
-        let ratios = samples[1..].iter().map(|peer| ratio(&peer.over(&samples[0])));
-        figures.chain(ratios).collect()
+    /// The figure, and how many times that of the first engine it is.
+    fn cell(&self, section: &Section, what: &str, engine: &str) -> String {
+        let Some(samples) = self.get(section, what, engine) else { return "-".to_owned() };
+        let first = section.runs[0].engine;
+        let ratio = self.get(section, what, first).map(|first| samples.over(first).median());
+        match ratio.filter(|ratio| ratio.is_finite() && engine != first) {
+            Some(ratio) => format!("{} ×{ratio:.2}", samples.show(1)),
+            None => samples.show(1),
+        }
     }
 
     /// Every figure of every round, for another program.
@@ -113,11 +119,6 @@ impl Results {
         };
         self.series.iter().map(series).collect()
     }
-}
-
-/// Nothing is so many times nothing.
-fn ratio(samples: &Samples) -> String {
-    if samples.figures().iter().all(|ratio| ratio.is_finite()) { samples.show(2) } else { "-".to_owned() }
 }
 
 impl Series {
@@ -143,9 +144,10 @@ mod tests {
     #[test]
     fn a_table_has_figures_and_ratios() {
         let tables = results().tables();
-        assert!(tables.contains("| what | shardwheel | tokio | tokio / shardwheel |\n|---|---|---|---|\n"));
-        assert!(tables.contains("| nap | 12.0 (10.0..14.0) | 24.0 (20.0..28.0) | 2.00 (2.00..2.00) |"));
-        assert!(tables.contains("| lost | 0.0 (0.0..0.0) | 0.0 (0.0..0.0) | - |"), "{tables}");
+        assert!(tables.contains("| engine | nap | lost |\n|---|---|---|\n"));
+        assert!(tables.contains("| shardwheel | 12.0 (10.0..14.0) | 0.0 (0.0..0.0) |\n"), "{tables}");
+        assert!(tables.contains("| tokio | 24.0 (20.0..28.0) ×2.00 | 0.0 (0.0..0.0) |\n"), "{tables}");
+        assert!(!tables.contains("async-io"), "it was not measured");
         assert_eq!(tables.matches("## ").count(), 1);
     }
 
@@ -157,6 +159,7 @@ mod tests {
         assert!(!results.complete() && results.has_failed(&SLEEP, "tokio"));
         assert!(results.get(&SLEEP, "nap", "tokio").is_none());
         assert!(results.get(&SLEEP, "nap", "shardwheel").is_some());
+        assert!(results.tables().ends_with("\n\n**tokio has failed.**\n\n"));
     }
 
     #[test]

@@ -4,32 +4,46 @@
 //!
 //! Its ticks are a millisecond, whatever is asked for. A sleep and its waker stay with the thread that placed
 //! them, so that firing frees nothing.
+//!
+//! There are two of it. The alternative timer has a wheel for each worker, and is only there where the whole program
+//! was built with `--cfg tokio_unstable`. A thread that is no worker, as those that place here, hands each sleep over
+//! through a list behind the scheduler's mutex, and wakes a worker to take it in.
 
-use std::pin::Pin;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Sleep, sleep, sleep_until};
 
-use crate::engine::{Live, Sleeps, poll_once};
+use crate::engine::{Live, Polled, Sleeps, poll_once};
 use crate::ledger::Note;
 
 const WORKERS: usize = 2;
 
-/// A runtime that has nothing to do but its timers.
-pub(crate) struct TokioTime {
-    runtime: Runtime,
+/// A runtime that has nothing to do but its timers; with the alternative one where `ALTERNATIVE`.
+pub(crate) struct Bare<const ALTERNATIVE: bool> {
+    pub(crate) runtime: Runtime,
 }
 
-impl Live for TokioTime {
-    const NAME: &'static str = "tokio";
+/// The timer that every runtime has.
+pub(crate) type TokioTime = Bare<false>;
 
-    type Kept = (Pin<Box<Sleep>>, Waker);
+/// The alternative one.
+#[cfg(tokio_unstable)]
+pub(crate) type TokioAlternative = Bare<true>;
+
+impl<const ALTERNATIVE: bool> Live for Bare<ALTERNATIVE> {
+    const NAME: &'static str = if ALTERNATIVE { "tokio alternative" } else { "tokio" };
+
+    type Kept = Polled<Sleep>;
 
     fn start(_: Duration) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_time().build();
-        Self { runtime: runtime.expect("a runtime can be started") }
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(WORKERS).enable_time();
+        #[cfg(tokio_unstable)]
+        if ALTERNATIVE {
+            builder.enable_alt_timer();
+        }
+        Self { runtime: builder.build().expect("a runtime can be started") }
     }
 
     fn enter(&self) -> impl Sized {
@@ -41,11 +55,9 @@ impl Live for TokioTime {
     }
 }
 
-impl Sleeps for TokioTime {
-    type Sleep = Sleep;
-
+impl<const ALTERNATIVE: bool> Sleeps for Bare<ALTERNATIVE> {
     #[inline]
-    fn sleep(&self, duration: Duration) -> Sleep {
+    fn sleep(&self, duration: Duration) -> impl Future {
         sleep(duration)
     }
 }

@@ -1,21 +1,19 @@
 //! `shardwheel`'s `Timer`, with two shards and everything else as it comes.
 //!
-//! There are two of it: one that calls closures, and one whose sleeps are polled once, as those of `tokio` are, for
-//! whoever wants to compare like with like.
+//! There are three of it: one that calls closures; the same with one shard, whose single thread wakes half as often;
+//! and one whose sleeps are polled once, as those of `tokio` are, for whoever wants to compare like with like.
 
-use std::pin::Pin;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use shardwheel::{ScheduleError, Sleep, Timer, TimerKey};
 
-use crate::engine::{Cancels, Live, Schedules, Sleeps, poll_once};
+use crate::engine::{Cancels, Live, Polled, Schedules, Sleeps, poll_once};
 use crate::ledger::Note;
 
 const SHARDS: usize = 2;
 
-fn start(tick: Duration) -> Timer {
-    Timer::builder().tick(tick).shards(SHARDS).build().expect("a timer can be started")
+fn start(tick: Duration, shards: usize) -> Timer {
+    Timer::builder().tick(tick).shards(shards).build().expect("a timer can be started")
 }
 
 fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
@@ -26,17 +24,23 @@ fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
 }
 
 /// Calls closures.
-pub(crate) struct Wheel {
+pub(crate) struct Calls<const SHARDS: usize> {
     timer: Timer,
 }
 
-impl Live for Wheel {
-    const NAME: &'static str = "shardwheel";
+/// As it is measured everywhere.
+pub(crate) type Wheel = Calls<SHARDS>;
+
+/// With one shard.
+pub(crate) type OneShard = Calls<1>;
+
+impl<const SHARDS: usize> Live for Calls<SHARDS> {
+    const NAME: &'static str = if SHARDS == 1 { "shardwheel one shard" } else { "shardwheel" };
 
     type Kept = ();
 
     fn start(tick: Duration) -> Self {
-        Self { timer: start(tick) }
+        Self { timer: start(tick, SHARDS) }
     }
 
     fn place(&self, due: Instant, note: Note) {
@@ -44,16 +48,14 @@ impl Live for Wheel {
     }
 }
 
-impl Sleeps for Wheel {
-    type Sleep = Sleep;
-
+impl<const SHARDS: usize> Sleeps for Calls<SHARDS> {
     #[inline]
-    fn sleep(&self, duration: Duration) -> Sleep {
+    fn sleep(&self, duration: Duration) -> impl Future {
         self.timer.sleep(duration)
     }
 }
 
-impl Schedules for Wheel {
+impl<const SHARDS: usize> Schedules for Calls<SHARDS> {
     type Key = TimerKey;
 
     #[inline]
@@ -62,7 +64,7 @@ impl Schedules for Wheel {
     }
 }
 
-impl Cancels for Wheel {
+impl<const SHARDS: usize> Cancels for Calls<SHARDS> {
     #[inline]
     fn cancel(&self, key: TimerKey) -> bool {
         self.timer.cancel(key)
@@ -77,10 +79,10 @@ pub(crate) struct WheelSleeps {
 impl Live for WheelSleeps {
     const NAME: &'static str = "shardwheel sleeps";
 
-    type Kept = (Pin<Box<Sleep>>, Waker);
+    type Kept = Polled<Sleep>;
 
     fn start(tick: Duration) -> Self {
-        Self { timer: start(tick) }
+        Self { timer: start(tick, SHARDS) }
     }
 
     fn place(&self, due: Instant, note: Note) -> Self::Kept {
