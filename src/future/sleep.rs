@@ -135,46 +135,48 @@ impl Sleep {
         self.home.time.tick_for(self.deadline)
     }
 
+    #[inline]
     pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
         match self.state {
-            State::Done(result) => return Poll::Ready(result),
+            State::Done(result) => Poll::Ready(result),
             State::Idle => self.begin(waker),
             State::Waiting { key, waker: known } => self.look(key, known, waker),
-        }
-        match self.state {
-            State::Done(result) => Poll::Ready(result),
-            State::Idle | State::Waiting { .. } => Poll::Pending,
         }
     }
 
     /// Has the timer wake `waker`, unless the deadline's tick is over.
-    fn begin(&mut self, waker: &Waker) {
+    fn begin(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
         let tick = self.tick();
         if tick <= self.home.scheduler.now() && !self.home.is_stopping() {
-            self.state = State::Done(Ok(()));
-            return;
+            return self.end(Ok(()));
         }
-        let scheduled = self.home.scheduler.plant(tick, ToWake(waker.clone()));
-        self.state = match scheduled {
-            Ok(key) => State::Waiting { key, waker: WakerId::of(waker) },
-            Err(refused) => State::Done(self.outcome(Some(refused.kind()))),
-        };
+        match self.home.scheduler.plant(tick, ToWake(waker.clone())) {
+            Ok(key) => {
+                self.state = State::Waiting { key, waker: WakerId::of(waker) };
+                Poll::Pending
+            }
+            Err(refused) => self.end(self.outcome(Some(refused.kind()))),
+        }
     }
 
     /// Looks whether the timer has fired, and sees to it that it wakes `waker` if not.
-    fn look(&mut self, key: Key, known: WakerId, waker: &Waker) {
+    fn look(&mut self, key: Key, known: WakerId, waker: &Waker) -> Poll<Result<(), SleepError>> {
         let scheduler = &self.home.scheduler;
         if known == WakerId::of(waker) {
-            if !scheduler.is_pending(key) {
-                self.state = State::Done(self.outcome(None));
-            }
+            if scheduler.is_pending(key) { Poll::Pending } else { self.end(self.outcome(None)) }
         } else if let Some(former) = scheduler.cancel(key) {
             // Before the drop, which may panic: a timer that is gone would be taken for one that has fired.
-            self.begin(waker);
+            let begun = self.begin(waker);
             drop(former);
+            begun
         } else {
-            self.state = State::Done(self.outcome(None));
+            self.end(self.outcome(None))
         }
+    }
+
+    fn end(&mut self, result: Result<(), SleepError>) -> Poll<Result<(), SleepError>> {
+        self.state = State::Done(result);
+        Poll::Ready(result)
     }
 
     /// How a sleep has ended whose timer is gone, or was refused.

@@ -101,27 +101,21 @@ impl Lanes {
         Self { id, head: AtomicPtr::new(std::ptr::null_mut()), holding }
     }
 
-    /// Runs `f` with a lane that is the caller's alone. Lock-free.
+    /// A lane that is the caller's alone for as long as it keeps what this returns. Lock-free.
     #[inline]
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&Lane, &mut Local) -> R) -> R {
-        if cfg!(shardwheel_loom) {
-            // Models end before their threads' locals do; they borrow a lane for each call.
-            return self.with_borrowed(f);
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        // Models end before their threads' locals do; they borrow a lane for each call.
+        let own = if cfg!(shardwheel_loom) { None } else { self.enter_own() };
+        match own {
+            // SAFETY: this list holds the lane for as long as it lives.
+            Some(lane) => Entered { lane: unsafe { lane.as_ref() }, is_borrowed: false },
+            None => Entered { lane: self.borrow(), is_borrowed: true },
         }
-        let Some(lane) = self.enter() else {
-            return self.with_borrowed(f);
-        };
-        // SAFETY: this list holds the lane for as long as it lives, and this thread owns it.
-        let lane = unsafe { lane.as_ref() };
-        // SAFETY: the thread owns the lane, and is not in another call that uses it: `enter` said so.
-        let result = f(lane, unsafe { &mut *lane.local.get() });
-        lane.busy.set(false);
-        result
     }
 
     /// The thread's lane, marked as busy; none if it is busy in a call further out, or the thread is ending.
     #[inline]
-    fn enter(&self) -> Option<NonNull<Lane>> {
+    fn enter_own(&self) -> Option<NonNull<Lane>> {
         let (lanes, lane) = LAST.get();
         if lanes != self.id {
             return CACHE.try_with(|cache| cache.enter(self)).ok().flatten();
@@ -130,14 +124,12 @@ impl Lanes {
         (!unsafe { lane.as_ref() }.busy.replace(true)).then_some(lane)
     }
 
-    /// `with` where the thread local cannot serve.
+    /// A lane for one call, where the thread local cannot serve.
     #[cold]
-    fn with_borrowed<R>(&self, f: impl FnOnce(&Lane, &mut Local) -> R) -> R {
+    fn borrow(&self) -> &Lane {
         let lane = self.acquire();
-        // SAFETY: this call owns the lane until `release`.
-        let result = f(&lane, unsafe { &mut *lane.local.get() });
-        lane.release();
-        result
+        // SAFETY: this list holds the lane for as long as it lives.
+        unsafe { &*Arc::as_ptr(&lane) }
     }
 
     /// A lane that nobody owns, or else a new one.
@@ -187,6 +179,34 @@ impl Lanes {
             next = lane.next;
             Some(lane)
         })
+    }
+}
+
+/// A lane in use by its owner.
+pub(crate) struct Entered<'l> {
+    lane: &'l Lane,
+    /// For this one call: it is nobody's afterwards.
+    is_borrowed: bool,
+}
+
+impl Entered<'_> {
+    /// The lane, and what its owner has to itself.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&Lane, &mut Local) {
+        // SAFETY: the caller owns the lane and is not in another call that uses it, or `enter` would have given it
+        // another; and it has this one handle, which is borrowed exclusively.
+        (self.lane, unsafe { &mut *self.lane.local.get() })
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_borrowed {
+            self.lane.release();
+        } else {
+            self.lane.busy.set(false);
+        }
     }
 }
 
@@ -297,25 +317,32 @@ impl Drop for Owned {
 mod tests {
     use super::*;
 
+    /// Where the lane is that the calling thread is given.
+    fn address(lanes: &Lanes) -> usize {
+        std::ptr::from_ref(lanes.enter().lane) as usize
+    }
+
     #[test]
     fn a_thread_keeps_its_lane_and_another_takes_it_over() {
         let lanes = Lanes::new();
         let first = std::thread::scope(|scope| {
             let own = || {
-                let lane = lanes.with(|lane, _| std::ptr::from_ref(lane) as usize);
-                assert_eq!(lane, lanes.with(|lane, _| std::ptr::from_ref(lane) as usize));
+                let lane = address(&lanes);
+                assert_eq!(lane, address(&lanes));
                 lane
             };
             scope.spawn(own).join().unwrap()
         });
-        assert_eq!(lanes.with(|lane, _| std::ptr::from_ref(lane) as usize), first);
+        assert_eq!(address(&lanes), first);
         assert_eq!(lanes.iter().count(), 1);
     }
 
     #[test]
     fn a_call_within_a_call_gets_another_lane() {
         let lanes = Lanes::new();
-        lanes.with(|outer, _| lanes.with(|inner, _| assert!(!std::ptr::eq(outer, inner))));
+        let (outer, inner) = (lanes.enter(), lanes.enter());
+        assert!(!std::ptr::eq(outer.lane, inner.lane));
+        drop((outer, inner));
         assert_eq!(lanes.iter().count(), 2);
     }
 
@@ -324,7 +351,7 @@ mod tests {
         let all = (0..3 * SLOTS).map(|_| Lanes::new()).collect::<Vec<_>>();
         for _ in 0..3 {
             for lanes in &all {
-                lanes.with(|_, _| ());
+                drop(lanes.enter());
             }
         }
         assert!(all.iter().all(|lanes| lanes.iter().count() == 1));

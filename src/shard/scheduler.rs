@@ -77,21 +77,21 @@ impl<T> Scheduler<T> {
     #[inline]
     pub(crate) fn plant<S: Seed<T>>(&self, deadline: Tick, seed: S) -> Result<Key, ScheduleError<S>> {
         let shared = &*self.shared;
-        shared.lanes.with(|lane, local| {
-            if shared.clock.is_closed() {
-                return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, seed));
+        let mut entered = shared.lanes.enter();
+        let (lane, local) = entered.parts();
+        if shared.clock.is_closed() {
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, seed));
+        }
+        if let Err(kind) = shared.bound.reserve() {
+            return Err(ScheduleError::new(kind, seed));
+        }
+        match self.vacancy(local, deadline) {
+            Ok(vacancy) => self.accept(lane, local, vacancy, deadline, seed),
+            Err(kind) => {
+                shared.bound.release();
+                Err(ScheduleError::new(kind, seed))
             }
-            if let Err(kind) = shared.bound.reserve() {
-                return Err(ScheduleError::new(kind, seed));
-            }
-            match self.vacancy(local, deadline) {
-                Ok(vacancy) => self.accept(lane, local, vacancy, deadline, seed),
-                Err(kind) => {
-                    shared.bound.release();
-                    Err(ScheduleError::new(kind, seed))
-                }
-            }
-        })
+        }
     }
 
     /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel chooses the
@@ -210,12 +210,12 @@ impl<T> Scheduler<T> {
             return None;
         }
         shared.slab.prefetch(key.node());
-        shared.lanes.with(|lane, local| {
-            // Protects: the node that the key names, whose segment may be given back meanwhile.
-            let pinned = pin();
-            shared.firing.note_look();
-            f(lane, local, shared.slab.get(key.node(), &pinned)?)
-        })
+        let mut entered = shared.lanes.enter();
+        let (lane, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let pinned = pin();
+        shared.firing.note_look();
+        f(lane, local, shared.slab.get(key.node(), &pinned)?)
     }
 
     /// Counts a timer that the caller has cancelled or stopped.
@@ -287,30 +287,26 @@ impl<T> Scheduler<T> {
         self.shared.counting.note_change();
         lane.tally.scheduled.add(1);
         let key = self.occupy(lane, vacancy, deadline, seed);
-        if self.shared.clock.is_closed() { self.take_back(lane, local, key) } else { Ok(key) }
+        if self.shared.clock.is_closed()
+            && let Some(payload) = self.take_back(lane, local, key)
+        {
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::of(payload)));
+        }
+        Ok(key)
     }
 
     /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
     /// back, or it is taken out again here.
     #[cold]
-    fn take_back<S: Seed<T>>(
-        &self,
-        lane: &Lane,
-        local: &mut Local,
-        key: Key,
-    ) -> Result<Key, ScheduleError<S>> {
+    fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
         // Protects: the node, which may have been fired and freed, and its segment given back, just before.
         let pinned = pin();
-        let found = self.shared.slab.get(key.node(), &pinned);
-        match found.and_then(|(node, era)| node.cancel(era, key.generation)) {
-            None => Ok(key),
-            Some((linked_for, payload)) => {
-                lane.tally.scheduled.take_back();
-                self.shared.bound.release();
-                local.hints.push(key.node(), linked_for);
-                Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::of(payload)))
-            }
-        }
+        let (node, era) = self.shared.slab.get(key.node(), &pinned)?;
+        let (linked_for, payload) = node.cancel(era, key.generation)?;
+        lane.tally.scheduled.take_back();
+        self.shared.bound.release();
+        local.hints.push(key.node(), linked_for);
+        Some(payload)
     }
 
     /// Arms the node and makes it reachable.

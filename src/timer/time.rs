@@ -101,7 +101,10 @@ impl Time {
 struct Divisor {
     value: u64,
     multiplier: u64,
+    /// What is left to shift by when the low half of the product is gone.
     shift: u32,
+    /// Smaller numbers are divided by multiplying. None for a divisor of one bit, for which the shift is less than half.
+    quick: u64,
 }
 
 /// Numbers of fewer bits are divided by multiplying: 146 years in nanoseconds.
@@ -112,13 +115,17 @@ impl Divisor {
         let shift = QUICK_BITS + value.ilog2() + 1;
         let multiplier = (1_u128 << shift).div_ceil(u128::from(value));
         // At most 2^63: the divisor has its highest bit set, or is half of the power of two above it.
-        Self { value, multiplier: u64::try_from(multiplier).unwrap_or(u64::MAX), shift }
+        let multiplier = u64::try_from(multiplier).unwrap_or(u64::MAX);
+        match shift.checked_sub(u64::BITS) {
+            Some(shift) => Self { value, multiplier, shift, quick: 1 << QUICK_BITS },
+            None => Self { value, multiplier, shift: 0, quick: 0 },
+        }
     }
 
     #[inline]
     fn divide(self, n: u64) -> u64 {
-        if n >> QUICK_BITS == 0 {
-            ((u128::from(n) * u128::from(self.multiplier)) >> self.shift) as u64
+        if n < self.quick {
+            ((u128::from(n) * u128::from(self.multiplier)) >> u64::BITS) as u64 >> self.shift
         } else {
             n / self.value
         }
