@@ -24,6 +24,9 @@ pub(crate) trait Desk: Clone + Send + Sync {
     /// `None` if the engine cannot take the check.
     fn schedule(&self, deadline: Self::Deadline, order: OrderRef) -> Option<Self::Handle>;
 
+    /// Says that the check will soon be cancelled. Some engines can make use of that.
+    fn expect_cancel(&self, _: Self::Handle) {}
+
     /// True if the check will never fire; false if it has fired, is firing, or was cancelled before.
     fn cancel(&self, handle: Self::Handle) -> bool;
 }

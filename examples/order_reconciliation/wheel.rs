@@ -56,6 +56,10 @@ impl Desk for Scheduler<OrderRef> {
         Scheduler::schedule(self, deadline, order).ok()
     }
 
+    fn expect_cancel(&self, key: Key) {
+        self.prefetch(key);
+    }
+
     fn cancel(&self, key: Key) -> bool {
         Scheduler::cancel(self, key).is_some()
     }

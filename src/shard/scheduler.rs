@@ -138,6 +138,35 @@ impl<T> Scheduler<T> {
         place
     }
 
+    /// Says that the timer will soon be cancelled or rescheduled, so that the processor can fetch its node from memory
+    /// meanwhile. It changes nothing, and any key will do.
+    ///
+    /// With a million timers pending, most of what a cancel costs is the wait for one cache line. Who has several at hand
+    /// to cancel names one some eight ahead:
+    ///
+    /// ```
+    /// # use shardwheel::{Config, shard};
+    /// # let (scheduler, _advancer) = shard(&Config::default());
+    /// # let keys: Vec<_> = (0..100).map(|i| scheduler.schedule(30, i).unwrap()).collect();
+    /// for (i, &key) in keys.iter().enumerate() {
+    ///     if let Some(&soon) = keys.get(i + 8) {
+    ///         scheduler.prefetch(soon);
+    ///     }
+    ///     scheduler.cancel(key);
+    /// }
+    /// # assert!(scheduler.is_empty());
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// A few instructions.
+    #[inline]
+    pub fn prefetch(&self, key: Key) {
+        if key.is_of(self.shared.id) {
+            self.shared.slab.prefetch(key.node());
+        }
+    }
+
     /// Gives a pending timer another deadline and returns the key that it has now. `None` means that it
     /// has fired, is being fired, or was cancelled before.
     ///

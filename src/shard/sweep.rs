@@ -11,8 +11,9 @@
 //!
 //! A pass looks at `live + dead` nodes and begins when `dead` is three quarters of what is tolerated, so at
 //! sixteen nodes a cancel it ends before the bound is reached: with `live` at 1 when it begins, it takes 1.75
-//! / 16 = 0.11 cancels, by the end of which 0.86 are dead and 0.89 live. Amortised O(1) a cancel, in bounded
-//! steps.
+//! / 16 = 0.11 cancels, by the end of which 0.86 are dead and 0.89 live. Amortised O(1) a cancel, in steps of a
+//! thousand nodes and sixteen for each cancel since the step before. While a pass is under way and there is too much,
+//! cancellers wake the advancer for the next step, as they do for the first.
 
 use super::advancer::Advancer;
 use super::chains::Chains;
@@ -95,11 +96,15 @@ impl Sweep {
 impl<T> Advancer<T> {
     /// Goes on with the pass under way, or begins one if it is owed.
     pub(super) fn sweep_in_steps(&mut self) {
+        // Also while a pass is under way: cancellers then ask, and wake, for the next step.
+        let owed = self.shared.take_sweep_owed();
         if self.sweep.next.is_none() {
-            if !self.shared.take_sweep_owed() {
+            if !owed {
                 return;
             }
             self.sweep.next = Some(Stop::FIRST);
+            // What was cancelled before has been reckoned with: the step that begins a pass is as short as the others.
+            self.sweep.made = self.shared.dead_made();
         }
         let made = self.shared.dead_made();
         let mut budget = LEAST_NODES + NODES_PER_CANCEL * (made - self.sweep.made);
