@@ -36,6 +36,7 @@ mod samples;
 mod size;
 mod structure;
 mod timed;
+mod times;
 mod wheel;
 mod workload;
 
@@ -63,5 +64,6 @@ pub use timed::{
     schedule_keeping,
 };
 pub use timed::{churn::Churn, steady};
+pub use times::Times;
 pub use wheel::Wheel;
 pub use workload::{Spread, THIRTY_MINUTES, Workload, later};

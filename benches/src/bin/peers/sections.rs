@@ -13,7 +13,7 @@ enum Sizes {
     /// `--sizes`.
     Each,
     /// `--timers`.
-    One,
+    Many,
     /// [`STANDING`].
     Standing,
 }
@@ -36,11 +36,20 @@ impl Section {
     pub(crate) fn sizes(&self, args: &Args) -> Vec<usize> {
         match self.sizes {
             Sizes::Each => args.sizes.clone(),
-            Sizes::One => vec![args.timers],
+            Sizes::Many => args.timers.clone(),
             Sizes::Standing => STANDING.to_vec(),
         }
     }
 }
+
+/// Each call by itself.
+pub(crate) const WORST: Section = Section {
+    name: "worst",
+    title: "Single operations, random over 30 minutes, ns, the reading of the clock included",
+    measure: |peer| Some(peer.worst),
+    judged: &[],
+    sizes: Sizes::Many,
+};
 
 /// Every section.
 pub(crate) static SECTIONS: [Section; 7] = [
@@ -77,21 +86,15 @@ pub(crate) static SECTIONS: [Section; 7] = [
         title: "Extend, ns a timer",
         measure: |peer| peer.extend,
         judged: &EXTEND,
-        sizes: Sizes::One,
+        sizes: Sizes::Many,
     },
-    Section {
-        name: "worst",
-        title: "Single operations, random over 30 minutes, ns, the reading of the clock included",
-        measure: |peer| Some(peer.worst),
-        judged: &[],
-        sizes: Sizes::One,
-    },
+    WORST,
     Section {
         name: "memory",
         title: "Resident memory",
         measure: |peer| Some(peer.memory),
         judged: &[],
-        sizes: Sizes::One,
+        sizes: Sizes::Many,
     },
 ];
 
