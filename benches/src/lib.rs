@@ -53,7 +53,7 @@ pub use engine::{Cancel, Engine, Producer};
 pub use heap::{Heap, HeapHandle, LazyHeap};
 pub use machine::describe as describe_machine;
 pub use peers::{DelayQueue, FlatWheel, HashedWheel, QuadWheel, RingWheel, Tree, WeakQuadWheel};
-pub use producers::{Layout, race};
+pub use producers::{Layout, race, race_then};
 pub use requirement::{Limit, Requirement};
 pub use resident::{peak_kib, resident_kib};
 pub use samples::Samples;

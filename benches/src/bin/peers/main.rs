@@ -1,4 +1,4 @@
-//! Sets timer structures beside one another on a virtual clock, on one thread, and prints what they cost.
+//! Sets timer structures beside one another on a virtual clock, on one thread and on two, and prints what they cost.
 //!
 //! Each run is a child process of this one with one engine in it, so that no engine finds the memory that another
 //! has left. The engines take turns, round after round, a different one first in each, so that a machine which
@@ -16,6 +16,7 @@ mod peer;
 mod requirements;
 mod results;
 mod sections;
+mod two;
 mod worst;
 
 use std::env;
@@ -73,7 +74,8 @@ fn report(args: &Args) -> ExitCode {
 fn heading(args: &Args) -> String {
     format!(
         "# Timer structures on a virtual clock\n\n{}\
-         - one thread, pinned to the first core where the system allows it; ticks of 1 ms; a process for each run\n\
+         - one thread, pinned to the first core where the system allows it, and the second of two to the second; \
+         ticks of 1 ms; a process for each run\n\
          - rounds: {}; figures are medians, with the least and the greatest in brackets, and after the cross how \
          many times the figure of shardwheel that is\n\n",
         describe_machine(),
