@@ -1,7 +1,7 @@
 //! What the programs' command lines have in common, each read by hand.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -41,6 +41,12 @@ pub fn parse_rounds(value: &str) -> Option<usize> {
 #[must_use]
 pub fn parse_sizes(value: &str) -> Option<Vec<usize>> {
     value.split(',').map(parse_size).collect()
+}
+
+/// The name of a file or a directory.
+#[must_use]
+pub fn parse_path(value: &str) -> Option<PathBuf> {
+    (!value.is_empty()).then(|| value.into())
 }
 
 /// Sections that are to be run; none named stands for all.

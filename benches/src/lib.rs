@@ -1,6 +1,6 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
 //!
-//! The library holds what the criterion benchmarks and the programs `report`, `live` and `peers` share: one pair
+//! The library holds what the criterion benchmarks and the programs `report`, `live`, `peers` and `scale` share: one pair
 //! of traits ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
 //! pass over a workload. The loops check what fires against what the workload put in, so that an engine
 //! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
@@ -47,7 +47,7 @@ pub use affinity::{cores, pin};
 pub use arg_error::{ArgError, CHILD};
 pub use bare_heap::BareHeap;
 pub use checksum::Checksum;
-pub use command_line::{Only, ask_child, parse_rounds, parse_sizes, read_options, write_json};
+pub use command_line::{Only, ask_child, parse_path, parse_rounds, parse_sizes, read_options, write_json};
 pub use conditions::Usage;
 pub use engine::{Cancel, Engine, Producer};
 pub use heap::{Heap, HeapHandle, LazyHeap};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, read_options};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_path, parse_rounds, parse_size, read_options};
 
 use crate::fire::{LEAD, Plan};
 use crate::sections::{self, Run, SECTIONS};
@@ -99,8 +99,8 @@ impl Args {
     }
 
     fn set_json(&mut self, value: &str) -> Option<()> {
-        self.json = Some(value.into());
-        (!value.is_empty()).then_some(())
+        self.json = Some(parse_path(value)?);
+        Some(())
     }
 
     fn set_only(&mut self, value: &str) -> Option<()> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_sizes, read_options};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_path, parse_rounds, parse_sizes, read_options};
 
 use crate::peer::{Measure, PEERS, Task};
 use crate::sections::{self, SECTIONS};
@@ -101,8 +101,8 @@ impl Args {
     }
 
     fn set_json(&mut self, value: &str) -> Option<()> {
-        self.json = Some(value.into());
-        (!value.is_empty()).then_some(())
+        self.json = Some(parse_path(value)?);
+        Some(())
     }
 
     fn set_only(&mut self, value: &str) -> Option<()> {
