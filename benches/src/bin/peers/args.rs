@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use shardwheel_benches::{ArgError, CHILD, Only, parse_path, parse_rounds, parse_sizes, read_options};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_sizes, read_options, set_path};
 
 use crate::peer::{Measure, PEERS, Task};
 use crate::sections::{self, SECTIONS};
 
-const OPTIONS: [&str; 5] = ["--rounds", "--sizes", "--timers", "--only", "--json"];
+const OPTIONS: [&str; 6] = ["--rounds", "--sizes", "--timers", "--only", "--json", "--charts"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
 const DEFAULT_TIMERS: [usize; 1] = [1_000_000];
@@ -31,6 +31,8 @@ pub(crate) struct Args {
     pub(crate) timers: Vec<usize>,
     /// The file that gets everything as JSON.
     pub(crate) json: Option<PathBuf>,
+    /// The directory that gets charts.
+    pub(crate) charts: Option<PathBuf>,
     only: Only,
 }
 
@@ -68,6 +70,7 @@ impl Args {
             sizes: DEFAULT_SIZES.to_vec(),
             timers: DEFAULT_TIMERS.to_vec(),
             json: None,
+            charts: None,
             only: Only::default(),
         };
         let read = read_options(words, &OPTIONS, |option, value| args.set(option, value))?;
@@ -79,7 +82,8 @@ impl Args {
             "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
             "--sizes" => (self.set_sizes(&value), "numbers of timers such as 10k,1M,10M".to_owned()),
             "--timers" => (self.set_timers(&value), "numbers of timers such as 1M,10M".to_owned()),
-            "--json" => (self.set_json(&value), "the name of a file".to_owned()),
+            "--json" => (set_path(&mut self.json, &value), "the name of a file".to_owned()),
+            "--charts" => (set_path(&mut self.charts, &value), "the name of a directory".to_owned()),
             _ => (self.set_only(&value), format!("names from: {}", names())),
         };
         taken.ok_or(ArgError::BadValue { option, value, wanted })
@@ -100,11 +104,6 @@ impl Args {
         Some(())
     }
 
-    fn set_json(&mut self, value: &str) -> Option<()> {
-        self.json = Some(parse_path(value)?);
-        Some(())
-    }
-
     fn set_only(&mut self, value: &str) -> Option<()> {
         self.only.add(value, |name| sections::find(name).is_some())
     }
@@ -117,12 +116,13 @@ fn names() -> String {
 /// What the program takes.
 pub(crate) fn usage() -> String {
     format!(
-        "peers [--rounds N] [--sizes LIST] [--timers LIST] [--only LIST] [--json FILE]\n\n\
+        "peers [--rounds N] [--sizes LIST] [--timers LIST] [--only LIST] [--json FILE] [--charts DIR]\n\n\
          --rounds N     how often each figure is measured (default {DEFAULT_ROUNDS})\n\
          --sizes LIST   numbers of timers to schedule and fire (default 10k,100k,1M)\n\
          --timers LIST  how many timers extend, worst, memory and two-schedule have (default 1M)\n\
          --only LIST    sections to run (default all): {}\n\
-         --json FILE    writes everything there as well",
+         --json FILE    writes everything there as well\n\
+         --charts DIR    draws charts of it there",
         names()
     )
 }
@@ -140,11 +140,11 @@ mod tests {
     fn defaults_and_options() {
         let Ok(Request::Report(args)) = parse("") else { panic!("no arguments are needed") };
         assert!(args.rounds == DEFAULT_ROUNDS && args.sizes == DEFAULT_SIZES && args.wants("memory"));
-        let line = "--rounds 2 --sizes 5k,20 --timers 10k --only churn,memory --json out.json";
+        let line = "--rounds 2 --sizes 5k,20 --timers 10k --only churn,memory --json out.json --charts out";
         let Ok(Request::Report(args)) = parse(line) else { panic!("{line} is right") };
         assert!(args.rounds == 2 && args.sizes == [5000, 20] && args.timers == [10_000]);
         assert!(args.wants("churn") && args.wants("memory") && !args.wants("random"));
-        assert_eq!(args.json, Some("out.json".into()));
+        assert_eq!((args.json, args.charts), (Some("out.json".into()), Some("out".into())));
     }
 
     #[test]

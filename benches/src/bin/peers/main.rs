@@ -27,7 +27,7 @@ use peer::{ELSEWHERE, PEERS, Task};
 use results::Results;
 use sections::{SECTIONS, Section};
 use serde_json::json;
-use shardwheel_benches::{Requirement, Usage, describe_machine, label, write_json};
+use shardwheel_benches::{Requirement, Usage, describe_machine, keep, label};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures and prints; fails where a run did, or the file could not be written.
+/// Measures and prints; fails where a run did, or a file could not be written.
 fn report(args: &Args) -> ExitCode {
     let heading = heading(args);
     print!("{heading}");
@@ -56,19 +56,15 @@ fn report(args: &Args) -> ExitCode {
     let conditions = before.map(Usage::describe_since).unwrap_or_default();
     let requirements = requirements::all(&results);
     print!("{conditions}{}{}\n{}", results.tables(), Requirement::table(&requirements), elsewhere());
-    let written = write_json(args.json.as_deref(), || {
-        json!({
-            "heading": heading,
-            "conditions": conditions.trim(),
-            "figures": results.json(),
-            "failed": results.failures(),
-            "requirements": requirements.iter().map(Requirement::json).collect::<Vec<_>>(),
-        })
+    let all = json!({
+        "heading": heading,
+        "conditions": conditions.trim(),
+        "figures": results.json(),
+        "failed": results.failures(),
+        "requirements": requirements.iter().map(Requirement::json).collect::<Vec<_>>(),
     });
-    if let Err(error) = &written {
-        eprintln!("the JSON file could not be written: {error}");
-    }
-    if results.complete() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let kept = keep(args.json.as_deref(), args.charts.as_deref(), &all);
+    if results.complete() && kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn heading(args: &Args) -> String {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use shardwheel_benches::names::{FIRE, SCHEDULE};
 use shardwheel_benches::{
     Cancel, Checksum, Churn, Engine, Spread, THIRTY_MINUTES, Workload, drain, extend_all, later,
     schedule_all, schedule_keeping,
@@ -54,7 +55,7 @@ pub(crate) fn fire<E: Engine>(task: Task, spread: Spread) -> Outcome {
         fire += drain(&mut engine, work.span(), &mut fired);
         fired.verify(&expected, E::NAME);
     }
-    let times = [("schedule", schedule), ("fire", fire), (BOTH, schedule + fire)];
+    let times = [(SCHEDULE, schedule), (FIRE, fire), (BOTH, schedule + fire)];
     Outcome::timed(&expected, task.repeats() * task.size, &times)
 }
 
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
     use crate::peer::PEERS;
     use crate::sections::SECTIONS;
-    use crate::two::SHARED;
+    use shardwheel_benches::names::SHARED;
 
     fn columns(outcome: &Outcome) -> Vec<String> {
         outcome.figures.iter().map(|(column, _)| column.clone()).collect()

@@ -1,12 +1,12 @@
 //! What the figures have to show: `shardwheel` beside every peer that threads can share by means of a lock, even
 //! where nobody else wants it, and where two threads do; and how long it may take to move the clock by a tick.
 
+use shardwheel_benches::names::{ALONE, APART, SHARED};
 use shardwheel_benches::{Engine, Limit, Requirement, Samples, Times, Wheel, label};
 
 use crate::peer::PEERS;
 use crate::results::Results;
 use crate::sections::{SECTIONS, Section, TWO_CHURN, TWO_SCHEDULE, WORST};
-use crate::two::{ALONE, APART, SHARED};
 use crate::worst::ADVANCE;
 
 /// How many times the cost of `shardwheel` a peer behind a lock has to cost.

@@ -216,9 +216,10 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use shardwheel_benches::names::{ALONE, APART, SHARED};
+
     use super::*;
     use crate::sections::{TWO_CHURN, find};
-    use crate::two::{ALONE, APART, SHARED};
 
     fn churn() -> &'static Section {
         find("churn").unwrap()

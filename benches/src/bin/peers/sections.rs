@@ -1,9 +1,10 @@
 //! What is measured.
 
+use shardwheel_benches::names::{self, ALONE, APART, SHARED};
+
 use crate::args::Args;
 use crate::measure::{BOTH, EXTEND, PAIR};
 use crate::peer::{Measure, Peer};
-use crate::two::{ALONE, APART, SHARED};
 
 /// How many timers stand in the way of a churn.
 const STANDING: [usize; 3] = [0, 100_000, 1_000_000];
@@ -73,7 +74,7 @@ pub(crate) const WORST: Section = Section {
 
 /// Two threads that schedule and cancel.
 pub(crate) const TWO_CHURN: Section = Section {
-    name: "two-churn",
+    name: names::TWO_CHURN,
     title: "Churn over standing timers from two threads, ns a pair of all threads together",
     measure: |peer| peer.two_churn,
     judged: &[],
@@ -84,7 +85,7 @@ pub(crate) const TWO_CHURN: Section = Section {
 
 /// Two threads that schedule.
 pub(crate) const TWO_SCHEDULE: Section = Section {
-    name: "two-schedule",
+    name: names::TWO_SCHEDULE,
     title: "Schedule from two threads, random over 30 minutes, so many from each after as many have fired, ns a timer of all threads together",
     measure: |peer| Some(peer.two_schedule),
     judged: &[],
@@ -96,7 +97,7 @@ pub(crate) const TWO_SCHEDULE: Section = Section {
 /// Every section.
 pub(crate) static SECTIONS: [Section; 9] = [
     Section {
-        name: "random",
+        name: names::RANDOM,
         title: "Schedule and fire, random over 30 minutes, ns a timer",
         measure: |peer| Some(peer.random),
         judged: &[BOTH],

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use shardwheel_benches::names::{ALONE, APART, SHARED};
 use shardwheel_benches::{
     Cancel, Checksum, Churn, Engine, Layout, Producer, Spread, THIRTY_MINUTES, Workload, drain, race_then,
     schedule_all,
@@ -12,11 +13,6 @@ use shardwheel_benches::{
 
 use crate::measure::{OUT_OF_THE_WAY, PAIRS};
 use crate::peer::{Outcome, Task};
-
-/// The columns.
-pub(crate) const ALONE: &str = "1 thread";
-pub(crate) const APART: &str = "2 threads, one each";
-pub(crate) const SHARED: &str = "2 threads on one";
 
 const THREADS: usize = 2;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shardwheel_benches::{ArgError, CHILD, parse_path, parse_rounds, parse_sizes, read_options};
+use shardwheel_benches::{ArgError, CHILD, parse_rounds, parse_sizes, read_options, set_path};
 
 use crate::child;
 use crate::plan::{GROUP, Plan};
@@ -55,7 +55,7 @@ impl Args {
             "--sizes" => {
                 (self.set_sizes(&value), format!("numbers such as 1M,10M, each {GROUP} times another"))
             }
-            _ => (self.set_json(&value), "the name of a file".to_owned()),
+            _ => (set_path(&mut self.json, &value), "the name of a file".to_owned()),
         };
         taken.ok_or(ArgError::BadValue { option, value, wanted })
     }
@@ -68,11 +68,6 @@ impl Args {
     fn set_sizes(&mut self, value: &str) -> Option<()> {
         self.sizes = parse_sizes(value)?;
         self.sizes.iter().all(|&size| Plan::new(size, 0).is_some()).then_some(())
-    }
-
-    fn set_json(&mut self, value: &str) -> Option<()> {
-        self.json = Some(parse_path(value)?);
-        Some(())
     }
 }
 

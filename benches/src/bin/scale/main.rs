@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use args::{Args, Request};
 use results::Results;
 use serde_json::json;
-use shardwheel_benches::{Usage, describe_machine, label, write_json};
+use shardwheel_benches::{Usage, describe_machine, keep, label};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures and prints; fails where a run did, a count was wrong, or the file could not be written.
+/// Measures and prints; fails where a run did, a count was wrong, or a file could not be written.
 fn report(args: &Args) -> ExitCode {
     let heading = heading(args);
     print!("{heading}");
@@ -49,19 +49,15 @@ fn report(args: &Args) -> ExitCode {
     }
     let conditions = before.map(Usage::describe_since).unwrap_or_default();
     print!("{conditions}{}", results.tables());
-    let written = write_json(args.json.as_deref(), || {
-        json!({
-            "heading": heading,
-            "conditions": conditions.trim(),
-            "figures": results.json(),
-            "counts": results.counts(),
-            "failed": results.failures(),
-        })
+    let all = json!({
+        "heading": heading,
+        "conditions": conditions.trim(),
+        "figures": results.json(),
+        "counts": results.counts(),
+        "failed": results.failures(),
     });
-    if let Err(error) = &written {
-        eprintln!("the JSON file could not be written: {error}");
-    }
-    if results.all_right() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let kept = keep(args.json.as_deref(), None, &all);
+    if results.all_right() && kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn heading(args: &Args) -> String {
