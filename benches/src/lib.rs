@@ -5,6 +5,8 @@
 //! pass over a workload. The loops check what fires against what the workload put in, so that an engine
 //! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
 //!
+//! Beside these stands what all programs need around their figures: machine, requirements, and [charts](draw_charts).
+//!
 //! | engine | what it is |
 //! |---|---|
 //! | [`Wheel`] | one shard of `shardwheel`, with its default configuration |
