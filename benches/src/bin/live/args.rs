@@ -125,7 +125,7 @@ pub(crate) fn usage() -> String {
          --span SECONDS  over how long they are due (default {})\n\
          --only LIST     sections to run (default all): {}\n\
          --json FILE     writes everything there as well\n\
-         --charts DIR      draws charts of it there",
+         --charts DIR    draws charts of it there",
         DEFAULT_PLAN.span.as_secs_f64(),
         names()
     )

@@ -122,7 +122,7 @@ pub(crate) fn usage() -> String {
          --timers LIST  how many timers extend, worst, memory and two-schedule have (default 1M)\n\
          --only LIST    sections to run (default all): {}\n\
          --json FILE    writes everything there as well\n\
-         --charts DIR    draws charts of it there",
+         --charts DIR   draws charts of it there",
         names()
     )
 }
