@@ -1,12 +1,12 @@
 //! What the programs' command lines have in common, each read by hand.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{ArgError, CHILD, parse_size};
+use crate::{ArgError, CHILD, draw_charts, parse_size};
 
 /// Reads options, each followed by its value, with `set`; false where help is asked for.
 ///
@@ -43,6 +43,12 @@ pub fn parse_sizes(value: &str) -> Option<Vec<usize>> {
     value.split(',').map(parse_size).collect()
 }
 
+/// Keeps the name of a file or a directory.
+pub fn set_path(path: &mut Option<PathBuf>, value: &str) -> Option<()> {
+    *path = Some(value.into());
+    (!value.is_empty()).then_some(())
+}
+
 /// Sections that are to be run; none named stands for all.
 #[derive(Default)]
 pub struct Only(Vec<String>);
@@ -75,11 +81,18 @@ pub fn ask_child(words: impl IntoIterator<Item = String>) -> io::Result<Vec<u8>>
     Ok(output.stdout)
 }
 
-/// Writes everything to that file, if there is one to be written.
-///
-/// # Errors
-///
-/// If it cannot be written.
-pub fn write_json(file: Option<&Path>, all: impl FnOnce() -> Value) -> io::Result<()> {
-    file.map_or(Ok(()), |file| std::fs::write(file, format!("{:#}\n", all())))
+/// Writes everything to a file, and the charts of it to a directory, each where there is one; returns whether that
+/// went well, and says on the terminal what did not.
+#[must_use]
+pub fn keep(json: Option<&Path>, charts: Option<&Path>, all: &Value) -> bool {
+    let written = json.map_or(Ok(()), |file| std::fs::write(file, format!("{all:#}\n")));
+    if let Err(error) = &written {
+        eprintln!("the JSON file could not be written: {error}");
+    }
+    let drawn = charts.map_or(Ok(Vec::new()), |dir| draw_charts(dir, all));
+    match &drawn {
+        Ok(files) => files.iter().for_each(|file| eprintln!("drawn: {file}")),
+        Err(error) => eprintln!("the charts could not be drawn: {error}"),
+    }
+    written.is_ok() && drawn.is_ok()
 }

@@ -28,6 +28,9 @@ pub trait Producer {
     /// Names a timer that was added.
     type Handle: Copy;
 
+    /// What a thread does before it uses a producer, or the engine, that another thread has made.
+    fn enter(&self) {}
+
     /// Adds a timer that is due at `deadline`.
     fn schedule(&self, deadline: u64, payload: u64) -> Self::Handle;
 }

@@ -1,9 +1,11 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
 //!
-//! The library holds what the criterion benchmarks and the programs `report`, `live` and `peers` share: one pair
+//! The library holds what the criterion benchmarks and the programs `report`, `live`, `peers` and `scale` share: one pair
 //! of traits ([`Engine`], [`Producer`]), an adapter for each engine, seeded workloads, and loops that time a whole
 //! pass over a workload. The loops check what fires against what the workload put in, so that an engine
 //! which loses, doubles, alters or misorders a timer stops the run instead of winning it.
+//!
+//! Beside these stands what all programs need around their figures: machine, requirements, and [charts](draw_charts).
 //!
 //! | engine | what it is |
 //! |---|---|
@@ -22,12 +24,14 @@
 mod affinity;
 mod arg_error;
 mod bare_heap;
+mod charts;
 mod checksum;
 mod command_line;
 mod conditions;
 mod engine;
 mod heap;
 mod machine;
+pub mod names;
 mod peers;
 mod producers;
 mod requirement;
@@ -36,6 +40,7 @@ mod samples;
 mod size;
 mod structure;
 mod timed;
+mod times;
 mod wheel;
 mod workload;
 
@@ -45,14 +50,15 @@ mod tests;
 pub use affinity::{cores, pin};
 pub use arg_error::{ArgError, CHILD};
 pub use bare_heap::BareHeap;
+pub use charts::draw_charts;
 pub use checksum::Checksum;
-pub use command_line::{Only, ask_child, parse_rounds, parse_sizes, read_options, write_json};
+pub use command_line::{Only, ask_child, keep, parse_rounds, parse_sizes, read_options, set_path};
 pub use conditions::Usage;
 pub use engine::{Cancel, Engine, Producer};
 pub use heap::{Heap, HeapHandle, LazyHeap};
 pub use machine::describe as describe_machine;
 pub use peers::{DelayQueue, FlatWheel, HashedWheel, QuadWheel, RingWheel, Tree, WeakQuadWheel};
-pub use producers::{Layout, race};
+pub use producers::{Layout, race, race_then};
 pub use requirement::{Limit, Requirement};
 pub use resident::{peak_kib, resident_kib};
 pub use samples::Samples;
@@ -63,5 +69,6 @@ pub use timed::{
     schedule_keeping,
 };
 pub use timed::{churn::Churn, steady};
+pub use times::Times;
 pub use wheel::Wheel;
 pub use workload::{Spread, THIRTY_MINUTES, Workload, later};

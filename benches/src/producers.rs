@@ -13,31 +13,54 @@ use crate::{Checksum, Engine, Workload, pin};
 ///
 /// Where a job panics, or making it does.
 pub fn race<R, J: FnOnce() -> R, P: FnOnce() -> J + Send>(prepare: Vec<P>) -> Duration {
-    let missing = &AtomicUsize::new(prepare.len());
-    let spans = thread::scope(|scope| {
-        let spawn = |(nth, prepare)| scope.spawn(move || run(nth, prepare, Arrival(missing)));
+    race_then(prepare, drop).0
+}
+
+/// As [`race`]; when all jobs have ended, each thread makes `then` of what its own has returned.
+///
+/// # Panics
+///
+/// Where a job panics, or making it does, or `then`.
+pub fn race_then<R, J, P, F>(prepare: Vec<P>, then: impl Fn(R) -> F + Sync) -> (Duration, Vec<F>)
+where
+    J: FnOnce() -> R,
+    P: FnOnce() -> J + Send,
+    F: Send,
+{
+    let (then, [missing, running]) = (&then, &[(); 2].map(|()| AtomicUsize::new(prepare.len())));
+    let ends = thread::scope(|scope| {
+        let spawn = |(nth, prepare)| {
+            scope.spawn(move || {
+                let arrivals = [Arrival(missing), Arrival(running)];
+                let (span, result) = run(nth, prepare, arrivals);
+                (span, then(result))
+            })
+        };
         let threads = prepare.into_iter().enumerate().map(spawn).collect::<Vec<_>>();
         threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect::<Vec<_>>()
     });
+    let (spans, made) = ends.into_iter().unzip::<_, _, Vec<_>, _>();
     let start = spans.iter().map(|span| span.0).min();
     let end = spans.iter().map(|span| span.1).max();
-    end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start)
+    (end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start), made)
 }
 
 fn run<R, J: FnOnce() -> R>(
     nth: usize,
     prepare: impl FnOnce() -> J,
-    arrival: Arrival<'_>,
-) -> (Instant, Instant) {
+    [start, end]: [Arrival<'_>; 2],
+) -> ((Instant, Instant), R) {
     pin(nth);
     let job = prepare();
-    arrival.wait_for_all();
+    start.wait_for_all();
     let start = Instant::now();
-    job();
-    (start, Instant::now())
+    let result = job();
+    let span = (start, Instant::now());
+    end.wait_for_all();
+    (span, result)
 }
 
-/// A thread's place at the start; dropping it without waiting lets the others go, so that a panic ends the
+/// A thread's place at the start or at the end; dropping it without waiting lets the others go, so that a panic ends the
 /// run instead of hanging it.
 struct Arrival<'a>(&'a AtomicUsize);
 
@@ -155,6 +178,17 @@ mod tests {
     #[test]
     fn heaps_fire_what_all_producers_scheduled() {
         every_layout_fires_all::<Heap>();
+    }
+
+    #[test]
+    fn what_follows_a_job_is_not_timed() {
+        let nap = Duration::from_millis(200);
+        let (elapsed, made) = race_then(vec![|| || 1; 2], |result| {
+            thread::sleep(nap);
+            result + 1
+        });
+        assert_eq!(made, [2, 2]);
+        assert!(elapsed < nap, "{elapsed:?}");
     }
 
     #[test]

@@ -28,6 +28,12 @@ impl Samples {
         }
     }
 
+    /// The least one; infinity where there are none.
+    #[must_use]
+    pub fn least(&self) -> f64 {
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
     /// `self` over `other`, round by round.
     #[must_use]
     pub fn over(&self, other: &Self) -> Self {
@@ -67,6 +73,7 @@ mod tests {
     fn medians_and_ratios() {
         assert!(Samples::default().median().is_nan());
         assert_eq!(Samples(vec![3.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(Samples(vec![3.0, 1.0, 2.0]).least(), 1.0);
         assert_eq!(Samples(vec![4.0, 1.0, 2.0, 3.0]).median(), 2.5);
         let ratio = Samples(vec![2.0, 9.0]).over(&Samples(vec![1.0, 3.0]));
         assert_eq!((ratio.median(), ratio.show(1)), (2.5, "2.5 (2.0..3.0)".to_owned()));

@@ -29,6 +29,9 @@ pub trait Structure {
     /// An empty structure whose clock stands at 0. Nothing is reserved ahead.
     fn new() -> Self;
 
+    /// What a thread does before it uses a structure that another thread has made.
+    fn enter(&self) {}
+
     /// Adds a timer that is due at `deadline`.
     fn schedule(&mut self, deadline: u64, payload: u64) -> Self::Handle;
 
@@ -91,6 +94,10 @@ impl<S: Structure> Engine for Locked<S> {
 
 impl<S: Structure> Producer for Locked<S> {
     type Handle = S::Handle;
+
+    fn enter(&self) {
+        self.lock().enter();
+    }
 
     #[inline]
     fn schedule(&self, deadline: u64, payload: u64) -> S::Handle {

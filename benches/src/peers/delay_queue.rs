@@ -24,8 +24,13 @@ thread_local! {
 fn enter() -> &'static Runtime {
     let built = Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime: &Runtime = Box::leak(Box::new(built.expect("a runtime without threads can be built")));
-    mem::forget(runtime.enter());
+    stay_in(runtime);
     runtime
+}
+
+/// Enters the calling thread into `runtime`, for the rest of the thread's life.
+fn stay_in(runtime: &'static Runtime) {
+    mem::forget(runtime.enter());
 }
 
 /// A [`delay_queue::DelayQueue`] on a paused clock. Those of one thread share its clock, so no two may be in use
@@ -60,6 +65,10 @@ impl Structure for DelayQueue {
     fn new() -> Self {
         let runtime = RUNTIME.with(|runtime| *runtime);
         Self { runtime, start: Instant::now(), queue: delay_queue::DelayQueue::new(), clock: 0 }
+    }
+
+    fn enter(&self) {
+        stay_in(self.runtime);
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::time;
-use crate::{Cancel, Checksum, Engine, Producer};
+use crate::Cancel;
 
 /// How many timers a churn keeps pending: a timer is cancelled when this many have come after it.
 const OUTSTANDING: usize = 1000;
@@ -11,43 +11,55 @@ const OUTSTANDING: usize = 1000;
 /// How far ahead a churn schedules: 30 seconds in ticks of a millisecond.
 const AHEAD: u64 = 30_000;
 
-type Handle<E> = <<E as Engine>::Producer as Producer>::Handle;
+/// The payload of every timer.
+const PAYLOAD: u64 = 0;
 
 /// Schedules thirty seconds ahead and cancels the timer of a thousand earlier, again and again.
 ///
-/// The clock moves on by one tick after each thousand, which stands for a million pairs a second.
-pub struct Churn<E: Engine> {
-    producer: E::Producer,
-    ring: Vec<Handle<E>>,
+/// Its clock moves on by one tick after each thousand, which stands for a million pairs a second. Churns that share
+/// an engine each go by their own clock, and one of them moves the engine's.
+pub struct Churn<P: Cancel> {
+    producer: P,
+    ring: Vec<P::Handle>,
     clock: u64,
+    /// When all in the ring are due.
+    deadline: u64,
 }
 
-impl<E: Engine<Producer: Cancel>> Churn<E> {
+impl<P: Cancel> Churn<P> {
     /// Fills the ring of outstanding timers, at tick `clock`.
-    pub fn new(engine: &E, clock: u64) -> Self {
-        let producer = engine.producer();
-        let ring = (0..OUTSTANDING).map(|_| producer.schedule(clock + AHEAD, 0)).collect();
-        Self { producer, ring, clock }
+    pub fn new(producer: P, clock: u64) -> Self {
+        let deadline = clock + AHEAD;
+        let ring = (0..OUTSTANDING).map(|_| producer.schedule(deadline, PAYLOAD)).collect();
+        Self { producer, ring, clock, deadline }
     }
 
-    /// Runs `pairs` pairs, rounded down to thousands, and returns how many there were and the time.
+    /// Runs `pairs` pairs, rounded down to thousands, and returns how many there were and the time. `moved` is given
+    /// the clock at each tick; what it does is timed too.
     ///
     /// # Panics
     ///
     /// Where a timer could not be cancelled.
-    pub fn run(&mut self, engine: &mut E, pairs: usize) -> (usize, Duration) {
+    pub fn run(&mut self, pairs: usize, mut moved: impl FnMut(u64)) -> (usize, Duration) {
         let ticks = pairs / OUTSTANDING;
-        let elapsed = time(|| (0..ticks).for_each(|_| self.tick(engine)));
+        let elapsed = time(|| (0..ticks).for_each(|_| moved(self.tick())));
         (ticks * OUTSTANDING, elapsed)
     }
 
-    fn tick(&mut self, engine: &mut E) {
+    /// What it has left pending: deadlines and payloads.
+    #[must_use]
+    pub fn pending(&self) -> Vec<(u64, u64)> {
+        vec![(self.deadline, PAYLOAD); self.ring.len()]
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.deadline = self.clock + AHEAD;
         for oldest in &mut self.ring {
-            let newest = self.producer.schedule(self.clock + AHEAD, 0);
+            let newest = self.producer.schedule(self.deadline, PAYLOAD);
             let cancelled = self.producer.cancel(std::mem::replace(oldest, newest));
             assert!(cancelled.is_some(), "a pending timer was not cancelled");
         }
         self.clock += 1;
-        engine.advance(self.clock, &mut Checksum::default());
+        self.clock
     }
 }

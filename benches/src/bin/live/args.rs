@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, read_options};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, read_options, set_path};
 
 use crate::fire::{LEAD, Plan};
 use crate::sections::{self, ROUNDS_BESIDE, Run, SECTIONS, engines};
 
-const OPTIONS: [&str; 6] = ["--rounds", "--timers", "--span", "--only", "--engines", "--json"];
+const OPTIONS: [&str; 7] = ["--rounds", "--timers", "--span", "--only", "--engines", "--json", "--charts"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_PLAN: Plan = Plan { timers: 1_000_000, lead: LEAD, span: Duration::from_secs(10) };
 
@@ -32,6 +32,8 @@ pub(crate) struct Args {
     pub(crate) plan: Plan,
     /// The file that gets everything as JSON.
     pub(crate) json: Option<PathBuf>,
+    /// The directory that gets charts.
+    pub(crate) charts: Option<PathBuf>,
     only: Only,
     engines: Only,
 }
@@ -77,6 +79,7 @@ impl Args {
             rounds: DEFAULT_ROUNDS,
             plan: DEFAULT_PLAN,
             json: None,
+            charts: None,
             only: Only::default(),
             engines: Only::default(),
         };
@@ -89,7 +92,8 @@ impl Args {
             "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
             "--timers" => (self.set_timers(&value), "a number of timers such as 10k or 1M".to_owned()),
             "--span" => (self.set_span(&value), format!("seconds, above 0 and up to {LONGEST}")),
-            "--json" => (self.set_json(&value), "the name of a file".to_owned()),
+            "--json" => (set_path(&mut self.json, &value), "the name of a file".to_owned()),
+            "--charts" => (set_path(&mut self.charts, &value), "the name of a directory".to_owned()),
             "--engines" => (self.set_engines(&value), format!("names from: {}", engines().join(", "))),
             _ => (self.set_only(&value), format!("names from: {}", names())),
         };
@@ -112,11 +116,6 @@ impl Args {
         Some(())
     }
 
-    fn set_json(&mut self, value: &str) -> Option<()> {
-        self.json = Some(value.into());
-        (!value.is_empty()).then_some(())
-    }
-
     fn set_only(&mut self, value: &str) -> Option<()> {
         self.only.add(value, |name| SECTIONS.iter().any(|section| section.name == name))
     }
@@ -133,14 +132,16 @@ fn names() -> String {
 /// What the program takes.
 pub(crate) fn usage() -> String {
     format!(
-        "live [--rounds N] [--timers N] [--span SECONDS] [--only LIST] [--engines LIST] [--json FILE]\n\n\
+        "live [--rounds N] [--timers N] [--span SECONDS] [--only LIST] [--engines LIST] [--json FILE]\n\
+        \x20    [--charts DIR]\n\n\
          --rounds N      how often each figure is measured (default {DEFAULT_ROUNDS}); engines that no requirement\n\
         \x20               is judged by take part in the first {ROUNDS_BESIDE}\n\
          --timers N      how many timers fire (default 1M)\n\
          --span SECONDS  over how long they are due (default {})\n\
          --only LIST     sections to run (default all): {}\n\
          --engines LIST  engines to run (default all): {}\n\
-         --json FILE     writes everything there as well",
+         --json FILE     writes everything there as well\n\
+         --charts DIR    draws charts of it there",
         DEFAULT_PLAN.span.as_secs_f64(),
         names(),
         engines().join(", ")
@@ -159,11 +160,11 @@ mod tests {
     fn defaults_and_options() {
         let Ok(Request::Report(args)) = parse("") else { panic!("no arguments are needed") };
         assert!(args.rounds == DEFAULT_ROUNDS && args.wants("idle") && args.json.is_none());
-        let line = "--rounds 2 --timers 5k --span 0.5 --only fire,sleep --json out.json";
+        let line = "--rounds 2 --timers 5k --span 0.5 --only fire,sleep --json out.json --charts out";
         let Ok(Request::Report(args)) = parse(line) else { panic!("{line} is right") };
         assert!(args.rounds == 2 && args.plan.timers == 5000 && args.plan.span.as_millis() == 500);
         assert!(args.wants("fire") && args.wants("sleep") && !args.wants("idle"));
-        assert_eq!(args.json, Some("out.json".into()));
+        assert_eq!((args.json, args.charts), (Some("out.json".into()), Some("out".into())));
     }
 
     #[test]

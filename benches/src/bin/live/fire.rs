@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
+use shardwheel_benches::names::LATE;
 
 use crate::engine::Live;
 use crate::ledger::{Lateness, Ledger};
@@ -15,9 +16,6 @@ use crate::sections::Figures;
 pub(crate) const LOST: &str = "timers lost";
 pub(crate) const AGAIN: &str = "timers fired again";
 pub(crate) const EARLY: &str = "timers early";
-pub(crate) const P50: &str = "late, median, µs";
-pub(crate) const P99: &str = "late, 99 %, µs";
-pub(crate) const P999: &str = "late, 99.9 %, µs";
 pub(crate) const FIRING: &str = "processor time from all placed to all fired, ms";
 const MAX: &str = "late, the last of all, µs";
 const PLACED: &str = "placing, time on the wall, ms";
@@ -121,19 +119,17 @@ pub(crate) fn figures<E: Live>(tick: Duration, plan: &Plan) -> Figures {
     }
     let late = &run.lateness;
     let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
-    let rows = [
-        (LOST, late.lost as f64),
-        (AGAIN, late.again as f64),
-        (EARLY, late.early as f64),
-        (P50, late.quantile(0.5)),
-        (P99, late.quantile(0.99)),
-        (P999, late.quantile(0.999)),
+    let counts = [(LOST, late.lost), (AGAIN, late.again), (EARLY, late.early)];
+    let counts = counts.map(|(what, count)| (what, count as f64));
+    let quantiles = LATE.map(|(share, what)| (what, late.quantile(share)));
+    let costs = [
         (MAX, late.max()),
         (PLACED, millis(run.placed)),
         (PLACING, millis(run.placing)),
         (FIRING, millis(run.firing)),
     ];
-    rows.map(|(what, figure)| (what.to_owned(), figure)).into()
+    let rows = counts.into_iter().chain(quantiles).chain(costs);
+    rows.map(|(what, figure)| (what.to_owned(), figure)).collect()
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ use engine::Live;
 use results::Results;
 use sections::{SECTIONS, Section};
 use serde_json::json;
-use shardwheel_benches::{Requirement, Usage, describe_machine, label, write_json};
+use shardwheel_benches::{Requirement, Usage, describe_machine, keep, label};
 use wheel::Wheel;
 
 /// Says which engines this build does not have.
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures and prints; fails where a run did, or the file could not be written.
+/// Measures and prints; fails where a run did, or a file could not be written.
 fn report(args: &Args) -> ExitCode {
     let heading = heading(args);
     print!("{heading}");
@@ -84,19 +84,15 @@ fn report(args: &Args) -> ExitCode {
     let conditions = before.map(Usage::describe_since).unwrap_or_default();
     let requirements = requirements::all(&results);
     print!("{conditions}{}{}", results.tables(), Requirement::table(&requirements));
-    let written = write_json(args.json.as_deref(), || {
-        let requirements = requirements.iter().map(Requirement::json).collect::<Vec<_>>();
-        json!({
-            "heading": heading,
-            "conditions": conditions.trim(),
-            "figures": results.json(),
-            "requirements": requirements,
-        })
+    let requirements = requirements.iter().map(Requirement::json).collect::<Vec<_>>();
+    let all = json!({
+        "heading": heading,
+        "conditions": conditions.trim(),
+        "figures": results.json(),
+        "requirements": requirements,
     });
-    if let Err(error) = &written {
-        eprintln!("the JSON file could not be written: {error}");
-    }
-    if results.complete() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let kept = keep(args.json.as_deref(), args.charts.as_deref(), &all);
+    if results.complete() && kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn heading(args: &Args) -> String {

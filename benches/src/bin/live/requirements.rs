@@ -3,6 +3,7 @@
 //! What must not happen at all (a timer lost or early, a thread that wakes for nothing) is judged by the
 //! worst round, everything else by medians.
 
+use shardwheel_benches::names::{P50, P99, P999};
 use shardwheel_benches::{Limit, Requirement, Samples};
 
 use crate::engine::Live;
@@ -14,7 +15,7 @@ use crate::wheel::{OneShard, Wheel, WheelSleeps};
 use crate::{fire, idle, schedule, sleeps};
 
 /// Microseconds late, at ticks of a millisecond.
-const LATE: [(&str, f64); 3] = [(fire::P50, 1000.0), (fire::P99, 2000.0), (fire::P999, 4000.0)];
+const LATE: [(&str, f64); 3] = [(P50, 1000.0), (P99, 2000.0), (P999, 4000.0)];
 /// The same, at ticks of 100 µs.
 const LATE_FINE: f64 = 150.0;
 const FIRING_OF_TOKIO: f64 = 0.5;
@@ -38,7 +39,7 @@ pub(crate) fn all(results: &Results) -> Vec<Requirement> {
         all.extend([fire::LOST, fire::AGAIN, fire::EARLY].map(|what| never(section, what)));
     }
     all.extend(LATE.map(|(what, limit)| medians(&FIRE, what, limit)));
-    all.push(medians(&FINE, fire::P50, LATE_FINE));
+    all.push(medians(&FINE, P50, LATE_FINE));
     all.push(share_of::<TokioTime>(results, &FIRE, fire::FIRING, FIRING_OF_TOKIO));
     all.push(share_of::<Exact>(results, &FIRE, fire::FIRING, FIRING_OF_HEAP));
     all.push(share_of::<Ticked>(results, &FIRE, fire::FIRING, FIRING_OF_HEAP));

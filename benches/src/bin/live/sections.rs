@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use shardwheel_benches::names::{LIVE_FINE, LIVE_FIRE};
+
 use crate::args::Args;
 use crate::async_io::AsyncIo;
 use crate::engine::Live;
@@ -56,7 +58,7 @@ impl Run {
 }
 
 pub(crate) const FIRE: Section = Section {
-    name: "fire",
+    name: LIVE_FIRE,
     title: "Fire: due evenly, placed from two threads, ticks of 1 ms",
     runs: &[
         Run::of::<Wheel>(|args| fire::figures::<Wheel>(MILLISECOND, &args.plan)),
@@ -74,7 +76,7 @@ pub(crate) const FIRE: Section = Section {
 };
 
 pub(crate) const FINE: Section = Section {
-    name: "fine",
+    name: LIVE_FINE,
     title: "The same, ticks of 100 µs",
     runs: &[Run::of::<Wheel>(|args| fire::figures::<Wheel>(TENTH, &args.plan))],
 };

@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_size, parse_sizes, read_options};
+use shardwheel_benches::{ArgError, CHILD, Only, parse_rounds, parse_sizes, read_options, set_path};
 
 use crate::peer::{Measure, PEERS, Task};
 use crate::sections::{self, SECTIONS};
 
-const OPTIONS: [&str; 5] = ["--rounds", "--sizes", "--timers", "--only", "--json"];
+const OPTIONS: [&str; 6] = ["--rounds", "--sizes", "--timers", "--only", "--json", "--charts"];
 const DEFAULT_ROUNDS: usize = 5;
 const DEFAULT_SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
-const DEFAULT_TIMERS: usize = 1_000_000;
+const DEFAULT_TIMERS: [usize; 1] = [1_000_000];
 
 /// What the command line asks for.
 pub(crate) enum Request {
@@ -27,10 +27,12 @@ pub(crate) struct Args {
     pub(crate) rounds: usize,
     /// How many timers are scheduled and fired.
     pub(crate) sizes: Vec<usize>,
-    /// How many timers there are in the sections that have one number of them.
-    pub(crate) timers: usize,
+    /// How many timers there are in the sections that each want many.
+    pub(crate) timers: Vec<usize>,
     /// The file that gets everything as JSON.
     pub(crate) json: Option<PathBuf>,
+    /// The directory that gets charts.
+    pub(crate) charts: Option<PathBuf>,
     only: Only,
 }
 
@@ -63,9 +65,14 @@ impl Args {
 
     /// `None` where help is asked for.
     fn parse(words: impl Iterator<Item = String>) -> Result<Option<Self>, ArgError> {
-        let sizes = DEFAULT_SIZES.to_vec();
-        let mut args =
-            Self { rounds: DEFAULT_ROUNDS, sizes, timers: DEFAULT_TIMERS, json: None, only: Only::default() };
+        let mut args = Self {
+            rounds: DEFAULT_ROUNDS,
+            sizes: DEFAULT_SIZES.to_vec(),
+            timers: DEFAULT_TIMERS.to_vec(),
+            json: None,
+            charts: None,
+            only: Only::default(),
+        };
         let read = read_options(words, &OPTIONS, |option, value| args.set(option, value))?;
         Ok(read.then_some(args))
     }
@@ -74,8 +81,9 @@ impl Args {
         let (taken, wanted) = match option.as_str() {
             "--rounds" => (self.set_rounds(&value), "a number of 1 or more".to_owned()),
             "--sizes" => (self.set_sizes(&value), "numbers of timers such as 10k,1M,10M".to_owned()),
-            "--timers" => (self.set_timers(&value), "a number of timers such as 10k or 1M".to_owned()),
-            "--json" => (self.set_json(&value), "the name of a file".to_owned()),
+            "--timers" => (self.set_timers(&value), "numbers of timers such as 1M,10M".to_owned()),
+            "--json" => (set_path(&mut self.json, &value), "the name of a file".to_owned()),
+            "--charts" => (set_path(&mut self.charts, &value), "the name of a directory".to_owned()),
             _ => (self.set_only(&value), format!("names from: {}", names())),
         };
         taken.ok_or(ArgError::BadValue { option, value, wanted })
@@ -92,13 +100,8 @@ impl Args {
     }
 
     fn set_timers(&mut self, value: &str) -> Option<()> {
-        self.timers = parse_size(value)?;
+        self.timers = parse_sizes(value)?;
         Some(())
-    }
-
-    fn set_json(&mut self, value: &str) -> Option<()> {
-        self.json = Some(value.into());
-        (!value.is_empty()).then_some(())
     }
 
     fn set_only(&mut self, value: &str) -> Option<()> {
@@ -113,12 +116,13 @@ fn names() -> String {
 /// What the program takes.
 pub(crate) fn usage() -> String {
     format!(
-        "peers [--rounds N] [--sizes LIST] [--timers N] [--only LIST] [--json FILE]\n\n\
-         --rounds N    how often each figure is measured (default {DEFAULT_ROUNDS})\n\
-         --sizes LIST  numbers of timers to schedule and fire (default 10k,100k,1M)\n\
-         --timers N    how many timers extend, worst and memory have (default 1M)\n\
-         --only LIST   sections to run (default all): {}\n\
-         --json FILE   writes everything there as well",
+        "peers [--rounds N] [--sizes LIST] [--timers LIST] [--only LIST] [--json FILE] [--charts DIR]\n\n\
+         --rounds N     how often each figure is measured (default {DEFAULT_ROUNDS})\n\
+         --sizes LIST   numbers of timers to schedule and fire (default 10k,100k,1M)\n\
+         --timers LIST  how many timers extend, worst, memory and two-schedule have (default 1M)\n\
+         --only LIST    sections to run (default all): {}\n\
+         --json FILE    writes everything there as well\n\
+         --charts DIR   draws charts of it there",
         names()
     )
 }
@@ -136,11 +140,11 @@ mod tests {
     fn defaults_and_options() {
         let Ok(Request::Report(args)) = parse("") else { panic!("no arguments are needed") };
         assert!(args.rounds == DEFAULT_ROUNDS && args.sizes == DEFAULT_SIZES && args.wants("memory"));
-        let line = "--rounds 2 --sizes 5k,20 --timers 10k --only churn,memory --json out.json";
+        let line = "--rounds 2 --sizes 5k,20 --timers 10k --only churn,memory --json out.json --charts out";
         let Ok(Request::Report(args)) = parse(line) else { panic!("{line} is right") };
-        assert!(args.rounds == 2 && args.sizes == [5000, 20] && args.timers == 10_000);
+        assert!(args.rounds == 2 && args.sizes == [5000, 20] && args.timers == [10_000]);
         assert!(args.wants("churn") && args.wants("memory") && !args.wants("random"));
-        assert_eq!(args.json, Some("out.json".into()));
+        assert_eq!((args.json, args.charts), (Some("out.json".into()), Some("out".into())));
     }
 
     #[test]
@@ -165,7 +169,7 @@ mod tests {
         assert!(message("--json").contains("needs a value"));
         assert!(message("--rounds 0").contains("1 or more"));
         assert!(message("--sizes 1M,,2M").contains("1M,,2M"));
-        assert!(message("--timers 0").contains("10k"));
+        assert!(message("--timers 0").contains("10M"));
         assert!(message("--only nothing").contains("churn"));
         assert!(message("--child churn nothing 1 1").contains("nothing"));
         assert!(message("--child churn").contains("churn"));

@@ -1,4 +1,4 @@
-//! Sets timer structures beside one another on a virtual clock, on one thread, and prints what they cost.
+//! Sets timer structures beside one another on a virtual clock, on one thread and on two, and prints what they cost.
 //!
 //! Each run is a child process of this one with one engine in it, so that no engine finds the memory that another
 //! has left. The engines take turns, round after round, a different one first in each, so that a machine which
@@ -16,6 +16,7 @@ mod peer;
 mod requirements;
 mod results;
 mod sections;
+mod two;
 mod worst;
 
 use std::env;
@@ -26,7 +27,7 @@ use peer::{ELSEWHERE, PEERS, Task};
 use results::Results;
 use sections::{SECTIONS, Section};
 use serde_json::json;
-use shardwheel_benches::{Requirement, Usage, describe_machine, label, write_json};
+use shardwheel_benches::{Requirement, Usage, describe_machine, keep, label};
 
 fn main() -> ExitCode {
     match Request::parse(env::args().skip(1)) {
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures and prints; fails where a run did, or the file could not be written.
+/// Measures and prints; fails where a run did, or a file could not be written.
 fn report(args: &Args) -> ExitCode {
     let heading = heading(args);
     print!("{heading}");
@@ -55,25 +56,22 @@ fn report(args: &Args) -> ExitCode {
     let conditions = before.map(Usage::describe_since).unwrap_or_default();
     let requirements = requirements::all(&results);
     print!("{conditions}{}{}\n{}", results.tables(), Requirement::table(&requirements), elsewhere());
-    let written = write_json(args.json.as_deref(), || {
-        json!({
-            "heading": heading,
-            "conditions": conditions.trim(),
-            "figures": results.json(),
-            "failed": results.failures(),
-            "requirements": requirements.iter().map(Requirement::json).collect::<Vec<_>>(),
-        })
+    let all = json!({
+        "heading": heading,
+        "conditions": conditions.trim(),
+        "figures": results.json(),
+        "failed": results.failures(),
+        "requirements": requirements.iter().map(Requirement::json).collect::<Vec<_>>(),
     });
-    if let Err(error) = &written {
-        eprintln!("the JSON file could not be written: {error}");
-    }
-    if results.complete() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let kept = keep(args.json.as_deref(), args.charts.as_deref(), &all);
+    if results.complete() && kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn heading(args: &Args) -> String {
     format!(
         "# Timer structures on a virtual clock\n\n{}\
-         - one thread, pinned to the first core where the system allows it; ticks of 1 ms; a process for each run\n\
+         - one thread, pinned to the first core where the system allows it, and the second of two to the second; \
+         ticks of 1 ms; a process for each run\n\
          - rounds: {}; figures are medians, with the least and the greatest in brackets, and after the cross how \
          many times the figure of shardwheel that is\n\n",
         describe_machine(),

@@ -5,7 +5,7 @@ use shardwheel_benches::{
     Spread, Tree, Unlocked, WeakQuadWheel, Wheel,
 };
 
-use crate::{measure, memory, worst};
+use crate::{measure, memory, two, worst};
 
 /// How many timers, and which round: the same for every engine, and so is the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,11 @@ pub(crate) struct Peer {
     pub(crate) constant: Measure,
     pub(crate) worst: Measure,
     pub(crate) memory: Measure,
-    /// These two need a way to cancel.
+    pub(crate) two_schedule: Measure,
+    /// These need a way to cancel.
     pub(crate) churn: Option<Measure>,
     pub(crate) extend: Option<Measure>,
+    pub(crate) two_churn: Option<Measure>,
 }
 
 impl Peer {
@@ -52,8 +54,10 @@ impl Peer {
             constant: |task| measure::fire::<E>(task, Spread::PlacedInOneSecond),
             worst: worst::operations::<E>,
             memory: memory::standing::<E>,
+            two_schedule: two::schedule_apart::<E>,
             churn: None,
             extend: None,
+            two_churn: None,
         }
     }
 
@@ -61,8 +65,22 @@ impl Peer {
         Self {
             churn: Some(measure::churn::<E>),
             extend: Some(measure::extend::<E>),
+            two_churn: Some(two::churn_apart::<E>),
             ..Self::without_cancel::<E>()
         }
+    }
+
+    /// For an engine that threads can share.
+    const fn shared<E: Engine<Producer: Cancel + Send> + Send>() -> Self {
+        Self {
+            two_schedule: two::schedule::<E>,
+            two_churn: Some(two::churn::<E>),
+            ..Self::with_cancel::<E>()
+        }
+    }
+
+    const fn shared_without_cancel<E: Engine<Producer: Send>>() -> Self {
+        Self { two_schedule: two::schedule::<E>, ..Self::without_cancel::<E>() }
     }
 
     const fn locked(self) -> Self {
@@ -72,13 +90,13 @@ impl Peer {
 
 /// Every engine, `shardwheel` first.
 pub(crate) static PEERS: [Peer; 13] = [
-    Peer::with_cancel::<Wheel>(),
-    Peer::with_cancel::<Locked<LazyHeap>>().locked(),
+    Peer::shared::<Wheel>(),
+    Peer::shared::<Locked<LazyHeap>>().locked(),
     Peer::with_cancel::<Unlocked<LazyHeap>>(),
-    Peer::without_cancel::<BareHeap>().locked(),
-    Peer::with_cancel::<Locked<Tree>>().locked(),
+    Peer::shared_without_cancel::<BareHeap>().locked(),
+    Peer::shared::<Locked<Tree>>().locked(),
     Peer::with_cancel::<Unlocked<Tree>>(),
-    Peer::with_cancel::<Locked<DelayQueue>>().locked(),
+    Peer::shared::<Locked<DelayQueue>>().locked(),
     Peer::with_cancel::<Unlocked<DelayQueue>>(),
     Peer::with_cancel::<Unlocked<WeakQuadWheel>>(),
     Peer::without_cancel::<Unlocked<QuadWheel>>(),

@@ -1,41 +1,99 @@
 //! What the figures have to show: `shardwheel` beside every peer that threads can share by means of a lock, even
-//! where nobody else wants it.
+//! where nobody else wants it, and where two threads do; and how long it may take to move the clock by a tick.
 
-use shardwheel_benches::{Engine, Limit, Requirement, Wheel, label};
+use shardwheel_benches::names::{ALONE, APART, SHARED};
+use shardwheel_benches::{Engine, Limit, Requirement, Samples, Times, Wheel, label};
 
 use crate::peer::PEERS;
 use crate::results::Results;
-use crate::sections::{SECTIONS, Section};
+use crate::sections::{SECTIONS, Section, TWO_CHURN, TWO_SCHEDULE, WORST};
+use crate::worst::ADVANCE;
 
 /// How many times the cost of `shardwheel` a peer behind a lock has to cost.
 const NO_SLOWER: f64 = 1.0;
+
+/// How many times the throughput of one thread two have, on a shard each; and how many times that of two threads on
+/// one peer behind a lock.
+const SCALING: f64 = 1.8;
+const OVER_LOCKED: f64 = 3.0;
+
+/// With how many timers the longest advance is judged, and how many nanoseconds it may take.
+const MANY: usize = 10_000_000;
+const LONGEST_ADVANCE: f64 = 2e6;
 
 /// Each requirement with its readings.
 pub(crate) fn all(results: &Results) -> Vec<Requirement> {
     let judged = |section: &'static Section| section.judged.iter().map(move |&what| (section, what));
     let by_size = |(section, what): (&'static Section, &'static str)| {
-        results.sizes(section).into_iter().map(move |size| no_slower(results, section, what, size))
+        let each = move |size| over_wheel(results, section, size, [what, what], NO_SLOWER);
+        results.sizes(section).into_iter().map(each)
     };
-    SECTIONS.iter().flat_map(judged).flat_map(by_size).collect()
+    let mut all = SECTIONS.iter().flat_map(judged).flat_map(by_size).collect::<Vec<_>>();
+    for size in results.sizes(&TWO_CHURN) {
+        all.push(scaling(results, size));
+        all.push(over_wheel(results, &TWO_CHURN, size, [SHARED, APART], OVER_LOCKED));
+    }
+    for size in results.sizes(&TWO_SCHEDULE) {
+        all.push(over_wheel(results, &TWO_SCHEDULE, size, [SHARED, SHARED], NO_SLOWER));
+    }
+    all.push(longest_advance(results));
+    all
 }
 
-fn no_slower(results: &Results, section: &Section, what: &str, size: usize) -> Requirement {
-    let wheel = results.get(section, size, what, Wheel::NAME);
+/// What every peer behind a lock costs in one column, over what `shardwheel` costs in the same or another.
+fn over_wheel(
+    results: &Results,
+    section: &Section,
+    size: usize,
+    [of_peer, of_wheel]: [&str; 2],
+    limit: f64,
+) -> Requirement {
+    let wheel = results.get(section, size, of_wheel, Wheel::NAME);
     let ratio = |engine: &'static str| {
-        let ratio = results.get(section, size, what, engine)?.over(wheel?);
+        let ratio = results.get(section, size, of_peer, engine)?.over(wheel?);
         Some((engine.to_owned(), ratio.median()))
     };
+    let columns = if of_peer == of_wheel { of_peer.to_owned() } else { format!("{of_peer} / {of_wheel}") };
     let locked = PEERS.iter().filter(|peer| peer.locked);
     Requirement {
         text: format!(
-            "cost of a peer behind a lock over that of {}: {}, {what}, {} timers",
+            "cost of a peer behind a lock over that of {}: {}, {columns}, {} timers",
             Wheel::NAME,
             section.name,
             label(size)
         ),
-        limit: Limit::AtLeast(NO_SLOWER),
+        limit: Limit::AtLeast(limit),
         readings: locked.filter_map(|peer| ratio(peer.engine)).collect(),
     }
+}
+
+fn scaling(results: &Results, size: usize) -> Requirement {
+    let ratio = results.ratio(&TWO_CHURN, size, [ALONE, APART], Wheel::NAME);
+    Requirement {
+        text: format!(
+            "throughput of 2 threads with a shard each over that of 1: {}, {} timers",
+            TWO_CHURN.name,
+            label(size)
+        ),
+        limit: Limit::AtLeast(SCALING),
+        readings: reading(ratio.as_ref().map(Samples::median)),
+    }
+}
+
+/// What the system does can only make an advance longer, so the least of the rounds is believed.
+fn longest_advance(results: &Results) -> Requirement {
+    let longest = Times::longest_of(ADVANCE);
+    let rounds = results.get(&WORST, MANY, &longest, Wheel::NAME);
+    Requirement {
+        text: format!("{longest}, with {} timers, in the best round, ns", label(MANY)),
+        limit: Limit::AtMost(LONGEST_ADVANCE),
+        readings: reading(rounds.map(Samples::least)),
+    }
+}
+
+/// That of `shardwheel`, where there is one.
+fn reading(figure: Option<f64>) -> Vec<(String, f64)> {
+    figure.map(|figure| (Wheel::NAME.to_owned(), figure)).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -56,9 +114,39 @@ mod tests {
         add("heap", 12.0);
         add("heap, no lock", 5.0);
         let verdict = |results: &Results| all(results).iter().map(Requirement::verdict).collect::<Vec<_>>();
-        assert_eq!(verdict(&results), ["met"]);
+        assert_eq!(verdict(&results), ["met", "not measured"]);
         let outcome = Outcome { checksum: 1, figures: vec![(PAIR.to_owned(), 9.0)] };
         results.add(churn, "tree", Task { size: 0, round: 0 }, outcome);
-        assert_eq!(verdict(&results), ["**NOT met**"]);
+        assert_eq!(verdict(&results), ["**NOT met**", "not measured"]);
+    }
+
+    #[test]
+    fn two_threads_have_to_scale_and_to_beat_every_lock() {
+        let mut results = Results::default();
+        let mut add = |engine, columns: &[(&str, f64)]| {
+            let figures = columns.iter().map(|&(what, ns)| (what.to_owned(), ns)).collect();
+            results.add(&TWO_CHURN, engine, Task { size: 0, round: 0 }, Outcome { checksum: 1, figures });
+            let verdicts = all(&results).iter().map(Requirement::verdict).collect::<Vec<_>>();
+            (verdicts[0], verdicts[1])
+        };
+        assert_eq!(
+            add(Wheel::NAME, &[(ALONE, 18.0), (APART, 10.0), (SHARED, 40.0)]),
+            ("met", "not measured")
+        );
+        assert_eq!(add("heap", &[(ALONE, 5.0), (APART, 5.0), (SHARED, 30.0)]), ("met", "met"));
+        assert_eq!(add("tree", &[(ALONE, 99.0), (APART, 99.0), (SHARED, 29.0)]), ("met", "**NOT met**"));
+    }
+
+    #[test]
+    fn the_longest_advance_is_that_of_the_best_round() {
+        let mut results = Results::default();
+        let mut add = |size, round, nanos| {
+            let figures = vec![(Times::longest_of(ADVANCE), nanos)];
+            results.add(&WORST, Wheel::NAME, Task { size, round }, Outcome { checksum: 1, figures });
+            longest_advance(&results).verdict()
+        };
+        assert_eq!(add(MANY / 10, 0, LONGEST_ADVANCE), "not measured");
+        assert_eq!(add(MANY, 0, LONGEST_ADVANCE + 1.0), "**NOT met**");
+        assert_eq!(add(MANY, 1, LONGEST_ADVANCE), "met");
     }
 }

@@ -106,6 +106,9 @@ impl Results {
         for section in SECTIONS.iter().filter(|section| self.of(section).next().is_some()) {
             let _ = writeln!(text, "## {}\n", section.title);
             self.sizes(section).into_iter().for_each(|size| self.table(section, size, &mut text));
+            if !section.note.is_empty() {
+                let _ = writeln!(text, "{}\n", section.note);
+            }
             self.left_out(section, &mut text);
         }
         text
@@ -113,16 +116,17 @@ impl Results {
 
     fn table(&self, section: &Section, size: usize, text: &mut String) {
         let columns = self.columns(section);
-        let _ = writeln!(text, "| {} timers | {} |", label(size), columns.join(" | "));
-        let _ = writeln!(text, "|---|{}", "---|".repeat(columns.len()));
+        let headings = columns.iter().copied().chain(section.ratios.iter().map(|ratio| ratio.0));
+        let headings = headings.collect::<Vec<_>>();
+        let _ = writeln!(text, "| {} timers | {} |", label(size), headings.join(" | "));
+        let _ = writeln!(text, "|---|{}", "---|".repeat(headings.len()));
         for peer in PEERS.iter().filter(|peer| self.of(section).any(|series| series.engine == peer.engine)) {
-            let cell = |what: &&str| self.cell(section, size, what, peer.engine);
-            let _ = writeln!(
-                text,
-                "| {} | {} |",
-                peer.engine,
-                columns.iter().map(cell).collect::<Vec<_>>().join(" | ")
-            );
+            let cells = columns.iter().map(|what| self.cell(section, size, what, peer.engine));
+            let ratios = section.ratios.iter().map(|&(_, over, under)| {
+                self.ratio(section, size, [over, under], peer.engine).unwrap_or_default().show(2)
+            });
+            let cells = cells.chain(ratios).collect::<Vec<_>>();
+            let _ = writeln!(text, "| {} | {} |", peer.engine, cells.join(" | "));
         }
         text.push('\n');
     }
@@ -145,6 +149,17 @@ impl Results {
             Some(ratio) => format!("{} ×{ratio:.2}", samples.show(1)),
             None => samples.show(1),
         }
+    }
+
+    /// One column of an engine over another, round by round, where there are both.
+    pub(crate) fn ratio(
+        &self,
+        section: &Section,
+        size: usize,
+        [over, under]: [&str; 2],
+        engine: &str,
+    ) -> Option<Samples> {
+        Some(self.get(section, size, over, engine)?.over(self.get(section, size, under, engine)?))
     }
 
     fn left_out(&self, section: &Section, text: &mut String) {
@@ -201,8 +216,10 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
+    use shardwheel_benches::names::{ALONE, APART, SHARED};
+
     use super::*;
-    use crate::sections::find;
+    use crate::sections::{TWO_CHURN, find};
 
     fn churn() -> &'static Section {
         find("churn").unwrap()
@@ -231,6 +248,22 @@ mod tests {
         assert!(tables.contains("| shardwheel | 15.0 (10.0..20.0) |\n"), "{tables}");
         assert!(tables.contains("| heap | 30.0 (20.0..40.0) ×2.00 |\n"), "{tables}");
         assert!(tables.contains("- left out: bare heap; it has no way to cancel"), "{tables}");
+    }
+
+    #[test]
+    fn a_ratio_is_taken_where_both_columns_are() {
+        let mut results = Results::default();
+        for (engine, columns) in
+            [(Wheel::NAME, &[ALONE, APART, SHARED][..]), ("heap, no lock", &[ALONE, APART])]
+        {
+            let figures =
+                columns.iter().zip([30.0, 15.0, 20.0]).map(|(&what, ns)| (what.to_owned(), ns)).collect();
+            results.add(&TWO_CHURN, engine, Task { size: 0, round: 0 }, Outcome { checksum: 1, figures });
+        }
+        let tables = results.tables();
+        assert!(tables.contains("| shardwheel | 30.0 | 15.0 | 20.0 | 2.00 | 1.50 |\n"), "{tables}");
+        assert!(tables.contains("| heap, no lock | 30.0 ×1.00 | 15.0 ×1.00 | - | 2.00 | - |\n"), "{tables}");
+        assert!(tables.contains(TWO_CHURN.note), "{tables}");
     }
 
     #[test]
