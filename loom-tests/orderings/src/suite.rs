@@ -1,0 +1,202 @@
+//! The suites of tests that look at a mutant: how each is built, and how its tests are run one by one.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// Tests that are built in one way.
+#[derive(Debug)]
+pub struct Suite {
+    /// Its name in the report.
+    pub name: &'static str,
+    /// The directory of its package, from the repository's root.
+    pub package: &'static str,
+    /// Names that are set with `--cfg`.
+    pub cfgs: &'static [&'static str],
+    /// Features of the crate whose orderings are weakened, as the suite has them.
+    pub features: &'static [&'static str],
+    /// What else cargo is told.
+    pub arguments: &'static [&'static str],
+    /// Whether its tests are as fast as ever with a weaker ordering, so that one that does not end has failed. A model
+    /// is not: it has more executions.
+    pub is_native: bool,
+}
+
+/// The suites of this repository, as `.ci/run` builds them, the cheap ones first.
+pub const SUITES: [Suite; 3] = [
+    Suite {
+        name: "loom",
+        package: "loom-tests",
+        cfgs: &["shardwheel_loom"],
+        features: &["model"],
+        arguments: &["--release"],
+        is_native: false,
+    },
+    Suite {
+        name: "stress",
+        package: ".",
+        cfgs: &[],
+        features: &[],
+        arguments: &["--test", "stress"],
+        is_native: true,
+    },
+    Suite {
+        name: "epoch",
+        package: "loom-tests",
+        cfgs: &["shardwheel_loom", "crossbeam_loom"],
+        features: &["model", "loom-epoch"],
+        arguments: &["--release", "--features", "loom-epoch", "--test", "epoch"],
+        is_native: false,
+    },
+];
+
+/// A test that was built.
+#[derive(Debug)]
+pub struct Test {
+    /// Its name, behind that of its file.
+    pub label: String,
+    name: String,
+    program: PathBuf,
+}
+
+/// How a test ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// As it should.
+    Passed,
+    /// Otherwise, with that message.
+    Failed(String),
+    /// It was given no more time.
+    CutOff,
+}
+
+impl Suite {
+    /// The names that are set where the crate is built for this suite; `host` are those that always are.
+    #[must_use]
+    pub fn set(&self, host: &BTreeSet<String>) -> BTreeSet<String> {
+        let features = self.features.iter().map(|feature| format!("feature={feature:?}"));
+        let cfgs = self.cfgs.iter().map(|&cfg| cfg.to_owned());
+        host.iter().cloned().chain(cfgs).chain(features).collect()
+    }
+
+    /// Builds its tests in a copy of the repository, and returns them.
+    ///
+    /// # Errors
+    ///
+    /// If they do not build.
+    pub fn build(&self, copy: &Path, target: &Path) -> Result<Vec<Test>, Error> {
+        let flags = self.cfgs.iter().map(|cfg| format!("--cfg {cfg} ")).collect::<String>();
+        let mut cargo = Command::new("cargo");
+        cargo.args(["test", "--no-run", "--locked", "--quiet", "--message-format=json-render-diagnostics"]);
+        cargo.args(self.arguments).current_dir(copy.join(self.package));
+        // This program may have been started by cargo, whose flags for it are not these. With incremental builds a mutant
+        // takes a sixth of the time.
+        cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", flags.trim());
+        cargo.env("CARGO_TARGET_DIR", target.join(self.name)).env("CARGO_INCREMENTAL", "1");
+        let output = cargo.stdin(Stdio::null()).output().map_err(Error::file(Path::new("cargo")))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Error::Build { suite: self.name, said });
+        }
+        let mut tests = Vec::new();
+        for (file, program) in String::from_utf8_lossy(&output.stdout).lines().filter_map(program) {
+            let names = list(&program)?;
+            let test = |name| Test { label: format!("{file}::{name}"), name, program: program.clone() };
+            tests.extend(names.into_iter().map(test));
+        }
+        Ok(tests)
+    }
+}
+
+/// The program that one of cargo's messages says was built, and the name of its file.
+fn program(message: &str) -> Option<(String, PathBuf)> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let program = message["executable"].as_str()?;
+    Some((message["target"]["name"].as_str()?.to_owned(), program.into()))
+}
+
+fn list(program: &Path) -> Result<Vec<String>, Error> {
+    let output = Command::new(program).args(["--list", "--format", "terse"]).output();
+    let output = output.map_err(Error::file(program))?.stdout;
+    let lines = String::from_utf8_lossy(&output);
+    Ok(lines.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+impl Test {
+    /// Runs it alone, for no longer than `limit`; what it prints goes to the file `log`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub fn run(&self, limit: Duration, log: &Path) -> Result<Outcome, Error> {
+        /// A small part of what the shortest of the models takes.
+        const PAUSE: Duration = Duration::from_millis(2);
+        let output = File::create(log).map_err(Error::file(log))?;
+        let mut command = Command::new(&self.program);
+        command.args(["--exact", &self.name, "--test-threads=1", "--nocapture"]).stdin(Stdio::null());
+        command.stdout(output.try_clone().map_err(Error::file(log))?).stderr(output);
+        let mut child = command.spawn().map_err(Error::file(&self.program))?;
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(Error::file(&self.program))? {
+                return if status.success() { Ok(Outcome::Passed) } else { failed(log, &status.to_string()) };
+            }
+            if start.elapsed() > limit {
+                child.kill().map_err(Error::file(&self.program))?;
+                child.wait().map_err(Error::file(&self.program))?;
+                return Ok(Outcome::CutOff);
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn failed(log: &Path, status: &str) -> Result<Outcome, Error> {
+    let log = fs::read(log).map_err(Error::file(log))?;
+    Ok(Outcome::Failed(message(&String::from_utf8_lossy(&log)).unwrap_or(status).to_owned()))
+}
+
+/// What the first panic says, its first line.
+fn message(log: &str) -> Option<&str> {
+    let mut lines = log.lines().map(str::trim);
+    lines.find(|line| line.contains("panicked at"))?;
+    lines.find(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_test_said_is_its_first_panic() {
+        let log = "running 1 test\nthread 'a' panicked at src/lib.rs:1:1:\nCausality violation: no\nthread 'b' panicked at x:\ny";
+        assert_eq!(message(log), Some("Causality violation: no"));
+        assert_eq!(message("running 1 test\nok"), None);
+    }
+
+    #[test]
+    fn programs_are_found_among_what_cargo_says() {
+        let built = r#"{"reason":"compiler-artifact","target":{"name":"word"},"executable":"/t/word-1"}"#;
+        assert_eq!(program(built), Some(("word".to_owned(), "/t/word-1".into())));
+        assert_eq!(
+            program(r#"{"reason":"compiler-artifact","target":{"name":"x"},"executable":null}"#),
+            None
+        );
+        assert_eq!(program("Compiling"), None);
+    }
+
+    #[test]
+    fn the_suites_build_different_code() {
+        let native = BTreeSet::from(["unix".to_owned()]);
+        assert!(SUITES[0].set(&native).contains("shardwheel_loom"));
+        assert!(SUITES[2].set(&native).contains(r#"feature="loom-epoch""#));
+        assert_eq!(SUITES[1].set(&native), native);
+    }
+}
