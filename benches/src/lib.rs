@@ -23,6 +23,7 @@
 
 mod affinity;
 mod arg_error;
+mod backed;
 mod bare_heap;
 mod charts;
 mod checksum;
@@ -49,6 +50,7 @@ mod tests;
 
 pub use affinity::{cores, pin};
 pub use arg_error::{ArgError, CHILD};
+pub use backed::back_memory;
 pub use bare_heap::BareHeap;
 pub use charts::draw_charts;
 pub use checksum::Checksum;

@@ -142,7 +142,7 @@ impl<T> Advancer<T> {
         self.poll_recycler();
         if moves {
             let shared = &self.shared;
-            self.recycler.note_move(&shared.slab, || shared.len());
+            self.recycler.note_move(&shared.slab, shared.scheduled(), || shared.len());
         }
         self.look_ahead();
     }
@@ -295,7 +295,7 @@ impl<T> Advancer<T> {
         self.look_ahead();
         if std::mem::take(&mut self.drained) >= LONG_DRAIN {
             let shared = &self.shared;
-            self.recycler.poll_to_the_end(&shared.slab, || shared.len());
+            self.recycler.poll_to_the_end(&shared.slab);
         }
         if self.overdue.is_empty() && self.overdue.capacity() > KEPT_BUFFER {
             self.overdue = Vec::new();

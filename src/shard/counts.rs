@@ -22,9 +22,12 @@ impl<T> Shared<T> {
         self.counting.note_look();
         let ended = self.tally.fired.get() + self.tally.handed_back.get();
         let ended = self.lanes.iter().fold(ended, |sum, lane| sum + lane.tally.cancelled.get());
-        let scheduled =
-            self.lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(lane.tally.scheduled.get()));
-        usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX)
+        usize::try_from(self.scheduled().saturating_sub(ended)).unwrap_or(usize::MAX)
+    }
+
+    /// How many timers have been scheduled since the shard was made. O(threads).
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.tally.scheduled.get()))
     }
 
     /// Nodes of cancelled or moved timers that are still linked, or kept until the payload comes back. O(threads).

@@ -6,11 +6,12 @@
 //! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
 //! the batch during whose collection they were taken out of reach.
 //!
-//! Memory that is not needed goes back little by little, a sixteenth of what is too much at a time: who cancels a
-//! million timers often schedules the next million soon, and would have the system clear all that memory again. Only at
-//! the end of a long drain, after which there may be no further advance for long, all of it goes at once.
+//! Memory that is not needed goes back little by little, as the clock moves: who has a million timers end often
+//! schedules the next million soon, and would have the system clear all that memory again. Where nothing is scheduled
+//! from one move to the next, it goes fast.
 
-use super::node::NodeId;
+use super::node::{NIL, NodeId};
+use super::prefetch;
 use super::reclaim::{Grace, IS_STAND_IN, Unlinked};
 use super::segment::{Segment, WORD_NODES};
 use super::slab::Slab;
@@ -18,23 +19,30 @@ use super::wheel::Wheel;
 
 /// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
 /// nodes, or this share of those that there is memory for, so that a word is given once for several nodes also
-/// where timers end in no order. In the middle of a drain a batch is `RIPE` times as large.
+/// where timers end in no order.
 const LEAST_WORTH: usize = if cfg!(fuzzing) { 4 } else { 64 };
-const WORTH_SHARE: usize = 256;
-const RIPE: usize = 16;
+const WORTH_SHARE: usize = 16;
 const PATIENCE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
 
-/// Nodes freed per segment that may be given back at once, so that the work stays O(1) a timer.
-const NODES_PER_SEGMENT_GIVEN_BACK: usize = if cfg!(fuzzing) { 1 << 4 } else { 1 << 14 };
+/// How many nodes wait for their words of the bitmap. It is as large as a cache where there are millions of timers.
+const QUEUE: usize = 8;
 
 /// How often a long drain tries, at its end, to see its grace periods through.
 const ATTEMPTS: usize = 8;
 
-/// Moves of the clock from one time that memory goes back to the next, and the share of what is too much.
+/// Moves of the clock from one time that memory goes back to the next, and the share of what is too much that goes
+/// then.
 const MOVES_PER_SHARE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16 };
 const SHARE: usize = 16;
 
+/// The share that goes at each move of the clock where nothing has been scheduled since the last.
+const IDLE_SHARE: usize = 4;
+
 pub(crate) struct Recycler<T> {
+    /// Nodes freed last, whose words of the bitmap are on their way from memory; `NIL` where there is none.
+    queue: [NodeId; QUEUE],
+    /// Where the oldest of them is.
+    oldest: usize,
     collecting: Batch<T>,
     waiting: Option<(Batch<T>, Grace)>,
     /// A batch's memory, to be used again.
@@ -42,10 +50,10 @@ pub(crate) struct Recycler<T> {
     polls: u32,
     /// Moves of the clock since memory last went back.
     moves: u32,
+    /// How many timers had been scheduled at the last move.
+    scheduled: u64,
     /// How large a batch is worth a grace period.
     worth: usize,
-    /// Nodes freed that have not yet paid for giving a segment back.
-    credit: usize,
     /// What a model keeps to its end.
     kept: Remains<T>,
 }
@@ -70,13 +78,38 @@ impl<T> Recycler<T> {
     pub(crate) fn new() -> Self {
         let (collecting, spare) = (Batch::new(), Batch::new());
         let kept = Remains::default();
-        Self { collecting, waiting: None, spare, polls: 0, worth: LEAST_WORTH, credit: 0, moves: 0, kept }
+        let queue = [NIL; QUEUE];
+        Self {
+            queue,
+            oldest: 0,
+            collecting,
+            waiting: None,
+            spare,
+            polls: 0,
+            worth: LEAST_WORTH,
+            moves: 0,
+            scheduled: 0,
+            kept,
+        }
     }
 
     /// Takes a node that the advancer has freed and unlinked.
     #[inline]
     pub(crate) fn retire(&mut self, id: NodeId) {
-        self.collecting.add(id);
+        self.collecting.prefetch(id);
+        let oldest = std::mem::replace(&mut self.queue[self.oldest], id);
+        self.oldest = (self.oldest + 1) % QUEUE;
+        if oldest != NIL {
+            self.collecting.add(oldest);
+        }
+    }
+
+    fn empty_queue(&mut self) {
+        for id in std::mem::replace(&mut self.queue, [NIL; QUEUE]) {
+            if id != NIL {
+                self.collecting.add(id);
+            }
+        }
     }
 
     /// Takes a wheel that the advancer has emptied and taken out of reach.
@@ -87,37 +120,38 @@ impl<T> Recycler<T> {
     /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
     #[inline]
     pub(crate) fn is_ripe(&self) -> bool {
-        self.collecting.nodes >= RIPE * self.worth
+        self.collecting.nodes >= self.worth
     }
 
     /// Moves batches on. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>) {
+        self.empty_queue();
         self.finish_waiting(slab);
         self.polls += 1;
         let worth_it = self.collecting.nodes >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
-            self.credit += batch.nodes;
             self.waiting = Some((batch, Grace::begin()));
             self.polls = 0;
         }
     }
 
-    /// Notes that the clock has moved, which has memory go back now and then; `live` tells how many timers are
-    /// pending.
+    /// Notes that the clock has moved, which has memory go back; so many timers have been `scheduled` so far, and so
+    /// many are pending.
     #[inline]
-    pub(crate) fn note_move(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
+    pub(crate) fn note_move(&mut self, slab: &Slab<T>, scheduled: u64, live: impl Fn() -> usize) {
         self.moves += 1;
-        if self.moves >= MOVES_PER_SHARE {
+        let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
+        if is_idle || self.moves >= MOVES_PER_SHARE {
             self.moves = 0;
-            self.shed(slab, live());
+            let share = if is_idle { IDLE_SHARE } else { SHARE };
+            self.give_back(slab, self.excess(slab, live()).div_ceil(share));
         }
     }
 
     /// Gives a share of the memory back that `live` timers do not need.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize) {
-        let share = self.excess(slab, live).div_ceil(SHARE);
-        self.give_back(slab, share);
+        self.give_back(slab, self.excess(slab, live).div_ceil(SHARE));
     }
 
     /// Whether memory waits to go back, with `live` timers pending.
@@ -126,14 +160,12 @@ impl<T> Recycler<T> {
         waiting || !self.collecting.remains.is_empty() || self.excess(slab, live) > 0
     }
 
-    /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose memory
-    /// should not wait for the next. `live` tells how many timers are pending.
-    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, live: impl Fn() -> usize) {
+    /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose nodes should not
+    /// wait for the next.
+    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>) {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
             self.poll(slab);
-            let allowed = self.excess(slab, live()).min(1 + self.credit / NODES_PER_SEGMENT_GIVEN_BACK);
-            self.give_back(slab, allowed);
             if self.waiting.is_none() {
                 break;
             }
@@ -153,10 +185,7 @@ impl<T> Recycler<T> {
                 self.kept.add(remains);
             }
             self.spare = batch;
-            let capacity = slab.capacity();
-            self.worth = LEAST_WORTH.max(capacity / WORTH_SHARE);
-            // What has been freed cannot pay for more segments than there are.
-            self.credit = self.credit.min(capacity);
+            self.worth = LEAST_WORTH.max(slab.capacity() / WORTH_SHARE);
         }
     }
 
@@ -170,7 +199,6 @@ impl<T> Recycler<T> {
     fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
         for _ in 0..segments {
             let Some(segment) = slab.unlink_one() else { break };
-            self.credit = self.credit.saturating_sub(NODES_PER_SEGMENT_GIVEN_BACK);
             self.collecting.remains.segments.push(segment);
         }
     }
@@ -188,7 +216,8 @@ impl<T> Recycler<T> {
     /// The nodes under way, for invariant checks.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         let waiting = self.waiting.iter().map(|(batch, _)| batch);
-        waiting.chain([&self.collecting]).flat_map(Batch::ids)
+        let queue = self.queue.into_iter().filter(|&id| id != NIL);
+        waiting.chain([&self.collecting]).flat_map(Batch::ids).chain(queue)
     }
 }
 
@@ -196,6 +225,11 @@ impl<T> Batch<T> {
     fn new() -> Self {
         let (bits, touched, in_segment) = (Vec::new(), Vec::new(), Vec::new());
         Self { bits, touched, in_segment, nodes: 0, remains: Remains::default() }
+    }
+
+    #[inline]
+    fn prefetch(&self, id: NodeId) {
+        prefetch::for_writing(self.bits.as_ptr().wrapping_add(id as usize / WORD_NODES));
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel_benches::{Spread, Workload};
+use shardwheel_benches::{Spread, Workload, back_memory};
 
 use crate::engine::{Cancels, Schedules};
 use crate::sections::{Figures, MILLISECOND};
@@ -20,6 +20,9 @@ const CANCEL: &str = "cancel, all in a row, ns";
 const PAIR: &str = "schedule_after + cancel at once, ns";
 
 const TIMERS: usize = 1_000_000;
+
+/// More memory than an engine takes for a timer, with its key and what it calls.
+const BYTES: usize = 256;
 const SEED: u64 = 7;
 
 /// No timer of the measured passes is due before this.
@@ -49,6 +52,7 @@ struct Bench<E> {
 impl<E: Schedules> Bench<E> {
     fn new(timers: usize) -> Self {
         let work = Workload::new(Spread::ThirtyMinutes, timers, SEED);
+        back_memory(timers * BYTES);
         let delay = |millis: &u64| OUT_OF_THE_WAY + Duration::from_millis(*millis);
         Self {
             engine: E::start(MILLISECOND),

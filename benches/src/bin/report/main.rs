@@ -66,7 +66,7 @@ fn run_round(round: usize, args: &Args, results: &mut Results) {
         let sizes = if section.by_size { &args.sizes[..] } else { &args.sizes[..1] };
         for &size in sizes {
             eprintln!("round {} of {}: {}, {} timers", round + 1, args.rounds, section.name, label(size));
-            (section.run)(&mut Turn { section: section.title, round, size, results });
+            (section.run)(&mut Turn { section: section.title, round, size, cold: args.cold, results });
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use shardwheel_benches::{
-    BareHeap, Cancel, Checksum, Churn, Engine, Heap, Spread, Wheel, Workload, advance_by_ticks, cancel_all,
-    drain, extend_all, label, later, pairs, pairs_advanced, schedule_all, schedule_keeping, steady,
+    BareHeap, Cancel, Checksum, Churn, Engine, Heap, Spread, Wheel, Workload, advance_by_ticks, back_memory,
+    cancel_all, drain, extend_all, label, later, pairs, pairs_advanced, schedule_all, schedule_keeping,
+    steady,
 };
 
 use crate::producers;
@@ -12,6 +13,9 @@ use crate::results::Results;
 
 /// How many operations a figure rests on at least; small sizes are repeated to get there.
 const OPERATIONS: usize = 4_000_000;
+
+/// More memory than an engine takes for a timer, with what the pass itself does.
+const BYTES: usize = 128;
 
 /// How many timers stand in the way in some of the runs that cancel.
 const STANDING: [usize; 3] = [0, 100_000, 1_000_000];
@@ -59,6 +63,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) section: &'static str,
     pub(crate) round: usize,
     pub(crate) size: usize,
+    /// Whether fresh memory is as the machine has it, provided or not.
+    pub(crate) cold: bool,
     pub(crate) results: &'a mut Results,
 }
 
@@ -85,7 +91,12 @@ impl Turn<'_> {
 
     /// Lets each engine have its go, a different one first in each round.
     pub(crate) fn alternate<W>(&mut self, work: &W, runs: &[Run<W>]) {
-        (0..runs.len()).for_each(|nth| runs[(nth + self.round) % runs.len()](self, work));
+        for nth in 0..runs.len() {
+            if !self.cold {
+                back_memory(self.size * BYTES);
+            }
+            runs[(nth + self.round) % runs.len()](self, work);
+        }
     }
 }
 
