@@ -29,6 +29,7 @@ use super::key::Key;
 use super::node::{Met, NIL, Node, NodeId};
 use super::overflow::IdleWatch;
 use super::own::OwnWheels;
+use super::reclaim::Participant;
 use super::recycle::Recycler;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
@@ -86,6 +87,7 @@ pub struct Advancer<T> {
     /// Empty; its memory is what counts.
     pub(super) deferred_before: Vec<NodeId>,
     pub(super) recycler: Recycler<T>,
+    participant: Participant,
     pub(super) sweep: Sweep,
     /// Timers fired since the last drain's end.
     drained: usize,
@@ -96,6 +98,7 @@ impl<T> Advancer<T> {
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         let start = shared.clock.flushed();
         let levels = shared.geometry.levels();
+        let participant = shared.lanes.participant();
         Self {
             shared,
             now: start,
@@ -108,6 +111,7 @@ impl<T> Advancer<T> {
             deferred: Vec::new(),
             deferred_before: Vec::new(),
             recycler: Recycler::new(),
+            participant,
             sweep: Sweep::new(),
             drained: 0,
             handed_over: false,
@@ -287,7 +291,7 @@ impl<T> Advancer<T> {
 
     fn poll_recycler(&mut self) {
         let shared = &self.shared;
-        self.recycler.poll(&shared.slab);
+        self.recycler.poll(&shared.slab, &self.participant);
     }
 
     /// Ends a drain: memory goes back after a long one.
@@ -295,7 +299,7 @@ impl<T> Advancer<T> {
         self.look_ahead();
         if std::mem::take(&mut self.drained) >= LONG_DRAIN {
             let shared = &self.shared;
-            self.recycler.poll_to_the_end(&shared.slab);
+            self.recycler.poll_to_the_end(&shared.slab, &self.participant);
         }
         if self.overdue.is_empty() && self.overdue.capacity() > KEPT_BUFFER {
             self.overdue = Vec::new();

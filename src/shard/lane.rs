@@ -16,6 +16,7 @@ use crossbeam_utils::CachePadded;
 
 use super::hints::Hints;
 use super::node::{NIL, NodeId};
+use super::reclaim::{Epochs, Participant};
 use super::slab::FreeWord;
 use super::state::Word;
 use super::stats::Tally;
@@ -34,6 +35,8 @@ pub(crate) struct Lanes {
     /// Never used twice in a process, for a thread local may outlive the shard.
     id: u64,
     head: AtomicPtr<Lane>,
+    /// What the owners of lanes are pinned in.
+    epochs: Epochs,
     /// Whether the owners of lanes made from now on may hold nodes. Not so in most models, which are about nodes that
     /// are left.
     holding: AtomicBool,
@@ -62,13 +65,20 @@ unsafe impl Send for Lane {}
 unsafe impl Sync for Lane {}
 
 /// What the owner of a lane has to itself.
-#[derive(Default)]
 pub(crate) struct Local {
+    pub(crate) participant: Participant,
     pub(crate) free: FreeWord,
     pub(crate) held: Held,
     pub(crate) hints: Hints,
     /// Cancels until the owner looks whether a sweep is owed.
     pub(crate) cancels_until_check: u32,
+}
+
+impl Local {
+    fn new(participant: Participant) -> Self {
+        let (free, held, hints) = (FreeWord::default(), Held::default(), Hints::default());
+        Self { participant, free, held, hints, cancels_until_check: 0 }
+    }
 }
 
 /// A dead node that the owner of a lane keeps for its next timer.
@@ -98,7 +108,13 @@ impl Lanes {
         // Ordering: Relaxed, the number alone matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let holding = AtomicBool::new(!cfg!(shardwheel_loom));
-        Self { id, head: AtomicPtr::new(std::ptr::null_mut()), holding }
+        let (head, epochs) = (AtomicPtr::new(std::ptr::null_mut()), Epochs::new());
+        Self { id, head, epochs, holding }
+    }
+
+    /// One more who may read what the advancer takes away.
+    pub(crate) fn participant(&self) -> Participant {
+        self.epochs.join()
     }
 
     /// A lane that is the caller's alone for as long as it keeps what this returns. Lock-free.
@@ -147,7 +163,7 @@ impl Lanes {
             let number = unsafe { seen.as_ref() }.map_or(0, |lane| lane.number + 1);
             // Ordering: Relaxed, set before there are producers.
             let may_hold = number < HOLDERS && self.holding.load(Ordering::Relaxed);
-            let lane = Arc::new(Lane::owned_after(seen, number, may_hold));
+            let lane = Arc::new(Lane::owned_after(seen, number, may_hold, self.participant()));
             let raw = Arc::into_raw(lane.clone()).cast_mut();
             // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. Acquire on failure,
             // as above.
@@ -231,7 +247,7 @@ impl Drop for Lanes {
 }
 
 impl Lane {
-    fn owned_after(next: *const Lane, number: usize, may_hold: bool) -> Self {
+    fn owned_after(next: *const Lane, number: usize, may_hold: bool, participant: Participant) -> Self {
         Self {
             next,
             number,
@@ -240,7 +256,7 @@ impl Lane {
             maker: thread_token(),
             busy: Cell::new(false),
             tally: CachePadded::new(Tally::new()),
-            local: UnsafeCell::new(Local::default()),
+            local: UnsafeCell::new(Local::new(participant)),
         }
     }
 

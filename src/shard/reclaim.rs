@@ -5,6 +5,10 @@
 //! away, makes them unreachable first, then starts a [`Grace`] period, and uses them again only when that
 //! has passed: all who were pinned at its start have been unpinned since.
 //!
+//! Each shard has epochs of its own, and each lane is a participant, as is the advancer. So who is pinned holds up
+//! nothing of another shard, a producer that moves its epoch on looks at the few that share the shard, and pinning is a
+//! step from the lane at hand. Two producers on two shards share nothing.
+//!
 //! A grace period is one deferred call that sets a flag, whatever number of nodes, segments and wheels
 //! waits for it. The deferred call touches nothing of the shard, so it may run on any thread, at any later
 //! time, also when the shard is long gone, and the payload type need not be `'static`.
@@ -50,33 +54,61 @@ impl<M> Drop for Unlinked<M> {
 
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 mod epochs {
+    use crossbeam_epoch::{Collector, LocalHandle};
+
     use crate::sync::{Arc, AtomicBool, Ordering};
 
     pub(crate) const IS_STAND_IN: bool = false;
 
-    /// While one exists, nothing that its thread can reach is given back.
+    /// The epochs of one shard.
+    #[derive(Debug)]
+    pub(crate) struct Epochs(Collector);
+
+    impl Epochs {
+        pub(crate) fn new() -> Self {
+            Self(Collector::new())
+        }
+
+        /// Someone who may read what the advancer takes away.
+        pub(crate) fn join(&self) -> Participant {
+            Participant(self.0.register())
+        }
+    }
+
+    /// One who may be pinned, used by one thread at a time.
+    #[derive(Debug)]
+    pub(crate) struct Participant(LocalHandle);
+
+    // SAFETY: a handle is bound to no thread, only not to be shared: its cells are looked at through it and its guards
+    // alone, and the deferred calls in its bag are Send. No guard outlives the call that it was made in (and none is
+    // Send), and who passes the handle on passes all that was done with it.
+    unsafe impl Send for Participant {}
+
+    impl Participant {
+        /// Pins it. Nobody stays pinned while user code runs.
+        #[inline]
+        pub(crate) fn pin(&self) -> Guard {
+            Guard { _epoch: self.0.pin() }
+        }
+    }
+
+    /// While one exists, nothing that its participant can reach is given back.
     #[derive(Debug)]
     pub(crate) struct Guard {
         _epoch: crossbeam_epoch::Guard,
     }
 
-    /// Pins the thread. Nobody stays pinned while user code runs.
-    #[inline]
-    pub(crate) fn pin() -> Guard {
-        Guard { _epoch: crossbeam_epoch::pin() }
-    }
-
-    /// A period after which no thread holds what was unreachable at its start.
+    /// A period after which no participant holds what was unreachable at its start.
     #[derive(Debug)]
     pub(crate) struct Grace {
         passed: Arc<AtomicBool>,
     }
 
     impl Grace {
-        pub(crate) fn begin() -> Self {
+        pub(crate) fn begin(advancer: &Participant) -> Self {
             let passed = Arc::new(AtomicBool::new(false));
             let flag = Arc::clone(&passed);
-            let guard = crossbeam_epoch::pin();
+            let guard = advancer.0.pin();
             // Protects: every reader that was pinned before this and may have found a node, a segment or
             // a wheel before the caller made it unreachable.
             guard.defer(move || {
@@ -93,8 +125,8 @@ mod epochs {
         }
 
         /// Helps the epochs on, which otherwise move only when somebody pins often enough.
-        pub(crate) fn help() {
-            crossbeam_epoch::pin().flush();
+        pub(crate) fn help(advancer: &Participant) {
+            advancer.0.pin().flush();
         }
     }
 }
@@ -104,19 +136,37 @@ mod epochs {
     pub(crate) const IS_STAND_IN: bool = true;
 
     #[derive(Debug)]
-    pub(crate) struct Guard {
-        _private: (),
+    pub(crate) struct Epochs;
+
+    impl Epochs {
+        pub(crate) fn new() -> Self {
+            Self
+        }
+
+        pub(crate) fn join(&self) -> Participant {
+            Participant
+        }
     }
 
-    pub(crate) fn pin() -> Guard {
-        Guard { _private: () }
+    #[derive(Debug)]
+    pub(crate) struct Participant;
+
+    impl Participant {
+        pub(crate) fn pin(&self) -> Guard {
+            Guard { _private: () }
+        }
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct Guard {
+        _private: (),
     }
 
     #[derive(Debug)]
     pub(crate) struct Grace;
 
     impl Grace {
-        pub(crate) fn begin() -> Self {
+        pub(crate) fn begin(_: &Participant) -> Self {
             Self
         }
 
@@ -124,11 +174,11 @@ mod epochs {
             true
         }
 
-        pub(crate) fn help() {}
+        pub(crate) fn help(_: &Participant) {}
     }
 }
 
-pub(crate) use epochs::{Grace, Guard, IS_STAND_IN, pin};
+pub(crate) use epochs::{Epochs, Grace, Guard, IS_STAND_IN, Participant};
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
@@ -136,23 +186,38 @@ mod tests {
 
     #[test]
     fn a_grace_period_outlasts_who_was_pinned_before_it() {
+        let epochs = Epochs::new();
+        let (reader, advancer) = (epochs.join(), epochs.join());
         let (pinned, unpin) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let guard = pin();
+            let (pinned, unpin) = (&pinned, &unpin);
+            scope.spawn(move || {
+                let guard = reader.pin();
                 pinned.wait();
                 unpin.wait();
                 drop(guard);
             });
             pinned.wait();
-            let grace = Grace::begin();
-            (0..100).for_each(|_| Grace::help());
+            let grace = Grace::begin(&advancer);
+            (0..100).for_each(|_| Grace::help(&advancer));
             assert!(!grace.has_passed());
             unpin.wait();
             while !grace.has_passed() {
-                Grace::help();
+                Grace::help(&advancer);
                 std::thread::yield_now();
             }
         });
+    }
+
+    #[test]
+    fn who_is_pinned_holds_up_his_own_shard_alone() {
+        let (one, other) = (Epochs::new(), Epochs::new());
+        let (reader, advancer) = (one.join(), other.join());
+        let pinned = reader.pin();
+        let grace = Grace::begin(&advancer);
+        while !grace.has_passed() {
+            Grace::help(&advancer);
+        }
+        drop(pinned);
     }
 }

@@ -15,7 +15,6 @@ use super::advancer::Advancer;
 use super::expired::Fired;
 use super::key::Key;
 use super::node::{Ended, NodeId, Run};
-use super::reclaim::pin;
 use super::scheduler::Scheduler;
 use super::state::Word;
 use crate::Tick;
@@ -67,14 +66,15 @@ impl<T> Scheduler<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free, and nothing is written but the thread's own epoch.
+    /// O(1), lock-free, and nothing is written but what is the thread's own.
     #[inline]
     pub(crate) fn is_pending(&self, key: Key) -> bool {
         if !key.is_of(self.shared.id) {
             return false;
         }
+        let mut entered = self.shared.lanes.enter();
         // Protects: the node that the key names, whose segment may be given back meanwhile.
-        let pinned = pin();
+        let pinned = entered.parts().1.participant.pin();
         self.shared.firing.note_look();
         let found = self.shared.slab.get(key.node(), &pinned);
         found.is_some_and(|(node, era)| node.is_pending(era, key.generation))

@@ -12,7 +12,7 @@
 
 use super::node::{NIL, NodeId};
 use super::prefetch;
-use super::reclaim::{Grace, IS_STAND_IN, Unlinked};
+use super::reclaim::{Grace, IS_STAND_IN, Participant, Unlinked};
 use super::segment::{Segment, WORD_NODES};
 use super::slab::Slab;
 use super::wheel::Wheel;
@@ -124,14 +124,14 @@ impl<T> Recycler<T> {
     }
 
     /// Moves batches on. Never waits.
-    pub(crate) fn poll(&mut self, slab: &Slab<T>) {
+    pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
-        self.finish_waiting(slab);
+        self.finish_waiting(slab, advancer);
         self.polls += 1;
         let worth_it = self.collecting.nodes >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
-            self.waiting = Some((batch, Grace::begin()));
+            self.waiting = Some((batch, Grace::begin(advancer)));
             self.polls = 0;
         }
     }
@@ -162,21 +162,21 @@ impl<T> Recycler<T> {
 
     /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose nodes should not
     /// wait for the next.
-    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>) {
+    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, advancer: &Participant) {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
-            self.poll(slab);
+            self.poll(slab, advancer);
             if self.waiting.is_none() {
                 break;
             }
         }
     }
 
-    fn finish_waiting(&mut self, slab: &Slab<T>) {
+    fn finish_waiting(&mut self, slab: &Slab<T>, advancer: &Participant) {
         if let Some((_, grace)) = &self.waiting
             && !grace.has_passed()
         {
-            Grace::help();
+            Grace::help(advancer);
         }
         if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
             batch.release(slab);

@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use super::key::Key;
 use super::lane::{Held, Lane, Local};
 use super::node::{Extended, NIL, Node, NodeId, Taken};
-use super::reclaim::pin;
 use super::seed::Seed;
 use super::shared::Shared;
 use super::slab::Slab;
@@ -216,8 +215,9 @@ impl<T> Scheduler<T> {
     /// What the shard has done and what it holds. O(threads + segments).
     #[must_use]
     pub fn stats(&self) -> ShardStats {
+        let mut entered = self.shared.lanes.enter();
         // Protects: the segments whose free nodes are counted.
-        let pinned = pin();
+        let pinned = entered.parts().1.participant.pin();
         self.shared.stats(&pinned)
     }
 
@@ -242,7 +242,7 @@ impl<T> Scheduler<T> {
         let mut entered = shared.lanes.enter();
         let (lane, local) = entered.parts();
         // Protects: the node that the key names, whose segment may be given back meanwhile.
-        let pinned = pin();
+        let pinned = local.participant.pin();
         shared.firing.note_look();
         f(lane, local, shared.slab.get(key.node(), &pinned)?)
     }
@@ -276,7 +276,7 @@ impl<T> Scheduler<T> {
             return Ok(vacancy);
         }
         let slab = &self.shared.slab;
-        let id = slab.take(&mut local.free)?;
+        let id = slab.take(&mut local.free, &local.participant)?;
         // SAFETY: the node was taken just now.
         let (node, era) = unsafe { slab.owned(id) };
         Ok(Vacancy::Free(id, node, era))
@@ -287,7 +287,7 @@ impl<T> Scheduler<T> {
     fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Vacancy<'_, T>> {
         let slab = &self.shared.slab;
         // Protects: a hint's node, whose segment may be given back meanwhile.
-        let pinned = pin();
+        let pinned = local.participant.pin();
         self.shared.counting.note_look();
         let mut id = hint;
         for _ in 0..HINTS_TRIED {
@@ -315,7 +315,7 @@ impl<T> Scheduler<T> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         lane.tally.scheduled.add(1);
-        let key = self.occupy(lane, vacancy, deadline, seed);
+        let key = self.occupy(lane, local, vacancy, deadline, seed);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
@@ -329,7 +329,7 @@ impl<T> Scheduler<T> {
     #[cold]
     fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
         // Protects: the node, which may have been fired and freed, and its segment given back, just before.
-        let pinned = pin();
+        let pinned = local.participant.pin();
         let (node, era) = self.shared.slab.get(key.node(), &pinned)?;
         let (linked_for, payload) = node.cancel(era, key.generation)?;
         lane.tally.scheduled.take_back();
@@ -340,7 +340,14 @@ impl<T> Scheduler<T> {
 
     /// Arms the node and makes it reachable.
     #[inline]
-    fn occupy(&self, lane: &Lane, vacancy: Vacancy<'_, T>, deadline: Tick, seed: impl Seed<T>) -> Key {
+    fn occupy(
+        &self,
+        lane: &Lane,
+        local: &Local,
+        vacancy: Vacancy<'_, T>,
+        deadline: Tick,
+        seed: impl Seed<T>,
+    ) -> Key {
         let shared = &*self.shared;
         let (id, era, (wraps, version)) = match vacancy {
             Vacancy::Free(id, node, era) => {
@@ -348,7 +355,7 @@ impl<T> Scheduler<T> {
                 if generation.1 == 0 {
                     shared.slab.note_wrap(era, generation.0);
                 }
-                shared.insert(id, node, deadline);
+                shared.insert(id, node, deadline, &local.participant);
                 (id, era, generation)
             }
             Vacancy::Claimed(id, node, era, claimed) => {
@@ -394,7 +401,7 @@ impl<T> Scheduler<T> {
             return None;
         }
         let Taken { word, linked_for, payload } = taken;
-        let moved = self.occupy(lane, vacancy, deadline, payload);
+        let moved = self.occupy(lane, local, vacancy, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         node.finish_cancel(word);

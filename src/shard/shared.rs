@@ -56,7 +56,7 @@ use super::key::ShardId;
 use super::lane::Lanes;
 use super::level::{Geometry, Slot};
 use super::node::{NIL, Node, NodeId};
-use super::reclaim::{Guard, Unlinked, pin};
+use super::reclaim::{Guard, Participant, Unlinked};
 use super::recycle::Remains;
 use super::slab::Slab;
 use super::stats::AdvancerTally;
@@ -118,12 +118,12 @@ impl<T> Shared<T> {
 
     /// The adder's protocol, and the look at `wake_below`. Lock-free.
     #[inline]
-    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick) {
+    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick, who: &Participant) {
         let flushed = self.clock.flushed();
         if deadline > flushed {
             let slot = self.geometry.place(flushed, deadline);
             // Protects: an overflow wheel, which the advancer may give back meanwhile. The finest one stays.
-            let pinned = (slot.level > 0).then(pin);
+            let pinned = (slot.level > 0).then(|| who.pin());
             // SAFETY: pinned if the wheel is an overflow wheel, for as long as it is used.
             let wheel = unsafe { self.wheel_or_new(slot, flushed) };
             let place = self.place(slot, id);

@@ -9,7 +9,7 @@
 
 use super::node::{Node, NodeId};
 use super::prefetch;
-use super::reclaim::{Guard, Unlinked, pin};
+use super::reclaim::{Guard, Participant, Unlinked};
 use super::segment::{Segment, WORD_NODES};
 use crate::error::ScheduleErrorKind;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -112,9 +112,9 @@ impl<T> Slab<T> {
     /// A free node. Lock-free; O(1) but for one call in up to 64, which looks for the next word with free
     /// nodes, and one in a segment's worth, which asks the system for memory.
     #[inline]
-    pub(crate) fn take(&self, free: &mut FreeWord) -> Result<NodeId, ScheduleErrorKind> {
+    pub(crate) fn take(&self, free: &mut FreeWord, who: &Participant) -> Result<NodeId, ScheduleErrorKind> {
         if free.bits == 0 {
-            self.refill(free)?;
+            self.refill(free, who)?;
         }
         let id = free.word * WORD_NODES as u32 + free.bits.trailing_zeros();
         free.bits &= free.bits - 1;
@@ -128,9 +128,9 @@ impl<T> Slab<T> {
     }
 
     #[cold]
-    fn refill(&self, free: &mut FreeWord) -> Result<(), ScheduleErrorKind> {
+    fn refill(&self, free: &mut FreeWord, who: &Participant) -> Result<(), ScheduleErrorKind> {
         // Protects: segments that the search looks into while the advancer gives them back.
-        let guard = pin();
+        let guard = who.pin();
         loop {
             if let Some(found) = self.find_free(free.word as usize, &guard) {
                 *free = found;
