@@ -75,9 +75,7 @@ impl<T> Scheduler<T> {
         let mut entered = self.shared.lanes.enter();
         // Protects: the node that the key names, whose segment may be given back meanwhile.
         let pinned = entered.parts().1.participant.pin();
-        self.shared.firing.note_look();
-        let found = self.shared.slab.get(key.node(), &pinned);
-        found.is_some_and(|(node, era)| node.is_pending(era, key.generation))
+        self.find(key, &pinned).is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }
 
     /// Cancels a timer, and also one whose payload is out: it is then not armed anew. The answer is final at
@@ -86,19 +84,25 @@ impl<T> Scheduler<T> {
     /// A timer that does not recur may be met just when it is taken out: the answer is then `Running` as well, and
     /// the occurrence in hand is the only one.
     pub(crate) fn stop(&self, key: Key) -> Stopped<T> {
-        let stopped = self.with_node(key, |lane, local, (node, era)| {
-            let ended = node.stop(era, key.generation)?;
-            self.count_cancelled(lane);
-            Some(match ended {
-                Ended::Cancelled(linked_for, payload) => {
-                    self.bury_later(local, key.node(), linked_for);
-                    Stopped::Pending(payload)
-                }
-                // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
-                Ended::Running => Stopped::Running,
-            })
-        });
-        stopped.unwrap_or(Stopped::Gone)
+        self.try_stop(key).unwrap_or(Stopped::Gone)
+    }
+
+    fn try_stop(&self, key: Key) -> Option<Stopped<T>> {
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let pinned = local.participant.pin();
+        let (node, era) = self.find(key, &pinned)?;
+        let ended = node.stop(era, key.generation)?;
+        self.count_cancelled(lane);
+        Some(match ended {
+            Ended::Cancelled(linked_for, payload) => {
+                self.bury_later(local, key.node(), linked_for);
+                Stopped::Pending(payload)
+            }
+            // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
+            Ended::Running => Stopped::Running,
+        })
     }
 
     /// Gives a pending timer that recurs another deadline, and returns the key that it has now. `None` means that
@@ -107,7 +111,11 @@ impl<T> Scheduler<T> {
     /// Always moves it to another node, as the word of a recurring timer does not prove its `base`. Where there is
     /// no memory, the timer keeps its deadline and its key.
     pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.with_node(key, |lane, local, node| self.relocate(lane, local, key, node, deadline))
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: as in `stop`.
+        let pinned = local.participant.pin();
+        self.relocate(lane, local, key, self.find(key, &pinned)?, deadline)
     }
 }
 

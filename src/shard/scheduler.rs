@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::key::Key;
-use super::lane::{Held, Lane, Local};
+use super::lane::{Entered, Held, Lane, Local};
 use super::node::{Extended, NIL, Node, NodeId, Taken};
+use super::reclaim::Guard;
 use super::seed::Seed;
 use super::shared::Shared;
 use super::slab::Slab;
@@ -122,18 +123,20 @@ impl<T> Scheduler<T> {
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
         let mut place = None;
-        self.with_node(key, |lane, local, (node, era)| {
-            if local.held.is_none() && lane.may_hold {
-                let (word, linked_for) = node.hold(era, key.generation, &mut place)?;
-                local.held = Held { node: key.node(), word, linked_for };
-            } else {
-                let linked_for = node.cancel_into(era, key.generation, &mut place)?;
-                local.hints.push(key.node(), linked_for);
-            }
-            self.count_cancelled(lane);
-            self.look_for_dead(local);
-            Some(())
-        });
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let pinned = local.participant.pin();
+        let (node, era) = self.find(key, &pinned)?;
+        if local.held.is_none() && lane.may_hold {
+            let (word, linked_for) = node.hold(era, key.generation, &mut place)?;
+            local.held = Held { node: key.node(), word, linked_for };
+        } else {
+            let linked_for = node.cancel_into(era, key.generation, &mut place)?;
+            local.hints.push(key.node(), linked_for);
+        }
+        self.count_cancelled(lane);
+        self.look_for_dead(local);
         place
     }
 
@@ -178,16 +181,19 @@ impl<T> Scheduler<T> {
     /// compare-and-swap.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.with_node(key, move |lane, local, (node, era)| {
-            match node.extend(era, key.generation, deadline) {
-                Extended::Gone => None,
-                Extended::Done => {
-                    lane.tally.extended.add(1);
-                    Some(key)
-                }
-                Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: as in `cancel`.
+        let pinned = local.participant.pin();
+        let (node, era) = self.find(key, &pinned)?;
+        match node.extend(era, key.generation, deadline) {
+            Extended::Gone => None,
+            Extended::Done => {
+                lane.tally.extended.add(1);
+                Some(key)
             }
-        })
+            Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
+        }
     }
 
     /// The last tick all of whose timers have been taken out by the advancer: all ticks up to and including
@@ -227,24 +233,22 @@ impl<T> Scheduler<T> {
         self.shared.lanes.let_hold();
     }
 
-    /// Looks at the node that the key names, pinned and with a lane, if there is one in this shard.
+    /// A lane for something to be done with the key's timer, if it is one of this shard; its node is asked for.
     #[inline]
-    pub(super) fn with_node<R>(
-        &self,
-        key: Key,
-        f: impl FnOnce(&Lane, &mut Local, (&Node<T>, u32)) -> Option<R>,
-    ) -> Option<R> {
+    pub(super) fn enter(&self, key: Key) -> Option<Entered<'_>> {
         let shared = &*self.shared;
         if !key.is_of(shared.id) {
             return None;
         }
         shared.slab.prefetch(key.node());
-        let mut entered = shared.lanes.enter();
-        let (lane, local) = entered.parts();
-        // Protects: the node that the key names, whose segment may be given back meanwhile.
-        let pinned = local.participant.pin();
-        shared.firing.note_look();
-        f(lane, local, shared.slab.get(key.node(), &pinned)?)
+        Some(shared.lanes.enter())
+    }
+
+    /// The node that the key names and its segment's era, if there is a segment.
+    #[inline]
+    pub(super) fn find<'g>(&'g self, key: Key, pinned: &'g Guard) -> Option<(&'g Node<T>, u32)> {
+        self.shared.firing.note_look();
+        self.shared.slab.get(key.node(), pinned)
     }
 
     /// Counts a timer that the caller has cancelled or stopped.
