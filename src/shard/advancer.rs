@@ -42,7 +42,7 @@ use crate::sync::{Arc, Ordering};
 /// How many of the inbox's nodes `next_expiration` looks at before it says "now".
 const INBOX_LOOK: usize = 64;
 
-/// A drain that fired this many sees to it at its end that memory goes back.
+/// A drain that fired this many sees to it at its end that the nodes can be used again.
 const LONG_DRAIN: usize = 1 << 14;
 
 /// A buffer larger than this is given back when it is empty.
@@ -294,7 +294,7 @@ impl<T> Advancer<T> {
         self.recycler.poll(&shared.slab, &self.participant);
     }
 
-    /// Ends a drain: memory goes back after a long one.
+    /// Ends a drain: after a long one its nodes become free at once.
     pub(crate) fn end_drain(&mut self) {
         self.look_ahead();
         if std::mem::take(&mut self.drained) >= LONG_DRAIN {

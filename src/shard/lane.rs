@@ -1,4 +1,4 @@
-//! A producer's own corner of a shard: its counters, its free nodes, its hints.
+//! A producer's own corner of a shard: its counters, its epoch, its free nodes, the node that it holds, its hints.
 //!
 //! What a producer writes at each call it must not share with another. A shard keeps a list of lanes; a
 //! thread owns one for as long as it lives (or until it needs the place in its small cache for another

@@ -70,6 +70,7 @@ where
 {
     let mut spent = [Duration::ZERO; OPERATIONS.len()];
     for _ in 0..repeats {
+        turn.provide_memory(layout.threads());
         let mut engines = layout.engines::<E>();
         let times = measure(layout, &mut engines, work);
         spent.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);

@@ -89,12 +89,17 @@ impl Turn<'_> {
         self.results.add::<E>(self.section, what, self.size, figure);
     }
 
+    /// Has the machine provide the fresh memory of a run with so many threads.
+    pub(crate) fn provide_memory(&self, threads: usize) {
+        if !self.cold {
+            back_memory(threads * self.size * BYTES);
+        }
+    }
+
     /// Lets each engine have its go, a different one first in each round.
     pub(crate) fn alternate<W>(&mut self, work: &W, runs: &[Run<W>]) {
         for nth in 0..runs.len() {
-            if !self.cold {
-                back_memory(self.size * BYTES);
-            }
+            self.provide_memory(1);
             runs[(nth + self.round) % runs.len()](self, work);
         }
     }
