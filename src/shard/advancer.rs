@@ -159,8 +159,7 @@ impl<T> Advancer<T> {
 
     /// Gives a share of it back.
     pub(crate) fn shed(&mut self) {
-        self.recycler.shed(&self.shared.slab, self.shared.len());
-        self.poll_recycler();
+        self.recycler.shed(&self.shared.slab, self.shared.len(), &self.participant);
     }
 
     /// The tick at which to call [`advance`](Self::advance) next, if nothing is scheduled before: never

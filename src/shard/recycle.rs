@@ -52,6 +52,8 @@ pub(crate) struct Recycler<T> {
     moves: u32,
     /// How many timers had been scheduled at the last move.
     scheduled: u64,
+    /// Whether no segment was empty when one was last looked for, and no node has been given to the slab since.
+    none_is_empty: bool,
     /// How large a batch is worth a grace period.
     worth: usize,
     /// What a model keeps to its end.
@@ -89,6 +91,7 @@ impl<T> Recycler<T> {
             worth: LEAST_WORTH,
             moves: 0,
             scheduled: 0,
+            none_is_empty: false,
             kept,
         }
     }
@@ -149,15 +152,23 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Gives a share of the memory back that `live` timers do not need.
-    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize) {
+    /// Gives a share of the memory back that `live` timers do not need, and sees to it that what has been freed counts
+    /// the next time.
+    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, advancer: &Participant) {
+        self.polls = PATIENCE;
+        self.poll(slab, advancer);
         self.give_back(slab, self.excess(slab, live).div_ceil(SHARE));
     }
 
-    /// Whether memory waits to go back, with `live` timers pending.
+    /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending. Not so where all that
+    /// has been freed is known to the slab, and no segment was empty then: one timer is enough to keep it.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        let waiting = self.waiting.as_ref().is_some_and(|(batch, _)| !batch.remains.is_empty());
-        waiting || !self.collecting.remains.is_empty() || self.excess(slab, live) > 0
+        let under_way = |batch: &Batch<T>| !batch.remains.is_empty();
+        if under_way(&self.collecting) || self.waiting.iter().any(|(batch, _)| under_way(batch)) {
+            return true;
+        }
+        let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
+        !(is_settled && self.none_is_empty) && self.excess(slab, live) > 0
     }
 
     /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose nodes should not
@@ -180,6 +191,7 @@ impl<T> Recycler<T> {
         }
         if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
             batch.release(slab);
+            self.none_is_empty = false;
             let remains = std::mem::take(&mut batch.remains);
             if IS_STAND_IN {
                 self.kept.add(remains);
@@ -198,7 +210,10 @@ impl<T> Recycler<T> {
     /// Takes that many segments out of the table, or those that are empty.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
         for _ in 0..segments {
-            let Some(segment) = slab.unlink_one() else { break };
+            let Some(segment) = slab.unlink_one() else {
+                self.none_is_empty = true;
+                break;
+            };
             self.collecting.remains.segments.push(segment);
         }
     }

@@ -232,6 +232,23 @@ fn netty_48_idle_costs_nothing() {
     }
 }
 
+/// Nor does memory that cannot go back wake anybody for ever: each piece of what a burst took has a timer left. Promise 9.
+#[test]
+fn netty_48_nor_does_memory_that_cannot_go_back() {
+    let timer = Timer::builder().shards(1).thread_name("kept").build().expect("settings within their limits");
+    let keys: Vec<_> =
+        (0..300_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
+    let cancelled = keys.iter().enumerate().filter(|(nth, _)| nth % 10_000 != 0);
+    assert!(cancelled.into_iter().all(|(_, &key)| timer.cancel(key)));
+    if sleeps_of("kept-0").is_some() {
+        until("it sleeps", || {
+            let before = sleeps_of("kept-0").expect("it lives");
+            thread::sleep(ms(300));
+            sleeps_of("kept-0").expect("it lives") - before <= 1
+        });
+    }
+}
+
 /// A far timer that has to be moved from wheel to wheel wakes the thread for each of these moves at most. Promise 9.
 #[test]
 fn netty_48_nor_for_a_far_timer() {
