@@ -90,7 +90,7 @@ impl Clock {
     }
 
     /// Wakes the advancer for a timer that it does not know of, if it sleeps for longer. Runs the waker, so
-    /// the caller is not pinned.
+    /// the caller is not pinned, unless it moves a timer.
     #[inline]
     pub(crate) fn wake_if_earlier(&self, deadline: Tick, reading: Reading) {
         if deadline <= reading.wake_below {

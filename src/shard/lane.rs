@@ -10,6 +10,7 @@
 //! thread is ending) borrows another lane for that one call.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use crossbeam_utils::CachePadded;
@@ -124,8 +125,8 @@ impl Lanes {
         let own = if cfg!(shardwheel_loom) { None } else { self.enter_own() };
         match own {
             // SAFETY: this list holds the lane for as long as it lives.
-            Some(lane) => Entered { lane: unsafe { lane.as_ref() }, is_borrowed: false },
-            None => Entered { lane: self.borrow(), is_borrowed: true },
+            Some(lane) => Entered::new(unsafe { lane.as_ref() }, false),
+            None => Entered::new(self.borrow(), true),
         }
     }
 
@@ -203,9 +204,16 @@ pub(crate) struct Entered<'l> {
     lane: &'l Lane,
     /// For this one call: it is nobody's afterwards.
     is_borrowed: bool,
+    /// It stays with the thread.
+    thread: PhantomData<*const ()>,
 }
 
-impl Entered<'_> {
+impl<'l> Entered<'l> {
+    #[inline]
+    fn new(lane: &'l Lane, is_borrowed: bool) -> Self {
+        Self { lane, is_borrowed, thread: PhantomData }
+    }
+
     /// The lane, and what its owner has to itself.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&Lane, &mut Local) {

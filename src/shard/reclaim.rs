@@ -85,7 +85,7 @@ mod epochs {
     unsafe impl Send for Participant {}
 
     impl Participant {
-        /// Pins it. Nobody stays pinned while user code runs.
+        /// Pins it. No payload is dropped by who is pinned; all of the user's that may run is a shard's waker.
         #[inline]
         pub(crate) fn pin(&self) -> Guard {
             Guard { _epoch: self.0.pin() }

@@ -6,7 +6,7 @@
 //! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
 //! the batch during whose collection they were taken out of reach.
 //!
-//! Memory that is not needed goes back little by little, as the clock moves: who has a million timers end often
+//! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period later: who has a million timers end often
 //! schedules the next million soon, and would have the system clear all that memory again. Where nothing is scheduled
 //! from one move to the next, it goes fast.
 

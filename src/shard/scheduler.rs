@@ -294,14 +294,16 @@ impl<T> Scheduler<T> {
         let pinned = local.participant.pin();
         self.shared.counting.note_look();
         let mut id = hint;
-        for _ in 0..HINTS_TRIED {
+        for tried in 1..=HINTS_TRIED {
             let claimed = slab.get(id, &pinned).and_then(|(node, _)| node.claim(deadline));
             if let Some(claimed) = claimed {
                 // SAFETY: the node was claimed just now.
                 let (node, era) = unsafe { slab.owned(id) };
                 return Some(Vacancy::Claimed(id, node, era, claimed));
             }
-            id = local.hints.pop(deadline)?;
+            if tried < HINTS_TRIED {
+                id = local.hints.pop(deadline)?;
+            }
         }
         None
     }

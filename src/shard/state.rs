@@ -69,7 +69,7 @@
 //! The price is that one word may stand for two occurrences, with different values of `base`: who loads the word,
 //! then `base`, then swaps the word, may find the word of a later occurrence unchanged. Who looks at `base`:
 //!
-//! - `take` (cancel, stop, move) reads it after it has won, when nobody writes it.
+//! - `take` and `hold` (cancel, stop, move) read it after they have won, when nobody writes it.
 //! - `claim` goes from `Cancelled`. A timer does not come back from there: the node's next one, if the swap is not
 //!   to fail, has another version.
 //! - `meet`, `displace`, `fire` and `bury` are the advancer's, which alone arms timers anew, and not in between.

@@ -13,7 +13,9 @@
 //! sixteen nodes a cancel it ends before the bound is reached: with `live` at 1 when it begins, it takes 1.75
 //! / 16 = 0.11 cancels, by the end of which 0.86 are dead and 0.89 live. Amortised O(1) a cancel, in steps of a
 //! thousand nodes and sixteen for each cancel since the step before. While a pass is under way and there is too much,
-//! cancellers wake the advancer for the next step, as they do for the first.
+//! cancellers wake the advancer for the next step, as they do for the first; and so does the advancer itself when it
+//! says until when it will sleep, for there may be no further cancel. What was cancelled before a pass began, all at
+//! once perhaps, is above the bound until the pass comes to it.
 
 use super::advancer::Advancer;
 use super::chains::Chains;

@@ -104,6 +104,25 @@ fn a_sweep_that_is_owed_wakes() {
     check_memory(&scheduler, &mut advancer);
 }
 
+/// The sweep goes on where so many were cancelled that it takes many steps, and nothing is scheduled or cancelled any
+/// more: the advancer is called when it has asked for it, and by its own account has nothing to do.
+#[test]
+fn a_sweep_goes_on_by_itself() {
+    let (scheduler, mut advancer) = shard::<usize>(&Config::default());
+    let mut bell = Bell::hung_in(&mut advancer);
+    assert_eq!(advancer.next_expiration(), None);
+    set_and_cancel(&scheduler, 1 << 40, 100 * DEAD);
+    let mut calls = 0;
+    while bell.rung() > 0 {
+        assert_eq!(advancer.advance(0).count(), 0);
+        bell = Bell::hung_in(&mut advancer);
+        assert_eq!(advancer.next_expiration(), None);
+        calls += 1;
+    }
+    let dead = scheduler.stats().dead_nodes;
+    assert!(dead <= DEAD, "{dead} dead nodes, after {calls} calls");
+}
+
 /// Memory is kept for the next burst at first, and goes back as the clock moves.
 #[test]
 fn memory_goes_back_as_the_clock_moves() {
