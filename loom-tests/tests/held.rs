@@ -5,7 +5,7 @@
 
 use shardwheel::model::let_producers_hold;
 use shardwheel::{Advancer, Key, Scheduler, Tick};
-use shardwheel_loom_tests::{CountingWake, Ledger, Payload, model, small_shard, thread};
+use shardwheel_loom_tests::{CountingWake, Ledger, Payload, model, model_within, small_shard, thread};
 
 /// A shard whose producers hold nodes.
 fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
@@ -110,8 +110,8 @@ fn hazard_7_a_held_node_whose_bucket_is_past() {
 
 /// The timer in the held node is due before the advancer's answer, or part of it, or it wakes. Its node may stand in a
 /// bucket or, that being past, have been set aside.
-fn sleep(now: Tick) {
-    model(move || {
+fn sleep(preemptions: usize, now: Tick) {
+    model_within(preemptions, move || {
         let ledger = Ledger::new(4);
         let (scheduler, mut advancer) = holding_shard();
         scheduler.schedule(3, ledger.payload(2)).unwrap();
@@ -137,12 +137,13 @@ fn sleep(now: Tick) {
 
 #[test]
 fn hazard_6_a_timer_in_a_held_node_wakes() {
-    sleep(0);
+    sleep(2, 0);
 }
 
 #[test]
 fn hazard_6_a_timer_in_a_held_node_that_was_set_aside_wakes() {
-    sleep(1);
+    // To the adder, back while it holds the node, and to the adder once more.
+    sleep(3, 1);
 }
 
 /// A sweep passes the held node while a timer is put into it.
