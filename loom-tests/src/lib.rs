@@ -3,6 +3,8 @@
 //! With `--cfg shardwheel_loom` a model's body is run under every interleaving that loom finds within its
 //! bound of preemptions; without it, the same body runs natively many times, as a stress test.
 
+pub mod reuse;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
@@ -165,6 +167,14 @@ fn note(count: &AtomicUsize) {
 #[must_use]
 pub fn small_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     shardwheel::shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
+}
+
+/// The same, whose producers hold nodes.
+#[must_use]
+pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
+    let (scheduler, advancer) = small_shard();
+    shardwheel::model::let_producers_hold(&scheduler);
+    (scheduler, advancer)
 }
 
 /// A waker that counts how often it was woken.

@@ -3,87 +3,34 @@
 
 #![allow(missing_docs)]
 
-use shardwheel::model::let_producers_hold;
-use shardwheel::{Advancer, Key, Scheduler, Tick};
-use shardwheel_loom_tests::{CountingWake, Ledger, Payload, model, model_within, small_shard, thread};
-
-/// A shard whose producers hold nodes.
-fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
-    let (scheduler, advancer) = small_shard();
-    let_producers_hold(&scheduler);
-    (scheduler, advancer)
-}
-
-/// Cancels the timer, and schedules timer 1 for `again`.
-fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key, again: Tick) {
-    ledger.cancelled(scheduler.cancel(key));
-    scheduler.schedule(again, ledger.payload(1)).unwrap();
-}
-
-/// One thread replaces a timer, another has the old key and cancels as well, and the clock goes by.
-fn reuse(deadline: Tick, again: Tick, clock: &'static [Tick]) {
-    model(move || {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = holding_shard();
-        let key = scheduler.schedule(deadline, ledger.payload(0)).unwrap();
-        let both = (scheduler.clone(), ledger.clone());
-        let reuser = thread::spawn(move || replace(&both.0, &both.1, key, again));
-        let both = (scheduler.clone(), ledger.clone());
-        // Against a timer that is not the key's, this must do nothing.
-        let stale = thread::spawn(move || both.1.cancelled(both.0.cancel(key)));
-        for &now in clock {
-            ledger.advance(&mut advancer, now);
-        }
-        reuser.join().unwrap();
-        stale.join().unwrap();
-        let last = *clock.last().unwrap();
-        ledger.advance(&mut advancer, last);
-        assert_eq!(ledger.has_fired(1), again <= last, "{again} at {last}");
-        ledger.advance(&mut advancer, 20);
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
-}
+use shardwheel::Tick;
+use shardwheel_loom_tests::reuse::{replace, reuse, reuse_of_one_placed_anew};
+use shardwheel_loom_tests::{CountingWake, Ledger, holding_shard, model, model_within, thread};
 
 #[test]
 fn hazard_7_a_held_node_against_a_stale_key_and_a_flush() {
-    reuse(1, 2, &[1]);
+    reuse(holding_shard, 1, 2, &[1]);
 }
 
 #[test]
 fn hazard_7_a_held_node_for_the_same_tick() {
-    reuse(1, 1, &[1]);
+    reuse(holding_shard, 1, 1, &[1]);
 }
 
 #[test]
 fn hazard_7_a_held_node_in_a_bucket_that_is_cascaded() {
-    reuse(6, 7, &[4, 7]);
+    reuse(holding_shard, 6, 7, &[4, 7]);
 }
 
 /// The held node is linked for too late a tick, so it is left where it is, dead, and another one taken.
 #[test]
 fn hazard_7_a_held_node_is_of_no_use() {
-    reuse(3, 1, &[1, 3]);
+    reuse(holding_shard, 3, 1, &[1, 3]);
 }
 
-/// A timer is put off, so the flush of its bucket finds it early and places it anew, while it is cancelled and its held
-/// node wanted for a tick after that bucket's and before the new one's.
 #[test]
 fn hazard_7_a_held_node_that_is_placed_anew() {
-    model(|| {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = holding_shard();
-        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
-        assert_eq!(scheduler.reschedule(key, 6), Some(key));
-        let both = (scheduler.clone(), ledger.clone());
-        let reuser = thread::spawn(move || replace(&both.0, &both.1, key, 2));
-        ledger.advance(&mut advancer, 1);
-        reuser.join().unwrap();
-        ledger.advance(&mut advancer, 2);
-        assert!(ledger.has_fired(1));
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
+    reuse_of_one_placed_anew(holding_shard);
 }
 
 /// The advancer may meet the held node in the bucket that it flushes and set it aside; the timer that comes into it then

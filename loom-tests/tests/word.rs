@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 use shardwheel::{Key, Scheduler, Tick};
+use shardwheel_loom_tests::reuse::{reuse, reuse_of_one_placed_anew};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
 /// One timer at `deadline`; two threads do something with it while the advancer goes through `clock`.
@@ -104,79 +105,24 @@ fn hazard_4_an_extension_that_won_holds() {
     });
 }
 
-/// One thread cancels a timer and puts another into its node where it stands, another has the old key and
-/// cancels as well, and the flush comes by.
-fn reuse(deadline: Tick, again: Tick, clock: &'static [Tick]) {
-    model(move || {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = small_shard();
-        let key = scheduler.schedule(deadline, ledger.payload(0)).unwrap();
-        let reuser = {
-            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                ledger.cancelled(scheduler.cancel(key));
-                scheduler.schedule(again, ledger.payload(1)).unwrap();
-            })
-        };
-        let stale = {
-            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                // Against a timer that is not the key's, this must do nothing.
-                ledger.cancelled(scheduler.cancel(key));
-            })
-        };
-        for &now in clock {
-            ledger.advance(&mut advancer, now);
-        }
-        reuser.join().unwrap();
-        stale.join().unwrap();
-        let last = *clock.last().unwrap();
-        ledger.advance(&mut advancer, last);
-        assert_eq!(ledger.has_fired(1), again <= last, "{again} at {last}");
-        ledger.advance(&mut advancer, 20);
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
-}
-
 #[test]
 fn hazard_7_reuse_where_it_stands_against_a_stale_key_and_a_flush() {
-    reuse(1, 2, &[1]);
+    reuse(small_shard, 1, 2, &[1]);
 }
 
 #[test]
 fn hazard_7_reuse_for_the_same_tick() {
-    reuse(1, 1, &[1]);
+    reuse(small_shard, 1, 1, &[1]);
 }
 
 #[test]
 fn hazard_7_reuse_in_a_bucket_that_is_cascaded() {
-    reuse(6, 7, &[4, 7]);
+    reuse(small_shard, 6, 7, &[4, 7]);
 }
 
-/// A timer is put off, so the flush of its bucket finds it early and places it anew, while it is cancelled and
-/// its node reused for a tick after that bucket's and before the new one's.
 #[test]
 fn hazard_7_reuse_of_a_node_that_is_placed_anew() {
-    model(|| {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = small_shard();
-        let key = scheduler.schedule(1, ledger.payload(0)).unwrap();
-        assert_eq!(scheduler.reschedule(key, 6), Some(key));
-        let reuser = {
-            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                ledger.cancelled(scheduler.cancel(key));
-                scheduler.schedule(2, ledger.payload(1)).unwrap();
-            })
-        };
-        ledger.advance(&mut advancer, 1);
-        reuser.join().unwrap();
-        ledger.advance(&mut advancer, 2);
-        assert!(ledger.has_fired(1));
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
+    reuse_of_one_placed_anew(small_shard);
 }
 
 /// A node is freed by a flush and handed out again while a canceller with the old key looks at it.

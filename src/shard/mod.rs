@@ -3,7 +3,7 @@
 //!
 //! Where a timer goes, and which file tells of it:
 //!
-//! - schedule: [`scheduler`] takes a node ([`slab`], [`lane`], [`hints`]), arms it ([`node`], [`state`]), finds its
+//! - schedule: [`scheduler`] takes a node ([`vacancy`], [`slab`], [`lane`], [`hints`]), arms it ([`node`], [`state`]), finds its
 //!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
 //! - advance: [`advancer`] moves the [`clock`] and flushes buckets ([`flush`], [`wheel`]), walks what it
 //!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
@@ -41,6 +41,7 @@ mod slab;
 mod state;
 mod stats;
 mod sweep;
+mod vacancy;
 mod wheel;
 
 pub use advancer::Advancer;

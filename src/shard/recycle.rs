@@ -6,9 +6,9 @@
 //! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
 //! the batch during whose collection they were taken out of reach.
 //!
-//! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period later: who has a million timers end often
-//! schedules the next million soon, and would have the system clear all that memory again. Where nothing is scheduled
-//! from one move to the next, it goes fast.
+//! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period
+//! later: who has a million timers end often schedules the next million soon, and would have the system clear all that
+//! memory again. Where nothing is scheduled from one move to the next, it goes fast.
 
 use super::node::{NIL, NodeId};
 use super::prefetch;
@@ -108,11 +108,8 @@ impl<T> Recycler<T> {
     }
 
     fn empty_queue(&mut self) {
-        for id in std::mem::replace(&mut self.queue, [NIL; QUEUE]) {
-            if id != NIL {
-                self.collecting.add(id);
-            }
-        }
+        let queue = std::mem::replace(&mut self.queue, [NIL; QUEUE]);
+        queue.into_iter().filter(|&id| id != NIL).for_each(|id| self.collecting.add(id));
     }
 
     /// Takes a wheel that the advancer has emptied and taken out of reach.

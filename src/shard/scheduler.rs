@@ -5,22 +5,18 @@ use std::ops::RangeInclusive;
 
 use super::key::Key;
 use super::lane::{Entered, Held, Lane, Local};
-use super::node::{Extended, NIL, Node, NodeId, Taken};
+use super::node::{Extended, Node, NodeId, Taken};
 use super::reclaim::Guard;
 use super::seed::Seed;
 use super::shared::Shared;
-use super::slab::Slab;
-use super::state::Word;
 use super::stats::ShardStats;
+use super::vacancy::Vacancy;
 use crate::Tick;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::sync::Arc;
 
 /// A lane's owner looks every so many cancels whether a sweep is owed.
 const CANCELS_PER_CHECK: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
-
-/// How many nodes that hints name a schedule tries to claim; each try may be a cache miss.
-const HINTS_TRIED: usize = 4;
 
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
 /// [`shard`](crate::shard()); cloning it is cheap.
@@ -43,16 +39,6 @@ const HINTS_TRIED: usize = 4;
 /// ```
 pub struct Scheduler<T> {
     pub(super) shared: Arc<Shared<T>>,
-}
-
-/// A node to put a timer into, and how it came to hand.
-enum Vacancy<'g, T> {
-    /// Free, and linked nowhere.
-    Free(NodeId, &'g Node<T>, u32),
-    /// Claimed where it stands in a list.
-    Claimed(NodeId, &'g Node<T>, u32, Word),
-    /// Likewise, and held since its timer was cancelled.
-    Held(NodeId, &'g Node<T>, u32, Word),
 }
 
 impl<T> Scheduler<T> {
@@ -259,55 +245,6 @@ impl<T> Scheduler<T> {
         self.shared.bound.release();
     }
 
-    /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
-    /// keeps its segment.
-    #[inline]
-    fn vacancy(&self, local: &mut Local, deadline: Tick) -> Result<Vacancy<'_, T>, ScheduleErrorKind> {
-        if !local.held.is_none() {
-            let (id, word) = (local.held.node, local.held.word);
-            // SAFETY: the lane's owner holds the node.
-            let (node, era) = unsafe { self.shared.slab.owned(id) };
-            local.held.node = NIL;
-            if local.held.linked_for <= deadline && node.can_be_armed(word, deadline) {
-                return Ok(Vacancy::Held(id, node, era, word));
-            }
-            node.finish_cancel(word);
-            local.hints.push(id, local.held.linked_for);
-        }
-        if let Some(id) = local.hints.pop(deadline)
-            && let Some(vacancy) = self.claim(local, id, deadline)
-        {
-            return Ok(vacancy);
-        }
-        let slab = &self.shared.slab;
-        let id = slab.take(&mut local.free, &local.participant)?;
-        // SAFETY: the node was taken just now.
-        let (node, era) = unsafe { slab.owned(id) };
-        Ok(Vacancy::Free(id, node, era))
-    }
-
-    /// The node that the hint names, or another that a hint names, if it can be claimed.
-    #[inline]
-    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Vacancy<'_, T>> {
-        let slab = &self.shared.slab;
-        // Protects: a hint's node, whose segment may be given back meanwhile.
-        let pinned = local.participant.pin();
-        self.shared.counting.note_look();
-        let mut id = hint;
-        for tried in 1..=HINTS_TRIED {
-            let claimed = slab.get(id, &pinned).and_then(|(node, _)| node.claim(deadline));
-            if let Some(claimed) = claimed {
-                // SAFETY: the node was claimed just now.
-                let (node, era) = unsafe { slab.owned(id) };
-                return Some(Vacancy::Claimed(id, node, era, claimed));
-            }
-            if tried < HINTS_TRIED {
-                id = local.hints.pop(deadline)?;
-            }
-        }
-        None
-    }
-
     /// Puts the timer into the vacancy, unless the shard closes meanwhile.
     #[inline]
     fn accept<S: Seed<T>>(
@@ -342,42 +279,6 @@ impl<T> Scheduler<T> {
         self.shared.bound.release();
         local.hints.push(key.node(), linked_for);
         Some(payload)
-    }
-
-    /// Arms the node and makes it reachable.
-    #[inline]
-    fn occupy(
-        &self,
-        lane: &Lane,
-        local: &Local,
-        vacancy: Vacancy<'_, T>,
-        deadline: Tick,
-        seed: impl Seed<T>,
-    ) -> Key {
-        let shared = &*self.shared;
-        let (id, era, (wraps, version)) = match vacancy {
-            Vacancy::Free(id, node, era) => {
-                let generation = node.arm_free(deadline, seed);
-                if generation.1 == 0 {
-                    shared.slab.note_wrap(era, generation.0);
-                }
-                shared.insert(id, node, deadline, &local.participant);
-                (id, era, generation)
-            }
-            Vacancy::Claimed(id, node, era, claimed) => {
-                lane.tally.reused.add(1);
-                let generation = node.arm_claimed(claimed, deadline, seed);
-                shared.after_insert_in_place(deadline);
-                (id, era, generation)
-            }
-            Vacancy::Held(id, node, era, word) => {
-                lane.tally.reused.add(1);
-                let generation = node.arm_held(word, deadline, seed);
-                shared.after_insert_in_place(deadline);
-                (id, era, generation)
-            }
-        };
-        Key::new(shared.id, id, super::node::join(era, wraps, version))
     }
 
     /// Moves a timer to another node (the caller is pinned, for the old one's sake), for a deadline that its
@@ -430,16 +331,6 @@ impl<T> Scheduler<T> {
             self.shared.ask_for_sweep();
         }
         local.cancels_until_check -= 1;
-    }
-}
-
-impl<T> Vacancy<'_, T> {
-    fn give_back(self, local: &mut Local) {
-        match self {
-            Self::Free(id, ..) => Slab::<T>::put_back(&mut local.free, id),
-            Self::Claimed(_, node, _, claimed) => node.unclaim(claimed),
-            Self::Held(id, ..) => local.held.node = id,
-        }
     }
 }
 
