@@ -29,8 +29,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::error::SleepError;
-use crate::timer::{Home, Nanos, ToWake};
-use crate::{Key, ScheduleErrorKind, Tick};
+use crate::timer::{Home, Nanos, Task, ToWake};
+use crate::{Key, ScheduleErrorKind, Scheduler, Tick};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 ///
@@ -164,7 +164,7 @@ impl Sleep {
         let scheduler = &self.home.scheduler;
         if known == WakerId::of(waker) {
             if scheduler.is_pending(key) { Poll::Pending } else { self.end(self.outcome(None)) }
-        } else if let Some(former) = scheduler.cancel(key) {
+        } else if let Some(former) = cancel(scheduler, key) {
             // Before the drop, which may panic: a timer that is gone would be taken for one that has fired.
             let begun = self.begin(waker);
             drop(former);
@@ -191,6 +191,12 @@ impl Sleep {
     }
 }
 
+/// The waker of the sleep's timer, if it has neither fired nor been cancelled.
+#[inline(always)]
+fn cancel(scheduler: &Scheduler<Task>, key: Key) -> Option<Waker> {
+    scheduler.cancel_and(key, |task| task.pick_part(Task::take_waker))
+}
+
 impl Future for Sleep {
     type Output = Result<(), SleepError>;
 
@@ -202,7 +208,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let State::Waiting { key, .. } = self.state {
-            drop(self.home.scheduler.cancel(key));
+            drop(cancel(&self.home.scheduler, key));
         }
     }
 }

@@ -26,7 +26,7 @@ use super::chains::Chains;
 use super::expired::{Expired, Fired};
 use super::handover::Handover;
 use super::key::Key;
-use super::node::{Met, NIL, Node, NodeId};
+use super::node::{Met, NIL, Node, NodeId, join};
 use super::overflow::IdleWatch;
 use super::own::OwnWheels;
 use super::reclaim::Participant;
@@ -267,7 +267,7 @@ impl<T> Advancer<T> {
             }
             self.shared.firing.note_change();
             if let Some(taken) = take(node, word) {
-                let key = Key::new(self.shared.id, id, node.generation(era, word));
+                let key = Key::new(self.shared.id, id, join(era, word.version()));
                 return Some((key, found, taken));
             }
         }

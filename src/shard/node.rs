@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 pub(crate) use recurring::{Ended, Run};
 
-use super::seed::Seed;
+use super::seed::{Ripe, Seed};
 use super::state::{MAX_EXTENSION, Status, Word};
 use crate::Tick;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
@@ -21,7 +21,7 @@ pub(crate) type NodeId = u32;
 /// The end of a list.
 pub(crate) const NIL: NodeId = 0;
 
-/// 24 bytes and the payload. All zeroes is a valid, free node.
+/// 20 bytes and the payload. All zeroes is a valid, free node.
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,
@@ -29,8 +29,6 @@ pub(crate) struct Node<T> {
     /// pending.
     base: AtomicU64,
     next: AtomicU32,
-    /// How often the version has wrapped: with the segment's era, the high half of the generation.
-    wraps: AtomicU32,
     payload: UnsafeCell<MaybeUninit<T>>,
 }
 
@@ -80,7 +78,6 @@ impl<T> Node<T> {
             word: AtomicU64::new(0),
             base: AtomicU64::new(0),
             next: AtomicU32::new(NIL),
-            wraps: AtomicU32::new(0),
             payload: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -90,8 +87,9 @@ impl<T> Node<T> {
         &self.next
     }
 
-    /// Puts a timer into a free node that the caller owns, and returns its generation's halves.
-    pub(crate) fn arm_free(&self, deadline: Tick, seed: impl Seed<T>) -> (u32, u32) {
+    /// Makes a free node that the caller owns ready for a timer due at `deadline`; none if it is worn out.
+    #[inline]
+    pub(crate) fn prepare(&self, deadline: Tick) -> Option<Word> {
         // First of all a store: where a node's memory has never been touched, a load would have the system map a
         // page of zeroes that it has to replace at the store, and tell every processor so.
         // Ordering: Relaxed, published by the word's Release in `fill`.
@@ -99,16 +97,14 @@ impl<T> Node<T> {
         // Ordering: Relaxed, the owner reads what it or the reclaimer's grace period brought.
         let word = Word::from_raw(self.word.load(Ordering::Relaxed));
         debug_assert!(word.is(Status::Free));
-        // Ordering: Relaxed, only the owner writes `wraps`, and publishes it with the word.
-        let mut wraps = self.wraps.load(Ordering::Relaxed);
-        if word.is_last_version() {
-            wraps = wraps.wrapping_add(1);
-            // Ordering: Relaxed, published by the word's Release below.
-            self.wraps.store(wraps, Ordering::Relaxed);
-        }
-        let next = word.next_version(Status::Pending);
+        (!word.is_last_version()).then_some(word)
+    }
+
+    /// Puts a timer into a node that [`prepare`](Self::prepare) has made ready for its deadline; returns its version.
+    pub(crate) fn arm_free(&self, free: Word, seed: impl Seed<T>) -> u32 {
+        let next = free.next_version(Status::Pending);
         self.fill(next, seed);
-        (wraps, next.version())
+        next.version()
     }
 
     /// Takes over a cancelled node for a timer due at `deadline`, if it is one still and is linked for no
@@ -135,20 +131,18 @@ impl<T> Node<T> {
         self.word.store(claimed.with_status(Status::Cancelled).raw(), Ordering::Release);
     }
 
-    /// Puts a timer into a node that [`claim`](Self::claim) took over; returns its generation's halves.
-    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl Seed<T>) -> (u32, u32) {
-        // Ordering: Relaxed, a claim never wraps the version, so `wraps` has long been published.
-        let wraps = self.wraps.load(Ordering::Relaxed);
+    /// Puts a timer into a node that [`claim`](Self::claim) took over; returns its version.
+    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl Seed<T>) -> u32 {
         // Ordering: Relaxed, the claim acquired the word that published it.
         let extension = deadline - self.base.load(Ordering::Relaxed);
         self.fill(claimed.with_status(Status::Pending).with_extension(extension), seed);
-        (wraps, claimed.version())
+        claimed.version()
     }
 
     /// Puts a timer into a node that [`hold`](Self::hold) has left to the caller, at whose former word it was, due no
-    /// earlier than the node is linked for; returns its generation's halves.
+    /// earlier than the node is linked for; returns its version.
     #[inline]
-    pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl Seed<T>) -> (u32, u32) {
+    pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl Seed<T>) -> u32 {
         let next = held.next_version_in_place(Status::Claimed);
         self.arm_claimed(next, deadline, seed)
     }
@@ -174,15 +168,21 @@ impl<T> Node<T> {
     /// or version and gets nothing.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
         let mut place = None;
-        let linked_for = self.cancel_into(era, generation, &mut place)?;
+        let linked_for = self.cancel_into(era, generation, &mut place, |ripe| Some(ripe.pick()))?;
         place.map(|payload| (linked_for, payload))
     }
 
-    /// As [`cancel`](Self::cancel); the payload goes to where it is wanted in one step.
+    /// As [`cancel`](Self::cancel); what `harvest` makes of the payload goes to where it is wanted in one step.
     #[inline(always)]
-    pub(crate) fn cancel_into(&self, era: u32, generation: u64, place: &mut Option<T>) -> Option<Tick> {
+    pub(crate) fn cancel_into<R>(
+        &self,
+        era: u32,
+        generation: u64,
+        place: &mut Option<R>,
+        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+    ) -> Option<Tick> {
         let word = self.win(era, generation, Status::Cancelling)?;
-        *place = Some(self.take_payload());
+        *place = self.with_payload(harvest);
         let linked_for = self.linked_for(word);
         self.finish_cancel(word);
         Some(linked_for)
@@ -191,9 +191,15 @@ impl<T> Node<T> {
     /// As [`cancel_into`](Self::cancel_into), and the node stays the winner's, until it calls
     /// [`arm_held`](Self::arm_held) or [`finish_cancel`](Self::finish_cancel) with the word that this returns.
     #[inline(always)]
-    pub(crate) fn hold(&self, era: u32, generation: u64, place: &mut Option<T>) -> Option<(Word, Tick)> {
+    pub(crate) fn hold<R>(
+        &self,
+        era: u32,
+        generation: u64,
+        place: &mut Option<R>,
+        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+    ) -> Option<(Word, Tick)> {
         let word = self.win(era, generation, Status::Held)?;
-        *place = Some(self.take_payload());
+        *place = self.with_payload(harvest);
         Some((word, self.linked_for(word)))
     }
 
@@ -261,23 +267,9 @@ impl<T> Node<T> {
 
     /// The word, if it says that the timer of that generation is pending.
     fn find(&self, era: u32, generation: u64) -> Option<Word> {
-        // Ordering: Acquire, pairs with the Release in `fill` and `rearm`: payload, `base` and `wraps` are
-        // visible.
+        // Ordering: Acquire, pairs with the Release in `fill` and `rearm`: payload and `base` are visible.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        (word.is(Status::Pending) && self.is_of(word, era, generation)).then_some(word)
-    }
-
-    /// Whether a word that was read just now is that generation's.
-    ///
-    /// The word is read before `wraps`, and a wrap needs the reclaimer (the caller is pinned or owns the
-    /// node's timer): if both match, they belonged together.
-    fn is_of(&self, word: Word, era: u32, generation: u64) -> bool {
-        if word.version() != generation as u32 {
-            return false;
-        }
-        // Ordering: Relaxed, published by the word.
-        let high = era.wrapping_add(self.wraps.load(Ordering::Relaxed));
-        u64::from(high) == generation >> 32
+        (word.is(Status::Pending) && generation == join(era, word.version())).then_some(word)
     }
 
     /// What the node holds; for the advancer, which has it in a list that nobody else can take apart.
@@ -318,12 +310,6 @@ impl<T> Node<T> {
         self.replace(word, word.with_status(Status::Free))
     }
 
-    /// The generation of the timer in `word`; for the winner of a transition.
-    pub(crate) fn generation(&self, era: u32, word: Word) -> u64 {
-        // Ordering: Relaxed, published by the word, which the caller acquired.
-        join(era, self.wraps.load(Ordering::Relaxed), word.version())
-    }
-
     fn deadline(&self, word: Word) -> Tick {
         // Ordering: Relaxed, published by the word, which the caller acquired.
         self.base.load(Ordering::Relaxed).saturating_add(word.extension())
@@ -346,12 +332,17 @@ impl<T> Node<T> {
     }
 
     fn take_payload(&self) -> T {
+        self.with_payload(|ripe| ripe.pick())
+    }
+
+    #[inline(always)]
+    fn with_payload<R>(&self, harvest: impl FnOnce(Ripe<'_, T>) -> R) -> R {
         self.payload.with_mut(|cell| {
             // SAFETY: the caller won the transition out of `Pending`, or has the timer out and put the payload in:
             // nobody else touches it.
-            let cell = unsafe { &*cell };
-            // SAFETY: it was written before that, and this is the one read.
-            unsafe { cell.assume_init_read() }
+            let cell = unsafe { &mut *cell };
+            // SAFETY: it was written before that, and nobody reads it after.
+            harvest(unsafe { Ripe::new(cell) })
         })
     }
 
@@ -363,7 +354,7 @@ impl<T> Node<T> {
     }
 }
 
-/// A generation out of its parts.
-pub(crate) fn join(era: u32, wraps: u32, version: u32) -> u64 {
-    (u64::from(era.wrapping_add(wraps)) << 32) | u64::from(version)
+/// A generation out of its parts: no two segments have the same era, and no node of a segment the same version twice.
+pub(crate) fn join(era: u32, version: u32) -> u64 {
+    (u64::from(era) << 32) | u64::from(version)
 }

@@ -73,9 +73,10 @@ impl<T> Scheduler<T> {
             return false;
         }
         let mut entered = self.shared.lanes.enter();
+        let (_, local) = entered.parts();
         // Protects: the node that the key names, whose segment may be given back meanwhile.
-        let pinned = entered.parts().1.participant.pin();
-        self.find(key, &pinned).is_some_and(|(node, era)| node.is_pending(era, key.generation))
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        self.find(key, &stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }
 
     /// Cancels a timer, and also one whose payload is out: it is then not armed anew. The answer is final at
@@ -91,9 +92,10 @@ impl<T> Scheduler<T> {
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
         // Protects: the node that the key names, whose segment may be given back meanwhile.
-        let pinned = local.participant.pin();
-        let (node, era) = self.find(key, &pinned)?;
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
         let ended = node.stop(era, key.generation)?;
+        drop(stay);
         self.count_cancelled(lane);
         Some(match ended {
             Ended::Cancelled(linked_for, payload) => {
@@ -113,9 +115,7 @@ impl<T> Scheduler<T> {
     pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
-        // Protects: as in `stop`.
-        let pinned = local.participant.pin();
-        self.relocate(lane, local, key, self.find(key, &pinned)?, deadline)
+        self.relocate(lane, local, key, deadline)
     }
 }
 

@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use super::key::Key;
 use super::lane::{Entered, Held, Lane, Local};
 use super::node::{Extended, Node, NodeId, Taken};
-use super::reclaim::Guard;
-use super::seed::Seed;
+use super::seed::{Ripe, Seed};
 use super::shared::Shared;
+use super::slab::Stay;
 use super::stats::ShardStats;
 use super::vacancy::Vacancy;
 use crate::Tick;
@@ -108,19 +108,30 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free, no allocation.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
+        self.cancel_and(key, |ripe| Some(ripe.pick()))
+    }
+
+    /// As [`cancel`](Self::cancel), and hands back what `harvest` makes of the payload.
+    #[inline]
+    pub(crate) fn cancel_and<R>(
+        &self,
+        key: Key,
+        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+    ) -> Option<R> {
         let mut place = None;
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
         // Protects: the node that the key names, whose segment may be given back meanwhile.
-        let pinned = local.participant.pin();
-        let (node, era) = self.find(key, &pinned)?;
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
         if local.held.is_none() && lane.may_hold {
-            let (word, linked_for) = node.hold(era, key.generation, &mut place)?;
+            let (word, linked_for) = node.hold(era, key.generation, &mut place, harvest)?;
             local.held = Held { node: key.node(), word, linked_for };
         } else {
-            let linked_for = node.cancel_into(era, key.generation, &mut place)?;
+            let linked_for = node.cancel_into(era, key.generation, &mut place, harvest)?;
             local.hints.push(key.node(), linked_for);
         }
+        drop(stay);
         self.count_cancelled(lane);
         self.look_for_dead(local);
         place
@@ -170,15 +181,18 @@ impl<T> Scheduler<T> {
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
         // Protects: as in `cancel`.
-        let pinned = local.participant.pin();
-        let (node, era) = self.find(key, &pinned)?;
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
         match node.extend(era, key.generation, deadline) {
             Extended::Gone => None,
             Extended::Done => {
                 lane.tally.extended.add(1);
                 Some(key)
             }
-            Extended::NeedsMove => self.relocate(lane, local, key, (node, era), deadline),
+            Extended::NeedsMove => {
+                drop(stay);
+                self.relocate(lane, local, key, deadline)
+            }
         }
     }
 
@@ -232,9 +246,9 @@ impl<T> Scheduler<T> {
 
     /// The node that the key names and its segment's era, if there is a segment.
     #[inline]
-    pub(super) fn find<'g>(&'g self, key: Key, pinned: &'g Guard) -> Option<(&'g Node<T>, u32)> {
+    pub(super) fn find<'g>(&'g self, key: Key, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         self.shared.firing.note_look();
-        self.shared.slab.get(key.node(), pinned)
+        self.shared.slab.get(key.node(), stay)
     }
 
     /// Counts a timer that the caller has cancelled or stopped.
@@ -272,8 +286,8 @@ impl<T> Scheduler<T> {
     #[cold]
     fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
         // Protects: the node, which may have been fired and freed, and its segment given back, just before.
-        let pinned = local.participant.pin();
-        let (node, era) = self.shared.slab.get(key.node(), &pinned)?;
+        let stay = Stay::pinned(&local.participant);
+        let (node, era) = self.shared.slab.get(key.node(), &stay)?;
         let (linked_for, payload) = node.cancel(era, key.generation)?;
         lane.tally.scheduled.take_back();
         self.shared.bound.release();
@@ -281,22 +295,17 @@ impl<T> Scheduler<T> {
         Some(payload)
     }
 
-    /// Moves a timer to another node (the caller is pinned, for the old one's sake), for a deadline that its
-    /// own place cannot serve.
+    /// Moves a timer to another node, for a deadline that its own place cannot serve.
     ///
     /// The new node is at hand before the old one gives up the payload, so nothing can go wrong in between,
     /// and the timer counts as pending throughout. Against the shard's end: the old node says that somebody
     /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
     /// sees the end puts the payload back, to be handed over.
     #[cold]
-    pub(super) fn relocate(
-        &self,
-        lane: &Lane,
-        local: &mut Local,
-        key: Key,
-        (node, era): (&Node<T>, u32),
-        deadline: Tick,
-    ) -> Option<Key> {
+    pub(super) fn relocate(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<Key> {
+        // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
+        let stay = Stay::pinned(&local.participant);
+        let (node, era) = self.find(key, &stay)?;
         let Ok(vacancy) = self.vacancy(local, deadline) else { return Some(key) };
         let Some(taken) = node.take(era, key.generation) else {
             vacancy.give_back(local);

@@ -170,6 +170,8 @@ pub(crate) struct FreeBits {
     summary: Box<[AtomicU64]>,
     /// How many bits are set; may be too high for a moment, never too low.
     count: AtomicU32,
+    /// How many nodes are worn out: neither in use nor to be handed out again.
+    worn: AtomicU32,
     capacity: u32,
 }
 
@@ -182,6 +184,7 @@ impl FreeBits {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
             summary: (0..words.div_ceil(WORD_NODES)).map(|_| AtomicU64::new(0)).collect(),
             count: AtomicU32::new(0),
+            worn: AtomicU32::new(0),
             capacity,
         };
         bits.announce(capacity);
@@ -204,7 +207,19 @@ impl FreeBits {
     }
 
     pub(crate) fn are_all_free(&self) -> bool {
-        self.count() == self.capacity()
+        self.count() + self.worn() as usize == self.capacity()
+    }
+
+    /// Says that a node which the caller has taken is worn out. The caller does not look at the segment again.
+    #[cold]
+    pub(crate) fn wear_out(&self) {
+        // Ordering: Release, pairs with `worn`: the caller has done with the segment.
+        self.worn.fetch_add(1, Ordering::Release);
+    }
+
+    fn worn(&self) -> u32 {
+        // Ordering: Acquire, pairs with `wear_out`, before the segment is given back.
+        self.worn.load(Ordering::Acquire)
     }
 
     /// The nodes of a word that are not free.
@@ -256,15 +271,16 @@ impl FreeBits {
         (bits != 0).then_some(bits)
     }
 
-    /// Takes every node, or none; for the advancer, before it gives the segment back.
+    /// Takes every node that is not worn out, or none; for the advancer, before it gives the segment back.
     pub(crate) fn take_all(&self) -> bool {
         let taken: Vec<_> = (0..self.words()).map(|word| self.take(word).unwrap_or(0)).collect();
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
-        if nodes < self.capacity {
+        let are_all = nodes + self.worn() == self.capacity;
+        if !are_all {
             self.announce(nodes);
             taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
         }
-        nodes == self.capacity
+        are_all
     }
 
     /// Whether any word may have free nodes.
@@ -310,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn worn_nodes_do_not_keep_a_segment() {
+        let free = FreeBits::new(128, 1);
+        let (word, bits) = free.take_word(0).unwrap();
+        free.announce(62);
+        free.give(word, bits & !lowest(2));
+        assert!(!free.are_all_free() && !free.take_all());
+        free.wear_out();
+        assert!(free.are_all_free() && free.take_all());
+        assert_eq!(free.take_word(0), None);
+    }
+
+    #[test]
     fn segments_suit_the_payload() {
         assert_eq!(Segment::<u64>::NODES, 65_536);
         assert_eq!(Segment::<[u8; 4096]>::NODES, 256);
@@ -324,6 +352,6 @@ mod tests {
         for id in [0, 1, 63] {
             assert_eq!(std::ptr::from_ref(segment.node(id)) as usize % 16384, 0);
         }
-        assert_eq!(size_of::<Node<u64>>(), 32);
+        assert_eq!((size_of::<Node<u32>>(), size_of::<Node<u64>>()), (24, 32));
     }
 }

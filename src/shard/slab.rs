@@ -4,8 +4,11 @@
 //! place in the segment. Segments are added by whichever producer finds no free node (compare-and-swap; the
 //! loser of a race gives its segment back and uses the winner's) and taken away by the advancer alone.
 //!
-//! Who may look at a segment: its nodes' owners, because a segment with a node in use stays; the advancer,
-//! because nobody else takes segments away; everybody else while pinned.
+//! Who may look at a segment: its nodes' owners, because a segment with a node in use stays; who has free nodes of it
+//! to himself, because they are neither in use nor free for the advancer to take; the advancer, because nobody else
+//! takes segments away; everybody else while pinned.
+
+use std::marker::PhantomData;
 
 use super::node::{Node, NodeId};
 use super::prefetch;
@@ -29,6 +32,21 @@ pub(crate) struct FreeWord {
     /// Counted over all segments.
     word: u32,
     bits: u64,
+}
+
+/// Why the segment of a node stays while somebody looks at it who does not own the node.
+pub(crate) struct Stay<'l> {
+    /// Protects: the segment, where nothing else does.
+    _pinned: Option<Guard>,
+    /// The caller's free nodes, which lie in the same segment otherwise, and are not handed out meanwhile.
+    free: PhantomData<&'l FreeWord>,
+}
+
+impl Stay<'static> {
+    #[inline]
+    pub(crate) fn pinned(who: &Participant) -> Self {
+        Self { _pinned: Some(who.pin()), free: PhantomData }
+    }
 }
 
 pub(crate) struct Slab<T> {
@@ -66,9 +84,18 @@ impl<T> Slab<T> {
         (TABLE << Segment::<T>::SHIFT).min(u32::MAX as usize)
     }
 
+    /// Sees to it that the node's segment stays: by the caller's free nodes, if they lie there, or by a pin, which takes
+    /// longer. Most timers of who has few are where his free nodes are.
+    #[inline]
+    pub(crate) fn stay<'l>(&self, id: NodeId, free: &'l FreeWord, who: &Participant) -> Stay<'l> {
+        let segment = free.word as usize / Segment::<T>::WORDS;
+        let is_kept = free.bits != 0 && segment == id as usize >> Segment::<T>::SHIFT;
+        Stay { _pinned: (!is_kept).then(|| who.pin()), free: PhantomData }
+    }
+
     /// The node and its segment's era, if there is a segment. O(1).
     #[inline]
-    pub(crate) fn get<'g>(&'g self, id: NodeId, _pinned: &'g Guard) -> Option<(&'g Node<T>, u32)> {
+    pub(crate) fn get<'g>(&'g self, id: NodeId, _stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         let segment = self.load(id as usize >> Segment::<T>::SHIFT)?;
         Some((segment.node(id), segment.era))
     }
@@ -206,11 +233,13 @@ impl<T> Slab<T> {
         Ok(())
     }
 
-    /// A node's generations have gone on above its 2^32nd version: no later segment begins there.
+    /// Says that a node which the caller has taken is worn out.
     #[cold]
-    pub(crate) fn note_wrap(&self, era: u32, wraps: u32) {
-        // Ordering: Relaxed, the number alone matters.
-        self.next_era.fetch_max(era.saturating_add(wraps).saturating_add(1), Ordering::Relaxed);
+    pub(crate) fn wear_out(&self, id: NodeId) {
+        // It stays until then: the caller owns a node of it.
+        if let Some(segment) = self.load(id as usize >> Segment::<T>::SHIFT) {
+            segment.free.wear_out();
+        }
     }
 
     /// Says that so many nodes of a segment will be made free; for the advancer.

@@ -7,8 +7,10 @@
 //! +----------------------------------+-------------------------+---+--------+
 //! ```
 //!
-//! *version*: the low half of the generation of the timer that the node holds. Every timer has its own, so
-//! a compare-and-swap by somebody who means an earlier timer fails, however soon the node is used again.
+//! *version*: the low half of the generation of the timer that the node holds; the high half is the segment's era.
+//! Every timer of a segment's node has its own, so a compare-and-swap by somebody who means an earlier timer fails,
+//! however soon the node is used again, and however late that somebody comes. After the last version the node is worn
+//! out, and is left unused until its segment is given back.
 //!
 //! *extension*: by how many ticks the timer is due after the node's `base`, the tick that the node was first
 //! linked for. `base` is written by the owner of a free node, and by the advancer where it arms a recurring timer
@@ -87,6 +89,9 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 /// The longest time by which a timer can be put off without a new node: three days at ticks of 1 ms.
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
+/// A node lasts for so many timers; a fuzzer's are worn out soon, so that it sees what comes then.
+const LAST_VERSION: u32 = if cfg!(fuzzing) { 7 } else { u32::MAX };
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Holds nothing. A zeroed word says so.
@@ -156,10 +161,11 @@ impl Word {
         Self(rest | (extension << EXTENSION_SHIFT))
     }
 
-    /// The next timer in a node that is free: due at `base`, and linked for it. The version wraps; see
-    /// [`Word::is_last_version`].
+    /// The next timer in a node that is free: due at `base`, and linked for it. Not after the
+    /// [last version](Word::is_last_version).
     pub(crate) fn next_version(self, status: Status) -> Self {
-        let version = self.version().wrapping_add(1);
+        debug_assert!(!self.is_last_version());
+        let version = self.version() + 1;
         Self((u64::from(version) << VERSION_SHIFT) | status as u64)
     }
 
@@ -174,10 +180,11 @@ impl Word {
         Self((u64::from(self.version()) << VERSION_SHIFT) | Status::Pending as u64)
     }
 
-    /// Whether the next version is 0 again. Such a node is not reused where it stands: it goes through the
-    /// reclaimer, so that no thread that read the word before the wrap can still hold it after.
+    /// Whether the node is worn out: there is no next version. Such a node is not used again, neither where it stands
+    /// nor when it is free, so a version comes once in a segment's life, and who has stopped between a look at the
+    /// word and its compare-and-swap may have done so for any length of time.
     pub(crate) fn is_last_version(self) -> bool {
-        self.version() == u32::MAX
+        self.version() == LAST_VERSION
     }
 }
 
@@ -210,7 +217,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        for version in [0, 1, u32::MAX - 1, u32::MAX] {
+        for version in [0, 1, LAST_VERSION - 1, LAST_VERSION] {
             for extension in [0, 1, MAX_EXTENSION] {
                 for status in ALL {
                     let word = Word(u64::from(version) << VERSION_SHIFT);
@@ -229,18 +236,25 @@ mod tests {
 
     #[test]
     fn the_next_version_starts_anew_unless_the_node_stays_in_place() {
-        let word = Word(u64::from(u32::MAX) << VERSION_SHIFT).with_extension(7).displaced();
-        assert!(word.is_last_version());
+        let word = Word(5 << VERSION_SHIFT).with_extension(7).displaced();
         let next = word.next_version(Status::Pending);
-        assert_eq!((next.version(), next.extension(), next.status()), (0, 0, Status::Pending));
+        assert_eq!((next.version(), next.extension(), next.status()), (6, 0, Status::Pending));
         assert!(!next.is_displaced());
         let next = word.next_version_in_place(Status::Claimed);
-        assert_eq!((next.version(), next.extension(), next.status()), (0, 7, Status::Claimed));
+        assert_eq!((next.version(), next.extension(), next.status()), (6, 7, Status::Claimed));
         assert!(next.is_displaced());
     }
+
+    #[test]
+    fn there_is_no_version_after_the_last() {
+        let word = |version: u32| Word(u64::from(version) << VERSION_SHIFT);
+        assert!(!word(LAST_VERSION - 1).is_last_version());
+        assert!(word(LAST_VERSION - 1).next_version(Status::Pending).is_last_version());
+    }
+
     #[test]
     fn a_timer_that_is_armed_anew_keeps_its_version_alone() {
-        for version in [0, 1, u32::MAX] {
+        for version in [0, 1, LAST_VERSION] {
             let word = Word(u64::from(version) << VERSION_SHIFT).with_extension(7).displaced();
             let again = word.with_status(Status::Running).rearmed();
             assert_eq!((again.version(), again.extension(), again.status()), (version, 0, Status::Pending));

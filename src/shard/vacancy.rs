@@ -15,8 +15,8 @@ const HINTS_TRIED: usize = 4;
 
 /// A node to put a timer into, and how it came to hand.
 pub(super) enum Vacancy<'g, T> {
-    /// Free, and linked nowhere.
-    Free(NodeId, &'g Node<T>, u32),
+    /// Free, linked nowhere, and ready for the deadline.
+    Free(NodeId, &'g Node<T>, u32, Word),
     /// Claimed where it stands in a list.
     Claimed(NodeId, &'g Node<T>, u32, Word),
     /// Likewise, and held since its timer was cancelled.
@@ -49,22 +49,27 @@ impl<T> Scheduler<T> {
             return Ok(vacancy);
         }
         let slab = &self.shared.slab;
-        let id = slab.take(&mut local.free, &local.participant)?;
-        // SAFETY: the node was taken just now.
-        let (node, era) = unsafe { slab.owned(id) };
-        Ok(Vacancy::Free(id, node, era))
+        loop {
+            let id = slab.take(&mut local.free, &local.participant)?;
+            // SAFETY: the node was taken just now.
+            let (node, era) = unsafe { slab.owned(id) };
+            if let Some(word) = node.prepare(deadline) {
+                return Ok(Vacancy::Free(id, node, era, word));
+            }
+            slab.wear_out(id);
+        }
     }
 
     /// The node that the hint names, or another that a hint names, if it can be claimed.
     #[inline]
     fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Vacancy<'_, T>> {
         let slab = &self.shared.slab;
-        // Protects: a hint's node, whose segment may be given back meanwhile.
-        let pinned = local.participant.pin();
         self.shared.counting.note_look();
         let mut id = hint;
         for tried in 1..=HINTS_TRIED {
-            let claimed = slab.get(id, &pinned).and_then(|(node, _)| node.claim(deadline));
+            // Protects: a hint's node, whose segment may be given back meanwhile.
+            let stay = slab.stay(id, &local.free, &local.participant);
+            let claimed = slab.get(id, &stay).and_then(|(node, _)| node.claim(deadline));
             if let Some(claimed) = claimed {
                 // SAFETY: the node was claimed just now.
                 let (node, era) = unsafe { slab.owned(id) };
@@ -88,29 +93,26 @@ impl<T> Scheduler<T> {
         seed: impl Seed<T>,
     ) -> Key {
         let shared = &*self.shared;
-        let (id, era, (wraps, version)) = match vacancy {
-            Vacancy::Free(id, node, era) => {
-                let generation = node.arm_free(deadline, seed);
-                if generation.1 == 0 {
-                    shared.slab.note_wrap(era, generation.0);
-                }
+        let (id, era, version) = match vacancy {
+            Vacancy::Free(id, node, era, word) => {
+                let version = node.arm_free(word, seed);
                 shared.insert(id, node, deadline, &local.participant);
-                (id, era, generation)
+                (id, era, version)
             }
             Vacancy::Claimed(id, node, era, claimed) => {
                 lane.tally.reused.add(1);
-                let generation = node.arm_claimed(claimed, deadline, seed);
+                let version = node.arm_claimed(claimed, deadline, seed);
                 shared.after_insert_in_place(deadline);
-                (id, era, generation)
+                (id, era, version)
             }
             Vacancy::Held(id, node, era, word) => {
                 lane.tally.reused.add(1);
-                let generation = node.arm_held(word, deadline, seed);
+                let version = node.arm_held(word, deadline, seed);
                 shared.after_insert_in_place(deadline);
-                (id, era, generation)
+                (id, era, version)
             }
         };
-        Key::new(shared.id, id, join(era, wraps, version))
+        Key::new(shared.id, id, join(era, version))
     }
 }
 

@@ -14,7 +14,13 @@ use crate::Tick;
 use crate::shard::Seed;
 
 /// The payload of a [`Timer`](crate::Timer)'s shard.
-pub(crate) struct Task(Inline);
+pub(crate) struct Task(Content);
+
+enum Content {
+    /// `None` once it has been woken. By itself, so that who cancels it has it in hand, asking nobody what it is.
+    Wake(Option<Waker>),
+    Callback(Inline),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -26,7 +32,7 @@ pub(crate) enum Kind {
     Wake,
 }
 
-/// What a task does; user code all of it, except for `kind`.
+/// What a callback does; user code all of it, except for `kind`.
 pub(super) trait Run: Send {
     fn kind(&self) -> Kind;
 
@@ -43,7 +49,7 @@ pub(super) trait Run: Send {
 
 impl Task {
     pub(crate) fn once<F: FnOnce() + Send + 'static>(callback: F) -> Self {
-        Self(Inline::new(Once(Some(callback))))
+        Self::callback(Once(Some(callback)))
     }
 
     /// A task that recurs by that schedule, whose first occurrence is at `first`; `armed_for` is the tick for that.
@@ -52,16 +58,24 @@ impl Task {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        Self(Inline::new(Recurring { schedule, previous: first, armed_for, callback: Some(callback) }))
+        Self::callback(Recurring { schedule, previous: first, armed_for, callback: Some(callback) })
     }
 
     pub(crate) fn wake(waker: Waker) -> Self {
-        Self(Inline::new(Wake(Some(waker))))
+        Self(Content::Wake(Some(waker)))
+    }
+
+    #[inline(always)]
+    fn callback<R: Run + 'static>(callback: R) -> Self {
+        Self(Content::Callback(Inline::new(callback)))
     }
 
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
-        self.0.get().kind()
+        match &self.0 {
+            Content::Wake(_) => Kind::Wake,
+            Content::Callback(callback) => callback.get().kind(),
+        }
     }
 
     #[inline]
@@ -72,12 +86,28 @@ impl Task {
     /// Does what the task is for, once.
     #[inline]
     pub(crate) fn run(&mut self) {
-        self.0.get_mut().run();
+        match &mut self.0 {
+            Content::Wake(waker) => {
+                if let Some(waker) = waker.take() {
+                    waker.wake();
+                }
+            }
+            Content::Callback(callback) => callback.get_mut().run(),
+        }
     }
 
     /// When it is due next, after the run at tick `due`; `None` where it has ended.
     pub(crate) fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
-        self.0.get_mut().next(due, time)
+        match &mut self.0 {
+            Content::Wake(_) => None,
+            Content::Callback(callback) => callback.get_mut().next(due, time),
+        }
+    }
+
+    /// Takes out the waker that the task has been made of, if it has and has not run.
+    #[inline(always)]
+    pub(crate) fn take_waker(&mut self) -> Option<Waker> {
+        if let Content::Wake(waker) = &mut self.0 { waker.take() } else { None }
     }
 
     /// The callback that the task has been made of.
@@ -85,9 +115,11 @@ impl Task {
     /// # Panics
     ///
     /// If it was made of another type's, or has run.
-    pub(crate) fn into_callback<F: 'static>(mut self) -> F {
+    pub(crate) fn into_callback<F: 'static>(self) -> F {
         let mut place = None::<F>;
-        self.0.get_mut().give_back(&mut place);
+        if let Content::Callback(mut callback) = self.0 {
+            callback.get_mut().give_back(&mut place);
+        }
         place.expect("a task that was refused has not run")
     }
 }
@@ -115,8 +147,8 @@ impl Seed<Task> for ToWake {
         Task::wake(self.0)
     }
 
-    fn of(task: Task) -> Self {
-        Self(task.into_callback())
+    fn of(mut task: Task) -> Self {
+        Self(task.take_waker().expect("a task that was refused has not run"))
     }
 }
 
@@ -196,24 +228,6 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
 
     fn give_back(&mut self, place: &mut dyn Any) {
         put(self.callback.take(), place);
-    }
-}
-
-struct Wake(Option<Waker>);
-
-impl Run for Wake {
-    fn kind(&self) -> Kind {
-        Kind::Wake
-    }
-
-    fn run(&mut self) {
-        if let Some(waker) = self.0.take() {
-            waker.wake();
-        }
-    }
-
-    fn give_back(&mut self, place: &mut dyn Any) {
-        put(self.0.take(), place);
     }
 }
 

@@ -3,7 +3,7 @@
 //! The transitions and their races are in [`state`](super::super::state).
 
 use super::super::state::{Status, Word};
-use super::Node;
+use super::{Node, join};
 use crate::Tick;
 use crate::sync::Ordering;
 
@@ -36,7 +36,7 @@ impl<T> Node<T> {
         loop {
             // Ordering: Acquire, as in `find`.
             let word = Word::from_raw(self.word.load(Ordering::Acquire));
-            if !self.is_of(word, era, generation) {
+            if generation != join(era, word.version()) {
                 return None;
             }
             if word.is(Status::Pending) {
