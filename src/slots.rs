@@ -50,6 +50,21 @@ impl Slots {
         Place { level, number }
     }
 
+    /// `Geometry::place_own`.
+    #[must_use]
+    pub fn place_own(self, from: Tick, deadline: Tick) -> Place {
+        let Slot { level, number } = self.0.place_own(from, deadline);
+        Place { level, number }
+    }
+
+    /// `Geometry::slot_ahead`, for the bucket of the advancer's own wheel that the place has.
+    #[must_use]
+    pub fn own_ahead(self, place: Place, flushed: Tick) -> Place {
+        let (index, size) = (self.0.own_index(place.into()), self.0.own_wheel_size());
+        let Slot { level, number } = self.0.slot_ahead(place.level, index, size, flushed);
+        Place { level, number }
+    }
+
     /// `Geometry::expiration`.
     #[must_use]
     pub fn expiration(self, place: Place) -> Tick {
@@ -82,7 +97,7 @@ impl Slots {
         from: Tick,
         next: impl FnOnce(usize) -> Option<usize>,
     ) -> Option<Tick> {
-        self.0.expiration_of(level, from, next)
+        self.0.expiration_of(level, from, |slot| next(self.0.index(slot)))
     }
 
     /// `Geometry::choose`.

@@ -65,8 +65,13 @@ impl Twin {
 
     /// The lowest level at which less than a revolution lies between the two.
     fn place(&self, from: Tick, deadline: Tick) -> (usize, u128) {
+        self.place_within(self.size, from, deadline)
+    }
+
+    /// The same for a revolution of so many buckets.
+    fn place_within(&self, revolution: u128, from: Tick, deadline: Tick) -> (usize, u128) {
         let ahead = |level| self.number(level, deadline) - self.number(level, from);
-        let level = (0..).find(|&level| ahead(level) < self.size).expect("the top level takes everything");
+        let level = (0..).find(|&level| ahead(level) < revolution).expect("the top level takes everything");
         (level, self.number(level, deadline))
     }
 
@@ -114,8 +119,22 @@ impl Pair {
         assert_eq!(Some(slots.expiration(slot)), twin.expiration(level, number));
         assert_eq!(slots.index(slot) as u128, number % twin.size);
         assert_eq!(u128::from(slots.round(slot)), number / twin.size % (1 << 32));
+        self.check_own(from, deadline);
         let below = slots.place(slots.expiration(slot), deadline);
         assert!(level == 0 || below.level < level, "{from} to {deadline}: a cascade does not descend");
+    }
+
+    /// The advancer's own wheels go round once in twice as many buckets, and a bucket there stands for one slot.
+    fn check_own(&self, from: Tick, deadline: Tick) {
+        let own = self.slots.place_own(from, deadline);
+        let (level, number) = self.twin.place_within(2 * self.twin.size, from, deadline);
+        // Twice a wheel of two is a level more.
+        if self.twin.size > 2 {
+            assert_eq!((own.level, u128::from(own.number)), (level, number), "{from} to {deadline}, own");
+        }
+        if let Some(flushed) = from.checked_sub(1) {
+            assert_eq!(self.slots.own_ahead(own, flushed), own, "{from} to {deadline}, own");
+        }
     }
 
     fn check_starts(&self, level: usize, from: Tick, to: Tick) {

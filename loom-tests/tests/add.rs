@@ -2,35 +2,37 @@
 
 #![allow(missing_docs)]
 
-use shardwheel::Tick;
-use shardwheel_loom_tests::{Ledger, model, model_within, small_shard, thread};
+use shardwheel::{Key, Scheduler, Tick};
+use shardwheel_loom_tests::{Ledger, Payload, model, model_within, small_shard, thread};
+
+fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
+    model(move || add_each(deadlines, clock));
+}
 
 /// Adds timers from one thread each while the advancer goes through `clock`; each fires once, at the
 /// latest by the next advance to its deadline after its add returned.
-fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
-    model(move || {
-        let ledger = Ledger::new(deadlines.len());
-        let (scheduler, mut advancer) = small_shard();
-        let add = |(number, &deadline)| {
-            let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
-            thread::spawn(move || {
-                scheduler.schedule(deadline, payload).expect("the advancer is there");
-            })
-        };
-        let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
-        for &now in clock {
-            ledger.advance(&mut advancer, now);
-        }
-        adders.into_iter().for_each(|adder| adder.join().unwrap());
-        let now = *clock.last().expect("the clock moves");
+fn add_each(deadlines: &'static [Tick], clock: &'static [Tick]) {
+    let ledger = Ledger::new(deadlines.len());
+    let (scheduler, mut advancer) = small_shard();
+    let add = |(number, &deadline)| {
+        let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
+        thread::spawn(move || {
+            scheduler.schedule(deadline, payload).expect("the advancer is there");
+        })
+    };
+    let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
+    for &now in clock {
         ledger.advance(&mut advancer, now);
-        for (number, &deadline) in deadlines.iter().enumerate() {
-            assert_eq!(ledger.has_fired(number), deadline <= now, "deadline {deadline} at {now}");
-        }
-        ledger.advance(&mut advancer, now + 8);
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
+    }
+    adders.into_iter().for_each(|adder| adder.join().unwrap());
+    let now = *clock.last().expect("the clock moves");
+    ledger.advance(&mut advancer, now);
+    for (number, &deadline) in deadlines.iter().enumerate() {
+        assert_eq!(ledger.has_fired(number), deadline <= now, "deadline {deadline} at {now}");
+    }
+    ledger.advance(&mut advancer, now + 8);
+    drop((scheduler, advancer));
+    ledger.balance();
 }
 
 #[test]
@@ -76,6 +78,60 @@ fn hazard_5_a_bit_is_set_while_the_advancer_skips_over_its_tick() {
 #[test]
 fn hazard_5_a_bit_of_an_overflow_wheel_is_set_while_the_advancer_skips_over_it() {
     add_while_advancing(&[6], &[9]);
+}
+
+#[test]
+fn hazard_1_an_add_to_an_overflow_bucket_that_is_drawn_ahead() {
+    add_while_advancing(&[6], &[1, 6]);
+}
+
+#[test]
+fn hazard_1_two_adds_to_an_overflow_bucket_that_is_drawn_ahead_and_flushed() {
+    model_within(1, || add_each(&[6, 7], &[1, 7]));
+}
+
+/// A timer that stands in the overflow bucket is put off, or cancelled, while the bucket is drawn ahead.
+fn change_while_drawing(change: fn(&Scheduler<Payload>, Key) -> Option<Payload>, by: Tick) {
+    model(move || {
+        let ledger = Ledger::new(1);
+        let (scheduler, mut advancer) = small_shard();
+        let key = scheduler.schedule(6, ledger.payload(0)).unwrap();
+        let changer = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || ledger.cancelled(change(&scheduler, key)))
+        };
+        ledger.advance(&mut advancer, 1);
+        let is_cancelled = changer.join().unwrap();
+        ledger.advance(&mut advancer, by - 1);
+        assert!(!ledger.has_fired(0), "early");
+        ledger.advance(&mut advancer, by);
+        assert_ne!(ledger.has_fired(0), is_cancelled);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_4_an_extension_while_its_bucket_is_drawn_ahead() {
+    let put_off = |scheduler: &Scheduler<Payload>, key| {
+        assert_eq!(scheduler.reschedule(key, 18), Some(key));
+        None
+    };
+    change_while_drawing(put_off, 18);
+}
+
+#[test]
+fn hazard_4_a_move_while_its_bucket_is_drawn_ahead() {
+    let move_up = |scheduler: &Scheduler<Payload>, key| {
+        assert!(scheduler.reschedule(key, 5).is_some());
+        None
+    };
+    change_while_drawing(move_up, 5);
+}
+
+#[test]
+fn hazard_4_a_cancel_while_its_bucket_is_drawn_ahead() {
+    change_while_drawing(Scheduler::cancel, 6);
 }
 
 /// A timer stands in the bucket to which another is added while it is flushed.

@@ -16,7 +16,7 @@
 //! any tick that its nodes are linked for (see [`state`](super::state)).
 //!
 //! What is here: the public surface, and firing. Moving the clock is in [`flush`](super::flush), finding a
-//! node's place in [`placing`](super::placing), timers that recur in [`recurring`](super::recurring), the dead
+//! node's place in [`placing`](super::placing), emptying overflow buckets ahead of time in [`draw`](super::draw), timers that recur in [`recurring`](super::recurring), the dead
 //! in [`sweep`](super::sweep), idle overflow wheels in [`overflow`](super::overflow).
 
 use std::fmt;
@@ -135,7 +135,7 @@ impl<T> Advancer<T> {
 
     /// Moves the clock to `now` and takes what is due in hand, up to the first that is to be yielded.
     pub(crate) fn move_to(&mut self, now: Tick) {
-        let moves = now > self.now;
+        let moved = now.saturating_sub(self.now);
         self.now = self.now.max(now);
         let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
@@ -144,7 +144,8 @@ impl<T> Advancer<T> {
         self.admit_newcomers(strays);
         self.sweep_in_steps();
         self.poll_recycler();
-        if moves {
+        if moved > 0 {
+            self.draw_ahead(moved);
             let shared = &self.shared;
             self.recycler.note_move(&shared.slab, shared.scheduled(), || shared.len());
         }

@@ -48,8 +48,13 @@ impl Chains {
 
     /// Adds what another set of chains holds, which came of the same bucket and of one source.
     pub(crate) fn merge(&mut self, other: &Self, slab: &Slab<impl Sized>) {
-        debug_assert!(other.heads[STRIPES..].iter().all(|&head| head == NIL));
-        self.add(std::array::from_fn(|stripe| other.heads[stripe]), slab);
+        self.add(other.lists(), slab);
+    }
+
+    /// What is left of the lists of one bucket's half, which was all that was added.
+    pub(crate) fn lists(&self) -> [NodeId; STRIPES] {
+        debug_assert!(self.heads[STRIPES..].iter().all(|&head| head == NIL));
+        std::array::from_fn(|stripe| self.heads[stripe])
     }
 
     /// Puts one node in front of its stripe's chain.

@@ -88,14 +88,14 @@ impl<T> Advancer<T> {
     #[inline]
     fn take_bucket(&mut self, slot: Slot) -> Chains {
         let mut chains = Chains::new();
-        let index = self.shared.geometry.index(slot);
-        if self.next_in_shared == Some(self.shared.geometry.expiration(slot)) {
+        let geometry = self.shared.geometry;
+        if self.next_in_shared == Some(geometry.expiration(slot)) {
             self.take_shared(slot, &mut chains);
         }
-        if let Some(lists) = self.own.take(slot.level, index) {
+        if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {
             chains.add(lists, &self.shared.slab);
         }
-        if let Some(detached) = self.sweep.take(slot.level, index) {
+        if let Some(detached) = self.sweep.take(geometry, slot) {
             chains.merge(&detached, &self.shared.slab);
         }
         if slot.level > 0 && !chains.is_empty() {

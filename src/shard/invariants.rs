@@ -88,7 +88,8 @@ impl<T> Advancer<T> {
         for index in 0..wheel.size() {
             for (place, first, occupied) in wheel.lists(index) {
                 assert!(first == NIL || occupied, "level {level}, bucket {index}: a list without its bit");
-                let slot = self.slot_ahead(level, index, flushed);
+                let geometry = self.shared.geometry;
+                let slot = geometry.slot_ahead(level, index, wheel.size(), flushed);
                 let round = self.shared.geometry.round(slot);
                 assert!(first == NIL || place.round == round, "{slot:?} holds round {}", place.round);
                 self.check_list(census, slot, self.list(first));
@@ -102,33 +103,20 @@ impl<T> Advancer<T> {
             let (lists, occupied) = own.lists(index);
             let holds = lists.iter().any(|&first| first != NIL);
             assert!(occupied || !holds, "level {level}, own bucket {index}: a list without its bit");
-            assert!(holds || !occupied || self.sweep_is_at(level, index), "a bit without a list");
-            let slot = self.slot_ahead(level, index, flushed);
+            assert!(holds || !occupied || self.sweep.has_own(level, index), "a bit without a list");
+            let slot = self.shared.geometry.slot_ahead(level, index, own.size(), flushed);
             lists.into_iter().for_each(|first| self.check_list(census, slot, self.list(first)));
         }
     }
 
     fn check_sweep(&self, census: &mut Census, flushed: Tick) {
-        if let Some((level, index, chains)) = self.sweep.in_hand() {
-            let shared = self.wheel(level).is_some_and(|wheel| wheel.is_occupied(index));
-            let own = self.own.level(level).is_some_and(|own| own.lists(index).1);
+        let geometry = self.shared.geometry;
+        if let Some((slot, chains)) = self.sweep.in_hand(geometry, flushed) {
+            let shared = self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
+            let own = self.own.level(slot.level).is_some_and(|own| own.lists(geometry.own_index(slot)).1);
             assert!(shared || own, "no bit says where the sweep has detached something");
-            let slot = self.slot_ahead(level, index, flushed);
             self.check_list(census, slot, chains.ids(&self.shared.slab).into_iter());
         }
-    }
-
-    fn sweep_is_at(&self, level: usize, index: usize) -> bool {
-        self.sweep.in_hand().is_some_and(|(at, bucket, _)| (at, bucket) == (level, index))
-    }
-
-    /// The slot that a bucket stands for, seen from the tick after `flushed`; the last where there is no tick.
-    fn slot_ahead(&self, level: usize, index: usize, flushed: Tick) -> Slot {
-        let geometry = self.shared.geometry;
-        let next = flushed.checked_add(1).and_then(|from| geometry.first_from(level, from));
-        let ahead = |next| index.wrapping_sub(geometry.index(next)) & (geometry.wheel_size() - 1);
-        let slot = next.and_then(|next| geometry.nth_after(next, ahead(next)));
-        slot.unwrap_or(geometry.slot(level, Tick::MAX))
     }
 
     /// The list's bucket expires no later than any tick that its nodes are linked for, those of cancelled

@@ -47,6 +47,11 @@ impl Geometry {
         1 << self.bits
     }
 
+    /// How many buckets the advancer's own wheels have.
+    pub(crate) fn own_wheel_size(self) -> usize {
+        2 << self.bits
+    }
+
     /// How many levels it takes to reach every tick. Models, which use near ticks only, have fewer.
     pub(crate) fn levels(self) -> usize {
         self.levels as usize
@@ -74,6 +79,17 @@ impl Geometry {
         if ahead < self.wheel_size() as u64 { slot } else { self.slot(slot.level + 1, deadline) }
     }
 
+    /// Where the advancer puts a timer due at `deadline` in its own wheels, which have twice as many buckets as the shared
+    /// ones: as low as it can be. (Of wheels of two buckets, of which twice as many are a level more, perhaps one higher.)
+    #[inline]
+    pub(crate) fn place_own(self, from: Tick, deadline: Tick) -> Slot {
+        let slot = self.place(from, deadline);
+        let Some(level) = slot.level.checked_sub(1) else { return slot };
+        let below = self.slot(level, deadline);
+        let ahead = below.number - (from >> self.shift(level));
+        if ahead < self.own_wheel_size() as u64 { below } else { slot }
+    }
+
     /// The slot's expiration: the first tick that it spans.
     #[inline]
     pub(crate) fn expiration(self, slot: Slot) -> Tick {
@@ -84,6 +100,12 @@ impl Geometry {
     #[inline]
     pub(crate) fn index(self, slot: Slot) -> usize {
         slot.number as usize & (self.wheel_size() - 1)
+    }
+
+    /// The place of the slot's bucket in the advancer's own wheel.
+    #[inline]
+    pub(crate) fn own_index(self, slot: Slot) -> usize {
+        slot.number as usize & (self.own_wheel_size() - 1)
     }
 
     /// The round of the slot's bucket, modulo 2^32.
@@ -119,6 +141,15 @@ impl Geometry {
         in_time.then_some(Slot { level: slot.level, number })
     }
 
+    /// The slot that the bucket at `index` of a wheel of `size` buckets stands for, seen from the tick after `flushed`; the
+    /// last where there is no tick.
+    pub(crate) fn slot_ahead(self, level: usize, index: usize, size: usize, flushed: Tick) -> Slot {
+        let next = flushed.checked_add(1).and_then(|from| self.first_from(level, from));
+        let ahead = |next: Slot| index.wrapping_sub(next.number as usize) & (size - 1);
+        let slot = next.and_then(|next| self.nth_after(next, ahead(next)));
+        slot.unwrap_or(self.slot(level, Tick::MAX))
+    }
+
     /// How many buckets of `level` start within `from..=to`, or the wheel size if they are more.
     #[inline]
     pub(crate) fn starts_within(self, level: usize, from: Tick, to: Tick) -> usize {
@@ -128,17 +159,17 @@ impl Geometry {
         usize::try_from(count).map_or(self.wheel_size(), |count| count.min(self.wheel_size()))
     }
 
-    /// When the first bucket of `level` from tick `from` on expires that `next` knows of: it is given the index
+    /// When the first bucket of `level` from tick `from` on expires that `next` knows of: it is given the slot
     /// to start at, and says how many buckets after it that one stands.
     #[inline]
     pub(crate) fn expiration_of(
         self,
         level: usize,
         from: Tick,
-        next: impl FnOnce(usize) -> Option<usize>,
+        next: impl FnOnce(Slot) -> Option<usize>,
     ) -> Option<Tick> {
         let first = self.first_from(level, from)?;
-        let ahead = next(self.index(first))?;
+        let ahead = next(first)?;
         Some(self.expiration(self.nth_after(first, ahead)?))
     }
 
@@ -196,11 +227,11 @@ mod tests {
         [2, 4, 16, 256, 2048, 1 << 15].into_iter().map(Geometry::new)
     }
 
-    /// `place`, slowly: try each level in turn.
-    fn place_slowly(geometry: Geometry, from: Tick, deadline: Tick) -> Slot {
+    /// `place`, slowly, for wheels of `size` buckets: try each level in turn.
+    fn place_slowly(geometry: Geometry, size: usize, from: Tick, deadline: Tick) -> Slot {
         let span = |level: u32| u128::from(geometry.wheel_size() as u64).pow(level);
         let number = |level, tick: Tick| u128::from(tick) / span(level);
-        let fits = |level| number(level, deadline) - number(level, from) < geometry.wheel_size() as u128;
+        let fits = |level| number(level, deadline) - number(level, from) < size as u128;
         let level = (0..).find(|&level| fits(level)).expect("the top level takes everything");
         Slot { level: level as usize, number: number(level, deadline) as u64 }
     }
@@ -211,7 +242,12 @@ mod tests {
             for from in landmarks() {
                 for deadline in landmarks().into_iter().filter(|&deadline| deadline >= from) {
                     let slot = geometry.place(from, deadline);
-                    assert_eq!(slot, place_slowly(geometry, from, deadline), "{from} to {deadline}");
+                    let slowly = |size| place_slowly(geometry, size, from, deadline);
+                    assert_eq!(slot, slowly(geometry.wheel_size()), "{from} to {deadline}");
+                    let own = geometry.place_own(from, deadline);
+                    if geometry.wheel_size() > 2 {
+                        assert_eq!(own, slowly(geometry.own_wheel_size()), "{from} to {deadline}, own");
+                    }
                     assert!(slot.level < geometry.levels());
                 }
             }
@@ -241,6 +277,30 @@ mod tests {
                     let below = geometry.place(geometry.expiration(slot), deadline);
                     assert!(slot.level == 0 || below.level < slot.level, "{from} to {deadline}");
                     assert!(geometry.cascades(from, deadline) < geometry.levels() as u32);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_the_next_bucket_has_a_place_in_the_finer_own_wheel() {
+        for geometry in sizes() {
+            for flushed in landmarks().into_iter().filter(|&flushed| flushed < Tick::MAX) {
+                for level in 1..geometry.levels() {
+                    let Some(next) = geometry.first_from(level, flushed + 1) else { continue };
+                    let first = geometry.expiration(next);
+                    let last = first.saturating_add(geometry.span(level) - 1);
+                    for deadline in [first, last] {
+                        let slot = geometry.place_own(flushed + 1, deadline);
+                        assert!(slot.level < level, "{flushed}, {deadline}");
+                        let ahead = geometry.slot_ahead(
+                            slot.level,
+                            geometry.own_index(slot),
+                            geometry.own_wheel_size(),
+                            flushed,
+                        );
+                        assert_eq!(slot, ahead, "{flushed}, {deadline}");
+                    }
                 }
             }
         }

@@ -17,6 +17,7 @@ mod bound;
 mod chains;
 mod clock;
 mod counts;
+mod draw;
 mod expired;
 mod flush;
 mod handover;

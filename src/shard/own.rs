@@ -1,13 +1,17 @@
 //! The advancer's own wheels: where it puts what it has in hand and nobody else adds to.
 //!
 //! Each bucket has two halves. Producers push to the lists of the shared wheels; a node that the advancer
-//! moves (in a cascade, a sweep, out of the inbox) goes to its own wheel of the same level and the same
-//! bucket, in plain memory: no compare-and-swap, no round, no fence. A flush takes both halves. So the shared
-//! lists have one kind of writer each way, and a timer that came down from an overflow wheel costs one atomic
-//! read-modify-write more, the one that fires it.
+//! moves (in a cascade, a sweep, out of the inbox) goes to its own wheel, in plain memory: no compare-and-swap, no
+//! round, no fence. A flush takes both halves of what expires. So the shared lists have one kind of writer each
+//! way, and a timer that came down from an overflow wheel costs one atomic read-modify-write more, the one that
+//! fires it.
 //!
-//! Invariant: what is linked here lies within one revolution after `flushed` at its level, so a bucket holds
-//! one round at a time, and its bit is set exactly if it holds something, or the sweep has it in hand.
+//! An own wheel has twice as many buckets as a shared one. So all that the next overflow bucket holds can be placed
+//! here before that bucket expires (see [`draw`](super::draw)).
+//!
+//! Invariant: what is linked here lies within one revolution of these wheels after `flushed` at its level, so a bucket
+//! holds the timers of one slot at a time, and its bit is set exactly if it holds something, or the sweep has it in
+//! hand.
 
 use super::bits;
 use super::level::{Geometry, Slot};
@@ -38,14 +42,30 @@ impl OwnWheels {
     /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list.
     #[inline]
     pub(super) fn splice(&mut self, geometry: Geometry, slot: Slot, first: NodeId, last: &AtomicU32) {
-        let wheel = self.0[slot.level].get_or_insert_with(|| OwnWheel::new(geometry.wheel_size()));
-        wheel.splice(geometry.index(slot), first, last);
+        let wheel = self.wheel_or_new(geometry, slot.level);
+        wheel.splice(geometry.own_index(slot), first, last);
+    }
+
+    #[inline]
+    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> &mut OwnWheel {
+        self.0[level].get_or_insert_with(|| OwnWheel::new(geometry.own_wheel_size()))
     }
 
     /// All that a bucket holds, if it holds anything.
     #[inline]
     pub(super) fn take(&mut self, level: usize, index: usize) -> Option<[NodeId; STRIPES]> {
         self.0[level].as_mut()?.take(index)
+    }
+
+    /// Puts lists back into a bucket that was emptied by [`take`](Self::take), or was empty.
+    pub(super) fn put_back(&mut self, geometry: Geometry, slot: Slot, lists: [NodeId; STRIPES]) {
+        if lists != [NIL; STRIPES] {
+            let index = geometry.own_index(slot);
+            let wheel = self.wheel_or_new(geometry, slot.level);
+            debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
+            wheel.buckets[index] = lists;
+            wheel.occupied[index / 64] |= 1 << (index % 64);
+        }
     }
 
     /// Takes a bucket's lists and leaves its bit, as they will be linked again; for the sweep.
@@ -69,7 +89,7 @@ impl OwnWheels {
     pub(super) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
         let at = |level: usize| {
             let wheel = self.level(level)?;
-            geometry.expiration_of(level, from, |at| wheel.next_occupied(at))
+            geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.own_index(slot)))
         };
         let finest = at(0);
         // No overflow bucket expires before the next tick that starts one.

@@ -83,7 +83,7 @@ impl<T> Advancer<T> {
     /// happen to any node that is linked for its `base`.
     pub(super) fn link_armed(&mut self, id: NodeId, base: Tick) {
         if base > self.flushed {
-            let slot = self.shared.geometry.place(self.flushed + 1, base);
+            let slot = self.shared.geometry.place_own(self.flushed + 1, base);
             self.link(slot, id, id);
         } else {
             self.deferred.push(id);
@@ -93,7 +93,7 @@ impl<T> Advancer<T> {
     fn find_place(&self, id: NodeId) -> Place {
         match self.meet_to_place(id) {
             Met::Pending(deadline, _) if deadline > self.flushed => {
-                Place::Bucket(self.shared.geometry.place(self.flushed + 1, deadline))
+                Place::Bucket(self.shared.geometry.place_own(self.flushed + 1, deadline))
             }
             Met::Pending(deadline, _) => Place::Overdue(deadline),
             Met::Cancelled(word) if self.node(id).0.bury(word) => Place::Dead,

@@ -6,9 +6,12 @@
 //! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
 //! the batch during whose collection they were taken out of reach.
 //!
+//! All of that goes in bounded steps, a step for each advance: giving the bits of a batch of half a million nodes takes
+//! milliseconds, and so does giving a hundred segments to the system.
+//!
 //! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period
 //! later: who has a million timers end often schedules the next million soon, and would have the system clear all that
-//! memory again. Where nothing is scheduled from one move to the next, it goes fast.
+//! memory again. Where nothing is scheduled from one move to the next, it goes faster.
 
 use super::node::{NIL, NodeId};
 use super::prefetch;
@@ -30,13 +33,16 @@ const QUEUE: usize = 8;
 /// How often a long drain tries, at its end, to see its grace periods through.
 const ATTEMPTS: usize = 8;
 
-/// Moves of the clock from one time that memory goes back to the next, and the share of what is too much that goes
-/// then.
-const MOVES_PER_SHARE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16 };
+/// A segment goes back for so many moves of the clock divided by the segments that are too many, but not more often than
+/// at each move, nor less often than at this many; at each move where nothing has been scheduled since the last.
+const MOVES_PER_SEGMENT: usize = 256;
+const MOST_MOVES: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16 };
+
+/// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
 const SHARE: usize = 16;
 
-/// The share that goes at each move of the clock where nothing has been scheduled since the last.
-const IDLE_SHARE: usize = 4;
+/// How many words of the bitmap are given to the slab in a step.
+const WORDS_PER_STEP: usize = if cfg!(fuzzing) { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
     /// Nodes freed last, whose words of the bitmap are on their way from memory; `NIL` where there is none.
@@ -45,14 +51,21 @@ pub(crate) struct Recycler<T> {
     oldest: usize,
     collecting: Batch<T>,
     waiting: Option<(Batch<T>, Grace)>,
+    /// Has waited long enough, and is on its way to the slab.
+    releasing: Batch<T>,
     /// A batch's memory, to be used again.
     spare: Batch<T>,
     polls: u32,
-    /// Moves of the clock since memory last went back.
-    moves: u32,
+    /// Moves of the clock since a segment last went back, and how many there are from one to the next.
+    moves: usize,
+    moves_per_segment: usize,
     /// How many timers had been scheduled at the last move.
     scheduled: u64,
-    /// Whether no segment was empty when one was last looked for, and no node has been given to the slab since.
+    /// All segments above this one have been looked at in the search for one that is empty.
+    looked_above: usize,
+    /// Whether a node has been given to the slab since the search began.
+    have_changed: bool,
+    /// Whether a search has found no empty segment, and no node has been given to the slab since it began.
     none_is_empty: bool,
     /// How large a batch is worth a grace period.
     worth: usize,
@@ -86,11 +99,15 @@ impl<T> Recycler<T> {
             oldest: 0,
             collecting,
             waiting: None,
+            releasing: Batch::new(),
             spare,
             polls: 0,
             worth: LEAST_WORTH,
             moves: 0,
+            moves_per_segment: MOST_MOVES,
             scheduled: 0,
+            looked_above: usize::MAX,
+            have_changed: true,
             none_is_empty: false,
             kept,
         }
@@ -123,9 +140,10 @@ impl<T> Recycler<T> {
         self.collecting.nodes >= self.worth
     }
 
-    /// Moves batches on. Never waits.
+    /// Moves batches on by a step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
+        self.release(slab);
         self.finish_waiting(slab, advancer);
         self.polls += 1;
         let worth_it = self.collecting.nodes >= self.worth || self.polls >= PATIENCE;
@@ -142,26 +160,29 @@ impl<T> Recycler<T> {
     pub(crate) fn note_move(&mut self, slab: &Slab<T>, scheduled: u64, live: impl Fn() -> usize) {
         self.moves += 1;
         let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
-        if is_idle || self.moves >= MOVES_PER_SHARE {
+        if is_idle || self.moves >= self.moves_per_segment {
             self.moves = 0;
-            let share = if is_idle { IDLE_SHARE } else { SHARE };
-            self.give_back(slab, self.excess(slab, live()).div_ceil(share));
+            let excess = self.excess(slab, live());
+            self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
+            self.give_back(slab, excess.min(1));
         }
     }
 
     /// Gives a share of the memory back that `live` timers do not need, and sees to it that what has been freed counts
     /// the next time.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, advancer: &Participant) {
+        let excess = self.excess(slab, live);
+        let share = (excess + self.releasing.remains.segments.len()).div_ceil(SHARE);
         self.polls = PATIENCE;
         self.poll(slab, advancer);
-        self.give_back(slab, self.excess(slab, live).div_ceil(SHARE));
+        (1..share).for_each(|_| self.release(slab));
+        self.give_back(slab, share.min(excess));
     }
 
     /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending. Not so where all that
     /// has been freed is known to the slab, and no segment was empty then: one timer is enough to keep it.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        let under_way = |batch: &Batch<T>| !batch.remains.is_empty();
-        if under_way(&self.collecting) || self.waiting.iter().any(|(batch, _)| under_way(batch)) {
+        if self.batches().any(|batch| !batch.remains.is_empty()) {
             return true;
         }
         let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
@@ -174,6 +195,9 @@ impl<T> Recycler<T> {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
             self.poll(slab, advancer);
+            while !self.releasing.is_empty() {
+                self.release(slab);
+            }
             if self.waiting.is_none() {
                 break;
             }
@@ -181,20 +205,31 @@ impl<T> Recycler<T> {
     }
 
     fn finish_waiting(&mut self, slab: &Slab<T>, advancer: &Participant) {
+        if !self.releasing.is_empty() {
+            return;
+        }
         if let Some((_, grace)) = &self.waiting
             && !grace.has_passed()
         {
             Grace::help(advancer);
         }
         if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
-            batch.release(slab);
-            self.none_is_empty = false;
-            let remains = std::mem::take(&mut batch.remains);
-            if IS_STAND_IN {
-                self.kept.add(remains);
-            }
-            self.spare = batch;
+            batch.announce(slab);
+            self.spare = std::mem::replace(&mut self.releasing, batch);
             self.worth = LEAST_WORTH.max(slab.capacity() / WORTH_SHARE);
+            self.release(slab);
+        }
+    }
+
+    /// Goes on with what has waited long enough.
+    fn release(&mut self, slab: &Slab<T>) {
+        if !self.releasing.is_empty() {
+            self.none_is_empty = false;
+            self.have_changed = true;
+            let gone = self.releasing.release(slab);
+            if IS_STAND_IN {
+                self.kept.add(gone);
+            }
         }
     }
 
@@ -204,14 +239,18 @@ impl<T> Recycler<T> {
         slab.capacity().saturating_sub(needed) / Segment::<T>::NODES
     }
 
-    /// Takes that many segments out of the table, or those that are empty.
+    /// Takes that many segments out of the table, or those of them that are empty, the highest first.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
         for _ in 0..segments {
-            let Some(segment) = slab.unlink_one() else {
-                self.none_is_empty = true;
-                break;
-            };
-            self.collecting.remains.segments.push(segment);
+            match slab.unlink_one(self.looked_above) {
+                Ok(segment) => self.collecting.remains.segments.push(segment),
+                Err(looked_above) if looked_above > 1 => self.looked_above = looked_above,
+                Err(_) => {
+                    self.looked_above = usize::MAX;
+                    self.none_is_empty = !std::mem::take(&mut self.have_changed);
+                    break;
+                }
+            }
         }
     }
 
@@ -219,6 +258,7 @@ impl<T> Recycler<T> {
     pub(crate) fn end(&mut self) -> Remains<T> {
         let mut remains = std::mem::take(&mut self.collecting.remains);
         remains.add(std::mem::take(&mut self.kept));
+        remains.add(std::mem::take(&mut self.releasing.remains));
         if let Some((batch, _)) = self.waiting.take() {
             remains.add(batch.remains);
         }
@@ -227,9 +267,13 @@ impl<T> Recycler<T> {
 
     /// The nodes under way, for invariant checks.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let waiting = self.waiting.iter().map(|(batch, _)| batch);
         let queue = self.queue.into_iter().filter(|&id| id != NIL);
-        waiting.chain([&self.collecting]).flat_map(Batch::ids).chain(queue)
+        self.batches().flat_map(Batch::ids).chain(queue)
+    }
+
+    fn batches(&self) -> impl Iterator<Item = &Batch<T>> {
+        let waiting = self.waiting.iter().map(|(batch, _)| batch);
+        waiting.chain([&self.collecting, &self.releasing])
     }
 }
 
@@ -248,7 +292,7 @@ impl<T> Batch<T> {
     fn add(&mut self, id: NodeId) {
         let word = id as usize / WORD_NODES;
         if word >= self.bits.len() {
-            self.bits.resize(word + 1, 0);
+            self.make_room(word);
         }
         if self.bits[word] == 0 {
             self.touched.push(word as u32);
@@ -257,24 +301,48 @@ impl<T> Batch<T> {
         self.nodes += 1;
     }
 
+    /// Makes room for a word, in memory that the system has zeroed: what is not touched is not even backed, so this takes
+    /// no longer than the words that there are.
+    #[cold]
+    fn make_room(&mut self, word: usize) {
+        let mut bits = vec![0; (word + 1).next_power_of_two()];
+        for &word in &self.touched {
+            bits[word as usize] = self.bits[word as usize];
+        }
+        self.bits = bits;
+    }
+
     fn is_empty(&self) -> bool {
         self.nodes == 0 && self.remains.is_empty()
     }
 
-    /// Gives the nodes to the slab.
-    fn release(&mut self, slab: &Slab<T>) {
+    /// Has the slab count the nodes, which [`release`](Self::release) gives to it next.
+    fn announce(&mut self, slab: &Slab<T>) {
         self.in_segment.resize(self.bits.len().div_ceil(Segment::<T>::WORDS), 0);
         for &word in &self.touched {
             self.in_segment[word as usize / Segment::<T>::WORDS] += self.bits[word as usize].count_ones();
         }
-        let segments = self.in_segment.iter().enumerate().filter(|&(_, &nodes)| nodes > 0);
-        segments.clone().for_each(|(segment, &nodes)| slab.begin_to_give(segment, nodes));
-        for word in self.touched.drain(..) {
-            slab.give(word as usize, std::mem::take(&mut self.bits[word as usize]));
+        for (segment, nodes) in self.in_segment.iter_mut().enumerate().filter(|(_, nodes)| **nodes > 0) {
+            slab.begin_to_give(segment, std::mem::take(nodes));
         }
-        segments.for_each(|(segment, _)| slab.reopen(segment));
-        self.in_segment.fill(0);
-        self.nodes = 0;
+    }
+
+    /// Gives the nodes of some words to the slab, and a segment and a wheel to the system; returns what is gone.
+    fn release(&mut self, slab: &Slab<T>) -> Remains<T> {
+        let words = self.touched.len();
+        // The segment of the word before: it is opened when its words are all given.
+        let mut given = None;
+        for word in self.touched.drain(words.saturating_sub(WORDS_PER_STEP)..) {
+            let bits = std::mem::take(&mut self.bits[word as usize]);
+            self.nodes -= bits.count_ones() as usize;
+            slab.give(word as usize, bits);
+            let segment = word as usize / Segment::<T>::WORDS;
+            if let Some(former) = given.replace(segment).filter(|&former| former != segment) {
+                slab.reopen(former);
+            }
+        }
+        given.into_iter().for_each(|last| slab.reopen(last));
+        self.remains.take_one()
     }
 
     fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -294,6 +362,14 @@ impl<T> Default for Batch<T> {
 impl<T> Remains<T> {
     fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.wheels.is_empty()
+    }
+
+    /// One of each.
+    fn take_one(&mut self) -> Self {
+        Self {
+            segments: self.segments.pop().into_iter().collect(),
+            wheels: self.wheels.pop().into_iter().collect(),
+        }
     }
 
     fn add(&mut self, more: Self) {

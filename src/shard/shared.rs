@@ -265,7 +265,7 @@ impl<T> Shared<T> {
         // SAFETY: the advancer is here.
         let wheel = unsafe { self.wheel(level) }?;
         let count = self.geometry.starts_within(level, from, to);
-        self.geometry.expiration_of(level, from, |at| wheel.next_occupied(at, count))
+        self.geometry.expiration_of(level, from, |slot| wheel.next_occupied(self.geometry.index(slot), count))
     }
 
     /// Keeps what the advancer took out of reach until the shard ends; for the advancer's end.

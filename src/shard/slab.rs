@@ -23,6 +23,9 @@ const TABLE: usize = if cfg!(fuzzing) { 1 << 6 } else { 1 << 16 };
 #[cfg(shardwheel_loom)]
 const TABLE: usize = 4;
 
+/// How many segments are looked at in the search for one to be given back.
+const LOOKED_AT: usize = if cfg!(fuzzing) { 3 } else { 64 };
+
 /// Segments are given back only while so many eras are left that they cannot run out after.
 const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
 
@@ -257,18 +260,25 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes an empty segment out of the table, the highest there is but the first; for the advancer, which
-    /// keeps it until a grace period has passed.
-    pub(crate) fn unlink_one(&self) -> Option<Unlinked<Segment<T>>> {
+    /// Takes an empty segment out of the table, the highest of the next few below `above`; for the advancer, which
+    /// keeps it until a grace period has passed. If there is none, says below which to look next: the first segment of
+    /// all stays.
+    pub(crate) fn unlink_one(&self, above: usize) -> Result<Unlinked<Segment<T>>, usize> {
         // Ordering: Relaxed, the number alone matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
-            return None;
+            return Err(1);
         }
-        let empty = |index: &usize| self.load(*index).is_some_and(|segment| segment.free.are_all_free());
-        let index = (1..self.height()).rev().find(empty)?;
-        if !self.load(index)?.free.take_all() {
-            return None;
-        }
+        let above = above.min(self.height());
+        let below = above.saturating_sub(LOOKED_AT).max(1);
+        let take = |index: usize| {
+            let free = &self.load(index)?.free;
+            let segment = (free.are_all_free() && free.take_all()).then(|| self.unlink(index));
+            segment.flatten()
+        };
+        (below..above).rev().find_map(take).ok_or(below)
+    }
+
+    fn unlink(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
         // Ordering: Relaxed, nothing is published; the grace period orders the readers.
         let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: it came from `into_raw` in `grow`, nobody finds it any more, and it is unlinked once.

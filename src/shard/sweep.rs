@@ -19,9 +19,10 @@
 
 use super::advancer::Advancer;
 use super::chains::Chains;
-use super::level::Slot;
+use super::level::{Geometry, Slot};
 use super::node::{Met, NIL, NodeId};
 use super::wheel::STRIPES;
+use crate::Tick;
 use crate::sync::Ordering;
 
 /// Nodes looked at in an advance for each cancel since the one before, and at least.
@@ -54,6 +55,20 @@ enum Half {
 
 impl Stop {
     const FIRST: Self = Self { half: Half::Own, level: 0, index: 0 };
+
+    fn slot(self, geometry: Geometry, flushed: Tick) -> Slot {
+        geometry.slot_ahead(self.level, self.index, self.half.size(geometry), flushed)
+    }
+}
+
+impl Half {
+    /// How many buckets its wheels have.
+    fn size(self, geometry: Geometry) -> usize {
+        match self {
+            Self::Own => geometry.own_wheel_size(),
+            Self::Shared => geometry.wheel_size(),
+        }
+    }
 }
 
 /// A chain of the living of one stripe, in the order in which they were linked: most links stay as they are,
@@ -84,14 +99,23 @@ impl Sweep {
 
     /// What is detached of that bucket; for a flush.
     #[inline]
-    pub(super) fn take(&mut self, level: usize, index: usize) -> Option<Chains> {
-        let is_meant = |detached: &mut Detached| (detached.at.level, detached.at.index) == (level, index);
+    pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<Chains> {
+        let is_meant = |Detached { at, .. }: &mut Detached| {
+            let index = if at.half == Half::Own { geometry.own_index(slot) } else { geometry.index(slot) };
+            (at.level, at.index) == (slot.level, index)
+        };
         self.detached.take_if(is_meant).map(|detached| detached.chains)
     }
 
-    /// What is detached: the bucket's level and index, and the nodes; for invariant checks.
-    pub(super) fn in_hand(&self) -> Option<(usize, usize, &Chains)> {
-        self.detached.as_ref().map(|Detached { at, chains }| (at.level, at.index, chains))
+    /// Whether it has the lists of that bucket of the advancer's own half in hand.
+    pub(super) fn has_own(&self, level: usize, index: usize) -> bool {
+        let own = |Detached { at, .. }: &Detached| (at.half, at.level, at.index) == (Half::Own, level, index);
+        self.detached.as_ref().is_some_and(own)
+    }
+
+    /// What is detached: the bucket, and the nodes; for invariant checks.
+    pub(super) fn in_hand(&self, geometry: Geometry, flushed: Tick) -> Option<(Slot, &Chains)> {
+        self.detached.as_ref().map(|Detached { at, chains }| (at.slot(geometry, flushed), chains))
     }
 }
 
@@ -149,7 +173,7 @@ impl<T> Advancer<T> {
 
     /// The index of the first bucket that may hold something, of that half and level, from there on.
     fn occupied_index(&self, Stop { half, level, index }: Stop) -> Option<usize> {
-        let ahead = self.shared.geometry.wheel_size().checked_sub(index).filter(|&ahead| ahead > 0)?;
+        let ahead = half.size(self.shared.geometry).checked_sub(index).filter(|&ahead| ahead > 0)?;
         let found = match half {
             Half::Shared => self.wheel(level)?.next_occupied(index, ahead),
             Half::Own => self.own.level(level)?.next_occupied(index).filter(|&found| found < ahead),
@@ -184,12 +208,12 @@ impl<T> Advancer<T> {
                 self.keep(&mut living[id as usize % STRIPES], id);
             }
         }
-        let slot = Slot { level: at.level, number: at.index as u64 };
+        let slot = at.slot(self.shared.geometry, self.flushed);
         living.into_iter().flatten().for_each(|Chain { first, last, .. }| self.link(slot, first, last));
-        if chains.is_empty() {
-            self.own.settle(at.level, at.index);
-        } else {
+        if !chains.is_empty() {
             self.sweep.detached = Some(Detached { at, chains });
+        } else if at.half == Half::Own {
+            self.own.settle(at.level, at.index);
         }
         seen
     }
