@@ -23,6 +23,7 @@ use std::fmt;
 use std::task::Waker;
 
 use super::chains::Chains;
+use super::draw::Draw;
 use super::expired::{Expired, Fired};
 use super::handover::Handover;
 use super::key::Key;
@@ -89,6 +90,7 @@ pub struct Advancer<T> {
     pub(super) recycler: Recycler<T>,
     participant: Participant,
     pub(super) sweep: Sweep,
+    pub(super) draw: Draw,
     /// Timers fired since the last drain's end.
     drained: usize,
     handed_over: bool,
@@ -113,6 +115,7 @@ impl<T> Advancer<T> {
             recycler: Recycler::new(),
             participant,
             sweep: Sweep::new(),
+            draw: Draw::new(start),
             drained: 0,
             handed_over: false,
         }
@@ -135,7 +138,7 @@ impl<T> Advancer<T> {
 
     /// Moves the clock to `now` and takes what is due in hand, up to the first that is to be yielded.
     pub(crate) fn move_to(&mut self, now: Tick) {
-        let moved = now.saturating_sub(self.now);
+        let moves = now > self.now;
         self.now = self.now.max(now);
         let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
@@ -144,8 +147,8 @@ impl<T> Advancer<T> {
         self.admit_newcomers(strays);
         self.sweep_in_steps();
         self.poll_recycler();
-        if moved > 0 {
-            self.draw_ahead(moved);
+        if moves {
+            self.draw_ahead();
             let shared = &self.shared;
             self.recycler.note_move(&shared.slab, shared.scheduled(), || shared.len());
         }

@@ -23,10 +23,34 @@ use crate::Tick;
 const NODES_PER_TICK: Tick = if cfg!(fuzzing) { 1 } else { 64 };
 const MOST_NODES: Tick = if cfg!(fuzzing) { 3 } else { 512 };
 
+/// Where nothing was left to draw, the next look comes so many ticks later.
+const REST: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
+
+/// When the advancer drew last, and draws next.
+pub(super) struct Draw {
+    last: Tick,
+    next: Tick,
+}
+
+impl Draw {
+    pub(super) fn new(start: Tick) -> Self {
+        Self { last: start, next: start }
+    }
+}
+
 impl<T> Advancer<T> {
-    /// Empties the next bucket of each overflow wheel, finer wheels first, or as much of it as is due for a clock that
-    /// has moved by so many ticks.
-    pub(super) fn draw_ahead(&mut self, moved: Tick) {
+    /// Draws ahead, if it is time to; the clock has moved.
+    #[inline]
+    pub(super) fn draw_ahead(&mut self) {
+        if self.now >= self.draw.next {
+            self.draw_from_all();
+        }
+    }
+
+    /// Empties the next bucket of each overflow wheel, finer wheels first, or as much of it as is due for the ticks that
+    /// have passed.
+    fn draw_from_all(&mut self) {
+        let moved = self.now - std::mem::replace(&mut self.draw.last, self.now);
         let mut budget = moved.saturating_mul(NODES_PER_TICK).min(MOST_NODES);
         for level in 1..self.shared.geometry.levels() {
             let Some(slot) = self.next_to_draw(level) else { continue };
@@ -36,6 +60,7 @@ impl<T> Advancer<T> {
                 budget -= self.draw(slot, lists, budget);
             }
         }
+        self.draw.next = self.now.saturating_add(if budget == 0 { 1 } else { REST });
     }
 
     /// The first bucket of that level after the clock.

@@ -87,18 +87,24 @@ impl OwnWheels {
     /// size / 64).
     #[inline]
     pub(super) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
-        let at = |level: usize| {
-            let wheel = self.level(level)?;
-            geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.own_index(slot)))
-        };
-        let finest = at(0);
+        let finest = self.next_occupied_at(0, geometry, from);
         // No overflow bucket expires before the next tick that starts one.
         let is_first =
             |&tick: &Tick| (tick ^ from) < geometry.span(1) && !geometry.starts_overflow_bucket(from);
         match finest.filter(is_first) {
             Some(tick) => Some(tick),
-            None => (1..self.0.len()).filter_map(at).chain(finest).min(),
+            None => {
+                let overflow =
+                    (1..self.0.len()).filter_map(|level| self.next_occupied_at(level, geometry, from));
+                overflow.chain(finest).min()
+            }
         }
+    }
+
+    #[inline(always)]
+    fn next_occupied_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
+        let wheel = self.level(level)?;
+        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.own_index(slot)))
     }
 
     /// Drops a wheel, which is made anew when it is needed.

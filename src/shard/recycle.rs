@@ -222,14 +222,19 @@ impl<T> Recycler<T> {
     }
 
     /// Goes on with what has waited long enough.
+    #[inline]
     fn release(&mut self, slab: &Slab<T>) {
         if !self.releasing.is_empty() {
-            self.none_is_empty = false;
-            self.have_changed = true;
-            let gone = self.releasing.release(slab);
-            if IS_STAND_IN {
-                self.kept.add(gone);
-            }
+            self.release_some(slab);
+        }
+    }
+
+    fn release_some(&mut self, slab: &Slab<T>) {
+        self.none_is_empty = false;
+        self.have_changed = true;
+        let gone = self.releasing.release(slab);
+        if IS_STAND_IN {
+            self.kept.add(gone);
         }
     }
 
