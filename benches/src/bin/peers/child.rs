@@ -4,7 +4,7 @@
 use std::io;
 
 use serde_json::{Value, json};
-use shardwheel_benches::{ask_child, pin};
+use shardwheel_benches::{ask_child, back_memory, pin};
 
 use crate::peer::{Measure, Outcome, Peer, Task};
 use crate::sections::Section;
@@ -20,8 +20,12 @@ pub(crate) fn run(measure: Measure, task: Task) {
     println!("{}", line(&measure(task)));
 }
 
-/// Has a child process measure.
+/// What a timer takes at most, in the hungriest of the structures.
+const BYTES: usize = 256;
+
+/// Has a child process measure, in memory that the machine has.
 pub(crate) fn ask(section: &Section, peer: &Peer, task: Task) -> io::Result<Outcome> {
+    back_memory(task.size * BYTES);
     read(&ask_child(words(section, peer, task))?)
 }
 

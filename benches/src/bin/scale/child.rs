@@ -4,7 +4,7 @@
 use std::io;
 
 use serde_json::{Value, json};
-use shardwheel_benches::{ask_child, pin};
+use shardwheel_benches::{ask_child, back_memory, pin};
 
 use crate::plan::Plan;
 use crate::run::{self, Count, Outcome};
@@ -26,8 +26,12 @@ pub(crate) fn run(plan: &Plan) {
     println!("{}", line(&run::run(plan)));
 }
 
-/// Has a child process measure.
+/// What a timer takes, its payload and its key included, and some to spare.
+const BYTES: usize = 48;
+
+/// Has a child process measure, in memory that the machine has.
 pub(crate) fn ask(plan: &Plan) -> io::Result<Outcome> {
+    back_memory(plan.timers() * BYTES);
     read(&ask_child(words(plan))?)
 }
 
