@@ -109,7 +109,7 @@ pub(crate) static PEERS: [Peer; 13] = [
 pub(crate) const CANNOT_CANCEL: &str = "it has no way to cancel";
 
 /// What is not among the engines, and why.
-pub(crate) const ELSEWHERE: [(&str, &str); 7] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 8] = [
     (
         "the wheels without a lock, behind one",
         "`hierarchical_hash_wheel_timer` counts references without atomics where it can cancel, so that no lock \
@@ -126,6 +126,10 @@ pub(crate) const ELSEWHERE: [(&str, &str); 7] = [
     ),
     ("`mio-timer` 0.2", "reads the clock of the system when it is polled"),
     ("`timerwheel` 0.1 and `wheeltimer` 0.2", "run threads or tasks of their own by the clock of the system"),
+    (
+        "`nexus-timer` 1.5",
+        "a handle has to be given back even of a timer that has fired, and cannot be copied, which the comparison asks of all",
+    ),
     ("`delay_timer` 0.11", "a scheduler of tasks, with a runtime of its own, not a structure"),
     ("timers of runtimes (`tokio::time`, `async-io`)", "they go by the real time; see the report `live`"),
 ];
