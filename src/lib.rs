@@ -20,10 +20,11 @@
 //! | `shard/advancer.rs`, `shard/expired.rs`, `shard/sweep.rs`, `shard/handover.rs` | the consumer's half: flush, cascade, yield, sweep, end |
 //! | `shard/shared.rs` | what both share, and the add / flush / sleep protocol with its argument |
 //! | `shard/wheel.rs`, `shard/chains.rs` | lists that take pushes at any time; detached lists |
+//! | `shard/own.rs`, `shard/draw.rs` | wheels of the advancer's own; overflow buckets emptied ahead of time |
 //! | `shard/level.rs` | slot arithmetic, without atomics or unsafe code |
 //! | `shard/node.rs`, `shard/state.rs` | a node, and the one word that decides its fate |
 //! | `shard/recurring.rs`, `shard/bound.rs` | what the upper floor needs beside: timers that recur, a bound that shards share |
-//! | `shard/seed.rs` | a payload that is made where it is to lie |
+//! | `shard/seed.rs` | a payload that is made where it is to lie, and picked from there |
 //! | `shard/slab.rs`, `shard/segment.rs`, `shard/recycle.rs`, `shard/reclaim.rs` | memory: segments, free bits, epochs |
 //!
 //! The private documentation (`cargo doc --document-private-items`) has the invariants of each.

@@ -7,9 +7,9 @@
 //!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
 //! - advance: [`advancer`] moves the [`clock`] and flushes buckets ([`flush`], [`wheel`]), walks what it
 //!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
-//!   ([`placing`], [`own`]), arms anew what recurs ([`recurring`]), frees nodes ([`recycle`], [`reclaim`]), now
-//!   and then sweeps ([`sweep`]), gives idle overflow wheels back ([`overflow`]), and at the end hands back what
-//!   is left ([`handover`]).
+//!   ([`placing`], [`own`]), where it can ahead of time ([`draw`]), arms anew what recurs ([`recurring`]), frees
+//!   nodes ([`recycle`], [`reclaim`]), now and then sweeps ([`sweep`]), gives idle overflow wheels back
+//!   ([`overflow`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
 mod bits;
@@ -44,6 +44,7 @@ mod stats;
 mod sweep;
 mod vacancy;
 mod wheel;
+mod zeroed;
 
 pub use advancer::Advancer;
 pub use expired::{Expired, Fired};

@@ -42,6 +42,7 @@ pub(crate) struct Peer {
     pub(crate) churn: Option<Measure>,
     pub(crate) extend: Option<Measure>,
     pub(crate) two_churn: Option<Measure>,
+    pub(crate) cancelled: Option<Measure>,
 }
 
 impl Peer {
@@ -58,6 +59,7 @@ impl Peer {
             churn: None,
             extend: None,
             two_churn: None,
+            cancelled: None,
         }
     }
 
@@ -66,6 +68,7 @@ impl Peer {
             churn: Some(measure::churn::<E>),
             extend: Some(measure::extend::<E>),
             two_churn: Some(two::churn_apart::<E>),
+            cancelled: Some(memory::cancelled::<E>),
             ..Self::without_cancel::<E>()
         }
     }

@@ -95,7 +95,7 @@ pub(crate) const TWO_SCHEDULE: Section = Section {
 };
 
 /// Every section.
-pub(crate) static SECTIONS: [Section; 9] = [
+pub(crate) static SECTIONS: [Section; 10] = [
     Section {
         name: names::RANDOM,
         title: "Schedule and fire, random over 30 minutes, ns a timer",
@@ -148,6 +148,15 @@ pub(crate) static SECTIONS: [Section; 9] = [
         name: "memory",
         title: "Resident memory",
         measure: |peer| Some(peer.memory),
+        judged: &[],
+        ratios: &[],
+        note: "",
+        sizes: Sizes::Many,
+    },
+    Section {
+        name: "cancelled",
+        title: "Resident memory when all have been cancelled, bytes a timer, payload included",
+        measure: |peer| peer.cancelled,
         judged: &[],
         ratios: &[],
         note: "",
