@@ -1,9 +1,9 @@
 //! Drawing ahead: overflow buckets are emptied little by little before they expire.
 //!
 //! A bucket that is cascaded when it expires is cascaded at one go: with ten million timers over half an hour and
-//! wheels of 2,048 buckets, eleven thousand nodes while those that are due wait. So every few ticks an advance
-//! takes some nodes out of the next bucket of each overflow wheel and places them. That bucket's deadlines lie within
-//! two revolutions of the next finer wheel, and the advancer's own wheels are that large (see [`own`](super::own)).
+//! wheels of 2,048 buckets, eleven thousand nodes while those that are due wait. So each advance takes a few nodes out
+//! of the next bucket of each overflow wheel and places them. That bucket's deadlines lie within two revolutions of the
+//! next finer wheel, and the advancer's own wheels are that large (see [`own`](super::own)).
 //!
 //! What is left of a list when the step is over goes back to the bucket, to the advancer's half: between advances
 //! nothing is in hand. A list of the shared half is detached as the sweep does it, its bit and its round staying as they
@@ -18,12 +18,12 @@ use super::node::{NIL, NodeId};
 use super::wheel::STRIPES;
 use crate::Tick;
 
-/// How many nodes are drawn for each tick that the clock has moved by, and at most at a time. With a hundred million
+/// How many nodes are drawn for each tick that the clock has moved by, and at most in an advance. With a hundred million
 /// timers over half an hour, 56 become due in a tick.
 const NODES_PER_TICK: Tick = if cfg!(fuzzing) { 1 } else { 64 };
 const MOST_NODES: Tick = if cfg!(fuzzing) { 3 } else { 512 };
 
-/// How many ticks pass from one time to the next.
+/// Where nothing was left to draw, the next look comes so many ticks later.
 const REST: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
 
 /// When the advancer drew last, and draws next.
@@ -60,7 +60,7 @@ impl<T> Advancer<T> {
                 budget -= self.draw(slot, lists, budget);
             }
         }
-        self.draw.next = self.now.saturating_add(REST);
+        self.draw.next = self.now.saturating_add(if budget == 0 { 1 } else { REST });
     }
 
     /// The first bucket of that level after the clock.
