@@ -27,7 +27,8 @@
 //! | `shard/seed.rs` | a payload that is made where it is to lie, and picked from there |
 //! | `shard/slab.rs`, `shard/segment.rs`, `shard/recycle.rs`, `shard/reclaim.rs` | memory: segments, free bits, epochs |
 //!
-//! The private documentation (`cargo doc --document-private-items`) has the invariants of each.
+//! The private documentation (`cargo doc --document-private-items`) has the invariants of each; what is shown about
+//! all that, and by what, is told in [`proof`].
 
 mod clock;
 mod config;
@@ -36,6 +37,9 @@ mod future;
 #[cfg(feature = "model")]
 #[doc(hidden)]
 pub mod model;
+#[cfg(doc)]
+#[doc = include_str!("proof.md")]
+pub mod proof {}
 mod shard;
 #[cfg(fuzzing)]
 #[doc(hidden)]

@@ -104,6 +104,8 @@ impl<T> Advancer<T> {
             self.put_back(id);
             drawn += 1;
         }
+        // A pass that has seen the advancer's half already does not meet them.
+        self.sweep.note_transfer();
         self.own.put_back(self.shared.geometry, slot, chains.lists());
         drawn
     }

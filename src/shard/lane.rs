@@ -28,7 +28,8 @@ use crate::sync::{Ordering, Token, thread_token};
 /// How many shards a thread remembers its lane of.
 const SLOTS: usize = 32;
 
-/// How many of a shard's lanes may hold a node. The advancer looks at each advance at those whose bucket is past.
+/// How many of a shard's lanes may hold a node. The advancer looks at each advance at those whose bucket is past, or is
+/// being drawn ahead.
 const HOLDERS: usize = 64;
 
 /// The list of a shard's lanes. It only grows, to the number of threads that were ever at work at once.

@@ -116,13 +116,16 @@ impl<T> Node<T> {
         // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: its reads of the
         // payload come before our writes, and `base` is the one of this version.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
-        if !word.is(Status::Cancelled) || word.is_last_version() || self.linked_for(word) > deadline {
+        if !word.is(Status::Cancelled) || word.is_last_version() {
             return None;
         }
-        // Ordering: Relaxed, published by the word.
-        let extension = deadline - self.base.load(Ordering::Relaxed);
+        // Ordering: Relaxed, published by the word. It may be a later timer's by now, and is looked at once, for it
+        // may change again; then the compare-and-swap fails.
+        let base = self.base.load(Ordering::Relaxed);
+        let extension = deadline.checked_sub(base)?;
+        let is_linked_later = word.is_displaced() && word.extension() > extension;
         let claimed = word.next_version_in_place(Status::Claimed);
-        (extension <= MAX_EXTENSION && self.replace(word, claimed)).then_some(claimed)
+        (!is_linked_later && extension <= MAX_EXTENSION && self.replace(word, claimed)).then_some(claimed)
     }
 
     /// Gives back what [`claim`](Self::claim) took, unused.

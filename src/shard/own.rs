@@ -1,7 +1,7 @@
 //! The advancer's own wheels: where it puts what it has in hand and nobody else adds to.
 //!
 //! Each bucket has two halves. Producers push to the lists of the shared wheels; a node that the advancer
-//! moves (in a cascade, a sweep, out of the inbox) goes to its own wheel, in plain memory: no compare-and-swap, no
+//! moves (in a cascade or ahead of it, in a sweep, out of the inbox) goes to its own wheel, in plain memory: no compare-and-swap, no
 //! round, no fence. A flush takes both halves of what expires. So the shared lists have one kind of writer each
 //! way, and a timer that came down from an overflow wheel costs one atomic read-modify-write more, the one that
 //! fires it.

@@ -6,17 +6,18 @@
 //! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
 //! the batch during whose collection they were taken out of reach.
 //!
-//! All of that goes in bounded steps, a step for each advance: giving the bits of a batch of half a million nodes takes
-//! milliseconds, and so does giving a hundred segments to the system.
+//! All of that goes in steps, one for each advance: giving the bits of a batch of half a million nodes takes
+//! milliseconds, and so does giving a hundred segments to the system. Steps are longer where nodes are freed faster than
+//! steps give them, and at the end of a long drain.
 //!
 //! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period
 //! later: who has a million timers end often schedules the next million soon, and would have the system clear all that
 //! memory again. Where nothing is scheduled from one move to the next, it goes faster.
 
+use super::batch::{Batch, Remains};
 use super::node::{NIL, NodeId};
-use super::prefetch;
 use super::reclaim::{Grace, IS_STAND_IN, Participant, Unlinked};
-use super::segment::{Segment, WORD_NODES};
+use super::segment::Segment;
 use super::slab::Slab;
 use super::wheel::Wheel;
 
@@ -51,8 +52,10 @@ pub(crate) struct Recycler<T> {
     oldest: usize,
     collecting: Batch<T>,
     waiting: Option<(Batch<T>, Grace)>,
-    /// Has waited long enough, and is on its way to the slab.
+    /// Has waited long enough, and is on its way to the slab; its segments and wheels are in `leaving`.
     releasing: Batch<T>,
+    /// What has waited long enough and goes back to the system.
+    leaving: Remains<T>,
     /// A batch's memory, to be used again.
     spare: Batch<T>,
     polls: u32,
@@ -73,22 +76,6 @@ pub(crate) struct Recycler<T> {
     kept: Remains<T>,
 }
 
-struct Batch<T> {
-    /// A bit per node, for the words in `touched`.
-    bits: Vec<u64>,
-    touched: Vec<u32>,
-    /// How many of the nodes are in each segment; counted when they are given.
-    in_segment: Vec<u32>,
-    nodes: usize,
-    remains: Remains<T>,
-}
-
-/// What has been taken out of reach, and is freed when this is dropped.
-pub(crate) struct Remains<T> {
-    segments: Vec<Unlinked<Segment<T>>>,
-    wheels: Vec<Unlinked<Wheel>>,
-}
-
 impl<T> Recycler<T> {
     pub(crate) fn new() -> Self {
         let (collecting, spare) = (Batch::new(), Batch::new());
@@ -100,6 +87,7 @@ impl<T> Recycler<T> {
             collecting,
             waiting: None,
             releasing: Batch::new(),
+            leaving: Remains::default(),
             spare,
             polls: 0,
             worth: LEAST_WORTH,
@@ -131,22 +119,27 @@ impl<T> Recycler<T> {
 
     /// Takes a wheel that the advancer has emptied and taken out of reach.
     pub(crate) fn retire_wheel(&mut self, wheel: Unlinked<Wheel>) {
-        self.collecting.remains.wheels.push(wheel);
+        self.collecting.remains.push_wheel(wheel);
     }
 
     /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
     #[inline]
     pub(crate) fn is_ripe(&self) -> bool {
-        self.collecting.nodes >= self.worth
+        self.collecting.nodes() >= self.worth
     }
 
     /// Moves batches on by a step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
         self.release(slab);
+        self.let_go();
         self.finish_waiting(slab, advancer);
+        // Where nodes are freed faster than that, as they are by a sweep or when what is due was cancelled.
+        while self.is_ripe() && !self.releasing.is_empty() {
+            self.release(slab);
+        }
         self.polls += 1;
-        let worth_it = self.collecting.nodes >= self.worth || self.polls >= PATIENCE;
+        let worth_it = self.collecting.nodes() >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
             self.waiting = Some((batch, Grace::begin(advancer)));
@@ -172,17 +165,18 @@ impl<T> Recycler<T> {
     /// the next time.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, advancer: &Participant) {
         let excess = self.excess(slab, live);
-        let share = (excess + self.releasing.remains.segments.len()).div_ceil(SHARE);
+        let share = (excess + self.leaving.segments()).div_ceil(SHARE);
         self.polls = PATIENCE;
         self.poll(slab, advancer);
-        (1..share).for_each(|_| self.release(slab));
+        (1..share).for_each(|_| self.let_go());
         self.give_back(slab, share.min(excess));
     }
 
     /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending. Not so where all that
     /// has been freed is known to the slab, and no segment was empty then: one timer is enough to keep it.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        if self.batches().any(|batch| !batch.remains.is_empty()) {
+        let under_way = self.batches().any(|batch| !batch.remains.is_empty());
+        if under_way || !self.leaving.is_empty() {
             return true;
         }
         let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
@@ -214,27 +208,31 @@ impl<T> Recycler<T> {
             Grace::help(advancer);
         }
         if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
-            batch.announce(slab);
+            self.leaving.add(std::mem::take(&mut batch.remains));
             self.spare = std::mem::replace(&mut self.releasing, batch);
             self.worth = LEAST_WORTH.max(slab.capacity() / WORTH_SHARE);
             self.release(slab);
         }
     }
 
-    /// Goes on with what has waited long enough.
+    /// Gives the nodes of some words to the slab.
     #[inline]
     fn release(&mut self, slab: &Slab<T>) {
         if !self.releasing.is_empty() {
-            self.release_some(slab);
+            self.releasing.release(slab, WORDS_PER_STEP);
+            self.none_is_empty = false;
+            self.have_changed = true;
         }
     }
 
-    fn release_some(&mut self, slab: &Slab<T>) {
-        self.none_is_empty = false;
-        self.have_changed = true;
-        let gone = self.releasing.release(slab);
-        if IS_STAND_IN {
-            self.kept.add(gone);
+    /// Gives a segment and a wheel to the system.
+    #[inline]
+    fn let_go(&mut self) {
+        if !self.leaving.is_empty() {
+            let gone = self.leaving.take_one();
+            if IS_STAND_IN {
+                self.kept.add(gone);
+            }
         }
     }
 
@@ -248,7 +246,7 @@ impl<T> Recycler<T> {
     fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
         for _ in 0..segments {
             match slab.unlink_one(self.looked_above) {
-                Ok(segment) => self.collecting.remains.segments.push(segment),
+                Ok(segment) => self.collecting.remains.push_segment(segment),
                 Err(looked_above) if looked_above > 1 => self.looked_above = looked_above,
                 Err(_) => {
                     self.looked_above = usize::MAX;
@@ -263,7 +261,7 @@ impl<T> Recycler<T> {
     pub(crate) fn end(&mut self) -> Remains<T> {
         let mut remains = std::mem::take(&mut self.collecting.remains);
         remains.add(std::mem::take(&mut self.kept));
-        remains.add(std::mem::take(&mut self.releasing.remains));
+        remains.add(std::mem::take(&mut self.leaving));
         if let Some((batch, _)) = self.waiting.take() {
             remains.add(batch.remains);
         }
@@ -279,112 +277,5 @@ impl<T> Recycler<T> {
     fn batches(&self) -> impl Iterator<Item = &Batch<T>> {
         let waiting = self.waiting.iter().map(|(batch, _)| batch);
         waiting.chain([&self.collecting, &self.releasing])
-    }
-}
-
-impl<T> Batch<T> {
-    fn new() -> Self {
-        let (bits, touched, in_segment) = (Vec::new(), Vec::new(), Vec::new());
-        Self { bits, touched, in_segment, nodes: 0, remains: Remains::default() }
-    }
-
-    #[inline]
-    fn prefetch(&self, id: NodeId) {
-        prefetch::for_writing(self.bits.as_ptr().wrapping_add(id as usize / WORD_NODES));
-    }
-
-    #[inline]
-    fn add(&mut self, id: NodeId) {
-        let word = id as usize / WORD_NODES;
-        if word >= self.bits.len() {
-            self.make_room(word);
-        }
-        if self.bits[word] == 0 {
-            self.touched.push(word as u32);
-        }
-        self.bits[word] |= 1 << (id as usize % WORD_NODES);
-        self.nodes += 1;
-    }
-
-    /// Makes room for a word, in memory that the system has zeroed: what is not touched is not even backed, so this takes
-    /// no longer than the words that there are.
-    #[cold]
-    fn make_room(&mut self, word: usize) {
-        let mut bits = vec![0; (word + 1).next_power_of_two()];
-        for &word in &self.touched {
-            bits[word as usize] = self.bits[word as usize];
-        }
-        self.bits = bits;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.nodes == 0 && self.remains.is_empty()
-    }
-
-    /// Has the slab count the nodes, which [`release`](Self::release) gives to it next.
-    fn announce(&mut self, slab: &Slab<T>) {
-        self.in_segment.resize(self.bits.len().div_ceil(Segment::<T>::WORDS), 0);
-        for &word in &self.touched {
-            self.in_segment[word as usize / Segment::<T>::WORDS] += self.bits[word as usize].count_ones();
-        }
-        for (segment, nodes) in self.in_segment.iter_mut().enumerate().filter(|(_, nodes)| **nodes > 0) {
-            slab.begin_to_give(segment, std::mem::take(nodes));
-        }
-    }
-
-    /// Gives the nodes of some words to the slab, and a segment and a wheel to the system; returns what is gone.
-    fn release(&mut self, slab: &Slab<T>) -> Remains<T> {
-        let words = self.touched.len();
-        // The segment of the word before: it is opened when its words are all given.
-        let mut given = None;
-        for word in self.touched.drain(words.saturating_sub(WORDS_PER_STEP)..) {
-            let bits = std::mem::take(&mut self.bits[word as usize]);
-            self.nodes -= bits.count_ones() as usize;
-            slab.give(word as usize, bits);
-            let segment = word as usize / Segment::<T>::WORDS;
-            if let Some(former) = given.replace(segment).filter(|&former| former != segment) {
-                slab.reopen(former);
-            }
-        }
-        given.into_iter().for_each(|last| slab.reopen(last));
-        self.remains.take_one()
-    }
-
-    fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.touched.iter().flat_map(move |&word| {
-            let set = move |bit: &u32| (self.bits[word as usize] >> bit) & 1 == 1;
-            (0..WORD_NODES as u32).filter(set).map(move |bit| word * WORD_NODES as u32 + bit)
-        })
-    }
-}
-
-impl<T> Default for Batch<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T> Remains<T> {
-    fn is_empty(&self) -> bool {
-        self.segments.is_empty() && self.wheels.is_empty()
-    }
-
-    /// One of each.
-    fn take_one(&mut self) -> Self {
-        Self {
-            segments: self.segments.pop().into_iter().collect(),
-            wheels: self.wheels.pop().into_iter().collect(),
-        }
-    }
-
-    fn add(&mut self, more: Self) {
-        self.segments.extend(more.segments);
-        self.wheels.extend(more.wheels);
-    }
-}
-
-impl<T> Default for Remains<T> {
-    fn default() -> Self {
-        Self { segments: Vec::new(), wheels: Vec::new() }
     }
 }

@@ -111,7 +111,8 @@ impl<T> Scheduler<T> {
         self.cancel_and(key, |ripe| Some(ripe.pick()))
     }
 
-    /// As [`cancel`](Self::cancel), and hands back what `harvest` makes of the payload.
+    /// As [`cancel`](Self::cancel), and hands back what `harvest` makes of the payload. It is called while the lane is in
+    /// use, so it runs no code of the user's, no drop of a part of the payload either.
     #[inline]
     pub(crate) fn cancel_and<R>(
         &self,

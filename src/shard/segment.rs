@@ -187,7 +187,6 @@ impl FreeBits {
             worn: AtomicU32::new(0),
             capacity,
         };
-        bits.announce(capacity);
         let all = lowest(WORD_NODES);
         (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
         bits
@@ -228,14 +227,11 @@ impl FreeBits {
         !self.words[word].load(Ordering::Relaxed) & lowest(WORD_NODES)
     }
 
-    /// Counts nodes that will be made free; before the bits, so that the count is never too low.
-    pub(crate) fn announce(&self, nodes: u32) {
-        // Ordering: Relaxed, an estimate; the Release of `give` keeps the order.
-        self.count.fetch_add(nodes, Ordering::Relaxed);
-    }
-
-    /// Makes the nodes free, which have been announced; for the advancer, whose they are.
+    /// Makes the nodes free; for the advancer, whose they are.
     pub(crate) fn give(&self, word: usize, bits: u64) {
+        // Before the bits, so that the count is never too low.
+        // Ordering: Relaxed, an estimate; the Release below keeps the order.
+        self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
         // Ordering: Release, pairs with the Acquire in `take`: the advancer has done with the nodes.
         self.words[word].fetch_or(bits, Ordering::Release);
         // Ordering: AcqRel, with `take`'s: who clears this bit sees the word.
@@ -277,7 +273,6 @@ impl FreeBits {
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
         let are_all = nodes + self.worn() == self.capacity;
         if !are_all {
-            self.announce(nodes);
             taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
         }
         are_all
@@ -307,7 +302,6 @@ mod tests {
         assert_eq!(free.take_word(0), Some((1, u64::MAX)));
         assert_eq!(free.take_word(3), Some((3, u64::MAX)));
         assert_eq!(free.take_word(3), None);
-        free.announce(2);
         free.give(1, 0b101);
         assert_eq!(free.take_word(0), Some((1, 0b101)));
         assert_eq!(free.count(), 64);
@@ -319,7 +313,6 @@ mod tests {
         let (word, bits) = free.take_word(0).unwrap();
         assert!(!free.take_all());
         assert_eq!(free.count(), 64);
-        free.announce(bits.count_ones());
         free.give(word, bits);
         assert!(free.are_all_free() && free.take_all());
         assert_eq!(free.take_word(0), None);
@@ -329,7 +322,6 @@ mod tests {
     fn worn_nodes_do_not_keep_a_segment() {
         let free = FreeBits::new(128, 1);
         let (word, bits) = free.take_word(0).unwrap();
-        free.announce(62);
         free.give(word, bits & !lowest(2));
         assert!(!free.are_all_free() && !free.take_all());
         free.wear_out();

@@ -50,6 +50,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use super::batch::Remains;
 use super::bound::Bound;
 use super::clock::Clock;
 use super::key::ShardId;
@@ -57,7 +58,6 @@ use super::lane::Lanes;
 use super::level::{Geometry, Slot};
 use super::node::{NIL, Node, NodeId};
 use super::reclaim::{Guard, Participant, Unlinked};
-use super::recycle::Remains;
 use super::slab::Slab;
 use super::stats::AdvancerTally;
 use super::wheel::{Place, STRIPES, Wheel};

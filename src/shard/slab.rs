@@ -246,14 +246,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Says that so many nodes of a segment will be made free; for the advancer.
-    pub(crate) fn begin_to_give(&self, index: usize, nodes: u32) {
-        if let Some(segment) = self.load(index) {
-            segment.free.announce(nodes);
-        }
-    }
-
-    /// Makes nodes of one word free, as announced; [`reopen`](Self::reopen) comes after.
+    /// Makes nodes of one word free; [`reopen`](Self::reopen) comes after. For the advancer.
     pub(crate) fn give(&self, word: usize, bits: u64) {
         let words = Segment::<T>::WORDS;
         if let Some(segment) = self.load(word / words) {
@@ -271,12 +264,19 @@ impl<T> Slab<T> {
         }
         let above = above.min(self.height());
         let below = above.saturating_sub(LOOKED_AT).max(1);
-        let take = |index: usize| {
-            let free = &self.load(index)?.free;
-            let segment = (free.are_all_free() && free.take_all()).then(|| self.unlink(index));
-            segment.flatten()
-        };
-        (below..above).rev().find_map(take).ok_or(below)
+        let is_empty = |&index: &usize| self.load(index).is_some_and(|segment| segment.free.are_all_free());
+        let Some(index) = (below..above).rev().find(is_empty) else { return Err(below) };
+        self.take_away(index).ok_or(index)
+    }
+
+    /// Takes a segment out of the table, unless somebody has got a node of it since it was found empty.
+    fn take_away(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
+        if self.load(index)?.free.take_all() {
+            return self.unlink(index);
+        }
+        // Who looked for a node meanwhile may have found none and said so.
+        self.reopen(index);
+        None
     }
 
     fn unlink(&self, index: usize) -> Option<Unlinked<Segment<T>>> {

@@ -19,7 +19,7 @@
 //! longer extension; so has one that reuses the node where it stands.
 //!
 //! *d*, displaced: the node is linked for its deadline, or for an earlier one that it had, and no longer for
-//! `base`: a flush has found it early and the advancer has placed it anew. Set before it is linked again, and
+//! `base`: the advancer has found it early, in a flush or ahead of one, and has placed it anew. Set before it is linked again, and
 //! kept until the node is free. What the node is linked for, and so the earliest tick for which a cancelled
 //! node can be reused where it stands, is therefore `base` while d is clear, and not known better than by
 //! the last deadline once d is set.

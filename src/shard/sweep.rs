@@ -3,7 +3,8 @@
 //! A cancelled timer's node stays linked. When a shard has more such nodes than three quarters of what
 //! promise 5 allows, a canceller asks for a sweep, and the advancer goes through all lists in steps: it
 //! detaches a bucket's lists (leaving bits and rounds of shared ones as they are), frees the dead, and links
-//! the living into its own half of the same bucket. Its own half comes first, so that it meets no node twice.
+//! the living into its own half of the same bucket. Its own half comes first, so that it meets no node twice, but for
+//! those that are moved meanwhile.
 //!
 //! Nothing is lost: between detaching and linking the living are in the advancer's hands, an adder goes on
 //! pushing to the same list, and a canceller finds its node by its key. A flush of the bucket takes what the
@@ -37,6 +38,8 @@ pub(super) struct Sweep {
     made: u64,
     /// Nodes freed in this pass.
     freed: u64,
+    /// Whether nodes that the pass has yet to meet were put where it has been.
+    has_missed: bool,
 }
 
 /// Half a bucket, in the order in which a pass goes.
@@ -89,7 +92,7 @@ struct Detached {
 
 impl Sweep {
     pub(super) fn new() -> Self {
-        Self { next: None, detached: None, made: 0, freed: 0 }
+        Self { next: None, detached: None, made: 0, freed: 0, has_missed: false }
     }
 
     /// Whether a pass is under way.
@@ -105,6 +108,11 @@ impl Sweep {
             (at.level, at.index) == (slot.level, index)
         };
         self.detached.take_if(is_meant).map(|detached| detached.chains)
+    }
+
+    /// Notes that nodes have gone from the producers' half to the advancer's, where a pass may have been.
+    pub(super) fn note_transfer(&mut self) {
+        self.has_missed = self.is_under_way();
     }
 
     /// Whether it has the lists of that bucket of the advancer's own half in hand.
@@ -187,10 +195,11 @@ impl<T> Advancer<T> {
         std::array::from_fn(detach)
     }
 
-    /// A pass is over. If it freed something and there is too much still, the next begins.
+    /// A pass is over. If it freed something, or missed some, and there is too much still, the next begins.
     fn end_pass(&mut self) {
         let freed = std::mem::take(&mut self.sweep.freed);
-        let again = freed > 0 && self.shared.is_sweep_due();
+        let has_missed = std::mem::take(&mut self.sweep.has_missed);
+        let again = (freed > 0 || has_missed) && self.shared.is_sweep_due();
         self.sweep.next = again.then_some(Stop::FIRST);
     }
 

@@ -13,7 +13,7 @@
 //! | [`Wheel::mark`] | adder | sets the bit of the list that it is about to push to |
 //! | [`Wheel::push`] | adder | pushes, unless the list has been flushed past the adder's round |
 //! | [`Wheel::flush`] | advancer | clears the bucket's bits, then swaps the heads whose bit was set |
-//! | [`Wheel::detach`] | advancer | the sweep: takes a list out of its round |
+//! | [`Wheel::detach`] | advancer | the sweep, and drawing ahead: takes a list out of its round |
 //! | [`Wheel::close`], [`Wheel::drain_closed`] | advancer | gives the wheel up: see [`overflow`](super::overflow) |
 //!
 //! A push touches only the head and the node that is pushed, never a node that is already linked, so the
@@ -39,7 +39,7 @@ const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
 const ROUND_SHIFT: u32 = 32;
 
-/// How often the sweep tries to take a list that is being pushed to.
+/// How often the advancer tries to take a list that is being pushed to.
 const DETACH_ATTEMPTS: usize = 8;
 
 /// A value of a list's head.
@@ -181,7 +181,7 @@ impl Wheel {
         (word.fetch_and(!(STRIPE_MASK << shift), Ordering::Relaxed) >> shift) & STRIPE_MASK
     }
 
-    /// Takes one list out, leaving the round and the bit as they are; for the sweep. `None` if the list is empty,
+    /// Takes one list out, leaving the round and the bit as they are; for the sweep and for drawing ahead. `None` if the list is empty,
     /// or so busy that it was pushed to at each of a few attempts: the sweep comes by again.
     pub(crate) fn detach(&self, index: usize, stripe: usize) -> Option<NodeId> {
         let head = self.head(index, stripe);

@@ -54,6 +54,23 @@ fn cancelled_nodes_stay_bounded(standing: usize, count: usize, round: impl Fn(&S
     assert_eq!(scheduler.len(), standing);
 }
 
+/// All that is due has been cancelled, again and again: a flush frees as many nodes as a drain would, and they are
+/// used again.
+#[test]
+fn nodes_that_a_flush_finds_dead_are_used_again() {
+    const TIMERS: usize = 200_000;
+    let (scheduler, mut advancer) = shard::<usize>(&Config::default());
+    let mut capacity = Vec::new();
+    for round in 0..times(12) as Tick {
+        let key = |i: usize| scheduler.schedule(round * 10 + 1 + i as Tick % 10, i).unwrap();
+        let keys: Vec<_> = (0..TIMERS).map(key).collect();
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+        assert_eq!(advancer.advance((round + 1) * 10).count(), 0);
+        capacity.push(scheduler.stats().node_capacity);
+    }
+    assert!(capacity.iter().all(|&nodes| nodes <= 4 * TIMERS), "{capacity:?}");
+}
+
 /// With nothing pending.
 #[test]
 fn cancelled_nodes_stay_bounded_in_an_empty_shard() {
