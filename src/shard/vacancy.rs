@@ -26,7 +26,7 @@ pub(super) enum Vacancy<'g, T> {
 impl<T> Scheduler<T> {
     /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
     /// keeps its segment.
-    #[inline]
+    #[inline(always)]
     pub(super) fn vacancy(
         &self,
         local: &mut Local,
@@ -83,7 +83,10 @@ impl<T> Scheduler<T> {
     }
 
     /// Arms the node and makes it reachable.
-    #[inline]
+    ///
+    /// Inlined always, as is [`vacancy`](Self::vacancy): where a compiler decided otherwise the vacancy went through memory,
+    /// and schedule + cancel took 21 ns instead of 12.
+    #[inline(always)]
     pub(super) fn occupy(
         &self,
         lane: &Lane,
