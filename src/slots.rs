@@ -14,6 +14,12 @@ pub struct Place {
     pub number: u64,
 }
 
+impl From<Slot> for Place {
+    fn from(Slot { level, number }: Slot) -> Self {
+        Self { level, number }
+    }
+}
+
 impl From<Place> for Slot {
     fn from(Place { level, number }: Place) -> Self {
         Self { level, number }
@@ -46,23 +52,20 @@ impl Slots {
     /// `Geometry::place`.
     #[must_use]
     pub fn place(self, from: Tick, deadline: Tick) -> Place {
-        let Slot { level, number } = self.0.place(from, deadline);
-        Place { level, number }
+        self.0.place(from, deadline).into()
     }
 
     /// `Geometry::place_own`.
     #[must_use]
     pub fn place_own(self, from: Tick, deadline: Tick) -> Place {
-        let Slot { level, number } = self.0.place_own(from, deadline);
-        Place { level, number }
+        self.0.place_own(from, deadline).into()
     }
 
     /// `Geometry::slot_ahead`, for the bucket of the advancer's own wheel that the place has.
     #[must_use]
     pub fn own_ahead(self, place: Place, flushed: Tick) -> Place {
         let (index, size) = (self.0.own_index(place.into()), self.0.own_wheel_size());
-        let Slot { level, number } = self.0.slot_ahead(place.level, index, size, flushed);
-        Place { level, number }
+        self.0.slot_ahead(place.level, index, size, flushed).into()
     }
 
     /// `Geometry::expiration`.

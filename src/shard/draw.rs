@@ -86,7 +86,7 @@ impl<T> Advancer<T> {
         self.own.take(level, own).or_else(|| {
             let index = geometry.index(slot);
             let wheel = self.wheel(level).filter(|wheel| wheel.is_occupied(index))?;
-            let lists = std::array::from_fn(|stripe| wheel.detach(index, stripe).unwrap_or(NIL));
+            let lists = wheel.detach_all(index);
             (lists != [NIL; STRIPES]).then_some(lists)
         })
     }

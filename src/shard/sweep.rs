@@ -157,7 +157,7 @@ impl<T> Advancer<T> {
         };
         self.sweep.next = Some(Stop { index: at.index + 1, ..at });
         let lists = match at.half {
-            Half::Shared => self.detach_shared(at),
+            Half::Shared => self.wheel(at.level).map_or([NIL; STRIPES], |wheel| wheel.detach_all(at.index)),
             Half::Own => self.own.detach(at.level, at.index),
         };
         let mut chains = Chains::new();
@@ -187,12 +187,6 @@ impl<T> Advancer<T> {
             Half::Own => self.own.level(level)?.next_occupied(index).filter(|&found| found < ahead),
         };
         Some(index + found?)
-    }
-
-    fn detach_shared(&self, at: Stop) -> [NodeId; STRIPES] {
-        let wheel = self.wheel(at.level);
-        let detach = |stripe| wheel.and_then(|wheel| wheel.detach(at.index, stripe)).unwrap_or(NIL);
-        std::array::from_fn(detach)
     }
 
     /// A pass is over. If it freed something, or missed some, and there is too much still, the next begins.

@@ -201,6 +201,11 @@ impl Wheel {
         None
     }
 
+    /// Takes out all lists of a bucket, as [`detach`](Self::detach) does.
+    pub(crate) fn detach_all(&self, index: usize) -> [NodeId; STRIPES] {
+        std::array::from_fn(|stripe| self.detach(index, stripe).unwrap_or(NIL))
+    }
+
     /// Refuses pushes from now on; the advancer's SeqCst fence comes next, then [`drain_closed`].
     ///
     /// [`drain_closed`]: Self::drain_closed
