@@ -1,5 +1,6 @@
 //! Nodes, segments and wheels that wait together for a grace period (see [`recycle`](super::recycle)).
 
+use super::bitmap::Bitmap;
 use super::node::NodeId;
 use super::prefetch;
 use super::reclaim::Unlinked;
@@ -8,10 +9,11 @@ use super::slab::Slab;
 use super::wheel::Wheel;
 
 pub(super) struct Batch<T> {
-    /// A bit per node, for the words in `touched`.
-    bits: Vec<u64>,
-    touched: Vec<u32>,
+    /// Given in memory order, whatever the order in which they came.
+    ids: Bitmap,
     nodes: usize,
+    /// Words before this one have been given.
+    given: usize,
     pub(super) remains: Remains<T>,
 }
 
@@ -23,7 +25,7 @@ pub(crate) struct Remains<T> {
 
 impl<T> Batch<T> {
     pub(super) fn new() -> Self {
-        Self { bits: Vec::new(), touched: Vec::new(), nodes: 0, remains: Remains::default() }
+        Self { ids: Bitmap::new(0), nodes: 0, given: 0, remains: Remains::default() }
     }
 
     /// How many nodes there are.
@@ -38,55 +40,51 @@ impl<T> Batch<T> {
     /// Asks for the node's word of the bitmap.
     #[inline]
     pub(super) fn prefetch(&self, id: NodeId) {
-        prefetch::for_writing(self.bits.as_ptr().wrapping_add(id as usize / WORD_NODES));
+        prefetch::for_writing(self.ids.address(id as usize / WORD_NODES));
     }
 
     #[inline]
     pub(super) fn add(&mut self, id: NodeId) {
         let word = id as usize / WORD_NODES;
-        if word >= self.bits.len() {
+        if word >= self.ids.len() {
             self.make_room(word);
         }
-        if self.bits[word] == 0 {
-            self.touched.push(word as u32);
-        }
-        self.bits[word] |= 1 << (id as usize % WORD_NODES);
+        self.ids.insert(id as usize);
         self.nodes += 1;
     }
 
-    /// Makes room for a word, in memory that the system has zeroed: what is not touched is not even backed, so this takes
-    /// no longer than the words that there are.
+    /// Makes room for a word. This takes no longer than the words that there are.
     #[cold]
     fn make_room(&mut self, word: usize) {
-        let mut bits = vec![0; (word + 1).next_power_of_two()];
-        for &word in &self.touched {
-            bits[word as usize] = self.bits[word as usize];
-        }
-        self.bits = bits;
+        let mut ids = Bitmap::new((word + 1).next_power_of_two());
+        ids.absorb(&self.ids);
+        self.ids = ids;
     }
 
     /// Gives the nodes of so many words to the slab.
     pub(super) fn release(&mut self, slab: &Slab<T>, words: usize) {
-        let from = self.touched.len().saturating_sub(words);
         // The segment of the word before: it is opened when its words are all given.
         let mut given = None;
-        for word in self.touched.drain(from..) {
-            let bits = std::mem::take(&mut self.bits[word as usize]);
+        for _ in 0..words {
+            let Some(word) = self.ids.word_from(self.given) else { break };
+            self.given = word + 1;
+            let bits = self.ids.take_word(word);
             self.nodes -= bits.count_ones() as usize;
-            slab.give(word as usize, bits);
-            let segment = word as usize / Segment::<T>::WORDS;
+            slab.give(word, bits);
+            let segment = word / Segment::<T>::WORDS;
             if let Some(former) = given.replace(segment).filter(|&former| former != segment) {
                 slab.reopen(former);
             }
         }
         given.into_iter().for_each(|last| slab.reopen(last));
+        if self.nodes == 0 {
+            self.given = 0;
+        }
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.touched.iter().flat_map(move |&word| {
-            let set = move |bit: &u32| (self.bits[word as usize] >> bit) & 1 == 1;
-            (0..WORD_NODES as u32).filter(set).map(move |bit| word * WORD_NODES as u32 + bit)
-        })
+        let next = |from| self.ids.first_from(from);
+        std::iter::successors(next(0), move |&id| next(id + 1)).map(|id| id as NodeId)
     }
 }
 

@@ -4,66 +4,86 @@
 //! prefetched, keeps as many misses in flight as there are chains; and because an adder picks its list by
 //! its node's place in memory, nodes that lie side by side are met one after the other.
 
-use super::node::{NIL, NodeId};
+use super::node::{NIL, Node, NodeId};
 use super::slab::Slab;
 use super::wheel::STRIPES;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU32, Ordering};
 
-/// Room for the lists of both halves of a bucket and for what a sweep has detached of it.
-const CHAINS: usize = 3 * STRIPES;
+/// Room for the lists of each source.
+const CHAINS: usize = SOURCES * STRIPES;
+const SOURCES: usize = 3;
 
-#[derive(Clone, Debug, Default)]
+/// Where lists of a bucket come from. Each source has chains of its own, so lists are taken in as they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// The advancer's half of the bucket.
+    Own,
+    /// The producers' half.
+    Shared,
+    /// What a sweep has detached of either.
+    Sweep,
+}
+
+/// A node that the advancer has unlinked and has in its hands, and its segment's era.
+pub(crate) struct InHand<'s, T> {
+    pub(crate) id: NodeId,
+    pub(crate) node: &'s Node<T>,
+    pub(crate) era: u32,
+}
+
+#[derive(Clone, Debug)]
 pub(crate) struct Chains {
+    /// `NIL` where a chain is empty.
     heads: [NodeId; CHAINS],
     /// A bit per chain that is not empty.
-    left: u32,
+    left: u64,
     /// The chain to look at next.
     turn: u32,
 }
 
 impl Chains {
     pub(crate) fn new() -> Self {
-        Self::default()
+        Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
+    }
+
+    /// With one half of a bucket.
+    pub(crate) fn of(lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) -> Self {
+        let mut chains = Self::new();
+        chains.add(Source::Own, lists, slab);
+        chains
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// Adds a bucket's lists in places that are empty, of which there are enough for three of them.
+    /// Takes a bucket's lists in; what there was of that source has all been taken off.
     #[inline]
-    pub(crate) fn add(&mut self, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
-        for (stripe, &first) in lists.iter().enumerate() {
-            if first != NIL {
-                self.add_one(stripe, first, slab);
-            }
+    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
+        let at = source as usize * STRIPES;
+        debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
+        self.heads[at..at + STRIPES].copy_from_slice(&lists);
+        // No branch for each list: where timers are spread thinly nobody can foretell which are empty.
+        let set = lists.iter().rev().fold(0, |set, &first| set << 1 | u64::from(first != NIL));
+        self.left |= set << at;
+        let mut ahead = set;
+        while ahead != 0 {
+            slab.prefetch(lists[ahead.trailing_zeros() as usize % STRIPES]);
+            ahead &= ahead - 1;
         }
     }
 
-    fn add_one(&mut self, stripe: usize, first: NodeId, slab: &Slab<impl Sized>) {
-        let free = (stripe..CHAINS).step_by(STRIPES).find(|at| self.left & (1 << at) == 0);
-        debug_assert!(free.is_some(), "a bucket has three sources");
-        self.set(free.unwrap_or(stripe), first, slab);
-    }
-
-    /// Adds what another set of chains holds, which came of the same bucket and of one source.
-    pub(crate) fn merge(&mut self, other: &Self, slab: &Slab<impl Sized>) {
-        self.add(other.lists(), slab);
-    }
-
-    /// What is left of the lists of one bucket's half, which was all that was added.
+    /// What is left of the lists of one bucket's half, which were all that was put in.
     pub(crate) fn lists(&self) -> [NodeId; STRIPES] {
         debug_assert!(self.heads[STRIPES..].iter().all(|&head| head == NIL));
         std::array::from_fn(|stripe| self.heads[stripe])
     }
 
-    /// Puts one node in front of its stripe's chain.
-    pub(crate) fn push<T>(&mut self, id: NodeId, slab: &Slab<T>) {
+    /// Puts one node, whose link is `next`, in front of its stripe's chain.
+    pub(crate) fn push(&mut self, id: NodeId, next: &AtomicU32) {
         let stripe = id as usize % STRIPES;
-        // SAFETY: the advancer holds the node in its hands: it is in use.
-        let (node, _) = unsafe { slab.owned(id) };
         // Ordering: Relaxed, nobody else looks at the link.
-        node.next().store(self.heads[stripe], Ordering::Relaxed);
+        next.store(self.heads[stripe], Ordering::Relaxed);
         self.heads[stripe] = id;
         self.left |= 1 << stripe;
     }
@@ -71,33 +91,33 @@ impl Chains {
     fn set<T>(&mut self, at: usize, first: NodeId, slab: &Slab<T>) {
         self.heads[at] = first;
         if first == NIL {
-            self.left &= !(1 << at);
+            self.left &= !(1u64 << at);
         } else {
-            self.left |= 1 << at;
+            self.left |= 1u64 << at;
             slab.prefetch(first);
         }
     }
 
     /// Takes the next node off.
     #[inline]
-    pub(crate) fn pop<T>(&mut self, slab: &Slab<T>) -> Option<NodeId> {
+    pub(crate) fn pop<'s, T>(&mut self, slab: &'s Slab<T>) -> Option<InHand<'s, T>> {
         if self.left == 0 {
             return None;
         }
-        let ahead = self.left & (u32::MAX << self.turn);
+        let ahead = self.left & (u64::MAX << self.turn);
         let at = if ahead == 0 { self.left } else { ahead }.trailing_zeros();
         let id = self.heads[at as usize];
         // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
-        let (node, _) = unsafe { slab.owned(id) };
+        let (node, era) = unsafe { slab.owned(id) };
         // Ordering: Relaxed, the chain was detached with Acquire.
         self.set(at as usize, node.next().load(Ordering::Relaxed), slab);
         self.turn = (at + 1) % CHAINS as u32;
-        Some(id)
+        Some(InHand { id, node, era })
     }
 
     /// The nodes, for invariant checks.
     pub(crate) fn ids<T>(&self, slab: &Slab<T>) -> Vec<NodeId> {
         let mut copy = self.clone();
-        std::iter::from_fn(|| copy.pop(slab)).collect()
+        std::iter::from_fn(|| copy.pop(slab)).map(|InHand { id, .. }| id).collect()
     }
 }

@@ -12,7 +12,7 @@
 //! cascaded when the bucket expires.
 
 use super::advancer::Advancer;
-use super::chains::Chains;
+use super::chains::{Chains, InHand};
 use super::level::Slot;
 use super::node::{NIL, NodeId};
 use super::wheel::STRIPES;
@@ -94,11 +94,10 @@ impl<T> Advancer<T> {
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket; how many it has placed.
     fn draw(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
         self.idle.note_use(slot.level, self.flushed);
-        let mut chains = Chains::new();
-        chains.add(lists, &self.shared.slab);
+        let mut chains = Chains::of(lists, &self.shared.slab);
         let mut drawn = 0;
         while drawn < budget
-            && let Some(id) = chains.pop(&self.shared.slab)
+            && let Some(InHand { id, .. }) = chains.pop(&self.shared.slab)
         {
             self.shared.tally.cascaded.add(1);
             self.put_back(id);

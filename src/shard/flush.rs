@@ -10,10 +10,20 @@
 //! [`shared`](super::shared)).
 
 use super::advancer::Advancer;
-use super::chains::Chains;
+use super::chains::{InHand, Source};
 use super::level::Slot;
 use super::node::{Met, NodeId};
+use super::wheel::STRIPES;
 use crate::Tick;
+
+/// Where a bucket's timers go that is flushed.
+#[derive(Clone, Copy)]
+enum Hand {
+    /// They are due.
+    Due,
+    /// They are moved on.
+    Moving,
+}
 
 impl<T> Advancer<T> {
     /// Moves on until something is in hand, or the clock is reached.
@@ -34,8 +44,10 @@ impl<T> Advancer<T> {
                 return false;
             };
             self.set_flushed(tick - 1);
-            self.due = self.take_bucket(self.shared.geometry.slot(0, tick));
-            self.cascade(tick);
+            self.take_bucket(self.shared.geometry.slot(0, tick), Hand::Due);
+            if self.shared.geometry.starts_overflow_bucket(tick) {
+                self.cascade(tick);
+            }
             if self.next_in_shared == Some(tick) {
                 self.look_at_shared_wheels(tick);
             }
@@ -67,48 +79,69 @@ impl<T> Advancer<T> {
             if geometry.expiration(slot) != tick {
                 break;
             }
-            let mut chains = self.take_bucket(slot);
-            while let Some(id) = chains.pop(&self.shared.slab) {
-                self.recast(id, tick);
-            }
-        }
-    }
-
-    fn recast(&mut self, id: NodeId, tick: Tick) {
-        match self.node(id).0.meet() {
-            Met::Pending(deadline, _) if deadline <= tick => self.due.push(id, &self.shared.slab),
-            _ => {
-                self.shared.tally.cascaded.add(1);
+            self.take_bucket(slot, Hand::Moving);
+            while let Some(id) = self.place_moving(tick) {
                 self.put_back(id);
             }
         }
     }
 
-    /// All that a bucket holds: the producers' half, the advancer's, and what the sweep has detached.
-    #[inline]
-    fn take_bucket(&mut self, slot: Slot) -> Chains {
-        let mut chains = Chains::new();
-        let geometry = self.shared.geometry;
-        if self.next_in_shared == Some(geometry.expiration(slot)) {
-            self.take_shared(slot, &mut chains);
+    /// Places the timers of an overflow bucket that expires at `tick` anew, or takes them in hand, until it meets a node
+    /// that does not simply hold a timer, which it returns.
+    fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
+        let Self { shared, own, moving, due, .. } = self;
+        let mut placed = 0;
+        let mut other = None;
+        while let Some(InHand { id, node, .. }) = moving.pop(&shared.slab) {
+            match node.meet() {
+                Met::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
+                Met::Pending(deadline, word) if node.displace(word) => {
+                    own.splice(shared.geometry, shared.geometry.place_own(tick, deadline), id, node.next());
+                    placed += 1;
+                }
+                _ => {
+                    other = Some(id);
+                    break;
+                }
+            }
         }
-        if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {
-            chains.add(lists, &self.shared.slab);
-        }
-        if let Some(detached) = self.sweep.take(geometry, slot) {
-            chains.merge(&detached, &self.shared.slab);
-        }
-        if slot.level > 0 && !chains.is_empty() {
-            self.idle.note_use(slot.level, self.flushed);
-        }
-        chains
+        shared.tally.cascaded.add(placed + u64::from(other.is_some()));
+        other
     }
 
-    fn take_shared(&self, slot: Slot, chains: &mut Chains) {
+    /// Takes all that a bucket holds in hand: the producers' half, the advancer's, and what the sweep has detached.
+    #[inline]
+    fn take_bucket(&mut self, slot: Slot, hand: Hand) {
+        let geometry = self.shared.geometry;
+        if self.next_in_shared == Some(geometry.expiration(slot))
+            && let Some(lists) = self.take_shared(slot)
+        {
+            self.take_in_hand(hand, Source::Shared, lists);
+        }
+        if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {
+            self.take_in_hand(hand, Source::Own, lists);
+        }
+        if let Some(lists) = self.sweep.take(geometry, slot) {
+            self.take_in_hand(hand, Source::Sweep, lists);
+        }
+        if slot.level > 0 && !self.moving.is_empty() {
+            self.idle.note_use(slot.level, self.flushed);
+        }
+    }
+
+    #[inline]
+    fn take_in_hand(&mut self, hand: Hand, source: Source, lists: [NodeId; STRIPES]) {
+        let chains = match hand {
+            Hand::Due => &mut self.due,
+            Hand::Moving => &mut self.moving,
+        };
+        chains.add(source, lists, &self.shared.slab);
+    }
+
+    fn take_shared(&self, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let geometry = self.shared.geometry;
         let index = geometry.index(slot);
-        if let Some(wheel) = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index)) {
-            chains.add(wheel.flush(index, geometry.round(slot)), &self.shared.slab);
-        }
+        let wheel = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index))?;
+        Some(wheel.flush(index, geometry.round(slot)))
     }
 }

@@ -24,11 +24,11 @@ pub(crate) struct Slot {
     pub(crate) number: u64,
 }
 
-/// The shape of a shard's hierarchy.
+/// The shape of a shard's hierarchy, in as many bytes as a register has: it is handed around.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
-    bits: u32,
-    levels: u32,
+    bits: u8,
+    levels: u8,
     /// `2^16 / bits`, rounded up: a multiplication and a shift divide a number below 64 by `bits`.
     reciprocal: u32,
 }
@@ -40,7 +40,7 @@ impl Geometry {
         let bits = wheel_size.trailing_zeros();
         let levels = Tick::BITS.div_ceil(bits);
         let levels = if cfg!(shardwheel_loom) { levels.min(3) } else { levels };
-        Self { bits, levels, reciprocal: (1_u32 << 16).div_ceil(bits) }
+        Self { bits: bits as u8, levels: levels as u8, reciprocal: (1_u32 << 16).div_ceil(bits) }
     }
 
     pub(crate) fn wheel_size(self) -> usize {
@@ -57,8 +57,9 @@ impl Geometry {
         self.levels as usize
     }
 
+    #[inline]
     fn shift(self, level: usize) -> u32 {
-        level as u32 * self.bits
+        level as u32 * u32::from(self.bits)
     }
 
     /// The slot of `level` that `tick` lies in.
@@ -126,6 +127,7 @@ impl Geometry {
     }
 
     /// The first slot of `level` that starts at or after `tick`, if there is one.
+    #[inline]
     pub(crate) fn first_from(self, level: usize, tick: Tick) -> Option<Slot> {
         let slot = self.slot(level, tick);
         if self.expiration(slot) == tick {

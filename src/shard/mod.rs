@@ -13,6 +13,7 @@
 
 mod advancer;
 mod batch;
+mod bitmap;
 mod bits;
 mod bound;
 mod chains;

@@ -1,7 +1,7 @@
 //! Giving back overflow wheels that have been idle.
 //!
-//! An overflow wheel is created by whoever first needs it, and given back by the advancer when nothing has
-//! been in it for a while. A producer may be about to push to it at that moment. The advancer
+//! An overflow wheel is created by whoever first needs it. The finest of them stays from then on. A coarser one is given
+//! back by the advancer when nothing has been in it for a while. A producer may be about to push to it at that moment. The advancer
 //!
 //! 1. finds the wheel empty, closes it, and unlinks it: who comes later makes a new one;
 //! 2. stores `now` and passes the SeqCst fence with which every advance begins;
@@ -13,7 +13,10 @@
 //! list was shut, and the node is taken, or it comes after, and fails. If the advancer's comes first, the
 //! adder sees that the wheel is closed. Where it does not push, the inbox has the node. So after step 3
 //! nothing can be in the wheel any more, and the grace period protects the adders that are still looking at
-//! its bits and heads: every adder is pinned while it uses an overflow wheel.
+//! its bits and heads: every adder is pinned while it uses a wheel that may be given back.
+//!
+//! The finest overflow wheel stays because that pin is a quarter of what it takes to schedule a timer, and nearly every
+//! timer that is not due within one revolution of level 0 is due within one of that wheel.
 
 use super::advancer::Advancer;
 use super::node::NodeId;
@@ -28,6 +31,9 @@ const LOOK_EVERY: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 409
 /// How often in turn a wheel is found idle before it is given back: making it anew costs as much as clearing
 /// its memory, which must not happen at every few advances of a clock that takes large jumps.
 const LOOKS: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
+
+/// Wheels of this level and of coarser ones are given back. A model's are few.
+pub(super) const FIRST_TO_GO: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 2 };
 
 /// When each level was last in use.
 pub(super) struct IdleWatch {
@@ -93,6 +99,9 @@ impl<T> Advancer<T> {
             return None;
         }
         self.own.drop_empty(level);
+        if level < FIRST_TO_GO {
+            return None;
+        }
         self.wheel(level)?.close();
         self.shared.unlink_wheel(level).map(|wheel| Closed { level, wheel })
     }

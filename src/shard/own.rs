@@ -13,7 +13,7 @@
 //! holds the timers of one slot at a time, and its bit is set exactly if it holds something, or the sweep has it in
 //! hand.
 
-use super::bits;
+use super::bitmap::Bitmap;
 use super::level::{Geometry, Slot};
 use super::node::{NIL, NodeId};
 use super::wheel::STRIPES;
@@ -26,8 +26,8 @@ pub(super) struct OwnWheels(Box<[Option<OwnWheel>]>);
 pub(super) struct OwnWheel {
     /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn.
     buckets: Box<[[NodeId; STRIPES]]>,
-    /// A bit per bucket.
-    occupied: Box<[u64]>,
+    /// The buckets that hold something.
+    occupied: Bitmap,
 }
 
 impl OwnWheels {
@@ -64,7 +64,7 @@ impl OwnWheels {
             let wheel = self.wheel_or_new(geometry, slot.level);
             debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
             wheel.buckets[index] = lists;
-            wheel.occupied[index / 64] |= 1 << (index % 64);
+            wheel.occupied.insert(index);
         }
     }
 
@@ -79,12 +79,12 @@ impl OwnWheels {
         if let Some(wheel) = &mut self.0[level]
             && wheel.buckets[index] == [NIL; STRIPES]
         {
-            wheel.occupied[index / 64] &= !(1 << (index % 64));
+            wheel.occupied.remove(index);
         }
     }
 
     /// The earliest tick, from `from` on, at which a bucket that holds something expires. O(wheels x wheel
-    /// size / 64).
+    /// size / 4096).
     #[inline]
     pub(super) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
         let finest = self.next_occupied_at(0, geometry, from);
@@ -116,8 +116,8 @@ impl OwnWheels {
 
 impl OwnWheel {
     fn new(size: usize) -> Self {
-        let words = size.div_ceil(u64::BITS as usize);
-        Self { buckets: vec![[NIL; STRIPES]; size].into(), occupied: vec![0; words].into() }
+        let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize));
+        Self { buckets: vec![[NIL; STRIPES]; size].into(), occupied }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -130,34 +130,32 @@ impl OwnWheel {
         // Ordering: Relaxed, nobody else looks at the link.
         last.store(*head, Ordering::Relaxed);
         *head = first;
-        self.occupied[index / 64] |= 1 << (index % 64);
+        self.occupied.insert(index);
     }
 
     #[inline]
     fn take(&mut self, index: usize) -> Option<[NodeId; STRIPES]> {
-        let (word, bit) = (&mut self.occupied[index / 64], 1 << (index % 64));
-        if *word & bit == 0 {
+        if !self.occupied.contains(index) {
             return None;
         }
-        *word &= !bit;
+        self.occupied.remove(index);
         Some(std::mem::replace(&mut self.buckets[index], [NIL; STRIPES]))
     }
 
     /// How many buckets after `from`, going round, the first one stands that holds something.
     #[inline]
     pub(super) fn next_occupied(&self, from: usize) -> Option<usize> {
-        let words = self.occupied.len();
-        let found = bits::next_set(words, from, words, |word| self.occupied[word])?;
+        let found = self.occupied.first_from(from).or_else(|| self.occupied.first_from(0))?;
         Some(found.wrapping_sub(from) & (self.size() - 1))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.occupied.iter().all(|&bits| bits == 0)
+        self.occupied.is_empty()
     }
 
     /// The lists of a bucket as they stand, and whether its bit is set; for invariant checks.
     pub(super) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
-        (self.buckets[index], (self.occupied[index / 64] >> (index % 64)) & 1 == 1)
+        (self.buckets[index], self.occupied.contains(index))
     }
 }
 
@@ -169,11 +167,11 @@ mod tests {
     fn a_bucket_yields_what_was_pushed_once() {
         let mut wheel = OwnWheel::new(16);
         let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
-        wheel.splice(3, 8, &a);
-        wheel.splice(3, 16, &b);
+        wheel.splice(3, STRIPES as NodeId, &a);
+        wheel.splice(3, 2 * STRIPES as NodeId, &b);
         assert_eq!(wheel.take(2), None);
-        assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(16));
-        assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (8, NIL));
+        assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(2 * STRIPES as NodeId));
+        assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (STRIPES as NodeId, NIL));
         assert_eq!(wheel.take(3), None);
         assert!(wheel.is_empty());
     }

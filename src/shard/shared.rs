@@ -57,6 +57,7 @@ use super::key::ShardId;
 use super::lane::Lanes;
 use super::level::{Geometry, Slot};
 use super::node::{NIL, Node, NodeId};
+use super::overflow::FIRST_TO_GO;
 use super::reclaim::{Guard, Participant, Unlinked};
 use super::slab::Slab;
 use super::stats::AdvancerTally;
@@ -122,9 +123,9 @@ impl<T> Shared<T> {
         let flushed = self.clock.flushed();
         if deadline > flushed {
             let slot = self.geometry.place(flushed, deadline);
-            // Protects: an overflow wheel, which the advancer may give back meanwhile. The finest one stays.
-            let pinned = (slot.level > 0).then(|| who.pin());
-            // SAFETY: pinned if the wheel is an overflow wheel, for as long as it is used.
+            // Protects: a wheel that the advancer may give back meanwhile.
+            let pinned = (slot.level >= FIRST_TO_GO).then(|| who.pin());
+            // SAFETY: pinned if the wheel does not stay, for as long as it is used.
             let wheel = unsafe { self.wheel_or_new(slot, flushed) };
             let place = self.place(slot, id);
             wheel.mark(place.index, place.stripe);
@@ -193,7 +194,7 @@ impl<T> Shared<T> {
     /// # Safety
     ///
     /// The caller is the advancer, which alone takes wheels out of reach, or is pinned for as long as it uses
-    /// the wheel, or asks for level 0.
+    /// the wheel, or asks for a level below [`FIRST_TO_GO`].
     #[inline]
     pub(crate) unsafe fn wheel(&self, level: usize) -> Option<&Wheel> {
         // Ordering: Acquire, pairs with the Release in `create_wheel`.
@@ -242,7 +243,7 @@ impl<T> Shared<T> {
 
     /// Takes an overflow wheel out of reach of those who come later; for the advancer.
     pub(crate) fn unlink_wheel(&self, level: usize) -> Option<Unlinked<Wheel>> {
-        debug_assert!(level > 0, "the finest wheel stays");
+        debug_assert!(level >= FIRST_TO_GO, "finer wheels stay");
         // Ordering: Relaxed, nothing is published, and only the advancer takes wheels away.
         let wheel = self.wheels[level].swap(NO_WHEEL, Ordering::Relaxed);
         // SAFETY: null, or it came from `into_raw`; nobody finds it any more, and it is unlinked once.

@@ -125,8 +125,10 @@ impl<T> Slab<T> {
     /// The caller owns the node or is the advancer, and the node is in use: its segment stays.
     #[inline]
     pub(crate) unsafe fn owned(&self, id: NodeId) -> (&Node<T>, u32) {
+        // SAFETY: the table has a place for the segment of every node that there is.
+        let place = unsafe { self.table.get_unchecked(id as usize >> Segment::<T>::SHIFT) };
         // Ordering: Relaxed, whoever gave the caller the node had acquired the pointer.
-        let segment = self.table[id as usize >> Segment::<T>::SHIFT].load(Ordering::Relaxed);
+        let segment = place.load(Ordering::Relaxed);
         // SAFETY: a segment with a node in use is in the table and stays there, by the caller's promise.
         let segment = unsafe { &*segment };
         (segment.node(id), segment.era)

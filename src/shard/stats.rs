@@ -114,6 +114,6 @@ pub struct ShardStats {
     pub nodes: usize,
     /// Nodes that there is memory for.
     pub node_capacity: usize,
-    /// Wheels that producers can add to: the finest, and the overflow wheels in use.
+    /// Wheels that producers can add to: the finest, and the overflow wheels in use or kept for those to come.
     pub wheels: usize,
 }

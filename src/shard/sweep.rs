@@ -19,7 +19,7 @@
 //! once perhaps, is above the bound until the pass comes to it.
 
 use super::advancer::Advancer;
-use super::chains::Chains;
+use super::chains::{Chains, InHand};
 use super::level::{Geometry, Slot};
 use super::node::{Met, NIL, NodeId};
 use super::wheel::STRIPES;
@@ -102,12 +102,12 @@ impl Sweep {
 
     /// What is detached of that bucket; for a flush.
     #[inline]
-    pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<Chains> {
+    pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let is_meant = |Detached { at, .. }: &mut Detached| {
             let index = if at.half == Half::Own { geometry.own_index(slot) } else { geometry.index(slot) };
             (at.level, at.index) == (slot.level, index)
         };
-        self.detached.take_if(is_meant).map(|detached| detached.chains)
+        self.detached.take_if(is_meant).map(|detached| detached.chains.lists())
     }
 
     /// Notes that nodes have gone from the producers' half to the advancer's, where a pass may have been.
@@ -160,9 +160,7 @@ impl<T> Advancer<T> {
             Half::Shared => self.wheel(at.level).map_or([NIL; STRIPES], |wheel| wheel.detach_all(at.index)),
             Half::Own => self.own.detach(at.level, at.index),
         };
-        let mut chains = Chains::new();
-        chains.add(lists, &self.shared.slab);
-        self.sweep.detached = Some(Detached { at, chains });
+        self.sweep.detached = Some(Detached { at, chains: Chains::of(lists, &self.shared.slab) });
         true
     }
 
@@ -204,7 +202,7 @@ impl<T> Advancer<T> {
         let mut living = [None; STRIPES];
         let mut seen = 0;
         while seen < budget
-            && let Some(id) = chains.pop(&self.shared.slab)
+            && let Some(InHand { id, .. }) = chains.pop(&self.shared.slab)
         {
             seen += 1;
             if !self.free_if_dead(id) {

@@ -1,6 +1,6 @@
 //! One wheel: striped, round-tagged lists, and the bits that say which of them may hold something.
 //!
-//! A bucket is one cache line of [`STRIPES`] list heads. A head is one word: the low half names the first
+//! A bucket is two cache lines of [`STRIPES`] list heads. A head is one word: the low half names the first
 //! node, the high half is the *round* that the list belongs to. A push is a compare-and-swap that succeeds
 //! only where the round is the one that the adder computed, or the list is empty and its round older; a
 //! flush is one swap to (next round, empty). The two halves cannot get out of step with each other.
@@ -28,10 +28,10 @@ use super::bits;
 use super::node::{NIL, NodeId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
 
-/// Lists per bucket. Eight heads fill a cache line, and eight chains walked in turn keep eight cache
-/// misses in flight; an adder picks its list by its node, so nodes that lie side by side are walked so.
+/// Lists per bucket. Sixteen chains walked in turn keep sixteen cache misses in flight, about as many as it takes for
+/// none of them to be waited for; an adder picks its list by its node, so nodes that lie side by side are walked so.
 #[cfg(not(shardwheel_loom))]
-pub(crate) const STRIPES: usize = 8;
+pub(crate) const STRIPES: usize = 16;
 #[cfg(shardwheel_loom)]
 pub(crate) const STRIPES: usize = 1;
 
@@ -81,7 +81,7 @@ pub(crate) struct Place {
     pub(crate) round: u32,
 }
 
-/// A bucket's heads, in a cache line of their own.
+/// A bucket's heads, in cache lines of their own.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Bucket([AtomicU64; STRIPES]);
@@ -258,7 +258,7 @@ impl Wheel {
     /// How many buckets after `from`, going round, the first one stands that may hold something, of the next
     /// `count`.
     ///
-    /// O(count / 8) loads.
+    /// O(count / 4) loads.
     pub(crate) fn next_occupied(&self, from: usize, count: usize) -> Option<usize> {
         let last = count.min(self.size()).saturating_sub(1) + from % BUCKETS_PER_WORD;
         let steps = last / BUCKETS_PER_WORD.min(self.size());

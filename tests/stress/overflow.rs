@@ -42,7 +42,7 @@ const REVOLUTION: Tick = 1 << 25;
 /// Producers set a few timers at a time, far enough ahead for overflow wheels; meanwhile, and in the pauses
 /// that they make, the clock goes on, and each advance looks for wheels that are idle. So wheels are given back
 /// while other threads are about to add to them, and made anew. No timer stays behind in any of them, and when
-/// the producers are done, all are given back.
+/// the producers are done, all but the finest are given back.
 #[test]
 fn overflow_wheels_are_given_back_under_producers() {
     let (rounds, turns, most) = (times(40), 60, 8);
@@ -79,8 +79,8 @@ fn set_far<'a>(scheduler: &Scheduler<Payload<'a>>, ledger: &'a Ledger, mut rng: 
     }
 }
 
-/// With nobody else at work: fires all there is, and one timer more, for which there surely was an overflow
-/// wheel; then goes on until only the finest wheel is left.
+/// With nobody else at work: fires all there is, and one timer more, for which there surely was a coarse overflow
+/// wheel; then goes on until only the wheels are left that stay: the finest, and the finest overflow wheel.
 fn give_all_back<'a>(
     scheduler: &Scheduler<Payload<'a>>,
     advancer: &mut Advancer<Payload<'a>>,
@@ -88,12 +88,12 @@ fn give_all_back<'a>(
 ) {
     let mut now = scheduler.now() + REVOLUTION;
     scheduler.schedule(now, ledger.payload(now)).expect("open");
-    assert!(scheduler.stats().wheels > 1, "{:?}", scheduler.stats());
+    assert!(scheduler.stats().wheels > 2, "{:?}", scheduler.stats());
     take(advancer, now, usize::MAX);
     assert!(scheduler.is_empty(), "left behind: {:?}", scheduler.stats());
     for _ in 0..LOOKS {
         now += REVOLUTION;
         take(advancer, now, usize::MAX);
     }
-    assert_eq!(scheduler.stats().wheels, 1, "the finest alone");
+    assert_eq!(scheduler.stats().wheels, 2, "the two finest alone");
 }

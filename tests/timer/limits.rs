@@ -32,7 +32,7 @@ fn netty_19_the_third_of_two_is_refused() {
     set(30, "fourth").expect("one was cancelled");
     assert!(set(30, "fifth").is_err());
     clock.advance(ms(20));
-    set(10, "sixth").expect("one has fired");
+    set(15, "sixth").expect("one has fired");
     clock.advance(secs(1));
     assert_eq!(log.take(), ["second", "fourth", "sixth"]);
     is_balanced(&timer);

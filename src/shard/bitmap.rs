@@ -1,0 +1,151 @@
+//! A set of small numbers in plain memory, for one owner.
+
+const WORD: usize = u64::BITS as usize;
+
+/// A bit per number, and a bit per word of those that has any: what is far apart is found without a look at all words
+/// between.
+pub(super) struct Bitmap {
+    words: Vec<u64>,
+    summary: Vec<u64>,
+}
+
+impl Bitmap {
+    /// An empty one, for so many words of numbers. In memory that the system has zeroed: what is not used is not backed.
+    pub(super) fn new(words: usize) -> Self {
+        Self { words: vec![0; words], summary: vec![0; words.div_ceil(WORD)] }
+    }
+
+    /// How many words there are.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Where the word is; an address for prefetching alone.
+    #[inline]
+    pub(super) fn address(&self, word: usize) -> *const u64 {
+        self.words.as_ptr().wrapping_add(word)
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, number: usize) -> bool {
+        (self.words[number / WORD] >> (number % WORD)) & 1 == 1
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, number: usize) {
+        let word = number / WORD;
+        self.words[word] |= 1 << (number % WORD);
+        self.summary[word / WORD] |= 1 << (word % WORD);
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, number: usize) {
+        let word = number / WORD;
+        self.words[word] &= !(1 << (number % WORD));
+        if self.words[word] == 0 {
+            self.summary[word / WORD] &= !(1 << (word % WORD));
+        }
+    }
+
+    /// Takes all numbers of a word out.
+    #[inline]
+    pub(super) fn take_word(&mut self, word: usize) -> u64 {
+        self.summary[word / WORD] &= !(1 << (word % WORD));
+        std::mem::take(&mut self.words[word])
+    }
+
+    /// Takes the numbers of another one in, which is no larger.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        let mut from = 0;
+        while let Some(word) = other.word_from(from) {
+            self.words[word] |= other.words[word];
+            self.summary[word / WORD] |= 1 << (word % WORD);
+            from = word + 1;
+        }
+    }
+
+    /// The first number from `from` on.
+    #[inline]
+    pub(super) fn first_from(&self, from: usize) -> Option<usize> {
+        let word = from / WORD;
+        let bits = self.words.get(word)? & (u64::MAX << (from % WORD));
+        if bits != 0 {
+            return Some(word * WORD + bits.trailing_zeros() as usize);
+        }
+        let word = self.word_from(word + 1)?;
+        Some(word * WORD + self.words[word].trailing_zeros() as usize)
+    }
+
+    /// The first word from `from` on that has any numbers.
+    #[inline]
+    pub(super) fn word_from(&self, from: usize) -> Option<usize> {
+        let mut at = from / WORD;
+        let mut bits = self.summary.get(at)? & (u64::MAX << (from % WORD));
+        while bits == 0 {
+            at += 1;
+            bits = *self.summary.get(at)?;
+        }
+        Some(at * WORD + bits.trailing_zeros() as usize)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.word_from(0).is_none()
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_a_tree() {
+        let (words, mut seed) = (200, 12345_u64);
+        let (mut bitmap, mut tree) = (Bitmap::new(words), BTreeSet::new());
+        for step in 0..20_000 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let number = seed as usize % (words * WORD);
+            match seed >> 61 {
+                // Fuller and emptier by turns.
+                0..=3 if step % 4000 < 2000 => {
+                    bitmap.insert(number);
+                    tree.insert(number);
+                }
+                4 => {
+                    let bits = bitmap.take_word(number / WORD);
+                    let base = number / WORD * WORD;
+                    let taken = tree
+                        .extract_if(base..base + WORD, |_| true)
+                        .fold(0, |bits, n| bits | 1 << (n - base));
+                    assert_eq!(bits, taken);
+                }
+                _ => {
+                    bitmap.remove(number);
+                    tree.remove(&number);
+                }
+            }
+            assert_eq!(bitmap.first_from(number), tree.range(number..).next().copied());
+            assert_eq!(
+                bitmap.word_from(number / WORD),
+                tree.range(number / WORD * WORD..).next().map(|n| n / WORD)
+            );
+            assert_eq!(bitmap.contains(number), tree.contains(&number));
+            assert_eq!(bitmap.is_empty(), tree.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_larger_one_absorbs_a_smaller() {
+        let (mut small, mut large) = (Bitmap::new(1), Bitmap::new(100));
+        small.insert(3);
+        small.insert(63);
+        large.insert(6399);
+        large.absorb(&small);
+        let numbers = [3, 63, 6399];
+        assert_eq!(std::array::from_fn(|at| large.first_from([0, 4, 64][at]).unwrap()), numbers);
+        assert_eq!((large.first_from(6400), large.len(), large.take_word(0)), (None, 100, 1 << 3 | 1 << 63));
+    }
+}
