@@ -231,6 +231,7 @@ impl<T> Advancer<T> {
     // ---- yielding ---------------------------------------------------------------------------------
 
     /// The next timer that is due, if there is one up to the clock.
+    #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         let (key, deadline, payload) = self.next_taken(Node::fire)?;
         self.count_fired(key.node());
@@ -265,6 +266,7 @@ impl<T> Advancer<T> {
     }
 
     /// Counts a timer that has fired for the last time, its node freed.
+    #[inline]
     pub(super) fn count_fired(&mut self, id: NodeId) {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();

@@ -58,8 +58,15 @@ impl Chains {
     }
 
     /// Takes a bucket's lists in; what there was of that source has all been taken off.
+    ///
+    /// Timers that are scheduled one after the other for the same bucket lie side by side, the youngest at the head of
+    /// its list. So producers' lists are walked from the last to the first: through memory in one direction, which a
+    /// processor foresees. What has been moved once lies the other way round.
     #[inline]
-    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
+    pub(crate) fn add(&mut self, source: Source, mut lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
+        if matches!(source, Source::Shared) {
+            lists.reverse();
+        }
         let at = source as usize * STRIPES;
         debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
         self.heads[at..at + STRIPES].copy_from_slice(&lists);
@@ -88,31 +95,35 @@ impl Chains {
         self.left |= 1 << stripe;
     }
 
-    fn set<T>(&mut self, at: usize, first: NodeId, slab: &Slab<T>) {
-        self.heads[at] = first;
-        if first == NIL {
-            self.left &= !(1u64 << at);
-        } else {
-            self.left |= 1u64 << at;
-            slab.prefetch(first);
-        }
-    }
-
     /// Takes the next node off.
     #[inline]
     pub(crate) fn pop<'s, T>(&mut self, slab: &'s Slab<T>) -> Option<InHand<'s, T>> {
+        let (hand, turn) = self.pop_from(self.turn, slab)?;
+        self.turn = turn;
+        Some(hand)
+    }
+
+    /// Takes a node off, of the chain whose turn it is or the first after it that has one; and says whose turn comes
+    /// next. For a loop, which keeps the turn in a register: stored and loaded again it would be waited for.
+    #[inline]
+    pub(crate) fn pop_from<'s, T>(&mut self, turn: u32, slab: &'s Slab<T>) -> Option<(InHand<'s, T>, u32)> {
         if self.left == 0 {
             return None;
         }
-        let ahead = self.left & (u64::MAX << self.turn);
+        let ahead = self.left & (u64::MAX << turn);
         let at = if ahead == 0 { self.left } else { ahead }.trailing_zeros();
-        let id = self.heads[at as usize];
+        let head = &mut self.heads[at as usize];
+        let id = *head;
         // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
         let (node, era) = unsafe { slab.owned(id) };
         // Ordering: Relaxed, the chain was detached with Acquire.
-        self.set(at as usize, node.next().load(Ordering::Relaxed), slab);
-        self.turn = (at + 1) % CHAINS as u32;
-        Some(InHand { id, node, era })
+        *head = node.next().load(Ordering::Relaxed);
+        if *head == NIL {
+            self.left &= !(1 << at);
+        } else {
+            slab.prefetch(*head);
+        }
+        Some((InHand { id, node, era }, (at + 1) % CHAINS as u32))
     }
 
     /// The nodes, for invariant checks.

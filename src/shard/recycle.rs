@@ -28,7 +28,7 @@ const LEAST_WORTH: usize = if cfg!(fuzzing) { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
 const PATIENCE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
 
-/// How many nodes wait for their words of the bitmap. It is as large as a cache where there are millions of timers.
+/// How many nodes wait for their words of the bitmap, where it is as large as a cache: with millions of timers.
 const QUEUE: usize = 8;
 
 /// How often a long drain tries, at its end, to see its grace periods through.
@@ -104,6 +104,9 @@ impl<T> Recycler<T> {
     /// Takes a node that the advancer has freed and unlinked.
     #[inline]
     pub(crate) fn retire(&mut self, id: NodeId) {
+        if !self.collecting.is_large() {
+            return self.collecting.add(id);
+        }
         self.collecting.prefetch(id);
         let oldest = std::mem::replace(&mut self.queue[self.oldest], id);
         self.oldest = (self.oldest + 1) % QUEUE;
