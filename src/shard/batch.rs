@@ -8,9 +8,6 @@ use super::segment::{Segment, WORD_NODES};
 use super::slab::Slab;
 use super::wheel::Wheel;
 
-/// A bitmap of more words is large: half a megabyte, for four million nodes.
-const LARGE: usize = if cfg!(fuzzing) { 4 } else { 1 << 16 };
-
 pub(super) struct Batch<T> {
     /// Given in memory order, whatever the order in which they came.
     ids: Bitmap,
@@ -38,12 +35,6 @@ impl<T> Batch<T> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.nodes == 0 && self.remains.is_empty()
-    }
-
-    /// Whether the bitmap is larger than a cache near by: a word of it has to be waited for.
-    #[inline]
-    pub(super) fn is_large(&self) -> bool {
-        self.ids.len() > LARGE
     }
 
     /// Asks for the node's word of the bitmap.

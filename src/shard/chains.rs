@@ -58,15 +58,8 @@ impl Chains {
     }
 
     /// Takes a bucket's lists in; what there was of that source has all been taken off.
-    ///
-    /// Timers that are scheduled one after the other for the same bucket lie side by side, the youngest at the head of
-    /// its list. So producers' lists are walked from the last to the first: through memory in one direction, which a
-    /// processor foresees. What has been moved once lies the other way round.
     #[inline]
-    pub(crate) fn add(&mut self, source: Source, mut lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
-        if matches!(source, Source::Shared) {
-            lists.reverse();
-        }
+    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
         let at = source as usize * STRIPES;
         debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
         self.heads[at..at + STRIPES].copy_from_slice(&lists);

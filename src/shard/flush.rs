@@ -121,8 +121,14 @@ impl<T> Advancer<T> {
     fn take_bucket(&mut self, slot: Slot, hand: Hand) {
         let geometry = self.shared.geometry;
         if self.next_in_shared == Some(geometry.expiration(slot))
-            && let Some(lists) = self.take_shared(slot)
+            && let Some(mut lists) = self.take_shared(slot)
         {
+            if slot.level > 0 {
+                // Timers that are scheduled one after the other for an overflow bucket lie side by side, the youngest at
+                // the head of its list. Walked from the last list to the first they are met from the end of the memory
+                // to its beginning, which a processor foresees; and moved so, the eldest is the first of its new list.
+                lists.reverse();
+            }
             self.take_in_hand(hand, Source::Shared, lists);
         }
         if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {

@@ -8,7 +8,7 @@
 //!
 //! All of that goes in steps, one for each advance: giving the bits of a batch of half a million nodes takes
 //! milliseconds, and so does giving a hundred segments to the system. Steps are longer where nodes are freed faster than
-//! steps give them, and at the end of a long drain.
+//! steps would give them, and at the end of a long drain.
 //!
 //! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period
 //! later: who has a million timers end often schedules the next million soon, and would have the system clear all that
@@ -28,7 +28,7 @@ const LEAST_WORTH: usize = if cfg!(fuzzing) { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
 const PATIENCE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
 
-/// How many nodes wait for their words of the bitmap, where it is as large as a cache: with millions of timers.
+/// How many nodes wait for their words of the bitmap, which is as large as a cache where there are millions of timers.
 const QUEUE: usize = 8;
 
 /// How often a long drain tries, at its end, to see its grace periods through.
@@ -42,7 +42,8 @@ const MOST_MOVES: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16
 /// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
 const SHARE: usize = 16;
 
-/// How many words of the bitmap are given to the slab in a step.
+/// How many words of the bitmap are given to the slab in a step, beside two for each node that has been freed since the
+/// last: so a batch is given before half as many nodes have been collected.
 const WORDS_PER_STEP: usize = if cfg!(fuzzing) { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
@@ -59,6 +60,8 @@ pub(crate) struct Recycler<T> {
     /// A batch's memory, to be used again.
     spare: Batch<T>,
     polls: u32,
+    /// Nodes freed since the last step.
+    freed: usize,
     /// Moves of the clock since a segment last went back, and how many there are from one to the next.
     moves: usize,
     moves_per_segment: usize,
@@ -90,6 +93,7 @@ impl<T> Recycler<T> {
             leaving: Remains::default(),
             spare,
             polls: 0,
+            freed: 0,
             worth: LEAST_WORTH,
             moves: 0,
             moves_per_segment: MOST_MOVES,
@@ -104,9 +108,7 @@ impl<T> Recycler<T> {
     /// Takes a node that the advancer has freed and unlinked.
     #[inline]
     pub(crate) fn retire(&mut self, id: NodeId) {
-        if !self.collecting.is_large() {
-            return self.collecting.add(id);
-        }
+        self.freed += 1;
         self.collecting.prefetch(id);
         let oldest = std::mem::replace(&mut self.queue[self.oldest], id);
         self.oldest = (self.oldest + 1) % QUEUE;
@@ -134,13 +136,12 @@ impl<T> Recycler<T> {
     /// Moves batches on by a step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
-        self.release(slab);
-        self.let_go();
-        self.finish_waiting(slab, advancer);
-        // Where nodes are freed faster than that, as they are by a sweep or when what is due was cancelled.
-        while self.is_ripe() && !self.releasing.is_empty() {
-            self.release(slab);
+        let step = WORDS_PER_STEP + 2 * std::mem::take(&mut self.freed);
+        if self.releasing.is_empty() {
+            self.finish_waiting(slab, advancer);
         }
+        self.release(slab, step);
+        self.let_go();
         self.polls += 1;
         let worth_it = self.collecting.nodes() >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
@@ -192,9 +193,7 @@ impl<T> Recycler<T> {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
             self.poll(slab, advancer);
-            while !self.releasing.is_empty() {
-                self.release(slab);
-            }
+            self.release(slab, usize::MAX);
             if self.waiting.is_none() {
                 break;
             }
@@ -202,9 +201,6 @@ impl<T> Recycler<T> {
     }
 
     fn finish_waiting(&mut self, slab: &Slab<T>, advancer: &Participant) {
-        if !self.releasing.is_empty() {
-            return;
-        }
         if let Some((_, grace)) = &self.waiting
             && !grace.has_passed()
         {
@@ -214,15 +210,14 @@ impl<T> Recycler<T> {
             self.leaving.add(std::mem::take(&mut batch.remains));
             self.spare = std::mem::replace(&mut self.releasing, batch);
             self.worth = LEAST_WORTH.max(slab.capacity() / WORTH_SHARE);
-            self.release(slab);
         }
     }
 
-    /// Gives the nodes of some words to the slab.
+    /// Gives the nodes of so many words to the slab.
     #[inline]
-    fn release(&mut self, slab: &Slab<T>) {
+    fn release(&mut self, slab: &Slab<T>, words: usize) {
         if !self.releasing.is_empty() {
-            self.releasing.release(slab, WORDS_PER_STEP);
+            self.releasing.release(slab, words);
             self.none_is_empty = false;
             self.have_changed = true;
         }
