@@ -80,15 +80,15 @@ impl<T> Advancer<T> {
                 break;
             }
             self.take_bucket(slot, Hand::Moving);
-            while let Some(id) = self.place_moving(level, tick) {
+            while let Some(id) = self.place_moving(tick) {
                 self.put_back(id);
             }
         }
     }
 
-    /// Places the timers of a bucket of that level that expires at `tick` anew, or takes them in hand, until it meets a node
+    /// Places the timers of an overflow bucket that expires at `tick` anew, or takes them in hand, until it meets a node
     /// that does not simply hold a timer, which it returns.
-    fn place_moving(&mut self, level: usize, tick: Tick) -> Option<NodeId> {
+    fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
         let Self { shared, own, moving, due, .. } = self;
         let geometry = shared.geometry;
         let (mut placed, mut turn, mut other) = (0, 0, None);
@@ -97,13 +97,7 @@ impl<T> Advancer<T> {
             match node.meet() {
                 Met::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
                 Met::Pending(deadline, word) if node.displace(word) => {
-                    // Of the finest overflow wheel, all that a bucket holds is within one revolution.
-                    let slot = if level == 1 {
-                        geometry.slot(0, deadline)
-                    } else {
-                        geometry.place_own(tick, deadline)
-                    };
-                    own.splice(geometry, slot, id, node.next());
+                    own.splice(geometry, geometry.place_own(tick, deadline), id, node.next());
                     placed += 1;
                 }
                 _ => {
