@@ -10,13 +10,13 @@ use crate::error::ConfigError;
 /// Smallest number of buckets in a wheel: with fewer there is nothing to go round.
 pub const MIN_WHEEL_SIZE: usize = 2;
 
-/// Largest number of buckets in a wheel. A wheel costs up to 128 bytes a bucket, so this one is 4 MiB.
+/// Largest number of buckets in a wheel. A wheel costs up to 256 bytes a bucket, so this one is 8 MiB.
 pub const MAX_WHEEL_SIZE: usize = 1 << 15;
 
 /// Buckets per wheel unless the builder is told otherwise.
 ///
 /// At a tick of one millisecond two wheels of this size reach seventy minutes, so a timer of half an hour
-/// is moved once before it fires; and a wheel (128 KiB, and as much again for what the advancer has moved there) stays
+/// is moved once before it fires; and a wheel (256 KiB, and as much again for what the advancer has moved there) stays
 /// within a core's second-level cache.
 pub const DEFAULT_WHEEL_SIZE: usize = 2048;
 
@@ -133,7 +133,7 @@ impl ConfigBuilder {
     /// Buckets per wheel: a power of two from [`MIN_WHEEL_SIZE`] to [`MAX_WHEEL_SIZE`]. Default:
     /// [`DEFAULT_WHEEL_SIZE`].
     ///
-    /// A larger wheel moves a far timer fewer times before it fires and takes up to 128 bytes more a bucket.
+    /// A larger wheel moves a far timer fewer times before it fires and takes up to 256 bytes more a bucket.
     pub fn wheel_size(mut self, wheel_size: usize) -> Self {
         self.config.wheel_size = wheel_size;
         self

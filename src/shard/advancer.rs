@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
+//! | `moving` | within a cascade, what is left of the overflow bucket |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
 //! | `deferred` | nodes that a producer was at work in or holds, and timers armed anew for the past; for the next advance |
 //! | `sweep` | what a sweep has detached and not yet put back |
@@ -134,8 +135,8 @@ impl<T> Advancer<T> {
     ///
     /// O(buckets passed that hold something + timers due), however far the clock jumps; a timer is moved
     /// at most once for each overflow wheel between its bucket and level 0. Never blocks. Beside that an
-    /// advance takes up to 512 timers out of overflow buckets ahead of time, gives up to 1,024 words of freed
-    /// nodes and a piece of memory back, and sees to cancelled timers' nodes that are owed a sweep, in steps
+    /// advance takes up to 512 timers out of overflow buckets ahead of time, gives freed nodes back (1,024
+    /// words of 64, and as many more as nodes were freed since the last advance) and a piece of memory, and sees to cancelled timers' nodes that are owed a sweep, in steps
     /// proportional to the cancels made.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
         self.move_to(now);

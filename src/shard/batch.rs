@@ -64,7 +64,7 @@ impl<T> Batch<T> {
     /// Gives the nodes of so many words to the slab.
     pub(super) fn release(&mut self, slab: &Slab<T>, words: usize) {
         // The segment of the word before: it is opened when its words are all given.
-        let mut given = None;
+        let mut to_open = None;
         for _ in 0..words {
             let Some(word) = self.ids.word_from(self.given) else { break };
             self.given = word + 1;
@@ -72,11 +72,11 @@ impl<T> Batch<T> {
             self.nodes -= bits.count_ones() as usize;
             slab.give(word, bits);
             let segment = word / Segment::<T>::WORDS;
-            if let Some(former) = given.replace(segment).filter(|&former| former != segment) {
+            if let Some(former) = to_open.replace(segment).filter(|&former| former != segment) {
                 slab.reopen(former);
             }
         }
-        given.into_iter().for_each(|last| slab.reopen(last));
+        to_open.into_iter().for_each(|last| slab.reopen(last));
         if self.nodes == 0 {
             self.given = 0;
         }
@@ -129,5 +129,40 @@ impl<T> Remains<T> {
 impl<T> Default for Remains<T> {
     fn default() -> Self {
         Self { segments: Vec::new(), wheels: Vec::new() }
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::shard::reclaim::Epochs;
+    use crate::shard::slab::FreeWord;
+
+    #[test]
+    fn a_batch_is_given_word_by_word_and_used_again() {
+        let (epochs, slab, mut free) = (Epochs::new(), Slab::<u64>::new(), FreeWord::default());
+        let who = epochs.join();
+        let nodes = Segment::<u64>::NODES + 3 * WORD_NODES;
+        let ids: Vec<_> = (0..nodes).map(|_| slab.take(&mut free, &who).expect("there is memory")).collect();
+        let mut batch = Batch::new();
+        for round in 0..2 {
+            // In the first few words and in another segment, the last first.
+            let is_meant = |id: &NodeId| {
+                *id as usize % 3 == round && !(300..Segment::<u64>::NODES).contains(&(*id as usize))
+            };
+            let mut left: BTreeSet<_> = ids.iter().copied().filter(is_meant).collect();
+            left.iter().rev().for_each(|&id| batch.add(id));
+            while let Some(&first) = left.first() {
+                assert_eq!((batch.nodes(), batch.ids().collect()), (left.len(), left.clone()));
+                let word = first as usize / WORD_NODES;
+                batch.release(&slab, 1);
+                let taken: Vec<_> = slab.taken(word).collect();
+                left.retain(|&id| id as usize / WORD_NODES != word || taken.contains(&id));
+            }
+            batch.release(&slab, 1);
+            assert!(batch.is_empty() && batch.ids().next().is_none());
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Chains {
         Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
     }
 
-    /// With one half of a bucket.
+    /// With one half of a bucket, whichever, and nothing else to come.
     pub(crate) fn of(lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) -> Self {
         let mut chains = Self::new();
         chains.add(Source::Own, lists, slab);
@@ -80,6 +80,7 @@ impl Chains {
     }
 
     /// Puts one node, whose link is `next`, in front of its stripe's chain.
+    #[inline]
     pub(crate) fn push(&mut self, id: NodeId, next: &AtomicU32) {
         let stripe = id as usize % STRIPES;
         // Ordering: Relaxed, nobody else looks at the link.

@@ -16,15 +16,6 @@ use super::node::{Met, NodeId};
 use super::wheel::STRIPES;
 use crate::Tick;
 
-/// Where a bucket's timers go that is flushed.
-#[derive(Clone, Copy)]
-enum Hand {
-    /// They are due.
-    Due,
-    /// They are moved on.
-    Moving,
-}
-
 impl<T> Advancer<T> {
     /// Moves on until something is in hand, or the clock is reached.
     pub(super) fn look_ahead(&mut self) {
@@ -44,7 +35,7 @@ impl<T> Advancer<T> {
                 return false;
             };
             self.set_flushed(tick - 1);
-            self.take_bucket(self.shared.geometry.slot(0, tick), Hand::Due);
+            self.take_bucket(self.shared.geometry.slot(0, tick));
             if self.shared.geometry.starts_overflow_bucket(tick) {
                 self.cascade(tick);
             }
@@ -79,15 +70,15 @@ impl<T> Advancer<T> {
             if geometry.expiration(slot) != tick {
                 break;
             }
-            self.take_bucket(slot, Hand::Moving);
+            self.take_bucket(slot);
             while let Some(id) = self.place_moving(tick) {
                 self.put_back(id);
             }
         }
     }
 
-    /// Places the timers of an overflow bucket that expires at `tick` anew, or takes them in hand, until it meets a node
-    /// that does not simply hold a timer, which it returns.
+    /// Places the timers of an overflow bucket that expires at `tick` anew, or adds them to what is due, until it meets
+    /// a node that does not simply hold a timer, which it returns.
     fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
         let Self { shared, own, moving, due, .. } = self;
         let geometry = shared.geometry;
@@ -110,26 +101,28 @@ impl<T> Advancer<T> {
         other
     }
 
-    /// Takes all that a bucket holds in hand: the producers' half, the advancer's, and what the sweep has detached.
+    /// Takes all that a bucket holds in hand: the producers' half, the advancer's, and what the sweep has detached. What
+    /// level 0 holds is due, what others hold is moved.
     #[inline]
-    fn take_bucket(&mut self, slot: Slot, hand: Hand) {
+    fn take_bucket(&mut self, slot: Slot) {
         let geometry = self.shared.geometry;
         if self.next_in_shared == Some(geometry.expiration(slot))
             && let Some(mut lists) = self.take_shared(slot)
         {
             if slot.level > 0 {
-                // Timers that are scheduled one after the other for an overflow bucket lie side by side, the youngest at
-                // the head of its list. Walked from the last list to the first they are met from the end of the memory
-                // to its beginning, which a processor foresees; and moved so, the eldest is the first of its new list.
+                // Timers that are scheduled one after the other for an overflow bucket lie side by side, the
+                // youngest at the head of its list. Walked from the last list to the first they are met from the
+                // end of the memory to its beginning, which a processor foresees; and moved so, the eldest is the
+                // first of its new list.
                 lists.reverse();
             }
-            self.take_in_hand(hand, Source::Shared, lists);
+            self.take_in_hand(slot.level, Source::Shared, lists);
         }
         if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {
-            self.take_in_hand(hand, Source::Own, lists);
+            self.take_in_hand(slot.level, Source::Own, lists);
         }
         if let Some(lists) = self.sweep.take(geometry, slot) {
-            self.take_in_hand(hand, Source::Sweep, lists);
+            self.take_in_hand(slot.level, Source::Sweep, lists);
         }
         if slot.level > 0 && !self.moving.is_empty() {
             self.idle.note_use(slot.level, self.flushed);
@@ -137,11 +130,8 @@ impl<T> Advancer<T> {
     }
 
     #[inline]
-    fn take_in_hand(&mut self, hand: Hand, source: Source, lists: [NodeId; STRIPES]) {
-        let chains = match hand {
-            Hand::Due => &mut self.due,
-            Hand::Moving => &mut self.moving,
-        };
+    fn take_in_hand(&mut self, level: usize, source: Source, lists: [NodeId; STRIPES]) {
+        let chains = if level == 0 { &mut self.due } else { &mut self.moving };
         chains.add(source, lists, &self.shared.slab);
     }
 

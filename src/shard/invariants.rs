@@ -63,6 +63,7 @@ impl<T> Advancer<T> {
     }
 
     fn check_hands(&self, census: &mut Census, flushed: Tick) {
+        assert!(self.moving.is_empty(), "a cascade has stopped half way");
         for id in self.due.ids(&self.shared.slab) {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");

@@ -81,7 +81,8 @@ impl Geometry {
     }
 
     /// Where the advancer puts a timer due at `deadline` in its own wheels, which have twice as many buckets as the shared
-    /// ones: as low as it can be. (Of wheels of two buckets, of which twice as many are a level more, perhaps one higher.)
+    /// ones: as low as it can be. (Of wheels of two buckets, of which twice as many are a level more, perhaps one higher
+    /// where the finest does not reach.)
     #[inline]
     pub(crate) fn place_own(self, from: Tick, deadline: Tick) -> Slot {
         if deadline - from < self.own_wheel_size() as u64 {
@@ -126,6 +127,7 @@ impl Geometry {
     }
 
     /// How many ticks a bucket of `level` spans.
+    #[inline]
     pub(crate) fn span(self, level: usize) -> Tick {
         1 << self.shift(level)
     }

@@ -42,8 +42,8 @@ const MOST_MOVES: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16
 /// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
 const SHARE: usize = 16;
 
-/// How many words of the bitmap are given to the slab in a step, beside two for each node that has been freed since the
-/// last: so a batch is given before half as many nodes have been collected.
+/// How many words of the bitmap are given to the slab in a step, beside one for each node that has been freed since the
+/// last: so a batch is given before the next one is as large.
 const WORDS_PER_STEP: usize = if cfg!(fuzzing) { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
@@ -136,7 +136,7 @@ impl<T> Recycler<T> {
     /// Moves batches on by a step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
-        let step = WORDS_PER_STEP + 2 * std::mem::take(&mut self.freed);
+        let step = WORDS_PER_STEP + std::mem::take(&mut self.freed);
         if self.releasing.is_empty() {
             self.finish_waiting(slab, advancer);
         }

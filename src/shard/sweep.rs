@@ -12,7 +12,7 @@
 //!
 //! A pass looks at `live + dead` nodes and begins when `dead` is three quarters of what is tolerated, so at
 //! sixteen nodes a cancel it ends before the bound is reached: with `live` at 1 when it begins, it takes 1.75
-//! / 16 = 0.11 cancels, by the end of which 0.86 are dead and 0.89 live. Amortised O(1) a cancel, in steps of a
+//! / 16 = 0.11 cancels, by the end of which 0.86 are dead and 0.89 live. Amortised O(1) a cancel, in steps of four
 //! thousand nodes and sixteen for each cancel since the step before. While a pass is under way and there is too much,
 //! cancellers wake the advancer for the next step, as they do for the first; and so does the advancer itself when it
 //! says until when it will sleep, for there may be no further cancel. What was cancelled before a pass began, all at

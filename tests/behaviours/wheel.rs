@@ -145,6 +145,21 @@ fn an_idle_overflow_wheel_is_given_back_and_made_anew() {
     }
 }
 
+/// A timer that was put off far, found early in the bucket of its former deadline, is placed where it belongs and not
+/// met again before: nothing is to be done until the overflow bucket of its new deadline. Promise 9.
+#[test]
+fn a_timer_that_was_put_off_is_met_once_on_its_way() {
+    let config = Config::builder().wheel_size(16).build().expect("a power of two");
+    let (scheduler, mut advancer) = shard(&config);
+    let key = scheduler.schedule(40, ()).expect("the shard is open");
+    assert_eq!(scheduler.reschedule(key, 5040), Some(key));
+    assert_eq!(advancer.advance(32).count(), 0);
+    assert_eq!(advancer.next_expiration(), Some(4864), "its bucket of the second overflow wheel");
+    advancer.check_invariants();
+    assert_eq!(advancer.advance(5039).count(), 0);
+    assert_eq!(advancer.advance(5040).count(), 1);
+}
+
 /// Moving a timer from bucket to bucket, by a cascade or by rescheduling it, leaves the count as it is.
 /// Promise 2.
 #[test]
