@@ -310,9 +310,11 @@ impl<T> Advancer<T> {
         let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
         let from = self.flushed.checked_add(1);
         let own = from.and_then(|from| self.own.next_occupied(self.shared.geometry, from));
-        let shared = from.and_then(|from| self.shared.next_occupied(from, Tick::MAX));
-        let earliest = [overdue, due, deferred, self.earliest_in_inbox(), own, shared];
-        let earliest = earliest.into_iter().flatten().min()?;
+        let known = [overdue, due, deferred, self.earliest_in_inbox(), own].into_iter().flatten().min();
+        // Where something is due soon, few bits tell whether anything is before.
+        let to = known.unwrap_or(Tick::MAX);
+        let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
+        let earliest = shared.or(known)?;
         (self.shared.len() > 0).then_some(earliest)
     }
 
