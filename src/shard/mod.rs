@@ -7,9 +7,9 @@
 //!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
 //! - advance: [`advancer`] moves the [`clock`] and flushes buckets ([`flush`], [`wheel`]), walks what it
 //!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
-//!   ([`placing`], [`own`]), where it can ahead of time ([`draw`]), arms anew what recurs ([`recurring`]), frees
-//!   nodes ([`recycle`], [`batch`], [`reclaim`]), now and then sweeps ([`sweep`]), gives idle overflow wheels back
-//!   ([`overflow`]), and at the end hands back what is left ([`handover`]).
+//!   ([`placing`], [`own`], [`bitmap`]), where it can ahead of time ([`draw`]), arms anew what recurs ([`recurring`]), frees
+//!   nodes ([`recycle`], [`batch`], [`reclaim`]), now and then sweeps ([`sweep`]), gives coarse overflow wheels back
+//!   that are idle ([`overflow`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
 mod batch;

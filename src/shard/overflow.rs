@@ -1,7 +1,8 @@
 //! Giving back overflow wheels that have been idle.
 //!
-//! An overflow wheel is created by whoever first needs it. The finest of them stays from then on. A coarser one is given
-//! back by the advancer when nothing has been in it for a while. A producer may be about to push to it at that moment. The advancer
+//! An overflow wheel is created by whoever first needs it. The finest of them stays from then on. A coarser one
+//! is given back by the advancer when nothing has been in it for a while. A producer may be about to push to it
+//! at that moment. The advancer
 //!
 //! 1. finds the wheel empty, closes it, and unlinks it: who comes later makes a new one;
 //! 2. stores `now` and passes the SeqCst fence with which every advance begins;
@@ -32,7 +33,8 @@ const LOOK_EVERY: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 409
 /// its memory, which must not happen at every few advances of a clock that takes large jumps.
 const LOOKS: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
 
-/// Wheels of this level and of coarser ones are given back. A model's are few.
+/// Wheels of this level and of coarser ones are given back. Models and fuzzers, whose timers reach no further, have the
+/// finest overflow wheel go through what the coarser ones go through otherwise.
 pub(super) const FIRST_TO_GO: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 2 };
 
 /// When each level was last in use.

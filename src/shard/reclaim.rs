@@ -1,8 +1,8 @@
 //! Epoch reclamation: when may memory that producers can still be reading be used again?
 //!
 //! The only file that names `crossbeam_epoch`. A producer that looks at a node which it does not own (a
-//! key, a hint) or at a wheel that may be given back is *pinned* meanwhile, unless free nodes of its own keep the node's segment;
-//! the advancer, which alone takes things away, makes them unreachable first, then starts a [`Grace`] period, and
+//! key, a hint) or at a wheel that may be given back is *pinned* meanwhile, unless free nodes of its own keep
+//! the node's segment; the advancer, which alone takes things away, makes them unreachable first, then starts a [`Grace`] period, and
 //! uses them again only when that has passed: all who were pinned at its start have been unpinned since.
 //!
 //! Each shard has epochs of its own, and each lane is a participant, as is the advancer. So who is pinned holds up

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `shardwheel` | a `Timer` with two shards, calling closures |
 //! | `shardwheel sleeps` | the same, waking sleeps |
-//! | `shardwheel one shard` | one shard |
+//! | `shardwheel one shard` | one shard, large wheels |
 //! | `tokio` | the timer of a runtime with two workers, without tasks |
 //! | `tokio in tasks` | the same, sleeps made by a task on a worker |
 //! | `tokio alternative`, in tasks too | both with the timer that `--cfg tokio_unstable` brings; in programs built so |

@@ -1,19 +1,24 @@
 //! `shardwheel`'s `Timer`, with two shards and everything else as it comes.
 //!
-//! There are three of it: one that calls closures; one with one shard, whose single thread wakes half as often; and one
-//! whose sleeps are polled once, as those of `tokio` are, for whoever wants to compare like with like.
+//! There are three of it: one that calls closures; one with one shard, whose single thread wakes half as often, and with
+//! large wheels, so that no timer is moved before it fires; and one whose sleeps are polled once, as those of `tokio` are,
+//! for whoever wants to compare like with like.
 
 use std::time::{Duration, Instant};
 
-use shardwheel::{ScheduleError, Sleep, Timer, TimerKey};
+use shardwheel::{DEFAULT_WHEEL_SIZE, ScheduleError, Sleep, Timer, TimerKey};
 
 use crate::engine::{Cancels, Live, Polled, Schedules, Sleeps, poll_once};
 use crate::ledger::Note;
 
 const SHARDS: usize = 2;
 
+/// Buckets to a wheel where there is one shard: with ticks of 1 ms one revolution takes longer than all timers.
+const LARGE: usize = 1 << 14;
+
 fn start(tick: Duration, shards: usize) -> Timer {
-    Timer::builder().tick(tick).shards(shards).build().expect("a timer can be started")
+    let wheel_size = if shards == 1 { LARGE } else { DEFAULT_WHEEL_SIZE };
+    Timer::builder().tick(tick).shards(shards).wheel_size(wheel_size).build().expect("a timer can be started")
 }
 
 fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
