@@ -136,8 +136,8 @@ impl<T> Advancer<T> {
     /// O(buckets passed that hold something + timers due), however far the clock jumps; a timer is moved
     /// at most once for each overflow wheel between its bucket and level 0. Never blocks. Beside that an
     /// advance takes up to 512 timers out of overflow buckets ahead of time, gives freed nodes back (1,024
-    /// words of 64, and as many more as nodes were freed since the last advance) and a piece of memory, and sees to cancelled timers' nodes that are owed a sweep, in steps
-    /// proportional to the cancels made.
+    /// words of up to 64, and one more for each node freed since the last advance) and a piece of memory, and
+    /// sees to cancelled timers' nodes that are owed a sweep, in steps proportional to the cancels made.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
         self.move_to(now);
         Expired::new(self)

@@ -33,8 +33,8 @@ const LOOK_EVERY: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 409
 /// its memory, which must not happen at every few advances of a clock that takes large jumps.
 const LOOKS: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
 
-/// Wheels of this level and of coarser ones are given back. Models and fuzzers, whose timers reach no further, have the
-/// finest overflow wheel go through what the coarser ones go through otherwise.
+/// Wheels of this level and of coarser ones are given back. In models, whose timers reach no further, and under
+/// fuzzing the finest overflow wheel is, too, so that what coarse ones go through is seen, and often.
 pub(super) const FIRST_TO_GO: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 2 };
 
 /// When each level was last in use.

@@ -2,8 +2,9 @@
 //!
 //! The only file that names `crossbeam_epoch`. A producer that looks at a node which it does not own (a
 //! key, a hint) or at a wheel that may be given back is *pinned* meanwhile, unless free nodes of its own keep
-//! the node's segment; the advancer, which alone takes things away, makes them unreachable first, then starts a [`Grace`] period, and
-//! uses them again only when that has passed: all who were pinned at its start have been unpinned since.
+//! the node's segment; the advancer, which alone takes things away, makes them unreachable first, then starts a
+//! [`Grace`] period, and uses them again only when that has passed: all who were pinned at its start have been
+//! unpinned since.
 //!
 //! Each shard has epochs of its own, and each lane is a participant, as is the advancer. So who is pinned holds up
 //! nothing of another shard, a producer that moves its epoch on looks at the few that share the shard, and pinning is a
