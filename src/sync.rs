@@ -45,6 +45,9 @@ mod imp {
 
         #[inline(always)]
         pub(crate) fn note_use(&self) {}
+
+        #[cfg(feature = "model")]
+        pub(crate) fn note_end(&self) {}
     }
 
     /// Nothing; in a model it makes known that what is in `plain` has changed, or is looked at.
@@ -104,11 +107,16 @@ mod imp {
         pub(crate) fn note_use(&self) {
             self.0.with(|_| ());
         }
+
+        /// Nobody uses it any more.
+        pub(crate) fn note_end(&self) {
+            self.0.with_mut(|_| ());
+        }
     }
 
     impl Drop for Life {
         fn drop(&mut self) {
-            self.0.with_mut(|_| ());
+            self.note_end();
         }
     }
 

@@ -2,6 +2,9 @@
 
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
+use shardwheel::model::List;
 use shardwheel::{Key, Scheduler, Tick};
 use shardwheel_loom_tests::{Ledger, Payload, model, model_within, small_shard, thread};
 
@@ -53,6 +56,27 @@ fn hazard_2_an_add_with_a_stale_clock_of_the_next_round() {
 #[test]
 fn hazard_2_an_add_to_the_next_round_of_a_bucket_being_flushed() {
     add_while_advancing(&[1, 5], &[1, 2]);
+}
+
+/// The advancer leaps over a bucket, and an adder that knows it means the bucket's next round: he sees the bit cleared, or
+/// his timer would be missed.
+#[test]
+fn hazard_2_an_add_to_the_next_round_of_a_bucket_that_was_leapt_over() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(1, ledger.payload(0)).unwrap();
+        let adder = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
+            thread::spawn(move || drop(scheduler.schedule(5, payload)))
+        };
+        assert_eq!(ledger.advance(&mut advancer, 2), 1);
+        adder.join().unwrap();
+        ledger.advance(&mut advancer, 5);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
 }
 
 #[test]
@@ -188,4 +212,21 @@ fn hazard_3_the_overflow_wheel_is_given_back_while_one_adds_to_it() {
 #[test]
 fn hazard_3_the_overflow_wheel_is_given_back_while_two_add_to_it() {
     give_back(1, &[16, 17]);
+}
+
+/// Two nodes are pushed while the advancer gives the wheel up: each is taken out, or refused.
+#[test]
+fn hazard_3_a_list_is_given_up_while_nodes_are_pushed() {
+    model(|| {
+        let list = Arc::new(List::new(2));
+        let adder = {
+            let list = Arc::clone(&list);
+            thread::spawn(move || [1, 2].map(|node| list.push(node)))
+        };
+        let mut found = list.give_up();
+        let pushed = adder.join().unwrap();
+        found.sort_unstable();
+        let pushed = [1, 2].into_iter().zip(pushed).filter_map(|(node, is_pushed)| is_pushed.then_some(node));
+        assert_eq!(found, pushed.collect::<Vec<_>>());
+    });
 }

@@ -4,6 +4,11 @@
 #![cfg(feature = "loom-epoch")]
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use shardwheel::model::Epochs;
 use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
 
 /// A node is freed by a flush, goes through a grace period and may be handed out again, while a canceller
@@ -50,5 +55,40 @@ fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
         assert!(ledger.has_fired(1));
         drop((scheduler, advancer));
         ledger.balance();
+    });
+}
+
+/// Memory that a reader may find while he is pinned.
+struct Memory {
+    reachable: AtomicBool,
+    contents: UnsafeCell<()>,
+}
+
+// SAFETY: there is nothing in the cell; loom checks how it is used.
+unsafe impl Sync for Memory {}
+
+/// A reader looks at memory while he is pinned, and then helps the epochs on: it is taken back when he has done.
+#[test]
+fn hazard_7_a_grace_period_waits_for_a_reader() {
+    model_within(2, || {
+        let epochs = Epochs::new();
+        let (advancer, reader) = (epochs.join(), epochs.join());
+        let memory = Memory { reachable: AtomicBool::new(true), contents: UnsafeCell::new(()) };
+        let memory = Arc::new(memory);
+        let unlinked = Arc::clone(&memory);
+        let advancer = thread::spawn(move || {
+            unlinked.reachable.store(false, Ordering::Relaxed);
+            let grace = advancer.begin_grace();
+            if grace.has_passed() {
+                unlinked.contents.with_mut(|_| ());
+            }
+        });
+        reader.pinned(|| {
+            if memory.reachable.load(Ordering::Relaxed) {
+                memory.contents.with(|_| ());
+            }
+        });
+        (0..3).for_each(|_| reader.help());
+        advancer.join().unwrap();
     });
 }

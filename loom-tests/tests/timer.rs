@@ -151,6 +151,22 @@ fn hazard_12_polled_while_the_timer_ends() {
     });
 }
 
+/// Who finds his timer gone because the timers have ended knows it: his sleep is not over early.
+#[test]
+fn hazard_12_polled_again_while_the_timer_ends() {
+    model(|| {
+        let (_clock, timer) = small_timer();
+        let (mut sleep, _woken, waker) = sleeping(&timer);
+        let poller = thread::spawn(move || match poll(&mut sleep, &waker) {
+            Poll::Ready(Ok(())) => panic!("it is early"),
+            Poll::Ready(Err(error)) => assert!(error.is_shut_down()),
+            Poll::Pending => {}
+        });
+        assert!(timer.shutdown().is_empty());
+        poller.join().unwrap();
+    });
+}
+
 #[test]
 fn hazard_4_a_callback_is_cancelled_while_it_fires() {
     model(|| {

@@ -2,6 +2,9 @@
 
 #![allow(missing_docs)]
 
+use std::sync::Arc;
+
+use shardwheel::model::Node;
 use shardwheel::{Key, Scheduler, Tick};
 use shardwheel_loom_tests::reuse::{reuse, reuse_of_one_placed_anew};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
@@ -173,6 +176,72 @@ fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
         ledger.advance(&mut advancer, 3);
         assert!(ledger.has_fired(2));
         drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// A move gives up and puts the payload back, while a canceller that had looked before has its compare-and-swap still to
+/// do: he gets what was put back.
+#[test]
+fn hazard_4_a_move_in_vain_against_a_cancel() {
+    model(|| {
+        let (ledger, node) = (Ledger::new(1), Arc::new(Node::new()));
+        let generation = node.arm(1, ledger.payload(0)).unwrap();
+        let mover = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || node.take_in_vain(generation))
+        };
+        let cancelled = ledger.cancelled(node.cancel(generation));
+        let moved = mover.join().unwrap();
+        assert!(cancelled || moved);
+        if !cancelled {
+            assert!(ledger.cancelled(node.cancel(generation)));
+        }
+        ledger.balance();
+    });
+}
+
+/// A node whose timer was cancelled is taken over and given back unused; the advancer frees it then, and it is handed out
+/// again. Who puts a payload in must not do so before the other's is out.
+#[test]
+fn hazard_7_a_node_claimed_in_vain_is_handed_out_again() {
+    model(|| {
+        let (ledger, node) = (Ledger::new(2), Arc::new(Node::new()));
+        let first = node.arm(1, ledger.payload(0)).unwrap();
+        let both = (Arc::clone(&node), ledger.clone());
+        let advancer = thread::spawn(move || {
+            let (node, ledger) = both;
+            node.bury().then(|| node.arm(1, ledger.payload(1)).unwrap())
+        });
+        assert!(ledger.cancelled(node.cancel(first)));
+        let claimed = node.claim_in_vain(2);
+        let early = advancer.join().unwrap();
+        assert!(claimed || early.is_some());
+        let second = early.unwrap_or_else(|| {
+            assert!(node.bury());
+            node.arm(1, ledger.payload(1)).unwrap()
+        });
+        assert!(node.cancel(first).is_none());
+        assert!(ledger.cancelled(node.cancel(second)));
+        ledger.balance();
+    });
+}
+
+/// A producer remembers a node; its timer has fired since, and another, which is due later, was put in and cancelled. For
+/// a tick before that one's the node is of no use: it is linked too late.
+#[test]
+fn hazard_7_a_remembered_node_that_is_linked_for_later_by_now() {
+    model(|| {
+        let (ledger, node) = (Ledger::new(2), Arc::new(Node::new()));
+        node.arm(1, ledger.payload(0)).unwrap();
+        let rememberer = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || node.claim_in_vain(3))
+        };
+        drop(node.fire().inspect(|payload| ledger.fired(payload.number())));
+        let later = node.arm(5, ledger.payload(1)).unwrap();
+        assert!(ledger.cancelled(node.cancel(later)));
+        assert!(!rememberer.join().unwrap());
         ledger.balance();
     });
 }

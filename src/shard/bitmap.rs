@@ -139,13 +139,13 @@ mod tests {
 
     #[test]
     fn a_larger_one_absorbs_a_smaller() {
-        let (mut small, mut large) = (Bitmap::new(1), Bitmap::new(100));
-        small.insert(3);
-        small.insert(63);
-        large.insert(6399);
+        let (mut small, mut large) = (Bitmap::new(80), Bitmap::new(100));
+        let far = 70 * WORD + 5;
+        [3, 63, far].into_iter().for_each(|number| small.insert(number));
+        [4, 6399].into_iter().for_each(|number| large.insert(number));
         large.absorb(&small);
-        let numbers = [3, 63, 6399];
-        assert_eq!(std::array::from_fn(|at| large.first_from([0, 4, 64][at]).unwrap()), numbers);
-        assert_eq!((large.first_from(6400), large.len(), large.take_word(0)), (None, 100, 1 << 3 | 1 << 63));
+        let numbers = std::iter::successors(large.first_from(0), |&number| large.first_from(number + 1));
+        assert_eq!(numbers.collect::<Vec<_>>(), [3, 4, 63, far, 6399]);
+        assert_eq!((large.len(), large.take_word(0)), (100, 1 << 3 | 1 << 4 | 1 << 63));
     }
 }

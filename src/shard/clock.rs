@@ -127,13 +127,6 @@ impl Clock {
         self.words.closed.load(Ordering::Relaxed)
     }
 
-    /// Whether the shard is closed, seen after all that the caller has done so far.
-    pub(crate) fn is_closed_after_fence(&self) -> bool {
-        // Ordering: SeqCst, pairs with the fence in `close`: that sees what we did, or we see `closed`.
-        fence(Ordering::SeqCst);
-        self.is_closed()
-    }
-
     /// Refuses timers from now on; the caller looks at all nodes next.
     pub(crate) fn close(&self) {
         // Ordering: Relaxed, the fence orders it.

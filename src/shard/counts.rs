@@ -57,8 +57,8 @@ impl<T> Shared<T> {
     #[cold]
     pub(crate) fn ask_for_sweep(&self) {
         if self.is_sweep_due() {
-            // Ordering: AcqRel, the one that set it wakes the advancer, which clears it.
-            let asked = self.sweep_owed.swap(true, Ordering::AcqRel);
+            // Ordering: Release, pairs with `take_sweep_owed`: the pass that begins finds what was counted here.
+            let asked = self.sweep_owed.swap(true, Ordering::Release);
             if !asked {
                 self.clock.waker.wake();
             }
@@ -67,8 +67,8 @@ impl<T> Shared<T> {
 
     /// Whether a sweep was asked for since the last call; for the advancer.
     pub(crate) fn take_sweep_owed(&self) -> bool {
-        // Ordering: Relaxed load, then AcqRel, as above.
-        self.sweep_owed.load(Ordering::Relaxed) && self.sweep_owed.swap(false, Ordering::AcqRel)
+        // Ordering: a Relaxed look, then Acquire, pairs with `ask_for_sweep`.
+        self.sweep_owed.load(Ordering::Relaxed) && self.sweep_owed.swap(false, Ordering::Acquire)
     }
 
     /// How many timers have been moved to another node. O(threads).

@@ -4,10 +4,11 @@
 //! pending timer by its word, as firing would. A producer may cancel one before the walk comes to it.
 //!
 //! A timer that is being moved while the shard ends may be on its way from a node that the walk has yet to
-//! reach to one that it has passed. No move begins after the end (see `Scheduler::relocate`), so the walk
-//! starts again if it met a node in which a producer was at work, or if the count of moves shows that one
-//! ended meanwhile. It does not wait for a producer that is stalled in a move: after some walks it ends,
-//! and that one timer is dropped with the shard.
+//! reach to one that it has passed. So it starts again if it met a node in which a producer was at work, or if the
+//! count of moves shows that one ended meanwhile. Nobody who has seen the end begins a move (see `Scheduler::relocate`);
+//! one that is begun without needs no more: the walk takes the timer from its old node, or finds that node in work, or
+//! given up, and with it what its producer did before, the count too. It does not wait for a producer that is stalled in
+//! a move: after some walks it ends, and that one timer is dropped with the shard.
 //!
 //! A recurring timer whose payload is out has fired for the last time: nobody arms it anew any more. The walk
 //! counts it so, unless it is stopped first, and does not wait for the payload.

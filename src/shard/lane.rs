@@ -22,7 +22,7 @@ use super::slab::FreeWord;
 use super::state::Word;
 use super::stats::Tally;
 use crate::Tick;
-use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU64, UnsafeCell};
+use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, UnsafeCell};
 use crate::sync::{Ordering, Token, thread_token};
 
 /// How many shards a thread remembers its lane of.
@@ -30,13 +30,15 @@ const SLOTS: usize = 32;
 
 /// How many of a shard's lanes may hold a node. The advancer looks at each advance at those whose bucket is past, or is
 /// being drawn ahead.
-const HOLDERS: usize = 64;
+const HOLDERS: u32 = 64;
 
 /// The list of a shard's lanes. It only grows, to the number of threads that were ever at work at once.
 pub(crate) struct Lanes {
     /// Never used twice in a process, for a thread local may outlive the shard.
     id: u64,
     head: AtomicPtr<Lane>,
+    /// How many lanes there are, or are being made.
+    count: AtomicU32,
     /// What the owners of lanes are pinned in.
     epochs: Epochs,
     /// Whether the owners of lanes made from now on may hold nodes. Not so in most models, which are about nodes that
@@ -49,8 +51,6 @@ pub(crate) struct Lane {
     next: *const Lane,
     owned: AtomicBool,
     maker: Token,
-    /// How many lanes the list had before this one.
-    number: usize,
     /// Whether its owner may hold a node.
     pub(crate) may_hold: bool,
     /// Whether the owner is in a call that uses `local`. Looked at by the owner only.
@@ -110,8 +110,8 @@ impl Lanes {
         // Ordering: Relaxed, the number alone matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let holding = AtomicBool::new(!cfg!(shardwheel_loom));
-        let (head, epochs) = (AtomicPtr::new(std::ptr::null_mut()), Epochs::new());
-        Self { id, head, epochs, holding }
+        let (head, count) = (AtomicPtr::new(std::ptr::null_mut()), AtomicU32::new(0));
+        Self { id, head, count, epochs: Epochs::new(), holding }
     }
 
     /// One more who may read what the advancer takes away.
@@ -158,24 +158,21 @@ impl Lanes {
     }
 
     fn add(&self) -> Arc<Lane> {
-        // Ordering: Acquire, the lanes linked from here on are visible to who finds ours.
-        let mut seen = self.head.load(Ordering::Acquire);
+        // Ordering: Relaxed for both: the number alone matters; the other was set before there were producers.
+        let is_early = self.count.fetch_add(1, Ordering::Relaxed) < HOLDERS;
+        let may_hold = is_early && self.holding.load(Ordering::Relaxed);
+        let lane = Arc::into_raw(Arc::new(Lane::owned(may_hold, self.participant()))).cast_mut();
+        // Ordering: Relaxed, the value is only linked to.
+        let mut seen = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: null, or a lane that the list holds for as long as `self` lives.
-            let number = unsafe { seen.as_ref() }.map_or(0, |lane| lane.number + 1);
-            // Ordering: Relaxed, set before there are producers.
-            let may_hold = number < HOLDERS && self.holding.load(Ordering::Relaxed);
-            let lane = Arc::new(Lane::owned_after(seen, number, may_hold, self.participant()));
-            let raw = Arc::into_raw(lane.clone()).cast_mut();
-            // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. Acquire on failure,
-            // as above.
-            match self.head.compare_exchange(seen, raw, Ordering::Release, Ordering::Acquire) {
-                Ok(_) => return lane,
-                Err(now) => {
-                    seen = now;
-                    // SAFETY: `raw` came from `into_raw` and was not published.
-                    drop(unsafe { Arc::from_raw(raw) });
-                }
+            // SAFETY: nobody else can reach the lane yet.
+            unsafe { (*lane).next = seen };
+            // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. So are those behind it, for each
+            // that came later continues the release sequences of those before.
+            match self.head.compare_exchange_weak(seen, lane, Ordering::Release, Ordering::Relaxed) {
+                // SAFETY: the list holds it for as long as `self` lives.
+                Ok(_) => return share(unsafe { &*lane }),
+                Err(now) => seen = now,
             }
         }
     }
@@ -256,10 +253,10 @@ impl Drop for Lanes {
 }
 
 impl Lane {
-    fn owned_after(next: *const Lane, number: usize, may_hold: bool, participant: Participant) -> Self {
+    /// One that is in no list yet.
+    fn owned(may_hold: bool, participant: Participant) -> Self {
         Self {
-            next,
-            number,
+            next: std::ptr::null(),
             may_hold,
             owned: AtomicBool::new(true),
             maker: thread_token(),

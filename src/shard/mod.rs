@@ -60,6 +60,14 @@ pub(crate) use bound::Bound;
 pub(crate) use level::{Geometry, Slot};
 pub(crate) use recurring::{Due, Running, Stopped};
 pub(crate) use seed::Seed;
+#[cfg(feature = "model")]
+pub(crate) use {
+    clock::Clock,
+    node::{Met, Node},
+    reclaim::{Epochs, Grace, Participant},
+    segment::{FreeBits, WORD_NODES},
+    wheel::{Place, Wheel},
+};
 
 use crate::Config;
 use crate::sync::Arc;

@@ -72,7 +72,7 @@ pub(crate) enum Met {
 }
 
 impl<T> Node<T> {
-    #[cfg(shardwheel_loom)]
+    #[cfg(any(shardwheel_loom, feature = "model"))]
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),

@@ -312,7 +312,7 @@ impl<T> Scheduler<T> {
             vacancy.give_back(local);
             return None;
         };
-        if self.shared.clock.is_closed_after_fence() {
+        if self.shared.clock.is_closed() {
             node.restore(taken);
             vacancy.give_back(local);
             return None;

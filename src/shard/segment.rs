@@ -12,7 +12,7 @@
 use std::io;
 
 use super::node::{Node, NodeId};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
 
 /// Free bits in a word; in models, all that a segment has.
 #[cfg(not(shardwheel_loom))]
@@ -173,11 +173,12 @@ pub(crate) struct FreeBits {
     /// How many nodes are worn out: neither in use nor to be handed out again.
     worn: AtomicU32,
     capacity: u32,
+    life: Life,
 }
 
 impl FreeBits {
     /// All free, save the first `reserved` nodes, which are never handed out.
-    fn new(nodes: usize, reserved: usize) -> Self {
+    pub(crate) fn new(nodes: usize, reserved: usize) -> Self {
         let words = nodes / WORD_NODES;
         let capacity = (nodes - reserved) as u32;
         let bits = Self {
@@ -186,6 +187,7 @@ impl FreeBits {
             count: AtomicU32::new(0),
             worn: AtomicU32::new(0),
             capacity,
+            life: Life::begin(),
         };
         let all = lowest(WORD_NODES);
         (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
@@ -212,8 +214,15 @@ impl FreeBits {
     /// Says that a node which the caller has taken is worn out. The caller does not look at the segment again.
     #[cold]
     pub(crate) fn wear_out(&self) {
+        self.life.note_use();
         // Ordering: Release, pairs with `worn`: the caller has done with the segment.
         self.worn.fetch_add(1, Ordering::Release);
+    }
+
+    /// Says, for a model, that the segment's memory goes.
+    #[cfg(feature = "model")]
+    pub(crate) fn end(&self) {
+        self.life.note_end();
     }
 
     fn worn(&self) -> u32 {
@@ -229,13 +238,14 @@ impl FreeBits {
 
     /// Makes the nodes free; for the advancer, whose they are.
     pub(crate) fn give(&self, word: usize, bits: u64) {
+        self.life.note_use();
         // Before the bits, so that the count is never too low.
         // Ordering: Relaxed, an estimate; the Release below keeps the order.
         self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
         // Ordering: Release, pairs with the Acquire in `take`: the advancer has done with the nodes.
         self.words[word].fetch_or(bits, Ordering::Release);
-        // Ordering: AcqRel, with `take`'s: who clears this bit sees the word.
-        self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::AcqRel);
+        // Ordering: Release, pairs with the Acquire in `take`: who clears this bit sees the word.
+        self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::Release);
     }
 
     /// Takes all free nodes of the first word, from `from` on, that has any.
@@ -258,8 +268,9 @@ impl FreeBits {
 
     /// Takes the free nodes of a word, if it has any.
     fn take(&self, word: usize) -> Option<u64> {
-        // Ordering: AcqRel, see `give`. First the summary's bit, then the word.
-        self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::AcqRel);
+        self.life.note_use();
+        // Ordering: Acquire, see `give`. First the summary's bit, then the word.
+        self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
         // Ordering: Acquire, pairs with the Release in `give`.
         let bits = self.words[word].swap(0, Ordering::Acquire);
         // Ordering: Relaxed, an estimate.
@@ -280,7 +291,7 @@ impl FreeBits {
 
     /// Whether any word may have free nodes.
     pub(crate) fn may_have_any(&self) -> bool {
-        // Ordering: Relaxed, the caller's AcqRel on the table's bit orders it.
+        // Ordering: Relaxed, the caller's Acquire on the table's bit orders it.
         self.summary.iter().any(|words| words.load(Ordering::Relaxed) != 0)
     }
 }

@@ -152,8 +152,8 @@ impl<T> Shared<T> {
 
     #[cold]
     fn push_to_inbox(&self, id: NodeId, node: &Node<T>) {
-        // Ordering: Relaxed, the value is only linked to.
-        let mut first = self.inbox.load(Ordering::Relaxed);
+        // Ordering: Relaxed, the value is only linked to. A model does without, so that it sees who else looks (see `Trace`).
+        let mut first = if cfg!(shardwheel_loom) { NIL } else { self.inbox.load(Ordering::Relaxed) };
         loop {
             // Ordering: Relaxed, published by the compare-and-swap.
             node.next().store(first, Ordering::Relaxed);

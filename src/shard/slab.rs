@@ -176,8 +176,7 @@ impl<T> Slab<T> {
     /// The next word with free nodes after `word`, going round the segments.
     fn find_free(&self, word: usize, _pinned: &Guard) -> Option<FreeWord> {
         let words = Segment::<T>::WORDS;
-        // Ordering: Acquire, pairs with `grow`.
-        let height = self.height.load(Ordering::Acquire) as usize;
+        let height = self.height();
         let start = word / words;
         (0..=height).find_map(|step| {
             let index =
@@ -197,9 +196,9 @@ impl<T> Slab<T> {
         let free = &self.load(index)?.free;
         let found = free.take_word(from);
         if found.is_none() && !free.may_have_any() {
-            // Ordering: AcqRel, as in a segment's summary: who clears this bit after the advancer set it
+            // Ordering: Acquire, as in a segment's summary: who clears this bit after the advancer set it
             // sees the summary that was set before.
-            open.fetch_and(!bit, Ordering::AcqRel);
+            open.fetch_and(!bit, Ordering::Acquire);
             if free.may_have_any() {
                 self.reopen(index);
             }
@@ -209,8 +208,8 @@ impl<T> Slab<T> {
 
     /// Says that a segment may have free nodes.
     pub(crate) fn reopen(&self, index: usize) {
-        // Ordering: AcqRel, pairs with `take_from`.
-        self.open[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::AcqRel);
+        // Ordering: Release, pairs with `take_from`.
+        self.open[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
     }
 
     /// Adds a segment in the first empty place. Against another producer: the loser drops its own.
@@ -233,8 +232,8 @@ impl<T> Slab<T> {
         }
         // Ordering: Relaxed, for prefetching only.
         self.addresses[index].store(nodes, Ordering::Relaxed);
-        // Ordering: Release, pairs with `find_free`.
-        self.height.fetch_max(index as u32 + 1, Ordering::Release);
+        // Ordering: Relaxed, see `height`.
+        self.height.fetch_max(index as u32 + 1, Ordering::Relaxed);
         self.reopen(index);
         Ok(())
     }
@@ -289,8 +288,9 @@ impl<T> Slab<T> {
     }
 
     fn height(&self) -> usize {
-        // Ordering: Acquire, pairs with `grow`.
-        self.height.load(Ordering::Acquire) as usize
+        // Ordering: Relaxed, how far to look; what is there is acquired place by place. That the shard's end looks far
+        // enough is seen to by the pair of fences with which every timer is refused or found.
+        self.height.load(Ordering::Relaxed) as usize
     }
 
     /// Nodes there is memory for, and how many of them are in use or set aside.

@@ -269,14 +269,13 @@ impl Wheel {
         (ahead < count).then_some(ahead)
     }
 
-    /// The lists of a bucket as they stand: round and first node; for invariant checks and the sweep.
+    /// The lists of a bucket as they stand: round and first node; for invariant checks.
     pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (Place, NodeId, bool)> + '_ {
         let (word, shift) = self.bits(index);
-        // Ordering: Relaxed, for checks while nobody adds.
+        // Ordering: Relaxed for both, for checks while nobody adds.
         let bits = word.load(Ordering::Relaxed) >> shift;
         (0..STRIPES).map(move |stripe| {
-            // Ordering: Acquire, pairs with the Release of a push.
-            let head = Head(self.head(index, stripe).load(Ordering::Acquire));
+            let head = Head(self.head(index, stripe).load(Ordering::Relaxed));
             (Place { index, stripe, round: head.round() }, head.first(), (bits >> stripe) & 1 == 1)
         })
     }

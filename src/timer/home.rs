@@ -9,8 +9,8 @@ use super::stats::Counts;
 use super::task::Task;
 use super::time::{Time, nanos};
 use super::watch::Watch;
-use crate::sync::Ordering;
-use crate::sync::plain::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::plain::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicBool, Ordering};
 use crate::{Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
@@ -65,14 +65,15 @@ impl Home {
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
-        // Ordering: Acquire, pairs with `stop`.
-        self.stopping.load(Ordering::Acquire)
+        // Ordering: Relaxed. The worker is unparked after it was set; who finds his timer gone because the shard has
+        // ended sees it by way of the fence with which that closed.
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Tells the worker to stop; false if it has been told before.
     pub(crate) fn stop(&self) -> bool {
-        // Ordering: AcqRel, the first to stop comes before all that see it.
-        let first = !self.stopping.swap(true, Ordering::AcqRel);
+        // Ordering: Relaxed, the read-modify-write alone decides who is first.
+        let first = !self.stopping.swap(true, Ordering::Relaxed);
         self.unpark();
         first
     }

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::error::Error;
 
+/// Names and values of variables.
+type Environment = &'static [(&'static str, &'static str)];
+
 /// Tests that are built in one way.
 #[derive(Debug)]
 pub struct Suite {
@@ -20,42 +23,61 @@ pub struct Suite {
     pub package: &'static str,
     /// Names that are set with `--cfg`.
     pub cfgs: &'static [&'static str],
+    /// What else the compiler is told.
+    pub flags: &'static [&'static str],
+    /// The toolchain that builds it, if not the one that built this program.
+    pub toolchain: Option<&'static str>,
     /// Features of the crate whose orderings are weakened, as the suite has them.
     pub features: &'static [&'static str],
     /// What else cargo is told.
     pub arguments: &'static [&'static str],
+    /// What is set in its tests' environment.
+    pub environment: Environment,
+    /// Whether a fence makes a difference to it.
+    pub sees_fences: bool,
     /// Whether its tests are as fast as ever with a weaker ordering, so that one that does not end has failed. A model
     /// is not: it has more executions.
     pub is_native: bool,
 }
 
-/// The suites of this repository, as `.ci/run` builds them, the cheap ones first.
-pub const SUITES: [Suite; 3] = [
+/// The suites of this repository, much as `.ci/run` builds them, the cheap ones first.
+pub const SUITES: [Suite; 4] = [
+    Suite { name: "loom", cfgs: &["shardwheel_loom"], arguments: &["--release"], ..MODELS },
+    // ThreadSanitizer looks at the standard library as well, and crossbeam-epoch uses no fences then.
     Suite {
-        name: "loom",
-        package: "loom-tests",
-        cfgs: &["shardwheel_loom"],
-        features: &["model"],
-        arguments: &["--release"],
-        is_native: false,
+        name: "tsan",
+        cfgs: &["crossbeam_sanitize", "crossbeam_sanitize_thread"],
+        flags: &["-Zsanitizer=thread", "-Cunsafe-allow-abi-mismatch=sanitizer"],
+        toolchain: Some("nightly"),
+        arguments: &["-Zbuild-std", "--target", "host-tuple", "--lib", "--test", "stress"],
+        environment: &[("TSAN_OPTIONS", "halt_on_error=1")],
+        sees_fences: false,
+        ..STRESS
     },
-    Suite {
-        name: "stress",
-        package: ".",
-        cfgs: &[],
-        features: &[],
-        arguments: &["--test", "stress"],
-        is_native: true,
-    },
+    STRESS,
     Suite {
         name: "epoch",
-        package: "loom-tests",
         cfgs: &["shardwheel_loom", "crossbeam_loom"],
         features: &["model", "loom-epoch"],
         arguments: &["--release", "--features", "loom-epoch", "--test", "epoch"],
-        is_native: false,
+        ..MODELS
     },
 ];
+
+const STRESS: Suite = Suite {
+    name: "stress",
+    package: ".",
+    cfgs: &[],
+    flags: &[],
+    toolchain: None,
+    features: &[],
+    arguments: &["--test", "stress"],
+    environment: &[],
+    sees_fences: true,
+    is_native: true,
+};
+
+const MODELS: Suite = Suite { package: "loom-tests", features: &["model"], is_native: false, ..STRESS };
 
 /// A test that was built.
 #[derive(Debug)]
@@ -64,6 +86,7 @@ pub struct Test {
     pub label: String,
     name: String,
     program: PathBuf,
+    environment: Environment,
 }
 
 /// How a test ended.
@@ -92,13 +115,14 @@ impl Suite {
     ///
     /// If they do not build.
     pub fn build(&self, copy: &Path, target: &Path) -> Result<Vec<Test>, Error> {
-        let flags = self.cfgs.iter().map(|cfg| format!("--cfg {cfg} ")).collect::<String>();
-        let mut cargo = Command::new("cargo");
+        let cfgs = self.cfgs.iter().map(|cfg| format!("--cfg {cfg}"));
+        let flags = cfgs.chain(self.flags.iter().map(|&flag| flag.to_owned())).collect::<Vec<_>>().join(" ");
+        let mut cargo = self.cargo();
         cargo.args(["test", "--no-run", "--locked", "--quiet", "--message-format=json-render-diagnostics"]);
         cargo.args(self.arguments).current_dir(copy.join(self.package));
         // This program may have been started by cargo, whose flags for it are not these. With incremental builds a mutant
         // takes a sixth of the time.
-        cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", flags.trim());
+        cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", flags);
         cargo.env("CARGO_TARGET_DIR", target.join(self.name)).env("CARGO_INCREMENTAL", "1");
         let output = cargo.stdin(Stdio::null()).output().map_err(Error::file(Path::new("cargo")))?;
         if !output.status.success() {
@@ -108,10 +132,31 @@ impl Suite {
         let mut tests = Vec::new();
         for (file, program) in String::from_utf8_lossy(&output.stdout).lines().filter_map(program) {
             let names = list(&program)?;
-            let test = |name| Test { label: format!("{file}::{name}"), name, program: program.clone() };
+            let test = |name: String| Test {
+                label: self.label(&file, &name),
+                name,
+                program: program.clone(),
+                environment: self.environment,
+            };
             tests.extend(names.into_iter().map(test));
         }
         Ok(tests)
+    }
+
+    fn cargo(&self) -> Command {
+        let Some(toolchain) = self.toolchain else { return Command::new("cargo") };
+        let mut rustup = Command::new("rustup");
+        rustup.args(["run", toolchain, "cargo"]);
+        rustup
+    }
+
+    /// What the test is called in the report. The same test may be built in several ways.
+    fn label(&self, file: &str, name: &str) -> String {
+        if self.toolchain.is_none() {
+            format!("{file}::{name}")
+        } else {
+            format!("{}::{file}::{name}", self.name)
+        }
     }
 }
 
@@ -141,6 +186,7 @@ impl Test {
         let output = File::create(log).map_err(Error::file(log))?;
         let mut command = Command::new(&self.program);
         command.args(["--exact", &self.name, "--test-threads=1", "--nocapture"]).stdin(Stdio::null());
+        command.envs(self.environment.iter().copied());
         command.stdout(output.try_clone().map_err(Error::file(log))?).stderr(output);
         let mut child = command.spawn().map_err(Error::file(&self.program))?;
         let start = Instant::now();
@@ -163,12 +209,18 @@ fn failed(log: &Path, status: &str) -> Result<Outcome, Error> {
     Ok(Outcome::Failed(message(&String::from_utf8_lossy(&log)).unwrap_or(status).to_owned()))
 }
 
-/// What the first panic says, its first line.
+/// What the first panic says, its first line, or what a sanitizer found.
 fn message(log: &str) -> Option<&str> {
     let mut lines = log.lines().map(str::trim);
-    lines.find(|line| line.contains("panicked at"))?;
-    lines.find(|line| !line.is_empty())
+    let first = lines.find(|line| line.contains("panicked at") || line.contains(SANITIZER))?;
+    match first.split_once(SANITIZER) {
+        Some((_, found)) => found.split(" (pid").next(),
+        None => lines.find(|line| !line.is_empty()),
+    }
 }
+
+/// Stands before what one of them found, which ends where the process is named.
+const SANITIZER: &str = "Sanitizer: ";
 
 #[cfg(test)]
 mod tests {
@@ -179,6 +231,7 @@ mod tests {
         let log = "running 1 test\nthread 'a' panicked at src/lib.rs:1:1:\nCausality violation: no\nthread 'b' panicked at x:\ny";
         assert_eq!(message(log), Some("Causality violation: no"));
         assert_eq!(message("running 1 test\nok"), None);
+        assert_eq!(message("==1==\nWARNING: ThreadSanitizer: data race (pid=1)\n  Write"), Some("data race"));
     }
 
     #[test]
@@ -194,9 +247,17 @@ mod tests {
 
     #[test]
     fn the_suites_build_different_code() {
-        let native = BTreeSet::from(["unix".to_owned()]);
-        assert!(SUITES[0].set(&native).contains("shardwheel_loom"));
-        assert!(SUITES[2].set(&native).contains(r#"feature="loom-epoch""#));
-        assert_eq!(SUITES[1].set(&native), native);
+        let host = BTreeSet::from(["unix".to_owned()]);
+        let set = |name| SUITES.iter().find(|suite| suite.name == name).map(|suite| suite.set(&host));
+        assert!(set("loom").is_some_and(|names| names.contains("shardwheel_loom")));
+        assert!(set("epoch").is_some_and(|names| names.contains(r#"feature="loom-epoch""#)));
+        assert_eq!(set("stress"), Some(host.clone()));
+    }
+
+    #[test]
+    fn a_test_that_is_built_in_two_ways_has_two_names() {
+        let labels = SUITES.iter().map(|suite| suite.label("stress", "a")).collect::<Vec<_>>();
+        assert_eq!(labels.iter().filter(|&label| label == "stress::a").count(), 3);
+        assert!(labels.iter().any(|label| label == "tsan::stress::a"));
     }
 }

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::mutant::Mutant;
 use crate::suite::{Outcome, Suite, Test};
 use crate::tree;
+use crate::weaker::Role;
 
 /// How long each test takes as the sources are, in seconds, by its label.
 pub type Times = BTreeMap<String, f64>;
@@ -91,9 +92,11 @@ impl<'s> Workshop<'s> {
         Ok(Self { suites, copy, target: directory.join("target"), log: directory.join("log"), host })
     }
 
-    /// The suites that are built with the mutant's weakness in them.
+    /// The suites that are built with the mutant's weakness in them, and may see it.
     pub fn suites_of(&self, mutant: &Mutant) -> impl Iterator<Item = &'s Suite> {
-        self.suites.iter().filter(|suite| mutant.is_built_with(&suite.set(&self.host)))
+        let is_fence = mutant.site.role == Role::Fence;
+        let sees = move |suite: &&Suite| suite.sees_fences || !is_fence;
+        self.suites.iter().filter(sees).filter(|suite| mutant.is_built_with(&suite.set(&self.host)))
     }
 
     /// Runs all tests as the sources are, and tells `say` of each suite.

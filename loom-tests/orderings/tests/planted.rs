@@ -11,17 +11,21 @@ use shardwheel_orderings::session::Session;
 use shardwheel_orderings::suite::Suite;
 use shardwheel_orderings::trial::{Trial, Verdict};
 
-const SUITES: [Suite; 2] = [
-    Suite {
-        name: "loom",
-        package: "planted",
-        cfgs: &["planted_loom"],
-        features: &[],
-        arguments: &[],
-        is_native: false,
-    },
-    Suite { name: "native", package: "planted", cfgs: &[], features: &[], arguments: &[], is_native: true },
-];
+const NATIVE: Suite = Suite {
+    name: "native",
+    package: "planted",
+    cfgs: &[],
+    flags: &[],
+    toolchain: None,
+    features: &[],
+    arguments: &[],
+    environment: &[],
+    sees_fences: true,
+    is_native: true,
+};
+
+const SUITES: [Suite; 2] =
+    [Suite { name: "loom", cfgs: &["planted_loom"], is_native: false, ..NATIVE }, NATIVE];
 
 fn mutants() -> Vec<Mutant> {
     mutant::all(Path::new(env!("CARGO_MANIFEST_DIR")), Path::new("planted/src/lib.rs"))

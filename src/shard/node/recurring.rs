@@ -34,8 +34,8 @@ impl<T> Node<T> {
     /// means that the timer has fired once more.
     pub(crate) fn stop(&self, era: u32, generation: u64) -> Option<Ended<T>> {
         loop {
-            // Ordering: Acquire, as in `find`.
-            let word = Word::from_raw(self.word.load(Ordering::Acquire));
+            // Ordering: Relaxed, a look: who cancels a pending timer looks again, and of one that runs nothing is read.
+            let word = Word::from_raw(self.word.load(Ordering::Relaxed));
             if generation != join(era, word.version()) {
                 return None;
             }

@@ -1,5 +1,9 @@
 //! What the upper floor is built on, within reach of the models. Not part of the API: it changes without notice.
 
+mod parts;
+
+pub use parts::{Epochs, FreeNodes, Grace, List, Node, Participant};
+
 use crate::Tick;
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};
 

@@ -1,0 +1,86 @@
+//! The free nodes of a segment, and its end: hazard 7.
+
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+
+use shardwheel::Scheduler;
+use shardwheel::model::{FreeNodes, Node};
+use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
+
+/// A producer finds that the node it has taken is worn out, and that was the last of its segment; the segment's memory goes
+/// only when the producer has done with it.
+#[test]
+fn hazard_7_a_segment_goes_whose_last_node_is_worn_out() {
+    model(|| {
+        let free = Arc::new(FreeNodes::new());
+        let taken = free.take().unwrap();
+        let worn = taken & taken.wrapping_neg();
+        let producer = {
+            let free = Arc::clone(&free);
+            thread::spawn(move || free.wear_out())
+        };
+        free.give(taken & !worn);
+        let is_over = free.end();
+        producer.join().unwrap();
+        assert!(is_over || free.end());
+    });
+}
+
+/// A node is freed while a producer is about to take those of the same word that were free before. Who puts a payload in
+/// must not do so before the last one is out; and no node is lost.
+#[test]
+fn hazard_7_a_node_is_handed_out_that_was_freed_just_now() {
+    model(|| {
+        let (ledger, node, free) = (Ledger::new(2), Arc::new(Node::new()), Arc::new(FreeNodes::new()));
+        let all = free.take().unwrap();
+        let last = all & all.wrapping_neg();
+        free.give(all & !last);
+        node.arm(1, ledger.payload(0)).unwrap();
+        let all_of = (Arc::clone(&node), Arc::clone(&free), ledger.clone());
+        let producer = thread::spawn(move || {
+            let (node, free, ledger) = all_of;
+            let taken = free.take().unwrap_or(0);
+            let key = (taken & last != 0).then(|| node.arm(2, ledger.payload(1)).unwrap());
+            (taken, key)
+        });
+        drop(node.fire().inspect(|payload| ledger.fired(payload.number())));
+        free.give(last);
+        let (taken, key) = producer.join().unwrap();
+        let left = free.take().unwrap_or(0);
+        assert_eq!((taken | left, taken & left), (all, 0));
+        let key = key.unwrap_or_else(|| node.arm(2, ledger.payload(1)).unwrap());
+        assert!(ledger.cancelled(node.cancel(key)));
+        ledger.balance();
+    });
+}
+
+/// A node is freed while a producer finds that its segment has none, and says so; it is found by the next who looks, and no
+/// further segment is made.
+#[test]
+fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
+    model(|| {
+        let capacity = |scheduler: &Scheduler<Payload>| scheduler.stats().node_capacity;
+        let ledger = Ledger::new(5);
+        let (scheduler, mut advancer) = small_shard();
+        // All nodes of the first segment, natively of its first word.
+        (0..3).for_each(|number| drop(scheduler.schedule(1, ledger.payload(number)).unwrap()));
+        let one_segment = capacity(&scheduler);
+        assert_eq!(ledger.advance(&mut advancer, 1), 3);
+        // Begins the grace period that the next advance ends.
+        ledger.advance(&mut advancer, 1);
+        let producer = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(3));
+            thread::spawn(move || drop(scheduler.schedule(1, payload)))
+        };
+        ledger.advance(&mut advancer, 1);
+        producer.join().unwrap();
+        let before = capacity(&scheduler);
+        scheduler.schedule(2, ledger.payload(4)).unwrap();
+        // Unless the producer has the freed nodes, all of that word.
+        assert!(before == one_segment || capacity(&scheduler) == before);
+        ledger.advance(&mut advancer, 2);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
