@@ -64,7 +64,9 @@ fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
         let ledger = Ledger::new(5);
         let (scheduler, mut advancer) = small_shard();
         // All nodes of the first segment, natively of its first word.
-        (0..3).for_each(|number| drop(scheduler.schedule(1, ledger.payload(number)).unwrap()));
+        for number in 0..3 {
+            scheduler.schedule(1, ledger.payload(number)).unwrap();
+        }
         let one_segment = capacity(&scheduler);
         assert_eq!(ledger.advance(&mut advancer, 1), 3);
         // Begins the grace period that the next advance ends.
