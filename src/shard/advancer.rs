@@ -189,8 +189,8 @@ impl<T> Advancer<T> {
         self.shared.clock.publish_wake_at(first);
         let checked = self.earliest();
         self.shared.clock.lower_published(checked);
-        if self.sweep.is_under_way() && self.shared.is_sweep_due() {
-            // Nobody may cancel any more, and ask for the next step.
+        // Asked for while there was no waker; or under way, and nobody may cancel any more, and ask for the next step.
+        if self.shared.is_sweep_owed() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
             self.shared.clock.waker.wake();
         }
         // Not `checked` alone: where the timer of `first` was cancelled in between, adders still wake us for

@@ -6,9 +6,9 @@ use super::shared::Shared;
 use super::stats::ShardStats;
 use crate::sync::Ordering;
 
-/// Dead nodes that are always tolerated (promise 5); in models, which are small, one, and few for a fuzzer.
+/// Dead nodes that are always tolerated (promise 5); in models, which are small, two, and few for a fuzzer.
 const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
-    1
+    2
 } else if cfg!(fuzzing) {
     8
 } else {
@@ -48,9 +48,9 @@ impl<T> Shared<T> {
         (self.len() as u64).max(DEAD_FLOOR)
     }
 
-    /// Whether the dead are three quarters of what is tolerated. O(threads).
+    /// Whether the dead are more than three quarters of what is tolerated. O(threads).
     pub(crate) fn is_sweep_due(&self) -> bool {
-        self.dead() > self.tolerated_dead() / 4 * 3
+        4 * self.dead() > 3 * self.tolerated_dead()
     }
 
     /// Asks for a sweep if one is due; for cancellers, now and then.
@@ -67,8 +67,15 @@ impl<T> Shared<T> {
 
     /// Whether a sweep was asked for since the last call; for the advancer.
     pub(crate) fn take_sweep_owed(&self) -> bool {
-        // Ordering: a Relaxed look, then Acquire, pairs with `ask_for_sweep`.
-        self.sweep_owed.load(Ordering::Relaxed) && self.sweep_owed.swap(false, Ordering::Acquire)
+        // Ordering: Acquire, pairs with `ask_for_sweep`.
+        self.is_sweep_owed() && self.sweep_owed.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether a sweep has been asked for; for the advancer. After a registration it sees those requests that woke the
+    /// waker before.
+    pub(crate) fn is_sweep_owed(&self) -> bool {
+        // Ordering: Relaxed, a look; the waker's own synchronisation orders it after a wake that came too early.
+        self.sweep_owed.load(Ordering::Relaxed)
     }
 
     /// How many timers have been moved to another node. O(threads).

@@ -199,7 +199,8 @@ impl<T> Slab<T> {
             // Ordering: Acquire, as in a segment's summary: who clears this bit after the advancer set it
             // sees the summary that was set before.
             open.fetch_and(!bit, Ordering::Acquire);
-            if free.may_have_any() {
+            // Another segment may stand there by now.
+            if self.load(index)?.free.may_have_any() {
                 self.reopen(index);
             }
         }
