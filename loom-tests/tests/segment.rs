@@ -63,7 +63,7 @@ fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
         let capacity = |scheduler: &Scheduler<Payload>| scheduler.stats().node_capacity;
         let ledger = Ledger::new(5);
         let (scheduler, mut advancer) = small_shard();
-        // All nodes of the first segment, natively of its first word.
+        // All nodes of the first segment; natively it has more, and nothing is found out.
         for number in 0..3 {
             scheduler.schedule(1, ledger.payload(number)).unwrap();
         }

@@ -7,7 +7,8 @@ use crate::sync::{AtomicU32, Ordering};
 /// A node by itself, for models of its word: in no list, of no segment.
 pub struct Node<T>(shard::Node<T>);
 
-// SAFETY: who wins a transition of the word has the payload to himself, as in a segment.
+// SAFETY: who wins a transition of the word has the payload to himself, as in a segment; who arms or buries the node
+// keeps to what is said there.
 unsafe impl<T: Send> Sync for Node<T> {}
 
 impl<T> Node<T> {

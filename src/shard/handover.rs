@@ -8,8 +8,8 @@
 //! count of moves shows that one ended meanwhile. Nobody who has seen the end begins a move (see `Scheduler::relocate`);
 //! one that is begun without needs no more: the walk takes the timer from its old node, or finds that node in work, or
 //! given up, and with it what its producer did before, the count too; and it is the timer's last, for who has the new key
-//! has passed a fence and sees the end. It does not wait for a producer that is stalled in
-//! a move: after some walks it ends, and that one timer is dropped with the shard.
+//! has passed a fence and sees the end. It does not wait for a producer that is stalled in a move: after some walks it
+//! ends, and that one timer is dropped with the shard.
 //!
 //! A recurring timer whose payload is out has fired for the last time: nobody arms it anew any more. The walk
 //! counts it so, unless it is stopped first, and does not wait for the payload.

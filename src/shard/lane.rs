@@ -11,6 +11,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use crossbeam_utils::CachePadded;
@@ -48,7 +49,7 @@ pub(crate) struct Lanes {
 
 pub(crate) struct Lane {
     /// The lane added before this one. Written before this one is published, never after.
-    next: *const Lane,
+    next: *mut Lane,
     owned: AtomicBool,
     maker: Token,
     /// Whether its owner may hold a node.
@@ -153,8 +154,10 @@ impl Lanes {
     /// A lane that nobody owns, or else a new one.
     #[cold]
     fn acquire(&self) -> Arc<Lane> {
-        let unowned = self.iter().find(|lane| lane.try_own());
-        unowned.map_or_else(|| self.add(), share)
+        // SAFETY: this list holds the lane for as long as it lives.
+        let unowned = self.listed().find(|lane| unsafe { lane.as_ref() }.try_own());
+        // SAFETY: as above, and the list's handle is what the pointer was made of.
+        unowned.map_or_else(|| self.add(), |lane| unsafe { share(lane.as_ptr()) })
     }
 
     fn add(&self) -> Arc<Lane> {
@@ -170,8 +173,8 @@ impl Lanes {
             // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. So are those behind it, for each
             // that came later continues the release sequences of those before.
             match self.head.compare_exchange_weak(seen, lane, Ordering::Release, Ordering::Relaxed) {
-                // SAFETY: the list holds it for as long as `self` lives.
-                Ok(_) => return share(unsafe { &*lane }),
+                // SAFETY: the list holds it for as long as `self` lives, by the handle that the pointer was made of.
+                Ok(_) => return unsafe { share(lane) },
                 Err(now) => seen = now,
             }
         }
@@ -186,14 +189,16 @@ impl Lanes {
 
     /// All lanes, in no order that means anything.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
+        // SAFETY: the list holds each for as long as `self` lives.
+        self.listed().map(|lane| unsafe { lane.as_ref() })
+    }
+
+    /// The same, by the pointers that a further handle can be made of.
+    fn listed(&self) -> impl Iterator<Item = NonNull<Lane>> {
         // Ordering: Acquire, pairs with the Release in `add`.
-        let mut next = self.head.load(Ordering::Acquire).cast_const();
-        std::iter::from_fn(move || {
-            // SAFETY: null, or a lane that the list holds for as long as `self` lives.
-            let lane = unsafe { next.as_ref() }?;
-            next = lane.next;
-            Some(lane)
-        })
+        let head = NonNull::new(self.head.load(Ordering::Acquire));
+        // SAFETY: the list holds the lane for as long as it lives.
+        std::iter::successors(head, |lane| NonNull::new(unsafe { lane.as_ref() }.next))
     }
 }
 
@@ -233,17 +238,20 @@ impl Drop for Entered<'_> {
 }
 
 /// A further handle to a lane of a list.
-fn share(lane: &Lane) -> Arc<Lane> {
-    let raw: *const Lane = lane;
-    // SAFETY: every lane of a list came from `Arc::into_raw`, and the list's own handle is not given up.
-    let listed = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(raw) });
+///
+/// # Safety
+///
+/// The pointer is the one that `Arc::into_raw` gave, not one to what a reference borrows, and the list lives.
+unsafe fn share(lane: *const Lane) -> Arc<Lane> {
+    // SAFETY: as the caller says; the list's own handle is not given up.
+    let listed = ManuallyDrop::new(unsafe { Arc::from_raw(lane) });
     Arc::clone(&listed)
 }
 
 impl Drop for Lanes {
     fn drop(&mut self) {
         // Ordering: Relaxed, the last owner looks.
-        let mut next = self.head.load(Ordering::Relaxed).cast_const();
+        let mut next = self.head.load(Ordering::Relaxed);
         while !next.is_null() {
             // SAFETY: the list's own handle, given up once; a thread local may hold another.
             let lane = unsafe { Arc::from_raw(next) };
@@ -256,7 +264,7 @@ impl Lane {
     /// One that is in no list yet.
     fn owned(may_hold: bool, participant: Participant) -> Self {
         Self {
-            next: std::ptr::null(),
+            next: std::ptr::null_mut(),
             may_hold,
             owned: AtomicBool::new(true),
             maker: thread_token(),

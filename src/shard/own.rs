@@ -171,6 +171,7 @@ mod tests {
         wheel.splice(3, 2 * STRIPES as NodeId, &b);
         assert_eq!(wheel.take(2), None);
         assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(2 * STRIPES as NodeId));
+        // Ordering: Relaxed, there is one thread.
         assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (STRIPES as NodeId, NIL));
         assert_eq!(wheel.take(3), None);
         assert!(wheel.is_empty());

@@ -291,7 +291,7 @@ impl FreeBits {
 
     /// Whether any word may have free nodes.
     pub(crate) fn may_have_any(&self) -> bool {
-        // Ordering: Relaxed, the caller's Acquire on the table's bit orders it.
+        // Ordering: Relaxed, a look; where it counts, it comes after the caller's Acquire on the table's bit.
         self.summary.iter().any(|words| words.load(Ordering::Relaxed) != 0)
     }
 }

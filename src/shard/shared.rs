@@ -152,8 +152,8 @@ impl<T> Shared<T> {
 
     #[cold]
     fn push_to_inbox(&self, id: NodeId, node: &Node<T>) {
-        // Ordering: Relaxed, the value is only linked to. A model does without, so that it sees who else looks (see `Trace`).
-        let mut first = if cfg!(shardwheel_loom) { NIL } else { self.inbox.load(Ordering::Relaxed) };
+        // It is nearly always empty. Without a look first loom sees that another's look may come after this (see `Trace`).
+        let mut first = NIL;
         loop {
             // Ordering: Relaxed, published by the compare-and-swap.
             node.next().store(first, Ordering::Relaxed);

@@ -290,7 +290,8 @@ impl<T> Slab<T> {
 
     fn height(&self) -> usize {
         // Ordering: Relaxed, how far to look; what is there is acquired place by place. That the shard's end looks far
-        // enough is seen to by the pair of fences with which every timer is refused or found.
+        // enough is seen to by the pair of fences with which every timer is refused or found, and by the old node of
+        // one that was moved.
         self.height.load(Ordering::Relaxed) as usize
     }
 

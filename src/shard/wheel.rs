@@ -306,6 +306,7 @@ mod tests {
         assert!(push(&wheel, place(3, 1, 7), 2, &b));
         let chains = wheel.flush(3, 7);
         assert_eq!(chains[1], 2);
+        // Ordering: Relaxed, there is one thread.
         assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (1, NIL));
         assert!(!push(&wheel, place(3, 1, 7), 3, &c), "the round is over");
         assert!(push(&wheel, place(3, 1, 8), 3, &c));
@@ -358,6 +359,7 @@ mod tests {
         assert_eq!(wheel.detach(2, 3), Some(2));
         assert_eq!(wheel.detach(2, 3), None);
         assert!(push(&wheel, place(2, 3, 0), 3, &c));
+        // Ordering: Relaxed, there is one thread.
         assert_eq!(c.load(Ordering::Relaxed), NIL);
         assert_eq!(wheel.flush(2, 0)[3], 3);
     }

@@ -64,18 +64,7 @@ pub const SUITES: [Suite; 4] = [
     },
 ];
 
-const STRESS: Suite = Suite {
-    name: "stress",
-    package: ".",
-    cfgs: &[],
-    flags: &[],
-    toolchain: None,
-    features: &[],
-    arguments: &["--test", "stress"],
-    environment: &[],
-    sees_fences: true,
-    is_native: true,
-};
+const STRESS: Suite = Suite { name: "stress", arguments: &["--test", "stress"], ..Suite::NATIVE };
 
 const MODELS: Suite = Suite { package: "loom-tests", features: &["model"], is_native: false, ..STRESS };
 
@@ -101,6 +90,20 @@ pub enum Outcome {
 }
 
 impl Suite {
+    /// All tests of the package at the root, as they come.
+    pub const NATIVE: Self = Self {
+        name: "native",
+        package: ".",
+        cfgs: &[],
+        flags: &[],
+        toolchain: None,
+        features: &[],
+        arguments: &[],
+        environment: &[],
+        sees_fences: true,
+        is_native: true,
+    };
+
     /// The names that are set where the crate is built for this suite; `host` are those that always are.
     #[must_use]
     pub fn set(&self, host: &BTreeSet<String>) -> BTreeSet<String> {

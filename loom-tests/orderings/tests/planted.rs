@@ -11,18 +11,7 @@ use shardwheel_orderings::session::Session;
 use shardwheel_orderings::suite::Suite;
 use shardwheel_orderings::trial::{Trial, Verdict};
 
-const NATIVE: Suite = Suite {
-    name: "native",
-    package: "planted",
-    cfgs: &[],
-    flags: &[],
-    toolchain: None,
-    features: &[],
-    arguments: &[],
-    environment: &[],
-    sees_fences: true,
-    is_native: true,
-};
+const NATIVE: Suite = Suite { package: "planted", ..Suite::NATIVE };
 
 const SUITES: [Suite; 2] =
     [Suite { name: "loom", cfgs: &["planted_loom"], is_native: false, ..NATIVE }, NATIVE];
