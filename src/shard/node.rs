@@ -100,6 +100,12 @@ impl<T> Node<T> {
         (!word.is_last_version()).then_some(word)
     }
 
+    /// Whether the node, which is not in use, is worn out, or will be found to be.
+    pub(crate) fn is_worn_out(&self) -> bool {
+        // Ordering: Relaxed, for checks while nobody else is at work.
+        Word::from_raw(self.word.load(Ordering::Relaxed)).is_last_version()
+    }
+
     /// Puts a timer into a node that [`prepare`](Self::prepare) has made ready for its deadline; returns its version.
     pub(crate) fn arm_free(&self, free: Word, seed: impl Seed<T>) -> u32 {
         let next = free.next_version(Status::Pending);

@@ -272,6 +272,12 @@ impl<T> Recycler<T> {
         self.batches().flat_map(Batch::ids).chain(queue)
     }
 
+    /// How many there are, by the batches' own count; for invariant checks.
+    pub(crate) fn len(&self) -> usize {
+        let queued = self.queue.into_iter().filter(|&id| id != NIL).count();
+        queued + self.batches().map(Batch::nodes).sum::<usize>()
+    }
+
     fn batches(&self) -> impl Iterator<Item = &Batch<T>> {
         let waiting = self.waiting.iter().map(|(batch, _)| batch);
         waiting.chain([&self.collecting, &self.releasing])

@@ -225,7 +225,7 @@ impl FreeBits {
         self.life.note_end();
     }
 
-    fn worn(&self) -> u32 {
+    pub(crate) fn worn(&self) -> u32 {
         // Ordering: Acquire, pairs with `wear_out`, before the segment is given back.
         self.worn.load(Ordering::Acquire)
     }

@@ -310,6 +310,12 @@ impl<T> Slab<T> {
         segments.map(|segment| segment.free.capacity()).sum()
     }
 
+    /// How many nodes are worn out, in the segments that there are; for invariant checks.
+    pub(crate) fn worn(&self) -> usize {
+        let segments = (0..self.height()).filter_map(|index| self.load(index));
+        segments.map(|segment| segment.free.worn() as usize).sum()
+    }
+
     /// Words of free bits in all, for [`taken`](Self::taken).
     pub(crate) fn words(&self) -> usize {
         self.height() * Segment::<T>::WORDS
