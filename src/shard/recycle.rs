@@ -283,3 +283,6 @@ impl<T> Recycler<T> {
         waiting.chain([&self.collecting, &self.releasing])
     }
 }
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests;

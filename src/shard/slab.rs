@@ -367,3 +367,6 @@ impl<T> Drop for Slab<T> {
         }
     }
 }
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests;
