@@ -397,3 +397,6 @@ impl<T> fmt::Debug for Advancer<T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

@@ -109,3 +109,6 @@ impl<T> Advancer<T> {
         drawn
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

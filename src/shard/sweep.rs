@@ -245,3 +245,6 @@ impl<T> Advancer<T> {
         *chain = Some(Chain { first, last: id, link });
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

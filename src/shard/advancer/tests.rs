@@ -1,0 +1,163 @@
+//! What the advancer answers and keeps, in one thread.
+
+use std::sync::Arc as Counted;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+use super::*;
+use crate::{Config, shard};
+
+type Shard = (Scheduler<u32>, Advancer<u32>);
+
+fn small() -> Shard {
+    shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
+}
+
+/// Schedules so many timers for one tick.
+fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
+    (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Counted<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Woken {
+    /// How often the advancer was woken by its own answer to when it is wanted.
+    fn by_next_expiration(advancer: &mut Advancer<u32>) -> usize {
+        let woken = Counted::new(Self::default());
+        advancer.register_waker(&Waker::from(Counted::clone(&woken)));
+        let _ = advancer.next_expiration();
+        woken.0.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn the_next_expiration_is_that_of_what_is_in_hand() {
+    let (scheduler, mut advancer) = small();
+    assert_eq!(advancer.next_expiration(), None);
+    schedule(&scheduler, 7, 2);
+    assert_eq!(advancer.advance(6).count(), 0);
+    assert_eq!(advancer.next_expiration(), Some(7));
+    assert!(advancer.advance(9).next().is_some());
+    assert_eq!(advancer.next_expiration(), Some(7), "one was left in the drain");
+    schedule(&scheduler, 2, 1);
+    assert_eq!(advancer.next_expiration(), Some(2), "late already");
+    drop(advancer.advance(9));
+    assert_eq!(advancer.next_expiration(), Some(2), "late, and looked at");
+    assert_eq!(advancer.advance(9).map(|fired| fired.deadline).collect::<Vec<_>>(), [2, 7]);
+    assert_eq!(advancer.next_expiration(), None);
+}
+
+#[test]
+fn late_timers_are_looked_at_up_to_a_number() {
+    let (scheduler, mut advancer) = small();
+    drop(advancer.advance(100));
+    schedule(&scheduler, 50, 1);
+    schedule(&scheduler, 60, INBOX_LOOK - 2);
+    assert_eq!(advancer.next_expiration(), Some(50));
+    schedule(&scheduler, 40, 1);
+    assert_eq!(advancer.next_expiration(), Some(100), "there may be any among so many");
+}
+
+#[test]
+fn the_next_expiration_counts_no_cancelled_timer_that_is_late() {
+    let (scheduler, mut advancer) = small();
+    drop(advancer.advance(100));
+    let key = scheduler.schedule(30, 0).expect("open");
+    schedule(&scheduler, 70, 1);
+    assert!(scheduler.cancel(key).is_some());
+    assert_eq!(advancer.next_expiration(), Some(70));
+}
+
+#[test]
+fn after_a_long_drain_nodes_are_free_at_once() {
+    for (count, are_free) in [(LONG_DRAIN - 1, false), (LONG_DRAIN, true)] {
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        schedule(&scheduler, 1, count);
+        assert_eq!(advancer.advance(1).count(), count);
+        assert_eq!(advancer.recycler.len() == 0, are_free, "{count} fired");
+        // What had been drained before does not count again.
+        schedule(&scheduler, 2, 1);
+        assert_eq!(advancer.advance(2).count(), 1);
+        assert_eq!(advancer.drained, 0);
+        assert!(advancer.recycler.len() > 0);
+    }
+}
+
+#[test]
+fn a_large_buffer_is_given_back() {
+    let (scheduler, mut advancer) = small();
+    drop(advancer.advance(9));
+    for (late, is_kept) in [(KEPT_BUFFER / 2, true), (KEPT_BUFFER, true), (KEPT_BUFFER + 1, false)] {
+        schedule(&scheduler, 3, late);
+        let mut drain = advancer.advance(9);
+        assert!(drain.next().is_some());
+        drop(drain);
+        let capacity = advancer.overdue.capacity();
+        assert!(capacity >= late, "it is in use");
+        assert_eq!(advancer.advance(9).count(), late - 1);
+        assert_eq!(advancer.overdue.capacity(), if is_kept { capacity } else { 0 }, "{late} were late");
+    }
+}
+
+/// Memory is owed after a burst, and is shed though the clock stands still.
+#[test]
+fn memory_is_shed_while_the_clock_stands() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    assert!(!advancer.owes_memory());
+    schedule(&scheduler, 1, 400_000);
+    let peak = scheduler.stats().node_capacity;
+    assert_eq!(advancer.advance(1).count(), 400_000);
+    (0..64).for_each(|_| drop(advancer.advance(1)));
+    assert!(advancer.owes_memory() && scheduler.stats().node_capacity == peak, "it goes as the clock moves");
+    let mut calls = 0;
+    while advancer.owes_memory() {
+        advancer.shed();
+        calls += 1;
+        assert!(calls < 1_000);
+    }
+    assert!(scheduler.stats().node_capacity <= peak / 3, "{:?}", scheduler.stats());
+}
+
+/// Overflow buckets are drawn ahead by a clock that moves.
+#[test]
+fn a_clock_that_stands_draws_nothing() {
+    let (scheduler, mut advancer) = small();
+    schedule(&scheduler, 18, 1);
+    for (now, drawn) in [(0, 0), (1, 1), (1, 1), (0, 1)] {
+        drop(advancer.advance(now));
+        assert_eq!(scheduler.stats().cascaded, drawn, "at {now}");
+    }
+}
+
+/// A sweep that is asked for while there is no waker has the advancer woken when it says until when it sleeps; so has
+/// one that is under way, unless there is no longer too much.
+#[test]
+fn the_next_expiration_wakes_for_a_sweep() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    let keys = schedule(&scheduler, 1 << 40, 20_000);
+    assert_eq!(Woken::by_next_expiration(&mut advancer), 0);
+    let mut cancel = keys.iter().map(|&key| assert!(scheduler.cancel(key).is_some()));
+    cancel.by_ref().take(14_000).for_each(drop);
+    assert!(advancer.shared.is_sweep_owed() && !advancer.is_sweeping());
+    assert_eq!(Woken::by_next_expiration(&mut advancer), 1, "it is owed");
+    drop(advancer.advance(0));
+    assert!(!advancer.shared.is_sweep_owed() && advancer.is_sweeping() && advancer.shared.is_sweep_due());
+    assert_eq!(Woken::by_next_expiration(&mut advancer), 1, "it is under way, and there is too much");
+    while advancer.shared.is_sweep_due() {
+        drop(advancer.advance(0));
+    }
+    assert!(advancer.is_sweeping());
+    assert_eq!(Woken::by_next_expiration(&mut advancer), 0, "there is not too much");
+    while advancer.is_sweeping() {
+        drop(advancer.advance(0));
+    }
+    cancel.for_each(drop);
+    assert_eq!(scheduler.stats().pending, 0);
+}

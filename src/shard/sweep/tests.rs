@@ -1,0 +1,136 @@
+//! How much a step of a sweep looks at, and when a pass begins and ends.
+
+use super::*;
+use crate::shard::{Key, Scheduler};
+use crate::{Config, shard};
+
+type Shard = (Scheduler<u32>, Advancer<u32>);
+
+/// The dead that are tolerated where fewer timers are pending, and the share at which a sweep is due.
+const FLOOR: usize = 4_096;
+const DUE: usize = FLOOR / 4 * 3;
+
+fn default() -> Shard {
+    shard(&Config::default())
+}
+
+fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
+    (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
+}
+
+fn cancel(scheduler: &Scheduler<u32>, keys: &[Key]) {
+    keys.iter().for_each(|&key| assert!(scheduler.cancel(key).is_some()));
+}
+
+/// Goes on until no pass is under way; how many advances that took.
+fn sweep_to_the_end(advancer: &mut Advancer<u32>) -> usize {
+    let mut steps = 0;
+    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_owed() {
+        drop(advancer.advance(0));
+        advancer.check_invariants();
+        steps += 1;
+        assert!(steps < 1_000);
+    }
+    steps
+}
+
+#[test]
+fn a_sweep_is_due_above_three_quarters_of_what_is_tolerated() {
+    let (scheduler, advancer) = default();
+    let keys = schedule(&scheduler, 1 << 30, DUE + 1);
+    cancel(&scheduler, &keys[..DUE]);
+    assert_eq!((advancer.shared.dead(), advancer.shared.is_sweep_due()), (DUE as u64, false));
+    cancel(&scheduler, &keys[DUE..]);
+    assert!(advancer.shared.is_sweep_due());
+    // With more pending than the floor, these count.
+    let pending = schedule(&scheduler, 1, 2 * FLOOR);
+    assert!(!advancer.shared.is_sweep_due());
+    let dead = advancer.shared.dead() as usize;
+    let more = (3 * 2 * FLOOR - 4 * dead) / 7;
+    cancel(&scheduler, &pending[..more]);
+    assert!(!advancer.shared.is_sweep_due());
+    cancel(&scheduler, &pending[more..more + 1]);
+    assert!(advancer.shared.is_sweep_due());
+}
+
+#[test]
+fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 1 << 30, 20_000);
+    cancel(&scheduler, &keys[1..]);
+    let steps = [0, 10, 0].map(|cancels| {
+        let others = schedule(&scheduler, 5, cancels);
+        cancel(&scheduler, &others);
+        let before = scheduler.stats().swept;
+        drop(advancer.advance(0));
+        advancer.check_invariants();
+        scheduler.stats().swept - before
+    });
+    assert_eq!(
+        steps,
+        [LEAST_NODES, LEAST_NODES + 10 * NODES_PER_CANCEL, LEAST_NODES].map(|nodes| nodes - 1 + 1)
+    );
+}
+
+/// Both halves of buckets are swept, on each level, and the living stay where they are.
+#[test]
+fn a_pass_goes_through_all_that_stand() {
+    let (scheduler, mut advancer) = default();
+    let deadlines = [3, 700, 5_000, 1 << 30, 1 << 50, Tick::MAX];
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        for deadline in deadlines {
+            keys.extend(schedule(&scheduler, deadline, 1_000));
+        }
+        // By the second advance the advancer has drawn some of them into its own half.
+        drop(advancer.advance(1));
+        drop(advancer.advance(2));
+    }
+    let (living, dead): (Vec<_>, Vec<_>) =
+        keys.into_iter().enumerate().partition(|(number, _)| number % 10 == 0);
+    dead.iter().for_each(|&(_, key)| assert!(scheduler.cancel(key).is_some()));
+    let before = scheduler.stats().dead_nodes;
+    assert!(before > DUE);
+    let steps = sweep_to_the_end(&mut advancer);
+    assert!(steps > 1 && scheduler.stats().dead_nodes <= DUE, "{:?}", scheduler.stats());
+    let stats = scheduler.stats();
+    assert_eq!((stats.swept as usize + stats.dead_nodes, stats.pending), (before, living.len()));
+    let mut now = 0;
+    let mut fired = 0;
+    while let Some(next) = advancer.next_expiration() {
+        assert!(next >= now);
+        now = next;
+        fired += advancer.advance(now).inspect(|fired| assert_eq!(fired.deadline, now)).count();
+    }
+    assert_eq!(fired, living.len());
+}
+
+/// What a sweep has detached of a bucket fires with it.
+#[test]
+fn a_bucket_is_flushed_while_it_is_swept() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 9, 20_000);
+    let (dead, living) = keys.split_at(15_000);
+    cancel(&scheduler, dead);
+    drop(advancer.advance(0));
+    assert!(advancer.sweep.detached.is_some());
+    advancer.check_invariants();
+    assert_eq!(advancer.advance(9).count(), living.len());
+    advancer.check_invariants();
+    assert_eq!(scheduler.stats().pending, 0);
+}
+
+/// A pass is followed by another only where there is too much still, and there may be something to find.
+#[test]
+fn passes_end() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 1 << 30, 2 * FLOOR);
+    cancel(&scheduler, &keys[..FLOOR + FLOOR / 2]);
+    sweep_to_the_end(&mut advancer);
+    assert_eq!(scheduler.stats().dead_nodes, 1, "the one that its producer holds");
+    // Nothing is due, so nothing is done.
+    let before = scheduler.stats().swept;
+    cancel(&scheduler, &keys[FLOOR + FLOOR / 2..]);
+    drop(advancer.advance(0));
+    assert_eq!((scheduler.stats().swept, scheduler.stats().dead_nodes), (before, FLOOR / 2 + 1));
+}
