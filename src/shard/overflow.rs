@@ -120,3 +120,6 @@ impl<T> Advancer<T> {
         lists
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

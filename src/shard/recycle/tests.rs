@@ -270,6 +270,22 @@ fn a_share_goes_back_where_the_clock_does_not_move() {
 }
 
 #[test]
+fn a_share_of_what_waits_to_go_goes() {
+    let (mut scene, nodes) = Scene::<Large>::full(66);
+    scene.free(&nodes);
+    (0..64).for_each(|_| scene.note_move(0));
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    assert_eq!(scene.capacity(), 2);
+    let mut left = scene.recycler.leaving.segments();
+    assert!(left > 48, "{left}");
+    while left > 0 {
+        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        left -= left.div_ceil(SHARE);
+        assert_eq!(scene.recycler.leaving.segments(), left);
+    }
+}
+
+#[test]
 fn what_a_recycler_has_at_its_end_is_handed_over() {
     let (mut scene, nodes) = Scene::<Large>::full(6);
     scene.free(&nodes);

@@ -53,6 +53,11 @@ impl Scene {
 }
 
 #[test]
+fn there_is_a_limit() {
+    assert_eq!((Slab::<Large>::limit(), Slab::<u64>::limit()), (1 << 24, u32::MAX as usize));
+}
+
+#[test]
 fn nodes_are_counted() {
     let mut scene = Scene::new();
     assert_eq!((scene.usage(), scene.slab.words()), ((0, 0), 0));

@@ -14,6 +14,10 @@ fn default() -> Shard {
     shard(&Config::default())
 }
 
+fn of_wheels(size: usize) -> Shard {
+    shard(&Config::builder().wheel_size(size).build().expect("a power of two"))
+}
+
 fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
     (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
 }
@@ -72,6 +76,80 @@ fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
     );
 }
 
+/// To look at a bucket counts as much as to look at a node.
+#[test]
+fn a_step_looks_at_so_many_buckets() {
+    let (scheduler, mut advancer) = of_wheels(8_192);
+    let keys: Vec<_> =
+        (1..=2 * LEAST_NODES).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
+    // The node of the timer that was cancelled last is held; it is in the first bucket.
+    cancel(&scheduler, &keys);
+    for step in 1..4 {
+        drop(advancer.advance(0));
+        assert_eq!(scheduler.stats().swept, step * LEAST_NODES / 2 - 1);
+    }
+}
+
+/// A bucket of the advancer's own whose place is the first of its wheel.
+#[test]
+fn a_pass_does_not_go_round() {
+    let (scheduler, mut advancer) = of_wheels(256);
+    let [first, second] = [1_024, 1_030].map(|deadline| schedule(&scheduler, deadline, 3_000));
+    (769..=1_000).for_each(|now| drop(advancer.advance(now)));
+    let own = advancer.own.level(0).expect("they have been drawn");
+    assert!([0, 6].into_iter().all(|index| own.lists(index).1));
+    cancel(&scheduler, &first[..2_000]);
+    cancel(&scheduler, &second[..2_000]);
+    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_owed() {
+        drop(advancer.advance(1_000));
+        advancer.check_invariants();
+    }
+    assert!(scheduler.stats().swept >= 3_999, "{:?}", scheduler.stats());
+    assert_eq!([1_024, 1_030].map(|now| advancer.advance(now).count()), [1_000, 1_000]);
+}
+
+/// A bucket is drawn from the producers' half to the advancer's, where the pass has been: another pass comes to it.
+#[test]
+fn a_pass_that_missed_some_is_followed_by_another() {
+    let (scheduler, mut advancer) = default();
+    schedule(&scheduler, 50, 10_000);
+    let keys = schedule(&scheduler, 3_000, 8_000);
+    cancel(&scheduler, &keys);
+    for now in [0, 1, 1] {
+        drop(advancer.advance(now));
+        advancer.check_invariants();
+        assert_eq!(scheduler.stats().swept, 0);
+    }
+    for _ in 0..8 {
+        drop(advancer.advance(1));
+        advancer.check_invariants();
+    }
+    assert!(scheduler.stats().dead_nodes <= 1, "{:?}", scheduler.stats());
+}
+
+/// A bucket that the sweep has in hand is not drawn from meanwhile.
+#[test]
+fn what_is_swept_is_not_drawn() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 3_000, 20_000);
+    // All go to the advancer's half, but for a few that are placed.
+    drop(advancer.advance(1));
+    cancel(&scheduler, &keys[..16_000]);
+    drop(advancer.advance(1));
+    let index = 3_000 / 2_048;
+    assert!(advancer.sweep.has_own(1, index) && !advancer.sweep.has_own(1, index + 1));
+    assert!(!advancer.sweep.has_own(0, index) && advancer.own.level(1).is_some());
+    let before = scheduler.stats().cascaded;
+    for now in 2..4 {
+        drop(advancer.advance(now));
+        advancer.check_invariants();
+        assert!(advancer.sweep.has_own(1, index));
+        assert_eq!(scheduler.stats().cascaded, before, "at {now}");
+    }
+    sweep_to_the_end(&mut advancer);
+    assert_eq!(advancer.advance(3_000).count(), 4_000);
+}
+
 /// Both halves of buckets are swept, on each level, and the living stay where they are.
 #[test]
 fn a_pass_goes_through_all_that_stand() {
@@ -105,19 +183,28 @@ fn a_pass_goes_through_all_that_stand() {
     assert_eq!(fired, living.len());
 }
 
-/// What a sweep has detached of a bucket fires with it.
+/// What a sweep has detached of a bucket, in either half, fires with it.
 #[test]
 fn a_bucket_is_flushed_while_it_is_swept() {
-    let (scheduler, mut advancer) = default();
-    let keys = schedule(&scheduler, 9, 20_000);
-    let (dead, living) = keys.split_at(15_000);
-    cancel(&scheduler, dead);
-    drop(advancer.advance(0));
-    assert!(advancer.sweep.detached.is_some());
-    advancer.check_invariants();
-    assert_eq!(advancer.advance(9).count(), living.len());
-    advancer.check_invariants();
-    assert_eq!(scheduler.stats().pending, 0);
+    // In a wheel of 256 buckets, and in the advancer's of 512, these have different places.
+    for (deadline, half) in [(300, Half::Shared), (900, Half::Own)] {
+        let (scheduler, mut advancer) = of_wheels(256);
+        if half == Half::Shared {
+            drop(advancer.advance(200));
+        }
+        let keys = schedule(&scheduler, deadline, 20_000);
+        // Those that are to be drawn are, 64 for each tick.
+        (200..=600).filter(|_| half == Half::Own).for_each(|now| drop(advancer.advance(now)));
+        let now = advancer.now;
+        let (dead, living) = keys.split_at(15_000);
+        cancel(&scheduler, dead);
+        drop(advancer.advance(now));
+        assert!(advancer.sweep.detached.as_ref().is_some_and(|Detached { at, .. }| at.half == half));
+        advancer.check_invariants();
+        assert_eq!(advancer.advance(deadline).count(), living.len());
+        advancer.check_invariants();
+        assert_eq!(scheduler.stats().pending, 0);
+    }
 }
 
 /// A pass is followed by another only where there is too much still, and there may be something to find.

@@ -1,0 +1,92 @@
+//! When overflow wheels are given back, in one thread.
+
+use super::*;
+use crate::shard::Scheduler;
+use crate::{Config, shard};
+
+/// In the fourth wheel of those of 4 buckets, whose buckets span 64 ticks; counted from `now`.
+const FAR: Tick = 100;
+
+fn small() -> (Scheduler<u32>, Advancer<u32>) {
+    shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
+}
+
+/// Schedules a timer so far ahead that it is in a coarse wheel, and has it fire.
+fn use_coarse_wheel(scheduler: &Scheduler<u32>, advancer: &mut Advancer<u32>) {
+    scheduler.schedule(advancer.now + FAR, 0).expect("open");
+    let deadline = advancer.now + FAR;
+    assert_eq!(advancer.advance(deadline).count(), 1);
+}
+
+/// Looks for idle wheels so many times in turn.
+fn look(advancer: &mut Advancer<u32>, times: u32) {
+    for _ in 0..times {
+        let next = advancer.idle.next_look;
+        drop(advancer.advance(next - 1));
+        assert_eq!(advancer.idle.next_look, next, "it is not yet time to");
+        drop(advancer.advance(next));
+        assert_eq!(advancer.idle.next_look, next + LOOK_EVERY);
+    }
+}
+
+#[test]
+fn a_coarse_wheel_goes_after_it_was_found_idle_again_and_again() {
+    let (scheduler, mut advancer) = small();
+    assert_eq!(scheduler.stats().wheels, 1);
+    use_coarse_wheel(&scheduler, &mut advancer);
+    assert_eq!(scheduler.stats().wheels, 2);
+    look(&mut advancer, LOOKS - 1);
+    assert!(scheduler.stats().wheels == 2 && !advancer.owes_memory());
+    look(&mut advancer, 1);
+    assert!(scheduler.stats().wheels == 1 && advancer.owes_memory());
+    // It waits for readers, and then goes.
+    let mut calls = 0;
+    while advancer.owes_memory() {
+        advancer.shed();
+        calls += 1;
+        assert!((1..100).contains(&calls));
+    }
+}
+
+#[test]
+fn a_wheel_that_is_used_between_stays() {
+    let (scheduler, mut advancer) = small();
+    for _ in 0..2 {
+        use_coarse_wheel(&scheduler, &mut advancer);
+        look(&mut advancer, LOOKS - 1);
+    }
+    assert_eq!(scheduler.stats().wheels, 2);
+}
+
+#[test]
+fn the_finest_overflow_wheel_stays() {
+    let (scheduler, mut advancer) = small();
+    let deadline = advancer.now + 6;
+    scheduler.schedule(deadline, 0).expect("open");
+    assert_eq!(scheduler.stats().wheels, 2);
+    assert_eq!(advancer.advance(deadline).count(), 1);
+    look(&mut advancer, 2 * LOOKS);
+    assert_eq!(scheduler.stats().wheels, 2);
+}
+
+/// A wheel whose buckets span much is not given back before the time of two of them, however often it was found idle.
+#[test]
+fn a_very_coarse_wheel_stays_for_the_time_of_two_buckets() {
+    let (scheduler, mut advancer) = small();
+    let levels = advancer.shared.geometry.levels();
+    let level = (0..levels)
+        .find(|&level| advancer.shared.geometry.span(level) > 16 * LOOK_EVERY)
+        .expect("there is one");
+    let span = advancer.shared.geometry.span(level);
+    let key = scheduler.schedule(2 * span, 0).expect("open");
+    assert!(advancer.wheel(level).is_some() && scheduler.cancel(key).is_some());
+    // The dead node goes at the bucket's expiration.
+    drop(advancer.advance(2 * span));
+    let since = advancer.idle.levels[level].since;
+    while advancer.now < since + 2 * span - LOOK_EVERY {
+        look(&mut advancer, 1);
+        assert!(advancer.wheel(level).is_some(), "at {}", advancer.now);
+    }
+    look(&mut advancer, 2);
+    assert!(advancer.wheel(level).is_none());
+}
