@@ -126,3 +126,92 @@ impl Chains {
         std::iter::from_fn(|| copy.pop(slab)).map(|InHand { id, .. }| id).collect()
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests {
+    use super::*;
+    use crate::shard::reclaim::Epochs;
+    use crate::shard::slab::FreeWord;
+
+    const COUNT: NodeId = 4 * STRIPES as NodeId;
+
+    /// A slab whose first nodes are taken, up to that one.
+    fn taken(last: NodeId) -> Slab<u64> {
+        let (slab, mut free) = (Slab::new(), FreeWord::default());
+        let who = Epochs::new().join();
+        (1..=last).for_each(|id| assert_eq!(slab.take(&mut free, &who).ok(), Some(id)));
+        slab
+    }
+
+    /// A list for each stripe of the nodes meant, the first of each the last.
+    fn lists(slab: &Slab<u64>, nodes: impl Iterator<Item = NodeId>) -> [NodeId; STRIPES] {
+        let mut lists = [NIL; STRIPES];
+        for id in nodes {
+            // SAFETY: the node is taken.
+            let (node, _) = unsafe { slab.owned(id) };
+            // Ordering: Relaxed, there is one thread.
+            node.next().store(std::mem::replace(&mut lists[id as usize % STRIPES], id), Ordering::Relaxed);
+        }
+        lists
+    }
+
+    fn drain(chains: &mut Chains, slab: &Slab<u64>) -> Vec<NodeId> {
+        std::iter::from_fn(|| chains.pop(slab)).map(|InHand { id, .. }| id).collect()
+    }
+
+    /// Each chain has its turn, from stripe to stripe and source to source.
+    #[test]
+    fn chains_are_walked_in_turn() {
+        let slab = taken(COUNT);
+        let mut chains = Chains::new();
+        assert!(chains.is_empty() && chains.pop(&slab).is_none());
+        // The first, the second and the last but one sixteen; each source has some of all stripes.
+        let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
+        for (source, row) in [(Source::Sweep, 0), (Source::Own, 1), (Source::Shared, 2)] {
+            chains.add(source, lists(&slab, of(row)), &slab);
+        }
+        assert!(!chains.is_empty());
+        let by_stripe = |row| {
+            let mut nodes: Vec<_> = of(row).collect();
+            nodes.sort_by_key(|&id| id as usize % STRIPES);
+            nodes
+        };
+        let expected = [by_stripe(1), by_stripe(2), by_stripe(0)].concat();
+        assert_eq!(chains.ids(&slab), expected);
+        assert_eq!(drain(&mut chains, &slab), expected);
+        assert!(chains.is_empty());
+    }
+
+    /// A long chain goes on when the others are done, and what is put in front of it comes next.
+    #[test]
+    fn one_chain_is_walked_to_its_end() {
+        let slab = taken(COUNT);
+        let mut chains = Chains::of(lists(&slab, [3, 3 + STRIPES as NodeId, 4].into_iter()), &slab);
+        assert_eq!(chains.lists()[3..5], [3 + STRIPES as NodeId, 4]);
+        assert_eq!(chains.pop(&slab).map(|hand| hand.id), Some(3 + STRIPES as NodeId));
+        let id = 3 + 2 * STRIPES as NodeId;
+        // SAFETY: the node is taken.
+        let (node, _) = unsafe { slab.owned(id) };
+        chains.push(id, node.next());
+        assert_eq!(drain(&mut chains, &slab), [4, id, 3]);
+        chains.push(id, node.next());
+        assert_eq!((chains.is_empty(), drain(&mut chains, &slab)), (false, vec![id]));
+    }
+
+    /// A loop keeps the turn by itself.
+    #[test]
+    fn the_turn_can_be_kept_outside() {
+        let slab = taken(COUNT);
+        let mut chains = Chains::of(lists(&slab, 1..=COUNT), &slab);
+        let (mut seen, mut turn) = (Vec::new(), 0);
+        while let Some((InHand { id, .. }, next)) = chains.pop_from(turn, &slab) {
+            assert_eq!(next, id % STRIPES as NodeId + 1);
+            turn = next;
+            seen.push(id);
+        }
+        let mut sorted = seen.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(1..=COUNT));
+        assert!(seen.chunks(STRIPES).all(|round| round.is_sorted_by_key(|id| id % STRIPES as NodeId)));
+    }
+}

@@ -72,7 +72,7 @@ pub(crate) enum Met {
 }
 
 impl<T> Node<T> {
-    #[cfg(any(shardwheel_loom, feature = "model"))]
+    #[cfg(any(test, shardwheel_loom, feature = "model"))]
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -367,3 +367,6 @@ impl<T> Node<T> {
 pub(crate) fn join(era: u32, version: u32) -> u64 {
     (u64::from(era) << 32) | u64::from(version)
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

@@ -207,17 +207,37 @@ fn a_bucket_is_flushed_while_it_is_swept() {
     }
 }
 
-/// A pass is followed by another only where there is too much still, and there may be something to find.
+/// A pass that freed something is followed by another where there is too much still, and else is the last.
 #[test]
-fn passes_end() {
+fn passes_follow_one_another() {
     let (scheduler, mut advancer) = default();
-    let keys = schedule(&scheduler, 1 << 30, 2 * FLOOR);
-    cancel(&scheduler, &keys[..FLOOR + FLOOR / 2]);
-    sweep_to_the_end(&mut advancer);
-    assert_eq!(scheduler.stats().dead_nodes, 1, "the one that its producer holds");
+    let keys = schedule(&scheduler, 10, 20_000);
+    schedule(&scheduler, 20, 5_000);
+    cancel(&scheduler, &keys[4_000..]);
+    for _ in 0..5 {
+        drop(advancer.advance(0));
+        advancer.check_invariants();
+    }
+    // The pass has been there.
+    assert!(advancer.sweep.is_under_way() && scheduler.stats().swept >= 15_999);
+    cancel(&scheduler, &keys[..4_000]);
+    for _ in 0..5 {
+        drop(advancer.advance(0));
+        advancer.check_invariants();
+    }
+    assert!(!advancer.sweep.is_under_way() && scheduler.stats().dead_nodes <= 1, "{:?}", scheduler.stats());
+}
+
+#[test]
+fn a_pass_is_the_last_where_there_is_not_too_much() {
+    let (scheduler, mut advancer) = default();
+    let keys = schedule(&scheduler, 1 << 30, 3 * FLOOR);
+    cancel(&scheduler, &keys[FLOOR..]);
+    // Three steps look at all nodes, and the fourth finds out that there are no more.
+    assert_eq!((sweep_to_the_end(&mut advancer), scheduler.stats().dead_nodes), (4, 1));
     // Nothing is due, so nothing is done.
     let before = scheduler.stats().swept;
-    cancel(&scheduler, &keys[FLOOR + FLOOR / 2..]);
+    cancel(&scheduler, &keys[..FLOOR / 2]);
     drop(advancer.advance(0));
     assert_eq!((scheduler.stats().swept, scheduler.stats().dead_nodes), (before, FLOOR / 2 + 1));
 }

@@ -1,0 +1,189 @@
+//! What a node goes through, in one thread.
+
+use std::rc::Rc;
+
+use super::*;
+
+const BASE: Tick = 1_000;
+
+type Name = &'static str;
+
+/// A node with a timer for `BASE`, and the generation's version.
+fn armed() -> (Node<Name>, u64) {
+    let node = Node::new();
+    let version = arm(&node, BASE, "first");
+    (node, version)
+}
+
+fn arm<T>(node: &Node<T>, deadline: Tick, payload: T) -> u64 {
+    let free = node.prepare(deadline).expect("it is not worn out");
+    node.arm_free(free, payload).into()
+}
+
+/// The deadline and the word of the timer.
+fn pending<T>(node: &Node<T>) -> (Tick, Word) {
+    match node.meet() {
+        Met::Pending(deadline, word) => (deadline, word),
+        met => panic!("{met:?}"),
+    }
+}
+
+/// Claims the node and gives it back.
+fn can_be_claimed(node: &Node<Name>, deadline: Tick) -> bool {
+    let before = node.meet();
+    let Some(claimed) = node.claim(deadline) else {
+        assert_eq!(node.meet(), before);
+        return false;
+    };
+    assert_eq!((node.meet(), node.claim(deadline)), (Met::Busy, None));
+    node.unclaim(claimed);
+    assert!(matches!(node.meet(), Met::Cancelled(_)));
+    true
+}
+
+#[test]
+fn a_cancelled_node_is_claimed_for_what_its_list_is_in_time_for() {
+    let (node, generation) = armed();
+    assert!(!can_be_claimed(&node, BASE), "it is in use");
+    assert_eq!(node.cancel(0, generation), Some((BASE, "first")));
+    for (deadline, can) in [(0, false), (BASE - 1, false), (BASE, true), (BASE + 1, true)] {
+        assert_eq!(can_be_claimed(&node, deadline), can, "{deadline}");
+    }
+    assert!(can_be_claimed(&node, BASE + MAX_EXTENSION) && !can_be_claimed(&node, BASE + MAX_EXTENSION + 1));
+    let Met::Cancelled(word) = node.meet() else { panic!("it was given back") };
+    assert!(node.bury(word) && node.meet() == Met::Free);
+    assert!(!can_be_claimed(&node, BASE), "it is free");
+}
+
+/// One that was put off, and has been placed for its later deadline, is in time for that alone.
+#[test]
+fn a_displaced_node_is_claimed_for_its_later_deadline() {
+    for is_displaced in [false, true] {
+        let (node, generation) = armed();
+        assert_eq!(node.extend(0, generation, BASE + 50), Extended::Done);
+        if is_displaced {
+            let (_, word) = pending(&node);
+            assert!(node.displace(word));
+            assert!(pending(&node).1.is_displaced() && node.displace(pending(&node).1));
+        }
+        let linked_for = if is_displaced { BASE + 50 } else { BASE };
+        assert_eq!(node.linked_for(pending(&node).1), linked_for);
+        assert_eq!(node.cancel(0, generation), Some((linked_for, "first")));
+        assert_eq!(can_be_claimed(&node, BASE + 49), !is_displaced);
+        assert!(can_be_claimed(&node, BASE + 50) && !can_be_claimed(&node, BASE - 1));
+    }
+}
+
+#[test]
+fn a_claimed_node_holds_the_next_timer() {
+    let (node, generation) = armed();
+    assert!(node.cancel(0, generation).is_some());
+    let claimed = node.claim(BASE + 7).expect("it is in time");
+    let next: u64 = node.arm_claimed(claimed, BASE + 7, "second").into();
+    assert!(next != generation && pending(&node).0 == BASE + 7);
+    assert!(node.cancel(0, generation).is_none() && node.cancel(1, next).is_none());
+    assert_eq!(node.cancel(0, next), Some((BASE, "second")));
+}
+
+#[test]
+fn a_held_node_holds_the_next_timer() {
+    let (node, generation) = armed();
+    let mut place = None;
+    let (word, linked_for) = node.hold(0, generation, &mut place, |ripe| Some(ripe.pick())).expect("pending");
+    assert_eq!((linked_for, place), (BASE, Some("first")));
+    assert_eq!((node.meet(), node.claim(BASE)), (Met::Held(word.with_status(Status::Held)), None));
+    assert!(node.can_be_armed(word, BASE) && node.can_be_armed(word, BASE + MAX_EXTENSION));
+    assert!(!node.can_be_armed(word, BASE + MAX_EXTENSION + 1));
+    let next: u64 = node.arm_held(word, BASE + 3, "second").into();
+    assert!(next != generation && pending(&node).0 == BASE + 3 && node.is_pending(0, next));
+    let (word, _) = node.hold(0, next, &mut place, |ripe| Some(ripe.pick())).expect("pending");
+    node.finish_cancel(word);
+    assert!(can_be_claimed(&node, BASE));
+}
+
+#[test]
+fn a_timer_is_put_off_where_it_stands() {
+    let (node, generation) = armed();
+    let (_, before) = pending(&node);
+    let far = BASE + MAX_EXTENSION;
+    for (deadline, found, now) in [
+        (BASE - 1, Extended::NeedsMove, BASE),
+        (BASE, Extended::Done, BASE),
+        (BASE + 5, Extended::Done, BASE + 5),
+        (BASE + 4, Extended::NeedsMove, BASE + 5),
+        (far + 1, Extended::NeedsMove, BASE + 5),
+        (far, Extended::Done, far),
+    ] {
+        assert_eq!((node.extend(0, generation, deadline), pending(&node).0), (found, now), "{deadline}");
+    }
+    assert_eq!(node.extend(1, generation, far), Extended::Gone);
+    assert_eq!(node.extend(0, generation + 1, far), Extended::Gone);
+    assert!(node.fire(before).is_none(), "it has been put off since");
+    assert_eq!(node.fire(pending(&node).1), Some("first"));
+    assert!(node.meet() == Met::Free && !node.is_pending(0, generation));
+    assert_eq!(node.extend(0, generation, far), Extended::Gone);
+}
+
+#[test]
+fn what_is_taken_in_vain_is_put_back() {
+    let (node, generation) = armed();
+    assert_eq!(node.extend(0, generation, BASE + 5), Extended::Done);
+    let taken = node.take(0, generation).expect("pending");
+    assert_eq!((taken.payload, taken.linked_for, node.meet()), ("first", BASE, Met::Busy));
+    assert!(node.take(0, generation).is_none());
+    node.restore(taken);
+    assert_eq!((pending(&node).0, node.is_pending(0, generation)), (BASE + 5, true));
+}
+
+#[test]
+fn a_timer_that_was_not_put_off_is_not_displaced() {
+    let (node, _) = armed();
+    let (_, word) = pending(&node);
+    assert!(node.displace(word));
+    assert_eq!(pending(&node), (BASE, word));
+}
+
+#[test]
+fn deadlines_end_with_time() {
+    let node = Node::new();
+    let generation = arm(&node, Tick::MAX - 1, "first");
+    assert_eq!(node.extend(0, generation, Tick::MAX), Extended::Done);
+    assert_eq!(pending(&node).0, Tick::MAX);
+    assert_eq!(node.extend(0, generation, Tick::MAX - 1), Extended::NeedsMove);
+}
+
+#[test]
+fn what_is_pending_at_the_end_is_dropped() {
+    let payload = Rc::new(());
+    let node = Node::new();
+    arm(&node, BASE, Rc::clone(&payload));
+    assert_eq!(Rc::strong_count(&payload), 2);
+    node.drop_pending();
+    assert_eq!((Rc::strong_count(&payload), node.meet()), (1, Met::Free));
+    node.drop_pending();
+    assert_eq!(Rc::strong_count(&payload), 1);
+}
+
+#[test]
+fn versions_come_in_turn() {
+    let (node, first) = armed();
+    assert_eq!(node.fire(pending(&node).1), Some("first"));
+    assert_eq!(arm(&node, 5, "second"), first + 1);
+    assert_eq!((pending(&node).0, join(3, 4)), (5, (3 << 32) + 4));
+}
+
+/// A node of the last version is worn out: it is used no more, free or where it stands.
+#[test]
+fn a_worn_out_node_is_not_used_again() {
+    let (node, _) = armed();
+    assert!(!node.is_worn_out());
+    assert_eq!(node.fire(pending(&node).1), Some("first"));
+    let last = Word::from_raw(u64::from(u32::MAX) << 32).with_status(Status::Free);
+    // As if it had been used so often.
+    // Ordering: Relaxed, there is one thread.
+    node.word.store(last.raw(), Ordering::Relaxed);
+    assert!(node.is_worn_out() && node.prepare(BASE).is_none());
+    assert!(!node.can_be_armed(last.with_status(Status::Held), BASE));
+    node.finish_cancel(last);
+    assert!(!can_be_claimed(&node, BASE));
+}
