@@ -106,6 +106,17 @@ fn a_large_buffer_is_given_back() {
     }
 }
 
+/// Nodes come back as timers fire, also where no drain is long.
+#[test]
+fn nodes_are_used_again() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    for now in 1..=40 {
+        schedule(&scheduler, now, LONG_DRAIN / 2);
+        assert_eq!(advancer.advance(now).count(), LONG_DRAIN / 2);
+    }
+    assert!(scheduler.stats().node_capacity < 16 * LONG_DRAIN, "{:?}", scheduler.stats());
+}
+
 /// Memory is owed after a burst, and is shed though the clock stands still.
 #[test]
 fn memory_is_shed_while_the_clock_stands() {
@@ -133,6 +144,22 @@ fn a_clock_that_stands_draws_nothing() {
     for (now, drawn) in [(0, 0), (1, 1), (1, 1), (0, 1)] {
         drop(advancer.advance(now));
         assert_eq!(scheduler.stats().cascaded, drawn, "at {now}");
+    }
+}
+
+/// Who asks for a sweep wakes the advancer, and who comes after him does not.
+#[test]
+fn a_sweep_is_asked_for_once() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    let keys = schedule(&scheduler, 1 << 40, 20_000);
+    let woken = Counted::new(Woken::default());
+    for now in 1..=2 {
+        advancer.register_waker(&Waker::from(Counted::clone(&woken)));
+        for &key in &keys[(now - 1) * 10_000..][..10_000] {
+            assert!(scheduler.cancel(key).is_some());
+        }
+        assert_eq!(woken.0.load(Ordering::SeqCst), now);
+        drop(advancer.advance(now as Tick));
     }
 }
 
