@@ -106,3 +106,47 @@ impl<T> Shared<T> {
         stats
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests {
+    use crate::{Config, Key, Scheduler, ShardStats, shard};
+
+    #[test]
+    fn all_is_counted() {
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        let schedule = |deadline| scheduler.schedule(deadline, 0).expect("open");
+        let keys: Vec<_> = (0..10).map(|_| schedule(100)).collect();
+        let cancel = |scheduler: &Scheduler<u32>, keys: &[Key]| {
+            keys.iter().for_each(|&key| assert!(scheduler.cancel(key).is_some()));
+        };
+        cancel(&scheduler, &keys[..3]);
+        schedule(130);
+        assert_eq!(scheduler.reschedule(keys[3], 200), Some(keys[3]));
+        assert_eq!(scheduler.reschedule(keys[4], 110), Some(keys[4]));
+        assert!(scheduler.reschedule(keys[5], 50).is_some_and(|moved| moved != keys[5]));
+        assert!(scheduler.reschedule(keys[6], 60).is_some_and(|moved| moved != keys[6]));
+        assert_eq!(advancer.advance(60).count(), 2);
+        cancel(&scheduler, &keys[7..8]);
+        // Four that were cancelled and two that were moved left nodes behind, one of which was used again.
+        let ShardStats { nodes, node_capacity, wheels, .. } = scheduler.stats();
+        let expected = ShardStats {
+            pending: 5,
+            nodes,
+            node_capacity,
+            dead_nodes: 5,
+            wheels,
+            scheduled: 11,
+            fired: 2,
+            cancelled: 4,
+            extended: 2,
+            moved: 2,
+            reused: 1,
+            ..ShardStats::default()
+        };
+        assert_eq!((scheduler.stats(), advancer.shared.moved(), wheels), (expected, 2, 1));
+        // A word of them is taken at once; its first is not there.
+        assert_eq!((nodes, node_capacity), (63, 65_535));
+        assert_eq!(advancer.into_pending().count(), 5);
+        assert_eq!(scheduler.stats().handed_back, 5);
+    }
+}

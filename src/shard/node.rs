@@ -72,7 +72,7 @@ pub(crate) enum Met {
 }
 
 impl<T> Node<T> {
-    #[cfg(any(test, shardwheel_loom, feature = "model"))]
+    #[cfg(any(all(test, not(fuzzing)), shardwheel_loom, feature = "model"))]
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),

@@ -147,6 +147,46 @@ fn a_clock_that_stands_draws_nothing() {
     }
 }
 
+/// Timers go to their buckets, and on the inbox only where these are past.
+#[test]
+fn what_is_in_time_is_not_on_the_inbox() {
+    let (scheduler, mut advancer) = small();
+    drop(advancer.advance(20));
+    for deadline in [21, 22, 40, 1 << 40, Tick::MAX] {
+        schedule(&scheduler, deadline, 1);
+        assert_eq!(advancer.shared.peek_inbox(), NIL, "{deadline}");
+    }
+    schedule(&scheduler, 20, 1);
+    assert!(advancer.shared.peek_inbox() != NIL && !scheduler.is_empty());
+    assert_eq!(advancer.advance(Tick::MAX).count(), 6);
+    assert!(scheduler.is_empty());
+}
+
+/// An advancer that sleeps is woken by a timer before its answer: a new one, one in the place of another, and a late one.
+#[test]
+fn an_earlier_timer_wakes() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    let woken = Counted::new(Woken::default());
+    let count = |sleep: Option<Tick>, advancer: &mut Advancer<u32>, deadlines: [Tick; 2]| {
+        advancer.register_waker(&Waker::from(Counted::clone(&woken)));
+        assert_eq!(advancer.next_expiration(), sleep);
+        deadlines.map(|deadline| {
+            schedule(&scheduler, deadline, 1);
+            woken.0.load(Ordering::SeqCst)
+        })
+    };
+    assert_eq!(count(None, &mut advancer, [100, 200]), [1, 1]);
+    assert_eq!(count(Some(100), &mut advancer, [100, 99]), [1, 2]);
+    assert_eq!(advancer.advance(150).count(), 3);
+    assert_eq!(count(Some(200), &mut advancer, [250, 140]), [2, 3]);
+    assert_eq!(advancer.advance(250).count(), 3);
+    let key = scheduler.schedule(300, 0).expect("open");
+    assert!(scheduler.cancel(key).is_some());
+    let reused = scheduler.stats().reused;
+    assert_eq!(count(None, &mut advancer, [300, 301]), [4, 4]);
+    assert_eq!(scheduler.stats().reused, reused + 1);
+}
+
 /// Who asks for a sweep wakes the advancer, and who comes after him does not.
 #[test]
 fn a_sweep_is_asked_for_once() {
