@@ -136,6 +136,38 @@ fn memory_is_shed_while_the_clock_stands() {
     assert!(scheduler.stats().node_capacity <= peak / 3, "{:?}", scheduler.stats());
 }
 
+/// Late timers fire by their deadlines, those of one tick as they were scheduled; so does one that is put off meanwhile.
+#[test]
+fn late_timers_fire_in_order() {
+    let (scheduler, mut advancer) = small();
+    drop(advancer.advance(9));
+    let late = [(7, 0), (2, 1), (4, 2), (4, 3), (3, 4), (3, 5), (4, 6)];
+    let keys = late.map(|(deadline, number)| scheduler.schedule(deadline, number).expect("open"));
+    let mut drain = advancer.advance(9);
+    let mut fire = |count| drain.by_ref().take(count).map(|fired| fired.payload).collect::<Vec<_>>();
+    assert_eq!(fire(1), [1]);
+    // By now they are in order.
+    assert_eq!(scheduler.reschedule(keys[4], 5), Some(keys[4]));
+    assert_eq!(scheduler.reschedule(keys[5], 7), Some(keys[5]));
+    assert_eq!(fire(9), [2, 3, 6, 4, 0, 5]);
+}
+
+/// A clock that leaps to an overflow bucket places what is in it and is not due, and looks at what has been cancelled.
+#[test]
+fn a_bucket_is_cascaded_where_the_clock_leaps() {
+    let (scheduler, mut advancer) = small();
+    let keys: Vec<_> = (16..20).flat_map(|deadline| schedule(&scheduler, deadline, 5)).collect();
+    // One is dead then, and one held by who cancelled it.
+    for key in [keys[7], keys[12]] {
+        assert!(scheduler.cancel(key).is_some());
+    }
+    for (now, fired) in [(16, 5), (17, 4), (18, 4), (19, 5)] {
+        let drain = advancer.advance(now);
+        assert_eq!(drain.inspect(|fired| assert_eq!(fired.deadline, now)).count(), fired);
+        assert_eq!(scheduler.stats().cascaded, 15, "all but those that were due at once");
+    }
+}
+
 /// Overflow buckets are drawn ahead by a clock that moves.
 #[test]
 fn a_clock_that_stands_draws_nothing() {
