@@ -214,6 +214,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rounds_and_cascades_of_wheels_of_four() {
+        let geometry = Geometry::new(4);
+        for (level, tick, round) in [(0, 3, 0), (0, 4, 1), (0, 11, 2), (1, 15, 0), (1, 16, 1), (2, 64, 1)] {
+            assert_eq!(geometry.round(geometry.slot(level, tick)), round, "level {level}, tick {tick}");
+        }
+        let far = 1 << 34;
+        assert_eq!(
+            [far - 1, far, far + 5].map(|tick| geometry.round(geometry.slot(0, tick))),
+            [u32::MAX, 0, 1]
+        );
+        assert_eq!((1..10).filter(|&tick| geometry.starts_overflow_bucket(tick)).collect::<Vec<_>>(), [4, 8]);
+        // Of a bucket of 16 ticks, one of 4 and one of a tick, those that start later than the one before.
+        for (deadline, moves) in [(3, 0), (16, 0), (17, 1), (20, 1), (23, 2), (64, 0), (64 + 23, 3)] {
+            assert_eq!(geometry.cascades(0, deadline), moves, "{deadline}");
+        }
+        assert_eq!((geometry.cascades(9, 5), geometry.cascades(22, 23)), (0, 0));
+    }
+
+    #[test]
     fn the_reciprocal_divides() {
         for bits in 1..=15 {
             let geometry = Geometry::new(1 << bits);
