@@ -86,6 +86,17 @@ fn freed_nodes_wait_until_a_reader_has_gone() {
 }
 
 #[test]
+fn freed_nodes_of_each_segment_are_handed_out_again() {
+    let (mut scene, nodes) = Scene::<Large>::full(5);
+    scene.free(&nodes);
+    let mut free = FreeWord::default();
+    let take = |_| scene.slab.take(&mut free, &scene.advancer).expect("there is memory");
+    let mut again: Vec<_> = (0..nodes.len()).map(take).collect();
+    again.sort_unstable();
+    assert_eq!((again, scene.capacity()), (nodes, 5));
+}
+
+#[test]
 fn a_batch_is_ripe_when_it_is_worth_a_grace_period() {
     let (mut scene, nodes) = Scene::<Large>::full(16);
     scene.retire(&nodes[..LEAST_WORTH + QUEUE - 1]);
