@@ -109,16 +109,14 @@ impl<T> Shared<T> {
 
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests {
-    use crate::{Config, Key, Scheduler, ShardStats, shard};
+    use crate::shard::support::cancel;
+    use crate::{Config, ShardStats, shard};
 
     #[test]
     fn all_is_counted() {
         let (scheduler, mut advancer) = shard::<u32>(&Config::default());
         let schedule = |deadline| scheduler.schedule(deadline, 0).expect("open");
         let keys: Vec<_> = (0..10).map(|_| schedule(100)).collect();
-        let cancel = |scheduler: &Scheduler<u32>, keys: &[Key]| {
-            keys.iter().for_each(|&key| assert!(scheduler.cancel(key).is_some()));
-        };
         cancel(&scheduler, &keys[..3]);
         schedule(130);
         assert_eq!(scheduler.reschedule(keys[3], 200), Some(keys[3]));

@@ -165,45 +165,46 @@ impl<T> Advancer<T> {
     /// Nodes that are not linked hold nothing, unless the payload is out. They are under way to reuse, or a lane has them
     /// to hand out, one word of them, or they are worn out: none is forgotten.
     fn check_unlinked(&self, census: &mut Census) {
-        let under_way = self.freed();
-        let (mut taken, mut linked, mut worn, mut of_lanes) = (Nodes::default(), 0, 0, 0);
+        let freed = self.freed(census);
+        let (mut linked, mut under_way, mut worn, mut of_lanes) = (0, 0, 0, 0);
         for word in 0..self.shared.slab.words() {
             let mut is_of_lane = false;
             for id in self.shared.slab.taken(word) {
-                taken.insert(id);
                 if census.seen.contains(id) {
                     linked += 1;
-                } else if self.is_idle(census, id) && !under_way.contains(id) {
-                    let is_worn = self.node(id).0.is_worn_out();
-                    worn += usize::from(is_worn);
-                    is_of_lane |= !is_worn;
+                } else if !self.count_idle(census, id) {
+                    // Its payload is out.
+                } else if freed.contains(id) {
+                    under_way += 1;
+                } else if self.node(id).0.is_worn_out() {
+                    worn += 1;
+                } else {
+                    is_of_lane = true;
                 }
             }
             of_lanes += usize::from(is_of_lane);
         }
         assert_eq!(linked, census.linked, "a node is linked and free");
+        assert_eq!(under_way, self.recycler.len(), "a node is freed twice, or miscounted");
         assert!(worn >= self.shared.slab.worn(), "more nodes are worn out than can be");
         let lanes = self.shared.lanes.iter().count();
         assert!(of_lanes <= lanes, "nodes of {of_lanes} words are forgotten, with {lanes} lanes");
-        for id in self.recycler.nodes() {
-            assert!(taken.contains(id) && !census.seen.contains(id), "node {id} is freed twice");
-        }
     }
 
     /// The nodes that are under way to reuse.
-    fn freed(&self) -> Nodes {
-        let mut under_way = Nodes::default();
+    fn freed(&self, census: &Census) -> Nodes {
+        let mut freed = Nodes::default();
         let mut count = 0;
         for id in self.recycler.nodes() {
-            assert!(under_way.insert(id), "node {id} is freed twice");
+            assert!(freed.insert(id) && !census.seen.contains(id), "node {id} is freed twice");
             count += 1;
         }
         assert_eq!(count, self.recycler.len(), "freed nodes are miscounted");
-        under_way
+        freed
     }
 
-    /// Whether a node that is not linked holds nothing.
-    fn is_idle(&self, census: &mut Census, id: NodeId) -> bool {
+    /// Counts a node that is not linked; whether it holds nothing.
+    fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
         match self.node(id).0.meet() {
             Met::Running(_) => census.pending += 1,
             Met::Stopped => census.dead += 1,

@@ -170,7 +170,7 @@ impl Lanes {
         loop {
             // SAFETY: nobody else can reach the lane yet.
             unsafe { (*lane).next = seen };
-            // Ordering: Release, pairs with the Acquire of `iter`: the lane is whole. So are those behind it, for each
+            // Ordering: Release, pairs with the Acquire of `listed`: the lane is whole. So are those behind it, for each
             // that came later continues the release sequences of those before.
             match self.head.compare_exchange_weak(seen, lane, Ordering::Release, Ordering::Relaxed) {
                 // SAFETY: the list holds it for as long as `self` lives, by the handle that the pointer was made of.

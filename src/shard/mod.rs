@@ -9,7 +9,7 @@
 //!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
 //!   ([`placing`], [`own`], [`bitmap`]), where it can ahead of time ([`draw`]), arms anew what recurs ([`recurring`]), frees
 //!   nodes ([`recycle`], [`batch`], [`reclaim`]), now and then sweeps ([`sweep`]), gives coarse overflow wheels back
-//!   that are idle ([`overflow`]), and at the end hands back what is left ([`handover`]).
+//!   that are idle ([`overflow`]), tells what is next ([`earliest`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
 mod batch;
@@ -20,6 +20,7 @@ mod chains;
 mod clock;
 mod counts;
 mod draw;
+mod earliest;
 mod expired;
 mod flush;
 mod handover;
@@ -43,6 +44,8 @@ mod shared;
 mod slab;
 mod state;
 mod stats;
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod support;
 mod sweep;
 mod vacancy;
 mod wheel;

@@ -178,5 +178,5 @@ impl<T> Advancer<T> {
     }
 }
 
-#[cfg(all(test, not(shardwheel_loom)))]
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests;

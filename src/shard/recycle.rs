@@ -284,5 +284,5 @@ impl<T> Recycler<T> {
     }
 }
 
-#[cfg(all(test, not(shardwheel_loom)))]
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests;

@@ -295,10 +295,14 @@ impl<T> Slab<T> {
         self.height.load(Ordering::Relaxed) as usize
     }
 
+    /// All segments; for who is pinned, or the advancer.
+    fn segments(&self) -> impl Iterator<Item = &Segment<T>> {
+        (0..self.height()).filter_map(|index| self.load(index))
+    }
+
     /// Nodes there is memory for, and how many of them are in use or set aside.
     pub(crate) fn usage(&self, _pinned: &Guard) -> (usize, usize) {
-        let segments = (0..self.height()).filter_map(|index| self.load(index));
-        segments.fold((0, 0), |(capacity, used), segment| {
+        self.segments().fold((0, 0), |(capacity, used), segment| {
             let free = &segment.free;
             (capacity + free.capacity(), used + free.capacity().saturating_sub(free.count()))
         })
@@ -306,14 +310,12 @@ impl<T> Slab<T> {
 
     /// Nodes there is memory for; for the advancer.
     pub(crate) fn capacity(&self) -> usize {
-        let segments = (0..self.height()).filter_map(|index| self.load(index));
-        segments.map(|segment| segment.free.capacity()).sum()
+        self.segments().map(|segment| segment.free.capacity()).sum()
     }
 
     /// How many nodes are worn out, in the segments that there are; for invariant checks.
     pub(crate) fn worn(&self) -> usize {
-        let segments = (0..self.height()).filter_map(|index| self.load(index));
-        segments.map(|segment| segment.free.worn() as usize).sum()
+        self.segments().map(|segment| segment.free.worn() as usize).sum()
     }
 
     /// Words of free bits in all, for [`taken`](Self::taken).
@@ -368,5 +370,5 @@ impl<T> Drop for Slab<T> {
     }
 }
 
-#[cfg(all(test, not(shardwheel_loom)))]
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests;

@@ -5,18 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use super::*;
+use crate::shard::earliest::INBOX_LOOK;
+use crate::shard::node::NIL;
+use crate::shard::support::{cancel, schedule, small};
 use crate::{Config, shard};
-
-type Shard = (Scheduler<u32>, Advancer<u32>);
-
-fn small() -> Shard {
-    shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
-}
-
-/// Schedules so many timers for one tick.
-fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
-    (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
-}
 
 #[derive(Default)]
 struct Woken(AtomicUsize);
@@ -158,9 +150,7 @@ fn a_bucket_is_cascaded_where_the_clock_leaps() {
     let (scheduler, mut advancer) = small();
     let keys: Vec<_> = (16..20).flat_map(|deadline| schedule(&scheduler, deadline, 5)).collect();
     // One is dead then, and one held by who cancelled it.
-    for key in [keys[7], keys[12]] {
-        assert!(scheduler.cancel(key).is_some());
-    }
+    cancel(&scheduler, &[keys[7], keys[12]]);
     for (now, fired) in [(16, 5), (17, 4), (18, 4), (19, 5)] {
         let drain = advancer.advance(now);
         assert_eq!(drain.inspect(|fired| assert_eq!(fired.deadline, now)).count(), fired);
@@ -227,9 +217,7 @@ fn a_sweep_is_asked_for_once() {
     let woken = Counted::new(Woken::default());
     for now in 1..=2 {
         advancer.register_waker(&Waker::from(Counted::clone(&woken)));
-        for &key in &keys[(now - 1) * 10_000..][..10_000] {
-            assert!(scheduler.cancel(key).is_some());
-        }
+        cancel(&scheduler, &keys[(now - 1) * 10_000..][..10_000]);
         assert_eq!(woken.0.load(Ordering::SeqCst), now);
         drop(advancer.advance(now as Tick));
     }
@@ -242,8 +230,7 @@ fn the_next_expiration_wakes_for_a_sweep() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
     let keys = schedule(&scheduler, 1 << 40, 20_000);
     assert_eq!(Woken::by_next_expiration(&mut advancer), 0);
-    let mut cancel = keys.iter().map(|&key| assert!(scheduler.cancel(key).is_some()));
-    cancel.by_ref().take(14_000).for_each(drop);
+    cancel(&scheduler, &keys[..14_000]);
     assert!(advancer.shared.is_sweep_owed() && !advancer.is_sweeping());
     assert_eq!(Woken::by_next_expiration(&mut advancer), 1, "it is owed");
     drop(advancer.advance(0));
@@ -257,6 +244,6 @@ fn the_next_expiration_wakes_for_a_sweep() {
     while advancer.is_sweeping() {
         drop(advancer.advance(0));
     }
-    cancel.for_each(drop);
+    cancel(&scheduler, &keys[14_000..]);
     assert_eq!(scheduler.stats().pending, 0);
 }

@@ -1,12 +1,11 @@
 //! How much is drawn ahead, and when.
 
 use super::*;
-use crate::shard::Scheduler;
-use crate::{Config, shard};
+use crate::shard::support::{Shard, small};
 
 /// So many timers in the one overflow bucket that expires at that tick, of wheels of 4 buckets.
-fn bucket_of(count: usize, expiration: Tick) -> (Scheduler<u32>, Advancer<u32>) {
-    let (scheduler, advancer) = shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"));
+fn bucket_of(count: usize, expiration: Tick) -> Shard {
+    let (scheduler, advancer) = small();
     for number in 0..count {
         scheduler.schedule(expiration + number as Tick % 4, 0).expect("open");
     }

@@ -2,14 +2,10 @@
 
 use super::*;
 use crate::shard::Scheduler;
-use crate::{Config, shard};
+use crate::shard::support::small;
 
 /// In the finest wheel that goes, of those of 4 buckets; counted from the clock.
 const FAR: Tick = 40;
-
-fn small() -> (Scheduler<u32>, Advancer<u32>) {
-    shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
-}
 
 /// Schedules a timer so far ahead that it is in a coarse wheel, and has it fire.
 fn use_coarse_wheel(scheduler: &Scheduler<u32>, advancer: &mut Advancer<u32>) {

@@ -1,17 +1,12 @@
 //! Timers that recur, in one thread.
 
 use super::*;
+use crate::shard::support::{Shard, small};
 use crate::shard::{Bound, ShardId, shard_within};
 use crate::{Config, ScheduleErrorKind, shard};
 
-type Shard = (Scheduler<u32>, Advancer<u32>);
-
 /// Payloads from here on recur.
 const RECURS: u32 = 100;
-
-fn small() -> Shard {
-    shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
-}
 
 /// What fires by `now`, as (deadline, payload); what recurs is handed to `run`.
 fn advance(

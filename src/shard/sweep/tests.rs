@@ -1,10 +1,8 @@
 //! How much a step of a sweep looks at, and when a pass begins and ends.
 
 use super::*;
-use crate::shard::{Key, Scheduler};
+use crate::shard::support::{Shard, cancel, of_wheels, schedule};
 use crate::{Config, shard};
-
-type Shard = (Scheduler<u32>, Advancer<u32>);
 
 /// The dead that are tolerated where fewer timers are pending, and the share at which a sweep is due.
 const FLOOR: usize = 4_096;
@@ -12,18 +10,6 @@ const DUE: usize = FLOOR / 4 * 3;
 
 fn default() -> Shard {
     shard(&Config::default())
-}
-
-fn of_wheels(size: usize) -> Shard {
-    shard(&Config::builder().wheel_size(size).build().expect("a power of two"))
-}
-
-fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
-    (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
-}
-
-fn cancel(scheduler: &Scheduler<u32>, keys: &[Key]) {
-    keys.iter().for_each(|&key| assert!(scheduler.cancel(key).is_some()));
 }
 
 /// Goes on until no pass is under way; how many advances that took.
