@@ -165,4 +165,22 @@ mod tests {
             assert!(batch.is_empty() && batch.ids().next().is_none());
         }
     }
+
+    /// What is given is found, in whichever segments it lies.
+    #[test]
+    fn all_segments_of_a_release_are_open_again() {
+        type Large = [u8; 4096];
+        const NODES: usize = Segment::<Large>::NODES;
+        let (epochs, slab) = (Epochs::new(), Slab::<Large>::new());
+        let who = epochs.join();
+        let mut free = FreeWord::default();
+        // The last is of a fourth segment: the first three have been found to have none.
+        (1..=3 * NODES).for_each(|id| assert_eq!(slab.take(&mut free, &who), Ok(id as NodeId)));
+        let ids = [NODES / 2, NODES + 1, 2 * NODES + 3].map(|id| id as NodeId);
+        let mut batch = Batch::new();
+        ids.iter().for_each(|&id| batch.add(id));
+        assert_eq!(batch.ids.len(), (ids[2] as usize / WORD_NODES + 1).next_power_of_two());
+        batch.release(&slab, usize::MAX);
+        assert_eq!(ids.map(|_| slab.take(&mut FreeWord::default(), &who)), ids.map(Ok));
+    }
 }

@@ -142,3 +142,6 @@ impl<T> Advancer<T> {
         Some(wheel.flush(index, geometry.round(slot)))
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

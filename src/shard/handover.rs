@@ -45,7 +45,7 @@ impl<T> Handover<T> {
 
     /// Goes on to the next word of nodes; false at the end.
     fn next_word(&mut self) -> bool {
-        if self.word == self.shared.slab.words() && !self.start_again() {
+        if self.word >= self.shared.slab.words() && !self.start_again() {
             return false;
         }
         self.ids = self.shared.slab.taken(self.word);
@@ -125,3 +125,6 @@ impl<T> Drop for Handover<T> {
         self.for_each(drop);
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

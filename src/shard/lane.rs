@@ -344,46 +344,4 @@ impl Drop for Owned {
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
-mod tests {
-    use super::*;
-
-    /// Where the lane is that the calling thread is given.
-    fn address(lanes: &Lanes) -> usize {
-        std::ptr::from_ref(lanes.enter().lane) as usize
-    }
-
-    #[test]
-    fn a_thread_keeps_its_lane_and_another_takes_it_over() {
-        let lanes = Lanes::new();
-        let first = std::thread::scope(|scope| {
-            let own = || {
-                let lane = address(&lanes);
-                assert_eq!(lane, address(&lanes));
-                lane
-            };
-            scope.spawn(own).join().unwrap()
-        });
-        assert_eq!(address(&lanes), first);
-        assert_eq!(lanes.iter().count(), 1);
-    }
-
-    #[test]
-    fn a_call_within_a_call_gets_another_lane() {
-        let lanes = Lanes::new();
-        let (outer, inner) = (lanes.enter(), lanes.enter());
-        assert!(!std::ptr::eq(outer.lane, inner.lane));
-        drop((outer, inner));
-        assert_eq!(lanes.iter().count(), 2);
-    }
-
-    #[test]
-    fn more_shards_than_slots_share_the_cache() {
-        let all = (0..3 * SLOTS).map(|_| Lanes::new()).collect::<Vec<_>>();
-        for _ in 0..3 {
-            for lanes in &all {
-                drop(lanes.enter());
-            }
-        }
-        assert!(all.iter().all(|lanes| lanes.iter().count() == 1));
-    }
-}
+mod tests;

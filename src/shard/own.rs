@@ -193,6 +193,38 @@ mod tests {
         }
     }
 
+    /// Ticks, and deadlines up to some revolutions of the finest wheel after each.
+    fn some_deadlines(size: Tick) -> impl Iterator<Item = (Tick, [Tick; 2])> {
+        (0..2 * size).flat_map(move |from| {
+            let deadlines =
+                move |first| (first..8 * size).map(move |second| (from, [from + first, from + second]));
+            (1..8 * size).step_by(3).flat_map(deadlines)
+        })
+    }
+
+    /// Whatever is placed where, the earliest expiration is found, from any tick up to it.
+    #[test]
+    fn next_occupied_is_the_earliest_of_all_wheels() {
+        for size in [2, 4, 8] {
+            let geometry = Geometry::new(size);
+            for (from, deadlines) in some_deadlines(size as Tick) {
+                let mut own = OwnWheels::new(geometry.levels());
+                let slots = deadlines.map(|deadline| geometry.place_own(from, deadline));
+                for slot in slots {
+                    own.splice(geometry, slot, 1, &AtomicU32::new(NIL));
+                }
+                let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
+                for asked in from..=earliest.expect("there are two") {
+                    assert_eq!(
+                        own.next_occupied(geometry, asked),
+                        earliest,
+                        "{deadlines:?} from {from}, {asked}"
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_wheel_is_made_when_needed_and_dropped_when_empty() {
         let geometry = Geometry::new(16);

@@ -140,7 +140,7 @@ fn late_timers_fire_in_order() {
     assert_eq!(fire(1), [1]);
     // By now they are in order.
     assert_eq!(scheduler.reschedule(keys[4], 5), Some(keys[4]));
-    assert_eq!(scheduler.reschedule(keys[5], 7), Some(keys[5]));
+    assert_eq!(scheduler.reschedule(keys[5], 9), Some(keys[5]));
     assert_eq!(fire(9), [2, 3, 6, 4, 0, 5]);
 }
 
@@ -167,6 +167,33 @@ fn a_clock_that_stands_draws_nothing() {
         drop(advancer.advance(now));
         assert_eq!(scheduler.stats().cascaded, drawn, "at {now}");
     }
+}
+
+/// What is scheduled during a drain for a tick that the clock has reached fires at the next advance, whichever tick it is.
+#[test]
+fn what_is_due_during_a_drain_is_not_lost() {
+    for deadline in 4..=12 {
+        let (scheduler, mut advancer) = small();
+        schedule(&scheduler, 5, 2);
+        let mut drain = advancer.advance(12);
+        assert!(drain.next().is_some());
+        schedule(&scheduler, deadline, 1);
+        assert_eq!(drain.count(), 1);
+        let next = advancer.advance(12).map(|fired| fired.deadline);
+        assert_eq!(next.collect::<Vec<_>>(), [deadline]);
+        advancer.check_invariants();
+    }
+}
+
+/// A timer that is due already leaves no trace in the wheels.
+#[test]
+fn what_is_late_marks_no_bucket() {
+    let (scheduler, mut advancer) = small();
+    drop(advancer.advance(20));
+    schedule(&scheduler, 20, 1);
+    schedule(&scheduler, 0, 1);
+    assert_eq!(advancer.shared.next_occupied(21, Tick::MAX), None);
+    assert_eq!(advancer.advance(20).count(), 2);
 }
 
 /// Timers go to their buckets, and on the inbox only where these are past.
@@ -217,8 +244,12 @@ fn a_sweep_is_asked_for_once() {
     let woken = Counted::new(Woken::default());
     for now in 1..=2 {
         advancer.register_waker(&Waker::from(Counted::clone(&woken)));
-        cancel(&scheduler, &keys[(now - 1) * 10_000..][..10_000]);
-        assert_eq!(woken.0.load(Ordering::SeqCst), now);
+        for key in &keys[(now - 1) * 10_000..][..10_000] {
+            cancel(&scheduler, &[*key]);
+            let asked = usize::from(advancer.shared.is_sweep_owed());
+            assert_eq!(woken.0.load(Ordering::SeqCst), now - 1 + asked);
+        }
+        assert!(advancer.shared.is_sweep_owed());
         drop(advancer.advance(now as Tick));
     }
 }

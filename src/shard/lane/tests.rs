@@ -1,0 +1,115 @@
+//! Who is given which lane.
+
+use super::*;
+
+/// Where the lane is that the calling thread is given.
+fn address(lanes: &Lanes) -> usize {
+    std::ptr::from_ref(lanes.enter().lane) as usize
+}
+
+#[test]
+fn a_thread_keeps_its_lane_and_another_takes_it_over() {
+    let lanes = Lanes::new();
+    let first = std::thread::scope(|scope| {
+        let own = || {
+            let lane = address(&lanes);
+            assert_eq!(lane, address(&lanes));
+            lane
+        };
+        scope.spawn(own).join().unwrap()
+    });
+    assert_eq!(address(&lanes), first);
+    assert_eq!(lanes.iter().count(), 1);
+}
+
+#[test]
+fn a_call_within_a_call_gets_another_lane() {
+    let lanes = Lanes::new();
+    let (outer, inner) = (lanes.enter(), lanes.enter());
+    assert!(!std::ptr::eq(outer.lane, inner.lane));
+    drop((outer, inner));
+    assert_eq!(lanes.iter().count(), 2);
+}
+
+#[test]
+fn more_shards_than_slots_share_the_cache() {
+    let all = (0..3 * SLOTS).map(|_| Lanes::new()).collect::<Vec<_>>();
+    for _ in 0..3 {
+        for lanes in &all {
+            drop(lanes.enter());
+        }
+    }
+    assert!(all.iter().all(|lanes| lanes.iter().count() == 1));
+}
+
+#[test]
+fn a_thread_enters_its_own_lane_also_after_a_call_to_another_shard() {
+    let (lanes, others) = (Lanes::new(), Lanes::new());
+    for _ in 0..3 {
+        assert!(!lanes.enter().is_borrowed && !others.enter().is_borrowed);
+    }
+    let outer = lanes.enter();
+    assert!(!others.enter().is_borrowed);
+    let inner = lanes.enter();
+    assert!(inner.is_borrowed && !std::ptr::eq(outer.lane, inner.lane));
+}
+
+#[test]
+fn a_lane_has_one_owner() {
+    let lanes = Lanes::new();
+    let lane = lanes.acquire();
+    assert!(!lane.try_own());
+    lane.release();
+    assert!(lane.try_own() && !lane.try_own());
+}
+
+#[test]
+fn so_many_lanes_may_hold_a_node() {
+    let lanes = Lanes::new();
+    // Ordering: Relaxed, there is one thread.
+    lanes.holding.store(true, Ordering::Relaxed);
+    let entered: Vec<_> = (0..HOLDERS + 6).map(|_| lanes.enter()).collect();
+    assert_eq!(entered.iter().filter(|entered| entered.lane.may_hold).count(), HOLDERS as usize);
+}
+
+#[test]
+fn lanes_end_with_their_list_and_their_last_owner() {
+    let lanes = Lanes::new();
+    let owned = [lanes.acquire(), lanes.acquire()];
+    let ended = owned.each_ref().map(Arc::downgrade);
+    let [first, second] = owned;
+    drop(first);
+    assert!(ended[0].upgrade().is_some(), "the list holds it");
+    drop(lanes);
+    assert!(ended[0].upgrade().is_none() && ended[1].upgrade().is_some());
+    drop(second);
+    assert!(ended[1].upgrade().is_none());
+}
+
+/// A thread local that is dropped after the cache of lanes enters a lane.
+#[test]
+fn a_thread_that_ends_borrows_a_lane() {
+    struct Last(Arc<Lanes>, std::sync::mpsc::Sender<bool>);
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let entered = self.0.enter();
+            let is_owned =
+                self.0.iter().any(|lane| std::ptr::eq(lane, entered.lane)) && !entered.lane.try_own();
+            self.1.send(entered.is_borrowed && is_owned).unwrap();
+        }
+    }
+
+    thread_local!(static LAST: RefCell<Option<Last>> = const { RefCell::new(None) });
+
+    let lanes = Arc::new(Lanes::new());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // First, for thread locals are dropped the last one first.
+            LAST.set(Some(Last(Arc::clone(&lanes), sender)));
+            assert!(!lanes.enter().is_borrowed);
+        });
+    });
+    assert_eq!(receiver.recv(), Ok(true));
+}

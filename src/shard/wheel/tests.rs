@@ -1,0 +1,126 @@
+//! What each step does to a list and its bit.
+
+use super::*;
+
+fn place(index: usize, stripe: usize, round: u32) -> Place {
+    Place { index, stripe, round }
+}
+
+fn push(wheel: &Wheel, at: Place, id: NodeId, link: &AtomicU32) -> bool {
+    wheel.mark(at.index, at.stripe);
+    wheel.push(at, id, link)
+}
+
+#[test]
+fn a_flush_takes_what_was_pushed_and_ends_the_round() {
+    let wheel = Wheel::new(16, 0);
+    let (a, b, c) = (AtomicU32::new(9), AtomicU32::new(9), AtomicU32::new(9));
+    assert!(push(&wheel, place(3, 1, 7), 1, &a));
+    assert!(push(&wheel, place(3, 1, 7), 2, &b));
+    let chains = wheel.flush(3, 7);
+    assert_eq!(chains[1], 2);
+    // Ordering: Relaxed, there is one thread.
+    assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (1, NIL));
+    assert!(!push(&wheel, place(3, 1, 7), 3, &c), "the round is over");
+    assert!(push(&wheel, place(3, 1, 8), 3, &c));
+}
+
+#[test]
+fn a_list_that_holds_a_round_takes_no_other() {
+    let wheel = Wheel::new(16, 0);
+    let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
+    assert!(push(&wheel, place(0, 0, 5), 1, &a));
+    for round in [4, 6] {
+        assert!(!wheel.push(place(0, 0, round), 2, &b));
+    }
+}
+
+#[test]
+fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
+    let wheel = Wheel::new(16, 0);
+    let link = AtomicU32::new(NIL);
+    let far = place(0, 0, 1 << 31);
+    assert!(!push(&wheel, far, 1, &link));
+    wheel.flush(0, (1 << 31) - 1);
+    assert!(push(&wheel, far, 1, &link));
+}
+
+#[test]
+fn next_occupied_goes_round() {
+    for size in [2, 4, 8, 16, 64] {
+        let wheel = Wheel::new(size, 0);
+        assert_eq!(wheel.next_occupied(1, size), None);
+        for index in [0, size / 2, size - 1] {
+            wheel.mark(index, STRIPES - 1);
+            for (from, count) in (0..size).flat_map(|from| (0..=size).map(move |count| (from, count))) {
+                let expected = Some((index + size - from) % size).filter(|&ahead| ahead < count);
+                let found = wheel.next_occupied(from, count);
+                assert_eq!(found, expected, "{index} from {from} of {size}, {count} of them");
+            }
+            wheel.flush(index, 0);
+        }
+        assert!(wheel.is_empty());
+    }
+}
+
+#[test]
+fn what_is_detached_leaves_the_round_open() {
+    let wheel = Wheel::new(4, 0);
+    let (a, b, c) = (AtomicU32::new(NIL), AtomicU32::new(NIL), AtomicU32::new(NIL));
+    assert!(push(&wheel, place(2, 3, 0), 1, &a));
+    assert!(push(&wheel, place(2, 3, 0), 2, &b));
+    assert_eq!(wheel.detach(2, 3), Some(2));
+    assert_eq!(wheel.detach(2, 3), None);
+    assert!(push(&wheel, place(2, 3, 0), 3, &c));
+    // Ordering: Relaxed, there is one thread.
+    assert_eq!(c.load(Ordering::Relaxed), NIL);
+    assert_eq!(wheel.flush(2, 0)[3], 3);
+}
+
+#[test]
+fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
+    let wheel = Wheel::new(8, 0);
+    for index in 0..8 {
+        for stripe in 0..STRIPES {
+            assert!(wheel.is_empty());
+            wheel.mark(index, stripe);
+            assert!(!wheel.is_empty() && (0..8).all(|other| wheel.is_occupied(other) == (other == index)));
+            wheel.flush(index, 0);
+        }
+    }
+}
+
+#[test]
+fn a_wheel_that_is_given_up_yields_all_lists_and_closes_those_that_were_marked() {
+    let wheel = Wheel::new(8, 0);
+    let links: Vec<_> = (0..=8 * STRIPES).map(|_| AtomicU32::new(NIL)).collect();
+    let places = (0..8).flat_map(|index| (0..STRIPES).map(move |stripe| place(index, stripe, 0)));
+    let mut pushed = Vec::new();
+    for (id, at) in (1..).zip(places.clone()).filter(|(id, _)| id % 3 > 0) {
+        wheel.mark(at.index, at.stripe);
+        if id % 3 == 1 {
+            assert!(wheel.push(at, id, &links[id as usize]));
+            pushed.push(id);
+        }
+    }
+    let mut drained = wheel.drain_closed(0);
+    drained.sort_unstable();
+    assert_eq!((drained, wheel.is_empty()), (pushed, true));
+    for (id, at) in (1..).zip(places).filter(|(id, _)| id % 3 > 0) {
+        assert!(!wheel.push(at, id, &links[0]), "{at:?}");
+    }
+}
+
+#[test]
+fn a_closed_list_takes_no_push_whatever_stood_in_its_head() {
+    for (head, round) in [(0, 0), (7, 9), (0, u32::MAX), (1 << 31, 3)] {
+        let wheel = Wheel::new(8, head);
+        let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
+        wheel.mark(5, 0);
+        let pushed = wheel.push(place(5, 0, round), 1, &a);
+        wheel.close();
+        assert!(wheel.is_closed());
+        assert_eq!(wheel.drain_closed(round), if pushed { vec![1] } else { vec![] });
+        assert!((0..2).all(|later| !wheel.push(place(5, 0, round.wrapping_add(later)), 2, &b)));
+    }
+}
