@@ -358,3 +358,6 @@ impl<T> fmt::Debug for Scheduler<T> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

@@ -340,7 +340,9 @@ mod tests {
         assert_eq!(free.take_word(0), None);
     }
 
+    /// A fuzzer's are the smallest.
     #[test]
+    #[cfg(not(fuzzing))]
     fn segments_suit_the_payload() {
         assert_eq!(Segment::<u64>::NODES, 65_536);
         assert_eq!(Segment::<[u8; 4096]>::NODES, 256);
