@@ -90,8 +90,13 @@ impl Ledger {
 
     /// Advances the clock to `now` and notes what fires, which must be due.
     pub fn advance(&self, advancer: &mut Advancer<Payload>, now: Tick) -> usize {
+        self.advance_back(advancer, now, now)
+    }
+
+    /// The same where the clock has been at `reached` before, and stays there.
+    pub fn advance_back(&self, advancer: &mut Advancer<Payload>, now: Tick, reached: Tick) -> usize {
         let noted = advancer.advance(now).map(|fired| {
-            assert!(fired.deadline <= now, "{} fired at {now}", fired.deadline);
+            assert!(fired.deadline <= reached, "{} fired at {reached}", fired.deadline);
             self.fired(fired.payload.number);
         });
         noted.count()
@@ -166,7 +171,14 @@ fn note(count: &AtomicUsize) {
 /// A shard with wheels of four buckets: level 0 reaches 3 ticks ahead, level 1 12 or more.
 #[must_use]
 pub fn small_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
-    shardwheel::shard(&Config::builder().wheel_size(4).build().expect("4 is a power of two"))
+    small_shard_from(0)
+}
+
+/// The same, whose clock starts at `start`.
+#[must_use]
+pub fn small_shard_from(start: Tick) -> (Scheduler<Payload>, Advancer<Payload>) {
+    let config = Config::builder().wheel_size(4).start(start).build();
+    shardwheel::shard(&config.expect("4 is a power of two"))
 }
 
 /// The same, whose producers hold nodes.

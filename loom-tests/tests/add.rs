@@ -1,4 +1,4 @@
-//! Adding while the clock moves: hazards 1, 2, 3 and 5.
+//! Adding while the clock moves: hazards 1, 2, 3, 5 and 11.
 
 #![allow(missing_docs)]
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use shardwheel::model::List;
 use shardwheel::{Key, Scheduler, Tick};
-use shardwheel_loom_tests::{Ledger, Payload, model, model_within, small_shard, thread};
+use shardwheel_loom_tests::{Ledger, Payload, model, model_within, small_shard, small_shard_from, thread};
 
 fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
     model(move || add_each(deadlines, clock));
@@ -15,8 +15,13 @@ fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
 /// Adds timers from one thread each while the advancer goes through `clock`; each fires once, at the
 /// latest by the next advance to its deadline after its add returned.
 fn add_each(deadlines: &'static [Tick], clock: &'static [Tick]) {
+    add_each_from(0, deadlines, clock);
+}
+
+/// The same from a tick on; the clock may go back, and stays where it was then.
+fn add_each_from(start: Tick, deadlines: &'static [Tick], clock: &'static [Tick]) {
     let ledger = Ledger::new(deadlines.len());
-    let (scheduler, mut advancer) = small_shard();
+    let (scheduler, mut advancer) = small_shard_from(start);
     let add = |(number, &deadline)| {
         let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
         thread::spawn(move || {
@@ -24,16 +29,18 @@ fn add_each(deadlines: &'static [Tick], clock: &'static [Tick]) {
         })
     };
     let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
+    let mut reached = start;
     for &now in clock {
-        ledger.advance(&mut advancer, now);
+        reached = reached.max(now);
+        ledger.advance_back(&mut advancer, now, reached);
     }
     adders.into_iter().for_each(|adder| adder.join().unwrap());
-    let now = *clock.last().expect("the clock moves");
-    ledger.advance(&mut advancer, now);
+    let last = *clock.last().expect("the clock moves");
+    ledger.advance_back(&mut advancer, last, reached);
     for (number, &deadline) in deadlines.iter().enumerate() {
-        assert_eq!(ledger.has_fired(number), deadline <= now, "deadline {deadline} at {now}");
+        assert_eq!(ledger.has_fired(number), deadline <= reached, "deadline {deadline} at {reached}");
     }
-    ledger.advance(&mut advancer, now + 8);
+    ledger.advance(&mut advancer, reached.saturating_add(8));
     drop((scheduler, advancer));
     ledger.balance();
 }
@@ -109,6 +116,39 @@ fn hazard_5_a_bit_is_set_while_the_advancer_skips_over_its_tick() {
 #[test]
 fn hazard_5_a_bit_of_an_overflow_wheel_is_set_while_the_advancer_skips_over_it() {
     add_while_advancing(&[6], &[9]);
+}
+
+#[test]
+fn hazard_11_an_add_while_the_clock_goes_back() {
+    add_while_advancing(&[2], &[2, 1]);
+}
+
+#[test]
+fn hazard_11_an_add_that_is_due_when_the_clock_has_gone_back() {
+    add_while_advancing(&[1], &[2, 0]);
+}
+
+/// Ten revolutions of the finest wheel, and two of the next.
+#[test]
+fn hazard_11_an_add_while_the_clock_leaps_over_revolutions() {
+    add_while_advancing(&[9], &[40]);
+}
+
+#[test]
+fn hazard_11_an_add_to_the_coarsest_wheel_while_the_clock_leaps() {
+    add_while_advancing(&[38], &[40]);
+}
+
+#[test]
+fn hazard_11_an_add_at_the_end_of_time() {
+    model(|| add_each_from(Tick::MAX - 6, &[Tick::MAX], &[Tick::MAX]));
+}
+
+#[test]
+fn hazard_11_two_adds_at_the_end_of_time() {
+    model_within(1, || {
+        add_each_from(Tick::MAX - 2, &[Tick::MAX - 1, Tick::MAX], &[Tick::MAX - 1, Tick::MAX])
+    });
 }
 
 #[test]
