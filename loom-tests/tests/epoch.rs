@@ -58,6 +58,31 @@ fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
     });
 }
 
+/// The advancer ends when it has just taken an idle overflow wheel out of reach, which an adder may be using: the wheel
+/// stays for as long as the shard does.
+#[test]
+fn hazard_10_an_end_with_a_wheel_out_of_reach_against_an_add() {
+    model_within(2, || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(5, ledger.payload(0)).unwrap();
+        assert_eq!(ledger.advance(&mut advancer, 6), 1);
+        let adder = {
+            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
+            thread::spawn(move || {
+                if let Err(refused) = scheduler.schedule(17, ledger.payload(1)) {
+                    ledger.handed_back(&refused.into_payload());
+                }
+            })
+        };
+        assert_eq!(ledger.advance(&mut advancer, 14), 0);
+        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
+        adder.join().unwrap();
+        drop(scheduler);
+        ledger.balance();
+    });
+}
+
 /// Memory that a reader may find while he is pinned.
 struct Memory {
     reachable: AtomicBool,
