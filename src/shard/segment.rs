@@ -359,4 +359,14 @@ mod tests {
         }
         assert_eq!((size_of::<Node<u32>>(), size_of::<Node<u64>>()), (24, 32));
     }
+
+    /// But for a small shard's, so that there can be huge pages.
+    #[test]
+    fn segments_are_aligned() {
+        for index in [SMALL_SHARD, SMALL_SHARD + 1] {
+            let segment = Segment::<u32>::new(index, 0).unwrap();
+            assert_eq!(segment.nodes().cast_const(), std::ptr::from_ref(segment.node(0)));
+            assert_eq!(segment.nodes() as usize % (2 << 20), 0);
+        }
+    }
 }
