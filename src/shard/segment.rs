@@ -340,6 +340,15 @@ mod tests {
         assert_eq!(free.take_word(0), None);
     }
 
+    #[test]
+    fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
+        let free = FreeBits::new(192, 0);
+        (0..3).for_each(|word| assert_eq!(free.take_word(word), Some((word, !0))));
+        // The summary has a bit for each, and one of them has nodes.
+        [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
+        assert_eq!((free.take_word(0), free.take_word(0)), (Some((2, 6)), None));
+    }
+
     /// A fuzzer's are the smallest.
     #[test]
     #[cfg(not(fuzzing))]

@@ -85,14 +85,14 @@ fn the_node_taken_last_goes_back() {
 fn free_nodes_are_looked_for_all_around() {
     let mut scene = Scene::full(3);
     let (words, bits) = (Segment::<Large>::WORDS, 0b1010);
-    // Of the middle segment, of the one before and of the one behind.
-    for word in [words + 2, 1, 2 * words] {
+    // Of the middle segment, of the one before and of the one behind; the last lies in front of where the search begins.
+    for word in [words + 2, 1, 2 * words, words] {
         scene.slab.give(word, bits);
         scene.slab.reopen(word / words);
     }
-    scene.free = FreeWord { word: words as u32, bits: 0 };
+    scene.free = FreeWord { word: words as u32 + 1, bits: 0 };
     let first_of = |word: usize| (word * WORD_NODES + 1) as NodeId;
-    for word in [words + 2, 2 * words, 1] {
+    for word in [words + 2, 2 * words, 1, words] {
         assert_eq!([scene.take(), scene.take()], [first_of(word), first_of(word) + 2]);
     }
     assert_eq!(scene.usage(), (3 * NODES - 1, 3 * NODES - 1));
