@@ -1,5 +1,7 @@
 //! Nodes are taken and given back, segments come and go, in one thread.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::shard::reclaim::Epochs;
 
@@ -193,4 +195,21 @@ fn a_segment_goes_without_its_worn_nodes() {
     assert_eq!(scene.slab.worn(), worn);
     assert_eq!(scene.unlink(usize::MAX), Ok(1));
     assert_eq!(scene.slab.worn(), 0);
+}
+
+/// A payload that nobody has taken out goes with the slab.
+#[test]
+fn what_is_pending_ends_with_the_slab() {
+    let (payload, slab, who) = (Arc::new(()), Slab::new(), Epochs::new().join());
+    let mut free = FreeWord::default();
+    for deadline in 1..=3 {
+        let id = slab.take(&mut free, &who).expect("there is memory");
+        // SAFETY: the node was taken just now.
+        let (node, _) = unsafe { slab.owned(id) };
+        let word = node.prepare(deadline).expect("it is new");
+        node.arm_free(word, Arc::clone(&payload));
+    }
+    assert_eq!(Arc::strong_count(&payload), 4);
+    drop(slab);
+    assert_eq!(Arc::strong_count(&payload), 1);
 }
