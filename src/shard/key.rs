@@ -82,17 +82,22 @@ impl ShardId {
     /// not run over the largest.
     pub(crate) fn block(shards: usize) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        const NUMBERS: u64 = 1 << 31;
         let shards = shards as u64;
         loop {
             // Ordering: Relaxed, the number alone matters.
-            let first = NEXT.fetch_add(shards, Ordering::Relaxed) % NUMBERS;
-            if first + shards <= NUMBERS
-                && let Some(first) = NonZeroU64::new(first << NODE_BITS)
-            {
-                return Self(first);
+            let next = NEXT.fetch_add(shards, Ordering::Relaxed);
+            if let Some(first) = Self::first_of(next, shards) {
+                return first;
             }
         }
+    }
+
+    /// The first of the block that begins with the count `next`, which goes on where the numbers begin anew.
+    fn first_of(next: u64, shards: u64) -> Option<Self> {
+        const NUMBERS: u64 = 1 << 31;
+        let first = next % NUMBERS;
+        let fits = first + shards <= NUMBERS;
+        NonZeroU64::new(first << NODE_BITS).filter(|_| fits).map(Self)
     }
 
     /// The number `ahead` after this one, of the same block.
@@ -104,6 +109,19 @@ impl ShardId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_of_numbers_lies_between_none_and_the_largest() {
+        let first_of =
+            |next, shards| ShardId::first_of(next, shards).map(|ShardId(first)| first.get() >> NODE_BITS);
+        assert_eq!((first_of(1, 5), first_of(9, 1)), (Some(1), Some(9)));
+        let largest = (1 << 31) - 1;
+        for (shards, ahead) in [(1, 0), (3, 2)] {
+            assert_eq!(first_of(largest - ahead, shards), Some(largest - ahead));
+            assert_eq!(first_of(largest - ahead, shards + 1), None);
+        }
+        assert_eq!((first_of(largest + 1, 1), first_of(largest + 2, 1)), (None, Some(1)));
+    }
 
     #[test]
     fn a_key_is_small_and_so_is_its_option() {
