@@ -128,3 +128,6 @@ impl<T> Vacancy<'_, T> {
         }
     }
 }
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;
