@@ -8,8 +8,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
-use shardwheel::Timer;
+use shardwheel::{Sleep, Timer};
 
 pub(crate) use timers::*;
 
@@ -69,6 +70,20 @@ pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
 /// Polls a future that must not be ready.
 pub(crate) fn is_pending<F: Future + Unpin>(future: &mut F, waker: &Waker) {
     assert!(poll(future, waker).is_pending(), "too early");
+}
+
+/// A sleep that has been polled with that waker and is pending; a longer one where a machine is so busy that it is due
+/// by the time it is polled.
+pub(crate) fn asleep(timer: &Timer, delay: Duration, waker: &Waker) -> Sleep {
+    let mut delay = delay;
+    loop {
+        let mut sleep = timer.sleep(delay);
+        if poll(&mut sleep, waker).is_pending() {
+            return sleep;
+        }
+        assert!(delay < HOUR, "too early");
+        delay *= 2;
+    }
 }
 
 /// Checks, on a timer that is quiet, that each timer that it took has one outcome or is pending.
