@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use shardwheel::model::Stopped;
-use shardwheel::{Advancer, Config, Scheduler, Tick};
+use shardwheel::{Advancer, Config, Key, ScheduleError, Scheduler, Tick};
 
 /// Threads of the model.
 pub mod thread {
@@ -119,6 +119,12 @@ impl Ledger {
         }
     }
 
+    /// Schedules a timer, unless the shard has ended and hands its payload back.
+    pub fn schedule(&self, scheduler: &Scheduler<Payload>, deadline: Tick, number: usize) -> Option<Key> {
+        let refused = |refused: ScheduleError<Payload>| self.handed_back(&refused.into_payload());
+        scheduler.schedule(deadline, self.payload(number)).map_err(refused).ok()
+    }
+
     /// Whether the timer was stopped, pending or running.
     #[must_use]
     pub fn is_stopped(&self, number: usize) -> bool {
@@ -186,6 +192,15 @@ pub fn small_shard_from(start: Tick) -> (Scheduler<Payload>, Advancer<Payload>) 
 pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     let (scheduler, advancer) = small_shard();
     shardwheel::model::let_producers_hold(&scheduler);
+    (scheduler, advancer)
+}
+
+/// A small shard at 6 whose overflow wheel has held the timer of that number, which has fired, and is idle.
+#[must_use]
+pub fn shard_with_an_idle_wheel(ledger: &Ledger, number: usize) -> (Scheduler<Payload>, Advancer<Payload>) {
+    let (scheduler, mut advancer) = small_shard();
+    scheduler.schedule(5, ledger.payload(number)).unwrap();
+    assert_eq!(ledger.advance(&mut advancer, 6), 1);
     (scheduler, advancer)
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use shardwheel::model::List;
 use shardwheel::{Key, Scheduler, Tick};
-use shardwheel_loom_tests::{Ledger, Payload, model, model_within, small_shard, small_shard_from, thread};
+use shardwheel_loom_tests::{
+    Ledger, Payload, model, model_within, shard_with_an_idle_wheel, small_shard, small_shard_from, thread,
+};
 
 fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
     model(move || add_each(deadlines, clock));
@@ -216,9 +218,7 @@ fn hazard_1_an_add_to_a_bucket_whose_bit_is_set_already() {
 fn give_back(preemptions: usize, deadlines: &'static [Tick]) {
     model_within(preemptions, move || {
         let ledger = Ledger::new(deadlines.len() + 1);
-        let (scheduler, mut advancer) = small_shard();
-        scheduler.schedule(5, ledger.payload(deadlines.len())).unwrap();
-        assert_eq!(ledger.advance(&mut advancer, 6), 1);
+        let (scheduler, mut advancer) = shard_with_an_idle_wheel(&ledger, deadlines.len());
         assert_eq!(scheduler.stats().wheels, 2);
         let add = |(number, &deadline)| {
             let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));

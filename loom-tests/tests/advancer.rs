@@ -171,11 +171,7 @@ fn hazard_10_shutdown_against_an_add() {
         scheduler.schedule(1, ledger.payload(0)).unwrap();
         let adder = {
             let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                if let Err(refused) = scheduler.schedule(2, ledger.payload(1)) {
-                    ledger.handed_back(&refused.into_payload());
-                }
-            })
+            thread::spawn(move || ledger.schedule(&scheduler, 2, 1))
         };
         advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
         adder.join().unwrap();

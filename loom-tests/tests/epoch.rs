@@ -9,7 +9,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use shardwheel::model::Epochs;
-use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
+use shardwheel_loom_tests::{Ledger, model_within, shard_with_an_idle_wheel, small_shard, thread};
 
 /// A node is freed by a flush, goes through a grace period and may be handed out again, while a canceller
 /// with the old key is pinned and looks at it.
@@ -41,9 +41,7 @@ fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
 fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
     model_within(2, || {
         let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = small_shard();
-        scheduler.schedule(5, ledger.payload(0)).unwrap();
-        assert_eq!(ledger.advance(&mut advancer, 6), 1);
+        let (scheduler, mut advancer) = shard_with_an_idle_wheel(&ledger, 0);
         let adder = {
             let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
             thread::spawn(move || drop(scheduler.schedule(17, payload)))
@@ -64,16 +62,10 @@ fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
 fn hazard_10_an_end_with_a_wheel_out_of_reach_against_an_add() {
     model_within(2, || {
         let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = small_shard();
-        scheduler.schedule(5, ledger.payload(0)).unwrap();
-        assert_eq!(ledger.advance(&mut advancer, 6), 1);
+        let (scheduler, mut advancer) = shard_with_an_idle_wheel(&ledger, 0);
         let adder = {
             let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || {
-                if let Err(refused) = scheduler.schedule(17, ledger.payload(1)) {
-                    ledger.handed_back(&refused.into_payload());
-                }
-            })
+            thread::spawn(move || ledger.schedule(&scheduler, 17, 1))
         };
         assert_eq!(ledger.advance(&mut advancer, 14), 0);
         advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));

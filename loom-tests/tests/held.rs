@@ -125,9 +125,7 @@ fn hazard_10_shutdown_against_a_timer_in_a_held_node() {
         let adder = thread::spawn(move || {
             let (scheduler, ledger) = both;
             ledger.cancelled(scheduler.cancel(key));
-            if let Err(refused) = scheduler.schedule(2, ledger.payload(1)) {
-                ledger.handed_back(&refused.into_payload());
-            }
+            ledger.schedule(&scheduler, 2, 1);
         });
         advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
         adder.join().unwrap();
@@ -147,9 +145,8 @@ fn hazard_10_shutdown_against_a_move_into_a_held_node() {
         let key = scheduler.schedule(3, ledger.payload(0)).unwrap();
         let mover = thread::spawn(move || {
             let (scheduler, ledger) = both;
-            match scheduler.schedule(1, ledger.payload(1)) {
-                Ok(dead) => drop(ledger.cancelled(scheduler.cancel(dead))),
-                Err(refused) => ledger.handed_back(&refused.into_payload()),
+            if let Some(dead) = ledger.schedule(&scheduler, 1, 1) {
+                ledger.cancelled(scheduler.cancel(dead));
             }
             scheduler.reschedule(key, 2)
         });

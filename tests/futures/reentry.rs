@@ -9,10 +9,10 @@ use std::thread;
 use shardwheel::{ManualClock, Sleep, Timer};
 
 use crate::support::{
-    Acts, Bell, HOUR, asleep, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, HOUR, SOON, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
-/// Has a sleep of a millisecond wake a waker that does `action`, on a manual clock and on threads; in time.
+/// Has a sleep wake a waker that does `action`, on a manual clock and on threads; in time.
 fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
     in_time(move || {
         for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
@@ -22,8 +22,9 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
                 let result = action(&inner);
                 *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             };
-            let mut sleep = asleep(&timer, ms(1), &Acts::waker(act));
-            clock.advance(ms(1));
+            let mut sleep = timer.sleep(SOON);
+            is_pending(&mut sleep, &Acts::waker(act));
+            clock.advance(SOON);
             let take = || result.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut taken = None;
             until("it is woken", || {
@@ -190,9 +191,9 @@ fn tokio_50_a_waker_whose_drop_uses_the_timer() {
             assert_eq!(log.load(Ordering::SeqCst), 1);
             drop(sleep);
             assert_eq!(log.load(Ordering::SeqCst), 2);
-            let mut sleep = timer.sleep(ms(200));
+            let mut sleep = timer.sleep(SOON);
             is_pending(&mut sleep, &waker());
-            clock.advance(ms(200));
+            clock.advance(SOON);
             until("it is dropped", || log.load(Ordering::SeqCst) == 3);
             assert_eq!(timer.stats().pending, 0);
             is_balanced(&timer);
@@ -207,10 +208,10 @@ fn a_waker_that_drops_the_last_handle() {
     in_time(|| {
         for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
             let (bell, waker) = Bell::new();
-            let [mut first, mut other] = [ms(500), HOUR].map(|delay| timer.sleep(delay));
+            let [mut first, mut other] = [SOON, HOUR].map(|delay| timer.sleep(delay));
             is_pending(&mut other, &waker);
             is_pending(&mut first, &Acts::waker(move || drop(timer)));
-            clock.advance(ms(500));
+            clock.advance(SOON);
             until("it is shut down", || bell.rings() == 1);
             assert_eq!(ready(&mut first), Ok(()));
             assert!(ready(&mut other).is_err_and(|error| error.is_shut_down()));

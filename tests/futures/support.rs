@@ -10,9 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use shardwheel::{Sleep, Timer};
+use shardwheel::Timer;
 
 pub(crate) use timers::*;
+
+/// In real time, what is due after this is polled before it is due, on a busy machine too.
+pub(crate) const SOON: Duration = Duration::from_millis(500);
 
 /// Counts how often it is woken; the `Arc` counts who holds it.
 #[derive(Default)]
@@ -70,20 +73,6 @@ pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
 /// Polls a future that must not be ready.
 pub(crate) fn is_pending<F: Future + Unpin>(future: &mut F, waker: &Waker) {
     assert!(poll(future, waker).is_pending(), "too early");
-}
-
-/// A sleep that has been polled with that waker and is pending; a longer one where a machine is so busy that it is due
-/// by the time it is polled.
-pub(crate) fn asleep(timer: &Timer, delay: Duration, waker: &Waker) -> Sleep {
-    let mut delay = delay;
-    loop {
-        let mut sleep = timer.sleep(delay);
-        if poll(&mut sleep, waker).is_pending() {
-            return sleep;
-        }
-        assert!(delay < HOUR, "too early");
-        delay *= 2;
-    }
 }
 
 /// Checks, on a timer that is quiet, that each timer that it took has one outcome or is pending.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use shardwheel::{CallbackPanic, Timer};
 
 use crate::support::{
-    Acts, Bell, asleep, by_hand, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
 /// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2
@@ -115,7 +115,8 @@ fn a_waker_that_panics() {
 fn a_waker_that_panics_in_real_time() {
     let timer = threads(1);
     for round in 1..=3 {
-        let mut sleep = asleep(&timer, ms(1), &Acts::waker(|| panic!("a waker panics")));
+        let mut sleep = timer.sleep(SOON);
+        is_pending(&mut sleep, &Acts::waker(|| panic!("a waker panics")));
         until("it is counted", || timer.stats().panics == round);
         assert_eq!(ready(&mut sleep), Ok(()));
     }

@@ -1,13 +1,16 @@
 //! When the walk over the nodes starts again, and when it ends.
 
 use super::*;
+use crate::shard::Scheduler;
+use crate::shard::node::Taken;
 use crate::shard::support::small;
-use crate::shard::{Key, Scheduler};
 
-/// The node of a timer that is pending, and its segment's era.
-fn node(scheduler: &Scheduler<u32>, key: Key) -> (&Node<u32>, u32) {
+/// Schedules a timer, and stops in the middle of moving it.
+fn stall(scheduler: &Scheduler<u32>) -> (&Node<u32>, Taken<u32>) {
+    let key = scheduler.schedule(9, 7).expect("open");
     // SAFETY: it is in use.
-    unsafe { scheduler.shared.slab.owned(key.node()) }
+    let (node, era) = unsafe { scheduler.shared.slab.owned(key.node()) };
+    (node, node.take(era, key.generation).expect("pending"))
 }
 
 /// Goes over all nodes once, and finds nothing.
@@ -23,9 +26,7 @@ fn walk_in_vain(handover: &mut Handover<u32>) {
 #[test]
 fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
     let (scheduler, advancer) = small();
-    let key = scheduler.schedule(9, 7).expect("open");
-    let (node, era) = node(&scheduler, key);
-    let taken = node.take(era, key.generation).expect("pending");
+    let (node, taken) = stall(&scheduler);
     let mut handover = Handover::new(Arc::clone(&advancer.shared));
     walk_in_vain(&mut handover);
     node.restore(taken);
@@ -49,9 +50,7 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
 #[test]
 fn there_is_a_last_walk() {
     let (scheduler, advancer) = small();
-    let key = scheduler.schedule(9, 7).expect("open");
-    let (node, era) = node(&scheduler, key);
-    let taken = node.take(era, key.generation).expect("pending");
+    let (node, taken) = stall(&scheduler);
     let mut handover = Handover::new(Arc::clone(&advancer.shared));
     assert!(handover.walks_left >= 100);
     assert_eq!((handover.next(), handover.walks_left), (None, 0));
