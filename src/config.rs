@@ -18,7 +18,7 @@ pub const MAX_WHEEL_SIZE: usize = 1 << 15;
 /// At a tick of one millisecond two wheels of this size reach seventy minutes, so a timer of half an hour
 /// is moved once before it fires; and a wheel (256 KiB, and as much again for what the advancer has moved there) stays
 /// within a core's second-level cache.
-pub const DEFAULT_WHEEL_SIZE: usize = 2048;
+pub const DEFAULT_WHEEL_SIZE: usize = if cfg!(miri) { 64 } else { 2048 };
 
 const DEFAULT_TICK: Duration = Duration::from_millis(1);
 const NANOS_PER_SEC: u128 = 1_000_000_000;

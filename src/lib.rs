@@ -11,11 +11,14 @@
 //! | `future/` | futures that wait: `Sleep`, and what is made of it |
 //! | `timer/builder.rs`, `timer/drive.rs` | shards and threads, made and ended |
 //! | `timer/worker.rs`, `timer/run.rs`, `timer/watch.rs` | a shard's turns and its sleep; user code, its panics caught |
+//! | `timer/post.rs`, `timer/bell.rs`, `timer/pace.rs` | where an advancer lies meanwhile; what a thread sleeps on, and for how long |
 //! | `timer/task.rs`, `timer/schedule.rs`, `timer/executor.rs` | what a node holds; when it recurs; where it runs |
 //! | `timer/home.rs`, `timer/time.rs`, `timer/stats.rs` | a thread's own shard; nanoseconds and ticks; what was done, and how late |
 //! | `clock/` | where the time comes from; a clock that is moved by hand |
 //! | `config.rs`, `error.rs` | settings, validated once; errors that hand the payload back |
 //! | `sync.rs` | the one place that says where atomics come from |
+//! | `unwind.rs` | drops that panic |
+//! | `stall.rs` | in a build for one test, atomics at which a thread can be stopped |
 //! | `shard/scheduler.rs`, `shard/lane.rs` | the producers' half; what a producer has to itself |
 //! | `shard/advancer.rs`, `shard/expired.rs`, `shard/sweep.rs`, `shard/handover.rs` | the consumer's half: flush, cascade, yield, sweep, end |
 //! | `shard/shared.rs` | what both share, and the add / flush / sleep protocol with its argument |
@@ -44,8 +47,12 @@ mod shard;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod slots;
+#[cfg(shardwheel_stall)]
+#[doc(hidden)]
+pub mod stall;
 mod sync;
 mod timer;
+mod unwind;
 
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
@@ -56,6 +63,10 @@ pub use timer::{
     CallbackPanic, Every, Executor, Figures, Job, Lateness, Missed, Schedule, Stats, Timer, TimerBuilder,
     TimerKey, Unfired, UnfiredTask,
 };
+
+/// Whether tables, segments, bounds and steps are small, so that a few operations come to all there is to be seen: for
+/// fuzzers, and for Miri, which takes minutes over what has its full size.
+const SMALL: bool = cfg!(any(fuzzing, miri));
 
 /// A point in a shard's time, counted in ticks.
 pub type Tick = u64;

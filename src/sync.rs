@@ -2,11 +2,12 @@
 //!
 //! In a normal build they are the standard library's; with `--cfg shardwheel_loom` they are loom's, which
 //! explores the interleavings of a small model exhaustively. The cfg is private to this crate: the global
-//! `--cfg loom` would change every dependency as well.
+//! `--cfg loom` would change every dependency as well. With `--cfg shardwheel_stall`, as private, a test stops
+//! threads at them (`stall`).
 
 pub(crate) use imp::{
-    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, AtomicWaker, Life, Token, Trace,
-    UnsafeCell, fence, thread_token, yield_now,
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Token, Trace, UnsafeCell, fence,
+    thread_token, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -15,16 +16,22 @@ pub(crate) use std::sync::atomic::Ordering;
 pub(crate) mod plain {
     pub(crate) use std::cell::UnsafeCell;
     pub(crate) use std::sync::Arc;
+    #[cfg(not(shardwheel_stall))]
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+
+    #[cfg(shardwheel_stall)]
+    pub(crate) use crate::stall::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 }
 
 #[cfg(not(shardwheel_loom))]
 mod imp {
     pub(crate) use std::sync::Arc;
+    #[cfg(not(shardwheel_stall))]
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
     pub(crate) use std::thread::yield_now;
 
-    pub(crate) use atomic_waker::AtomicWaker;
+    #[cfg(shardwheel_stall)]
+    pub(crate) use crate::stall::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 
     /// What a lane's maker and its next owner must have in common: nothing, any thread may take it over.
     #[derive(Debug, PartialEq, Eq)]
@@ -90,8 +97,6 @@ mod imp {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
     pub(crate) use loom::thread::yield_now;
 
-    use std::task::Waker;
-
     /// A use counts as reading a cell, the end as writing it: loom sees where the two may meet.
     #[derive(Debug)]
     pub(crate) struct Life(UnsafeCell<()>);
@@ -151,27 +156,5 @@ mod imp {
 
     pub(crate) fn thread_token() -> Token {
         loom::thread::current().id()
-    }
-
-    /// A stand-in for `atomic_waker::AtomicWaker`, which loom cannot look into: the same promise (a wake
-    /// after a registration wakes that waker) by a mutex that loom models.
-    #[derive(Debug)]
-    pub(crate) struct AtomicWaker(loom::sync::Mutex<Option<Waker>>);
-
-    impl AtomicWaker {
-        pub(crate) fn new() -> Self {
-            Self(loom::sync::Mutex::new(None))
-        }
-
-        pub(crate) fn register(&self, waker: &Waker) {
-            *self.0.lock().unwrap() = Some(waker.clone());
-        }
-
-        pub(crate) fn wake(&self) {
-            let waker = self.0.lock().unwrap().take();
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
     }
 }

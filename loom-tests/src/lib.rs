@@ -15,9 +15,9 @@ use shardwheel::{Advancer, Config, Key, ScheduleError, Scheduler, Tick};
 /// Threads of the model.
 pub mod thread {
     #[cfg(shardwheel_loom)]
-    pub use loom::thread::{JoinHandle, spawn};
+    pub use loom::thread::{JoinHandle, ThreadId, current, spawn};
     #[cfg(not(shardwheel_loom))]
-    pub use std::thread::{JoinHandle, spawn};
+    pub use std::thread::{JoinHandle, ThreadId, current, spawn};
 }
 
 /// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
@@ -226,5 +226,84 @@ impl CountingWake {
 impl Wake for CountingWake {
     fn wake(self: Arc<Self>) {
         note(&self.0);
+    }
+}
+
+/// A waker in which other threads than the one that made it stop, until it is released; it counts the calls that have
+/// gone through.
+pub struct StoppedWake {
+    maker: thread::ThreadId,
+    release: sync::Release,
+    count: AtomicUsize,
+}
+
+impl StoppedWake {
+    /// A waker and what it counts.
+    #[must_use]
+    pub fn waker() -> (Arc<Self>, Waker) {
+        let (maker, release) = (thread::current().id(), sync::Release::new());
+        let count = Arc::new(Self { maker, release, count: AtomicUsize::new(0) });
+        (Arc::clone(&count), Waker::from(count))
+    }
+
+    /// How many calls have gone through.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Has the thread that has stopped go on.
+    pub fn release(&self) {
+        self.release.open();
+    }
+}
+
+impl Wake for StoppedWake {
+    fn wake(self: Arc<Self>) {
+        if thread::current().id() != self.maker {
+            self.release.wait();
+        }
+        note(&self.count);
+    }
+}
+
+/// What one thread waits for.
+mod sync {
+    #[cfg(shardwheel_loom)]
+    pub(crate) struct Release(loom::sync::Notify);
+
+    #[cfg(shardwheel_loom)]
+    impl Release {
+        pub(crate) fn new() -> Self {
+            Self(loom::sync::Notify::new())
+        }
+
+        pub(crate) fn open(&self) {
+            self.0.notify();
+        }
+
+        pub(crate) fn wait(&self) {
+            self.0.wait();
+        }
+    }
+
+    #[cfg(not(shardwheel_loom))]
+    pub(crate) struct Release(std::sync::atomic::AtomicBool);
+
+    #[cfg(not(shardwheel_loom))]
+    impl Release {
+        pub(crate) fn new() -> Self {
+            Self(std::sync::atomic::AtomicBool::new(false))
+        }
+
+        pub(crate) fn open(&self) {
+            self.0.store(true, std::sync::atomic::Ordering::Release);
+        }
+
+        pub(crate) fn wait(&self) {
+            while !self.0.load(std::sync::atomic::Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
     }
 }

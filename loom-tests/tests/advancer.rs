@@ -1,9 +1,11 @@
-//! The advancer sleeps, sweeps or ends while producers are at work: hazards 6, 8 and 10.
+//! The advancer sleeps, sweeps or ends while producers are at work: hazards 6, 8, 10 and 13.
 
 #![allow(missing_docs)]
 
+use std::task::Waker;
+
 use shardwheel::Tick;
-use shardwheel_loom_tests::{CountingWake, Ledger, model, small_shard, thread};
+use shardwheel_loom_tests::{CountingWake, Ledger, StoppedWake, model, small_shard, thread};
 
 /// Adders come while the advancer asks when to wake: each deadline is known to the answer, or the waker
 /// is woken.
@@ -44,6 +46,91 @@ fn hazard_6_asleep_until_later_while_two_come() {
 #[test]
 fn hazard_6_a_timer_that_is_due_already() {
     sleep(Some(3), &[0]);
+}
+
+/// A producer stops in the waker that it calls. Another that comes with a timer of its own has the advancer woken before
+/// its call is over, whether its timer is the earlier one or the later; and so does one that asks for a sweep.
+fn stopped_in_its_wake(first: Tick, second: Tick) {
+    model(move || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        let (woken, waker) = StoppedWake::waker();
+        advancer.register_waker(&waker);
+        assert_eq!(advancer.next_expiration(), None);
+        let stopped = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(0));
+            thread::spawn(move || drop(scheduler.schedule(first, payload)))
+        };
+        scheduler.schedule(second, ledger.payload(1)).unwrap();
+        assert!(woken.count() > 0, "a timer waits for a producer that has stopped");
+        assert_eq!(ledger.advance(&mut advancer, 3), 1 + usize::from(ledger.has_fired(0)));
+        woken.release();
+        stopped.join().unwrap();
+        ledger.advance(&mut advancer, 20);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_13_a_producer_stops_in_its_wake_and_another_comes_later() {
+    stopped_in_its_wake(1, 2);
+}
+
+#[test]
+fn hazard_13_a_producer_stops_in_its_wake_and_another_comes_earlier() {
+    stopped_in_its_wake(2, 1);
+}
+
+#[test]
+fn hazard_13_a_producer_stops_in_its_wake_and_another_asks_for_a_sweep() {
+    model(|| {
+        let ledger = Ledger::new(4);
+        let (scheduler, mut advancer) = small_shard();
+        let keys = [0, 1, 2].map(|number| scheduler.schedule(9, ledger.payload(number)).unwrap());
+        let (woken, waker) = StoppedWake::waker();
+        advancer.register_waker(&waker);
+        assert_eq!(advancer.next_expiration(), Some(8));
+        let stopped = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(3));
+            thread::spawn(move || drop(scheduler.schedule(2, payload)))
+        };
+        for key in keys {
+            ledger.cancelled(scheduler.cancel(key));
+        }
+        // Natively it takes more dead nodes for a sweep to be owed.
+        assert!(!cfg!(shardwheel_loom) || woken.count() > 0, "a sweep waits for a producer that has stopped");
+        woken.release();
+        stopped.join().unwrap();
+        ledger.advance(&mut advancer, 20);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// The waker is replaced while a producer rings: one of the two is woken.
+#[test]
+fn hazard_13_the_waker_is_replaced_while_a_producer_rings() {
+    model(|| {
+        let ledger = Ledger::new(1);
+        let (scheduler, mut advancer) = small_shard();
+        let [(first, one), (second, other)] = [CountingWake::waker(), CountingWake::waker()];
+        let register = |advancer: &mut shardwheel::Advancer<_>, waker: &Waker| {
+            advancer.register_waker(waker);
+            advancer.next_expiration()
+        };
+        register(&mut advancer, &one);
+        let adder = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(0));
+            thread::spawn(move || drop(scheduler.schedule(2, payload)))
+        };
+        let answer = register(&mut advancer, &other);
+        adder.join().unwrap();
+        assert!(answer == Some(2) || second.count() > 0, "asleep with {answer:?}; before: {}", first.count());
+        ledger.advance(&mut advancer, 2);
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
 }
 
 /// A timer is put into a cancelled one's node while the advancer goes to sleep.

@@ -66,6 +66,40 @@ fn hazard_12_polled_while_it_fires() {
     polled_while_it_fires(false);
 }
 
+/// The clock comes to the deadline while another waker is put in: the poll is ready, or that waker is woken, without a
+/// further advance.
+#[test]
+fn hazard_12_another_waker_while_the_clock_comes_to_the_deadline() {
+    model(|| {
+        let (clock, timer) = small_timer();
+        let (mut sleep, _first, _) = sleeping(&timer);
+        let (woken, waker) = CountingWake::waker();
+        let driven = drive(&clock, 1);
+        let polled = poll(&mut sleep, &waker);
+        driven();
+        assert!(polled.is_ready() || woken.count() == 1, "told to wait, and not woken");
+        assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
+    });
+}
+
+/// Another waker is put in while another thread looks for room: the sleep keeps its own.
+#[test]
+fn hazard_12_another_waker_while_there_is_no_room() {
+    model(|| {
+        let clock = ManualClock::new();
+        let builder = Timer::builder().clock(clock).tick(TICK).wheel_size(4).shards(1).max_pending(1);
+        let timer = builder.build().expect("the settings are valid");
+        let (mut sleep, _first, _) = sleeping(&timer);
+        let other = {
+            let timer = timer.clone();
+            thread::spawn(move || assert!(timer.schedule_after(TICK, || ()).is_err()))
+        };
+        let (_woken, waker) = CountingWake::waker();
+        assert!(poll(&mut sleep, &waker).is_pending(), "refused, an hour early");
+        other.join().expect("it is refused");
+    });
+}
+
 #[test]
 fn hazard_12_the_waker_is_replaced_while_it_fires() {
     polled_while_it_fires(true);

@@ -4,13 +4,17 @@
 //! there, on itself. Nothing is held while it does: `Seat` says who drives, and its lock is let go before any
 //! timer is touched. So a callback may do anything, also move the clock (time then passes while it runs, and
 //! the thread that drives goes on from there).
+//!
+//! Another thread that moves the clock meanwhile waits for the seat, unless the thread that drives waits for it in turn,
+//! by itself or through others (see [`waits`](super::waits)). Then it lets time pass as well, and says so under the
+//! seat's lock; the thread that drives looks there before it leaves the seat, and drives on.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::Clock;
+use super::waits::{ThreadNumber, Wait, this_thread};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
@@ -64,7 +68,9 @@ struct Shared {
 
 /// Who drives, and what.
 struct Seat {
-    driver: Option<ThreadId>,
+    driver: Option<ThreadNumber>,
+    /// Whether time has passed while the driver drives.
+    passed: bool,
     driven: Vec<Weak<dyn Driven>>,
 }
 
@@ -72,7 +78,7 @@ impl ManualClock {
     /// A clock that stands at the present moment.
     #[must_use]
     pub fn new() -> Self {
-        let seat = Mutex::new(Seat { driver: None, driven: Vec::new() });
+        let seat = Mutex::new(Seat { driver: None, passed: false, driven: Vec::new() });
         let (start, elapsed) = (Instant::now(), AtomicU64::new(0));
         Self { shared: Arc::new(Shared { start, elapsed, seat, left: Condvar::new() }) }
     }
@@ -87,11 +93,13 @@ impl ManualClock {
     /// Moves the clock forward, from one expiration to the next, and runs at each what is due there.
     ///
     /// Called from a callback that this clock runs, it lets time pass while the callback runs: what becomes
-    /// due meanwhile runs after it. Called while another thread moves the clock, it waits for that one.
+    /// due meanwhile runs after it. Called while another thread moves the clock, it waits for that one; but where that
+    /// thread waits for the calling one (two callbacks that move each other's clock, or one that has its timer shut down
+    /// by a thread that moves the clock), it lets time pass and returns, and the other thread runs what is due.
     ///
     /// The clock can be moved by some 584 years in all; it stays there.
     pub fn advance(&self, by: Duration) {
-        let Some(seat) = self.take_seat() else { return self.pass(by) };
+        let Some(driving) = self.take_seat(by) else { return };
         let target = self.elapsed().saturating_add(by);
         // Takes in what an executor has run since.
         self.run_due();
@@ -101,21 +109,19 @@ impl ManualClock {
             self.run_due();
         }
         self.move_to(target);
-        drop(seat);
+        driving.leave();
     }
 
     /// Moves the clock forward at once, as it seems to one who was suspended or stalled meanwhile, and then
     /// runs what is due by then.
     ///
-    /// From a callback, as [`advance`](Self::advance).
+    /// From a callback, and while another thread moves the clock, as [`advance`](Self::advance).
     pub fn jump(&self, by: Duration) {
-        let seat = self.take_seat();
+        let Some(driving) = self.take_seat(by) else { return };
         self.pass(by);
-        if seat.is_some() {
-            self.run_due();
-            self.advance_in_seat();
-        }
-        drop(seat);
+        self.run_due();
+        self.advance_in_seat();
+        driving.leave();
     }
 
     /// Has the clock drive that timer from now on, until it is dropped.
@@ -161,17 +167,21 @@ impl ManualClock {
         unpoisoned(self.shared.seat.lock())
     }
 
-    /// The right to drive; none if this thread has it already, further out.
-    fn take_seat(&self) -> Option<Driving<'_>> {
-        let me = Some(thread::current().id());
+    /// The right to drive. None if this thread has it already, further out, or if the thread that has it waits for this
+    /// one: then that much time has passed, for the thread that drives to see.
+    fn take_seat(&self, by: Duration) -> Option<Driving<'_>> {
+        let me = this_thread();
         let mut seat = self.seat();
-        if seat.driver == me {
-            return None;
-        }
-        while seat.driver.is_some() {
+        while let Some(driver) = seat.driver {
+            // A wait of a thread for itself is refused, too.
+            let Some(_wait) = Wait::begin(driver) else {
+                self.pass(by);
+                seat.passed = true;
+                return None;
+            };
             seat = unpoisoned(self.shared.left.wait(seat));
         }
-        seat.driver = me;
+        seat.driver = Some(me);
         Some(Driving(self))
     }
 }
@@ -184,10 +194,34 @@ pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
 /// The right to drive, given up when dropped.
 struct Driving<'a>(&'a ManualClock);
 
+impl Driving<'_> {
+    /// Gives the right up when all that is due by the clock has run.
+    fn leave(self) {
+        while !self.try_leave() {
+            self.0.advance_in_seat();
+        }
+    }
+
+    /// Gives the right up, unless time has passed since the last call: what is due may be more by then.
+    fn try_leave(&self) -> bool {
+        let mut seat = self.0.seat();
+        let passed = std::mem::take(&mut seat.passed);
+        if !passed {
+            seat.driver = None;
+        }
+        !passed
+    }
+}
+
 impl Drop for Driving<'_> {
     fn drop(&mut self) {
-        self.0.seat().driver = None;
-        self.0.shared.left.notify_one();
+        let mut seat = self.0.seat();
+        if seat.driver == Some(this_thread()) {
+            seat.driver = None;
+        }
+        drop(seat);
+        // All that wait: each writes down anew for whom it waits.
+        self.0.shared.left.notify_all();
     }
 }
 

@@ -4,21 +4,32 @@
 //! builder is given another. A [`ManualClock`] stands still until it is told to move, and drives the timers
 //! that use it on the thread that moves it.
 
-#[cfg(not(shardwheel_loom))]
+#[cfg(not(any(shardwheel_loom, miri)))]
 mod fast;
 mod manual;
+mod waits;
 
 use std::time::Instant;
 
 pub(crate) use fast::FastClock;
 pub use manual::ManualClock;
 pub(crate) use manual::{Driven, unpoisoned};
+pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 
 /// A source of time.
 ///
 /// It should be monotonic. One that goes backwards does no harm: a shard's own clock stays where it is until
-/// the source has caught up. One that jumps forward makes all that is due by then fire when the shard next looks: its
-/// thread sleeps, by the system's time, for as long as is left by the clock when it goes to sleep.
+/// the source has caught up, and what is scheduled meanwhile counts from there. One that jumps forward makes all that is
+/// due by then fire when the shard next looks.
+///
+/// It may run at another speed than the system's time, by which a shard's thread sleeps: the thread sleeps for half of what
+/// is left, by the speed that the clock had during its last sleep, and looks again. It so wakes some twenty times on the
+/// way to a deadline that is an hour off, where with the system's clock it wakes once. Where the clock speeds up during a
+/// sleep, what is due then is late by that.
+///
+/// A clock that panics on a shard's thread, or in a job, is counted and reported like a callback, and the time is then the
+/// shard's own; in a call that reads the clock (`schedule_after`, `sleep`, `stats`), the panic is the caller's, and nothing
+/// has been done. It may use the timer, also shut it down.
 ///
 /// # Examples
 ///
@@ -59,8 +70,8 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Models have no use for a fast clock.
-#[cfg(shardwheel_loom)]
+/// Models have no use for a fast clock, and Miri does not run the instruction that reads the counter.
+#[cfg(any(shardwheel_loom, miri))]
 mod fast {
     use std::time::Instant;
 

@@ -14,8 +14,9 @@ use crate::{Every, Missed, Schedule, ScheduleErrorKind};
 /// Moments that are a period apart, the first after one. Made by [`Timer::interval`](crate::Timer::interval).
 ///
 /// As a [`Stream`] it yields the moment for which each tick was due, at a fixed rate; what is missed because nobody
-/// polled is made up for, unless [`missed`](Self::missed) chooses otherwise. It ends after the first error, which it
-/// yields.
+/// polled is made up for, unless [`missed`](Self::missed) chooses otherwise. Where the timer does not take a tick, because
+/// it is full or the system gives no memory, the stream yields that error; the next poll tries again, for the same tick. It
+/// ends after the error of a timer that has been shut down, or of a period of zero, which it yields.
 ///
 /// # Examples
 ///
@@ -67,7 +68,8 @@ impl Interval {
     ///
     /// # Errors
     ///
-    /// [`SleepError`], if the timer has been shut down or does not take another sleep, or the period is zero.
+    /// [`SleepError`], if the timer has been shut down or does not take another sleep, or the period is zero. After a
+    /// refusal the next call waits for the same tick.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context.waker())).await
     }
@@ -76,12 +78,20 @@ impl Interval {
         if self.period().is_zero() {
             return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
         }
-        self.sleep.poll_sleep(waker).map(|ended| ended.map(|()| self.go_on()))
+        self.sleep.poll_sleep(waker).map(|ended| match ended {
+            Ok(()) => Ok(self.go_on()),
+            Err(error) => {
+                if !is_final(error) {
+                    self.sleep.try_again();
+                }
+                Err(error)
+            }
+        })
     }
 
     /// Begins to wait for the next tick; returns when the one before was due.
     fn go_on(&mut self) -> Instant {
-        let now = self.sleep.home().time.now_instant();
+        let now = self.sleep.home().now_instant();
         let due = self.sleep.deadline().unwrap_or(now);
         let next = self.schedule.next_after(due, now);
         self.sleep
@@ -99,8 +109,13 @@ impl Stream for Interval {
             return Poll::Ready(None);
         }
         this.poll_tick(context.waker()).map(|tick| {
-            this.ended = tick.is_err();
+            this.ended = tick.is_err_and(is_final);
             Some(tick)
         })
     }
+}
+
+/// Whether there is no tick after that error: a refusal is an event, and not an end.
+fn is_final(error: SleepError) -> bool {
+    error.is_shut_down() || error.kind() == ScheduleErrorKind::ZeroPeriod
 }

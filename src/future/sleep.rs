@@ -7,8 +7,9 @@
 //!
 //! - *fires while it is polled*: the poll asks whether its timer is pending. If it is, the waker that fires later is
 //!   the one in the node; if not, it has fired, and the poll says so.
-//! - *another waker while it fires*: the poll cancels and schedules anew with the new one. If the cancel comes too
-//!   late, the timer has fired: the old waker is woken in vain, and the poll is ready.
+//! - *another waker while it fires*: the poll puts the new one into the node. If it comes too late, the timer has fired:
+//!   the old waker is woken in vain, and the poll is ready. If the advancer comes to the node meanwhile, it sets it
+//!   aside; the poll finds the clock at the deadline, takes the timer out, and is ready.
 //! - *dropped while it fires*: the drop cancels. If that comes too late, the waker is the advancer's, which wakes
 //!   and drops it; nothing points back to the sleep.
 //! - *reset while it fires*: the reschedule comes too late; the waker is woken, so the task polls again, and that
@@ -29,6 +30,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::error::SleepError;
+use crate::shard::Exchanged;
 use crate::timer::{Home, Nanos, Task, ToWake};
 use crate::{Key, ScheduleErrorKind, Scheduler, Tick};
 
@@ -98,14 +100,15 @@ impl Sleep {
     }
 
     /// Whether its time is over. A sleep that is polled for the first time after that resolves at once, or, where its
-    /// shard has been idle, at the next tick.
+    /// shard has been idle, at the next tick. One that was refused, or whose timer has been shut down, goes by the clock.
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
-        match self.state {
-            State::Idle => self.home.time.now() >= self.deadline,
-            State::Waiting { key, .. } => !self.home.scheduler.is_pending(key),
-            State::Done(_) => true,
-        }
+        let has_fired = match self.state {
+            State::Idle | State::Done(Err(_)) => false,
+            State::Waiting { key, .. } => !self.home.scheduler.is_pending(key) && self.outcome(None).is_ok(),
+            State::Done(Ok(())) => true,
+        };
+        has_fired || self.home.now() >= self.deadline
     }
 
     /// Gives it another deadline, whether it has resolved or not. The task that has polled it is woken for the new
@@ -123,6 +126,11 @@ impl Sleep {
             }
             State::Idle | State::Done(_) => State::Idle,
         };
+    }
+
+    /// Has the next poll of a sleep that was refused try again.
+    pub(super) fn try_again(&mut self) {
+        self.state = State::Idle;
     }
 
     pub(super) fn home(&self) -> &Home {
@@ -150,9 +158,12 @@ impl Sleep {
         if tick <= self.home.scheduler.now() && !self.home.is_stopping() {
             return self.end(Ok(()));
         }
-        match self.home.scheduler.plant(tick, ToWake(waker.clone())) {
+        let waker = waker.clone();
+        // That of the handle in the node, which keeps what it points to from being another waker's.
+        let id = WakerId::of(&waker);
+        match self.home.scheduler.plant(tick, ToWake(waker)) {
             Ok(key) => {
-                self.state = State::Waiting { key, waker: WakerId::of(waker) };
+                self.state = State::Waiting { key, waker: id };
                 Poll::Pending
             }
             Err(refused) => self.end(self.outcome(Some(refused.kind()))),
@@ -161,16 +172,32 @@ impl Sleep {
 
     /// Looks whether the timer has fired, and sees to it that it wakes `waker` if not.
     fn look(&mut self, key: Key, known: WakerId, waker: &Waker) -> Poll<Result<(), SleepError>> {
-        let scheduler = &self.home.scheduler;
-        if known == WakerId::of(waker) {
-            if scheduler.is_pending(key) { Poll::Pending } else { self.end(self.outcome(None)) }
-        } else if let Some(former) = cancel(scheduler, key) {
-            // Before the drop, which may panic: a timer that is gone would be taken for one that has fired.
-            let begun = self.begin(waker);
-            drop(former);
-            begun
+        if known != WakerId::of(waker) {
+            self.change_waker(key, waker)
+        } else if self.home.scheduler.is_pending(key) {
+            Poll::Pending
         } else {
             self.end(self.outcome(None))
+        }
+    }
+
+    /// Puts a handle of `waker` in the place of the one in the node: the timer stays pending throughout.
+    fn change_waker(&mut self, key: Key, waker: &Waker) -> Poll<Result<(), SleepError>> {
+        // First of all, for a clone may panic: nothing has been given up yet.
+        let waker = waker.clone();
+        let id = WakerId::of(&waker);
+        match self.home.scheduler.exchange(key, ToWake(waker), |task| task.pick_part(Task::take_waker)) {
+            Exchanged::Done(former) => {
+                self.state = State::Waiting { key, waker: id };
+                drop(former);
+                Poll::Pending
+            }
+            Exchanged::Over(former) => {
+                let ended = self.end(self.outcome(None));
+                drop(former);
+                ended
+            }
+            Exchanged::Gone => self.end(self.outcome(None)),
         }
     }
 
@@ -184,7 +211,7 @@ impl Sleep {
         let shut_down = self.home.is_stopping().then_some(ScheduleErrorKind::ShutDown);
         match refused.or(shut_down) {
             // It may have fired before the end.
-            Some(ScheduleErrorKind::ShutDown) if self.home.time.now() >= self.deadline => Ok(()),
+            Some(ScheduleErrorKind::ShutDown) if self.home.now() >= self.deadline => Ok(()),
             Some(kind) => Err(SleepError::new(kind)),
             None => Ok(()),
         }

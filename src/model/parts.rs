@@ -62,7 +62,7 @@ impl FreeNodes {
     #[must_use]
     #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
-        Self(shard::FreeBits::new(shard::WORD_NODES, 0))
+        Self(shard::FreeBits::new(shard::WORD_NODES, 0).expect("there is memory"))
     }
 
     /// Takes those that are free, as bits.
@@ -157,7 +157,11 @@ impl List {
     #[must_use]
     pub fn new(nodes: usize) -> Self {
         let links = (0..=nodes).map(|_| AtomicU32::new(0)).collect();
-        Self { clock: shard::Clock::new(0), wheel: shard::Wheel::new(4, LIST.round), links }
+        Self {
+            clock: shard::Clock::new(0),
+            wheel: shard::Wheel::new(4, LIST.round).expect("there is memory"),
+            links,
+        }
     }
 
     /// What an adder does. False if the wheel is given up.

@@ -24,6 +24,7 @@
 use std::fmt;
 use std::task::Waker;
 
+use super::bell::Keeper;
 use super::chains::{Chains, InHand};
 use super::draw::Draw;
 use super::expired::{Expired, Fired};
@@ -34,6 +35,7 @@ use super::overflow::IdleWatch;
 use super::own::OwnWheels;
 use super::reclaim::Participant;
 use super::recycle::Recycler;
+use super::roll::Roll;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
 use super::state::Word;
@@ -44,6 +46,9 @@ use crate::sync::Arc;
 
 /// A drain that fired this many sees to it at its end that the nodes can be used again.
 const LONG_DRAIN: usize = 1 << 14;
+
+/// How often [`Advancer::maintain`] helps the epochs on, for what threads have left that have ended.
+const HELPS: usize = 64;
 
 /// A buffer larger than this is given back when it is empty.
 const KEPT_BUFFER: usize = 1 << 12;
@@ -89,12 +94,14 @@ pub struct Advancer<T> {
     /// Empty; its memory is what counts.
     pub(super) deferred_before: Vec<NodeId>,
     pub(super) recycler: Recycler<T>,
-    participant: Participant,
+    pub(super) participant: Participant,
     pub(super) sweep: Sweep,
     pub(super) draw: Draw,
     /// Timers fired since the last drain's end.
     drained: usize,
-    handed_over: bool,
+    pub(super) handed_over: bool,
+    keeper: Keeper,
+    pub(super) roll: Roll,
 }
 
 impl<T> Advancer<T> {
@@ -120,6 +127,8 @@ impl<T> Advancer<T> {
             draw: Draw::new(start),
             drained: 0,
             handed_over: false,
+            keeper: Keeper::default(),
+            roll: Roll::default(),
         }
     }
 
@@ -149,25 +158,62 @@ impl<T> Advancer<T> {
         self.look_at_shared_wheels(self.flushed);
         let strays = self.drain_wheels(closed);
         self.admit_newcomers(strays);
+        self.call_roll();
+        self.help_epochs();
         self.sweep_in_steps();
         self.poll_recycler();
         if moves {
             self.draw_ahead();
-            let shared = &self.shared;
-            self.recycler.note_move(&shared.slab, shared.scheduled(), || shared.len());
+            let (scheduled, pending) = (self.scheduled(), self.pending());
+            if self.recycler.note_move(&self.shared.slab, scheduled, pending) {
+                self.reclaim_leftovers(pending);
+            }
         }
         self.look_ahead();
     }
 
-    /// Whether memory that is not needed waits to be given back: [`shed`](Self::shed) now and then does so, should the
-    /// clock not move for long.
-    pub(crate) fn owes_memory(&self) -> bool {
-        self.recycler.owes_memory(&self.shared.slab, self.shared.len())
+    /// Whether memory that is not needed waits to be given back to the system. An event loop that has nothing to do for a
+    /// while calls [`maintain`](Self::maintain) then, every 50 ms perhaps, until there is no more; the answer of
+    /// [`next_expiration`](Self::next_expiration) does not take this into account. While the clock is moved often enough,
+    /// [`advance`](Self::advance) sees to it by itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let (_scheduler, mut advancer) = shardwheel::shard::<u32>(&shardwheel::Config::default());
+    /// let until_next = advancer.next_expiration();
+    /// if until_next.is_none() && advancer.needs_maintenance() {
+    ///     // ... sleep for 50 ms, or until the registered waker is woken; then ...
+    ///     advancer.maintain();
+    /// }
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// O(threads + segments), and quicker where nothing has been freed.
+    #[must_use]
+    pub fn needs_maintenance(&self) -> bool {
+        let pending = self.pending();
+        self.is_sweeping()
+            || self.roll.owes_help()
+            || self.recycler.owes_memory(&self.shared.slab, pending)
+            || self.are_leftovers_due(pending)
     }
 
-    /// Gives a share of it back.
-    pub(crate) fn shed(&mut self) {
-        self.recycler.shed(&self.shared.slab, self.shared.len(), &self.participant);
+    /// Gives a share of the memory that is not needed back to the system, a sixteenth of it or 2 MiB; and where cancelled
+    /// timers' nodes keep memory, has the next advances free them.
+    ///
+    /// # Performance
+    ///
+    /// Never blocks. A segment of 2 MiB takes some 50 microseconds.
+    pub fn maintain(&mut self) {
+        self.call_roll();
+        let pending = self.pending();
+        self.reclaim_leftovers(pending);
+        self.sweep_in_steps();
+        (0..HELPS).for_each(|_| self.help_epochs());
+        self.recycler.shed(&self.shared.slab, pending, &self.participant);
     }
 
     /// The tick at which to call [`advance`](Self::advance) next, if nothing is scheduled before: never
@@ -186,9 +232,9 @@ impl<T> Advancer<T> {
         self.shared.clock.publish_wake_at(first);
         let checked = self.earliest();
         self.shared.clock.lower_published(checked);
-        // Asked for while there was no waker; or under way, and nobody may cancel any more, and ask for the next step.
+        // Asked for while the advancer was awake; or under way, and nobody may cancel any more, and ask for the next step.
         if self.shared.is_sweep_owed() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
-            self.shared.clock.waker.wake();
+            self.keeper.ring(&self.shared.clock.bell);
         }
         // Not `checked` alone: where the timer of `first` was cancelled in between, adders still wake us for
         // what is earlier than `first` only.
@@ -199,11 +245,23 @@ impl<T> Advancer<T> {
     /// [`next_expiration`](Self::next_expiration), or when so many timers have been cancelled that an
     /// advance is wanted to give their nodes back. It replaces the former one.
     ///
-    /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake. A wake uses the waker up, so
-    /// register anew before each sleep. On waking, advance before anything else that may schedule: until then the
-    /// shard takes its thread to be asleep, and would wake it for nothing.
+    /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake. The waker stays registered;
+    /// to register the same one again costs nothing. It is woken once for each answer of `next_expiration`, and once more
+    /// for each producer that came before the first wake had returned. On waking, advance before anything else that may
+    /// schedule: until then the shard takes its thread to be asleep, and would wake it for nothing.
+    ///
+    /// The waker is called by the thread that schedules or cancels, at the end of its call: it should be quick. A panic in
+    /// it does not reach that call, and the next producer wakes it again.
+    ///
+    /// # Panics
+    ///
+    /// If the waker panics when it is cloned; the former then stays registered.
+    ///
+    /// # Performance
+    ///
+    /// Allocates where the waker is another than the last. Never blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
-        self.shared.clock.waker.register(waker);
+        self.keeper.register(&self.shared.clock.bell, waker, &self.participant);
     }
 
     /// A further handle of the producers' half.
@@ -289,7 +347,12 @@ impl<T> Advancer<T> {
     /// Ends a drain: after a long one its nodes become free at once.
     pub(crate) fn end_drain(&mut self) {
         self.look_ahead();
-        if std::mem::take(&mut self.drained) >= LONG_DRAIN {
+        let drained = std::mem::take(&mut self.drained);
+        if drained > 0 {
+            // What is tolerated falls with what is pending.
+            self.shared.look_for_dead();
+        }
+        if drained >= LONG_DRAIN {
             let shared = &self.shared;
             self.recycler.poll_to_the_end(&shared.slab, &self.participant);
         }
@@ -340,6 +403,7 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Advancer<T> {
     fn drop(&mut self) {
+        self.keeper.end(&self.shared.clock.bell, &self.participant);
         self.shared.keep(self.recycler.end());
         if !self.handed_over {
             self.shared.clock.close();

@@ -25,7 +25,7 @@ pub(crate) struct Remains<T> {
 
 impl<T> Batch<T> {
     pub(super) fn new() -> Self {
-        Self { ids: Bitmap::new(0), nodes: 0, given: 0, remains: Remains::default() }
+        Self { ids: Bitmap::empty(), nodes: 0, given: 0, remains: Remains::default() }
     }
 
     /// How many nodes there are.
@@ -43,22 +43,24 @@ impl<T> Batch<T> {
         prefetch::for_writing(self.ids.address(id as usize / WORD_NODES));
     }
 
+    /// Adds a node. One for which there is no memory is left unused, until the shard ends.
     #[inline]
     pub(super) fn add(&mut self, id: NodeId) {
         let word = id as usize / WORD_NODES;
-        if word >= self.ids.len() {
-            self.make_room(word);
+        if word >= self.ids.len() && !self.make_room(word) {
+            return;
         }
         self.ids.insert(id as usize);
         self.nodes += 1;
     }
 
-    /// Makes room for a word. This takes no longer than the words that there are.
+    /// Makes room for a word; false if there is no memory. This takes no longer than the words that there are.
     #[cold]
-    fn make_room(&mut self, word: usize) {
-        let mut ids = Bitmap::new((word + 1).next_power_of_two());
+    fn make_room(&mut self, word: usize) -> bool {
+        let Some(mut ids) = Bitmap::new((word + 1).next_power_of_two()) else { return false };
         ids.absorb(&self.ids);
         self.ids = ids;
+        true
     }
 
     /// Gives the nodes of so many words to the slab.
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_batch_is_given_word_by_word_and_used_again() {
-        let (epochs, slab, mut free) = (Epochs::new(), Slab::<u64>::new(), FreeWord::default());
+        let (epochs, slab, mut free) =
+            (Epochs::new(), Slab::<u64>::new().expect("there is memory"), FreeWord::default());
         let who = epochs.join();
         let nodes = Segment::<u64>::NODES + 3 * WORD_NODES;
         let ids: Vec<_> = (0..nodes).map(|_| slab.take(&mut free, &who).expect("there is memory")).collect();
@@ -171,7 +174,7 @@ mod tests {
     fn all_segments_of_a_release_are_open_again() {
         type Large = [u8; 4096];
         const NODES: usize = Segment::<Large>::NODES;
-        let (epochs, slab) = (Epochs::new(), Slab::<Large>::new());
+        let (epochs, slab) = (Epochs::new(), Slab::<Large>::new().expect("there is memory"));
         let who = epochs.join();
         let mut free = FreeWord::default();
         // The last is of a fourth segment: the first three have been found to have none.

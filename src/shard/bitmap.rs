@@ -1,18 +1,25 @@
 //! A set of small numbers in plain memory, for one owner.
 
+use super::zeroed;
+
 const WORD: usize = u64::BITS as usize;
 
 /// A bit per number, and a bit per word of those that has any: what is far apart is found without a look at all words
 /// between.
 pub(super) struct Bitmap {
-    words: Vec<u64>,
-    summary: Vec<u64>,
+    words: Box<[u64]>,
+    summary: Box<[u64]>,
 }
 
 impl Bitmap {
-    /// An empty one, for so many words of numbers. In memory that the system has zeroed: what is not used is not backed.
-    pub(super) fn new(words: usize) -> Self {
-        Self { words: vec![0; words], summary: vec![0; words.div_ceil(WORD)] }
+    /// An empty one, without room for any number.
+    pub(super) fn empty() -> Self {
+        Self { words: Box::default(), summary: Box::default() }
+    }
+
+    /// An empty one, for so many words of numbers, in memory that is backed where it is used; none if there is no memory.
+    pub(super) fn new(words: usize) -> Option<Self> {
+        Some(Self { words: zeroed::slice(words)?, summary: zeroed::slice(words.div_ceil(WORD))? })
     }
 
     /// How many words there are.
@@ -103,7 +110,8 @@ mod tests {
     #[test]
     fn it_agrees_with_a_tree() {
         let (words, mut seed) = (200, 12345_u64);
-        let (mut bitmap, mut tree) = (Bitmap::new(words), BTreeSet::new());
+        let mut bitmap = Bitmap::new(words).expect("there is memory");
+        let mut tree = BTreeSet::new();
         for step in 0..20_000 {
             seed ^= seed << 13;
             seed ^= seed >> 7;
@@ -139,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_larger_one_absorbs_a_smaller() {
-        let (mut small, mut large) = (Bitmap::new(80), Bitmap::new(100));
+        let [mut small, mut large] = [80, 100].map(|words| Bitmap::new(words).expect("there is memory"));
         let far = 70 * WORD + 5;
         [3, 63, far].into_iter().for_each(|number| small.insert(number));
         [4, 6399].into_iter().for_each(|number| large.insert(number));

@@ -137,7 +137,7 @@ mod tests {
 
     /// A slab whose first nodes are taken, up to that one.
     fn taken(last: NodeId) -> Slab<u64> {
-        let (slab, mut free) = (Slab::new(), FreeWord::default());
+        let (slab, mut free) = (Slab::new().expect("there is memory"), FreeWord::default());
         let who = Epochs::new().join();
         (1..=last).for_each(|id| assert_eq!(slab.take(&mut free, &who).ok(), Some(id)));
         slab

@@ -12,25 +12,28 @@
 //! behind its setting of the bit (in the inbox's case behind the push, in that of a node reused where it
 //! stands behind the store of the word). The two fences are in some order: either the adder sees the answer,
 //! or the advancer sees the bit, which comes before the push: it may then wake for nothing, never too late.
-//! An adder whose deadline is that early lowers `wake_below` by one read-modify-write; the one that lowered
-//! it wakes the waker.
+//! An adder whose deadline is that early owes a ring: it rings the [`bell`](super::bell) when it has left its lane, unless
+//! that sleep has been rung for.
+
+use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use super::bell::Bell;
 use crate::Tick;
-use crate::sync::{AtomicBool, AtomicU64, AtomicWaker, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// Stands in `wake_below` while the advancer is at work: no adder wakes it, but for a deadline of 0, which
+/// Stands in `wake_below` while the advancer is at work: no adder rings, but for a deadline of 0, which
 /// does no harm.
 const AWAKE: Tick = 0;
 
 pub(crate) struct Clock {
     words: CachePadded<Words>,
-    pub(crate) waker: AtomicWaker,
+    /// Shared with the lanes, whose owners ring it when they give a lane up.
+    pub(crate) bell: Arc<Bell>,
 }
 
-/// What every adder reads. The advancer writes it; an adder writes `wake_below` where it is the first to be
-/// earlier.
+/// What every adder reads and the advancer alone writes.
 struct Words {
     now: AtomicU64,
     flushed: AtomicU64,
@@ -42,8 +45,16 @@ struct Words {
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) now: Tick,
-    /// A timer that is due at or before this wakes the advancer.
+    /// A timer that is due at or before this owes the advancer a ring.
     wake_below: Tick,
+}
+
+impl Reading {
+    /// Whether a timer that the advancer may not know of, due at `deadline`, is due before the advancer's sleep ends.
+    #[inline]
+    pub(crate) fn owes_ring(self, deadline: Tick) -> bool {
+        deadline <= self.wake_below
+    }
 }
 
 impl Clock {
@@ -54,7 +65,7 @@ impl Clock {
             wake_below: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
         };
-        Self { words: CachePadded::new(words), waker: AtomicWaker::new() }
+        Self { words: CachePadded::new(words), bell: Arc::new(Bell::new()) }
     }
 
     #[inline]
@@ -89,26 +100,9 @@ impl Clock {
         Reading { now, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
     }
 
-    /// Wakes the advancer for a timer that it does not know of, if it sleeps for longer. Runs the waker, so
-    /// the caller is not pinned, unless it moves a timer.
-    #[inline]
-    pub(crate) fn wake_if_earlier(&self, deadline: Tick, reading: Reading) {
-        if deadline <= reading.wake_below {
-            self.lower_wake_below(deadline);
-        }
-    }
-
-    #[cold]
-    fn lower_wake_below(&self, deadline: Tick) {
-        // Ordering: Relaxed, what the woken advancer looks at is synchronised by itself; the waker's own
-        // synchronisation orders our push before its run.
-        if self.words.wake_below.fetch_min(deadline.saturating_sub(1), Ordering::Relaxed) >= deadline {
-            self.waker.wake();
-        }
-    }
-
-    /// Says when the advancer will wake; it looks at the bits and the inbox once more after this.
+    /// Begins a sleep, and says when it will end; the advancer looks at the bits and the inbox once more after this.
     pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
+        self.bell.begin_sleep();
         // Ordering: Relaxed, the fence orders it.
         self.words.wake_below.store(below(answer), Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence in `read`.
@@ -117,8 +111,11 @@ impl Clock {
 
     /// Corrects what [`publish_wake_at`](Self::publish_wake_at) said, downwards.
     pub(crate) fn lower_published(&self, answer: Option<Tick>) {
-        // Ordering: Relaxed, an adder that sees the former value wakes once too often.
-        self.words.wake_below.fetch_min(below(answer), Ordering::Relaxed);
+        // Ordering: Relaxed for both: the advancer alone writes it, and an adder that sees the former value rings once
+        // too often.
+        if below(answer) < self.words.wake_below.load(Ordering::Relaxed) {
+            self.words.wake_below.store(below(answer), Ordering::Relaxed);
+        }
     }
 
     #[inline]

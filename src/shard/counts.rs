@@ -1,27 +1,51 @@
 //! Sums over the counters of a shard's threads (see [`stats`](super::stats)).
 
-use super::lane::Lane;
+use super::lane::{Lane, Local};
 use super::reclaim::Guard;
 use super::shared::Shared;
 use super::stats::ShardStats;
-use crate::sync::Ordering;
+use crate::sync::plain::AtomicU64;
+use crate::sync::{Ordering, fence};
 
 /// Dead nodes that are always tolerated (promise 5); in models, which are small, two, and few for a fuzzer.
 const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
     2
-} else if cfg!(fuzzing) {
+} else if crate::SMALL {
     8
 } else {
     4096
 };
+
+/// Dead nodes that no lane has reported, at most, in all lanes together (of up to so many threads).
+const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 512 };
+
+/// The least number of dead nodes between two looks at all lanes.
+const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 64 };
+
+/// With so few dead nodes reported there is no need to look at all lanes.
+const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
+
+/// What the threads of a shard have reported of the dead nodes that they left. A sum over all lanes at each cancel, or
+/// at each tick, would take the longer the more threads there are.
+pub(crate) struct DeadReports {
+    /// Dead nodes made, less those reused, in all lanes.
+    reported: AtomicU64,
+    /// The estimate at which a canceller looks at all lanes: a signed number.
+    check_at: AtomicU64,
+}
+
+impl DeadReports {
+    pub(crate) fn new() -> Self {
+        Self { reported: AtomicU64::new(0), check_at: AtomicU64::new(SURELY_TOLERATED as u64) }
+    }
+}
 
 impl<T> Shared<T> {
     /// How many timers are pending. Never less than the truth while others are at work: the ended ones are
     /// counted first, the scheduled ones after. O(threads).
     pub(crate) fn len(&self) -> usize {
         self.counting.note_look();
-        let ended = self.tally.fired.get() + self.tally.handed_back.get();
-        let ended = self.lanes.iter().fold(ended, |sum, lane| sum + lane.tally.cancelled.get());
+        let ended = self.lanes.iter().fold(self.tally.ended(), |sum, lane| sum + lane.tally.cancelled.get());
         usize::try_from(self.scheduled().saturating_sub(ended)).unwrap_or(usize::MAX)
     }
 
@@ -30,7 +54,7 @@ impl<T> Shared<T> {
         self.lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.tally.scheduled.get()))
     }
 
-    /// Nodes of cancelled or moved timers that are still linked, or kept until the payload comes back. O(threads).
+    /// Nodes of cancelled or moved timers that are still linked. O(threads).
     pub(crate) fn dead(&self) -> u64 {
         let gone = self.tally.buried.get();
         let gone = self.lanes.iter().fold(gone, |sum, lane| sum + lane.tally.reused.get());
@@ -39,8 +63,7 @@ impl<T> Shared<T> {
 
     /// Nodes of cancelled or moved timers since the shard was made. O(threads).
     pub(crate) fn dead_made(&self) -> u64 {
-        let made = |lane: &Lane| lane.tally.cancelled.get() + lane.tally.moved.get();
-        self.lanes.iter().map(made).sum()
+        self.lanes.iter().map(|lane| lane.tally.dead_made()).sum()
     }
 
     /// How many dead nodes there may be (promise 5).
@@ -53,16 +76,55 @@ impl<T> Shared<T> {
         4 * self.dead() > 3 * self.tolerated_dead()
     }
 
-    /// Asks for a sweep if one is due; for cancellers, now and then.
+    /// Reports what the lane's owner has left dead since its last report, and asks for a sweep if one is due: true if the
+    /// caller owes the advancer a ring for that. O(1), but where there may be too many dead.
     #[cold]
-    pub(crate) fn ask_for_sweep(&self) {
-        if self.is_sweep_due() {
+    pub(crate) fn report_dead(&self, lane: &Lane, local: &mut Local) -> bool {
+        // What was reused counts less; so the sum may be negative for a lane.
+        let left = lane.tally.dead_made().wrapping_sub(lane.tally.reused.get());
+        let more = left.wrapping_sub(std::mem::replace(&mut local.reported, left));
+        local.until_report = self.lanes.share_of(UNREPORTED) - 1;
+        // Ordering: Relaxed, a count.
+        let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        // Ordering: Relaxed, a threshold.
+        let check_at = self.dead.check_at.load(Ordering::Relaxed) as i64;
+        self.estimate(reported) >= check_at && self.ask_for_sweep()
+    }
+
+    /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).
+    #[cold]
+    pub(crate) fn ask_for_sweep(&self) -> bool {
+        let (dead, tolerated) = (self.dead(), self.tolerated_dead());
+        let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
             // Ordering: Release, pairs with `take_sweep_owed`: the pass that begins finds what was counted here.
-            let asked = self.sweep_owed.swap(true, Ordering::Release);
-            if !asked {
-                self.clock.waker.wake();
-            }
+            self.sweep_owed.store(true, Ordering::Release);
+            // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the request before it sleeps,
+            // or the caller sees its sleep, and rings.
+            fence(Ordering::SeqCst);
+            return true;
+        };
+        // A cancel takes one from what is pending and adds one to the dead: seven of these quarters.
+        let step = (left / 7).max(LEAST_STEP);
+        // Ordering: Relaxed for both: a count, and a threshold.
+        let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
+        self.dead.check_at.store(estimate.saturating_add(step as i64) as u64, Ordering::Relaxed);
+        false
+    }
+
+    /// Asks for a sweep if so many timers have fired that one is due; for the advancer. O(1), but where there may be too
+    /// many dead.
+    #[inline]
+    pub(crate) fn look_for_dead(&self) {
+        // Ordering: Relaxed, a count.
+        if self.estimate(self.dead.reported.load(Ordering::Relaxed)) > SURELY_TOLERATED {
+            self.ask_for_sweep();
         }
+    }
+
+    /// How many dead nodes there are, by what has been reported.
+    #[inline]
+    fn estimate(&self, reported: u64) -> i64 {
+        reported.wrapping_sub(self.tally.buried.get()) as i64
     }
 
     /// Whether a sweep was asked for since the last call; for the advancer.
@@ -71,10 +133,10 @@ impl<T> Shared<T> {
         self.is_sweep_owed() && self.sweep_owed.swap(false, Ordering::Acquire)
     }
 
-    /// Whether a sweep has been asked for; for the advancer. After a registration it sees those requests that woke the
-    /// waker before.
+    /// Whether a sweep has been asked for; for the advancer. After it has said until when it sleeps, it sees the requests
+    /// of those who have not seen that.
     pub(crate) fn is_sweep_owed(&self) -> bool {
-        // Ordering: Relaxed, a look; the waker's own synchronisation orders it after a wake that came too early.
+        // Ordering: Relaxed, a look; the fence in `publish_wake_at` orders it where it counts.
         self.sweep_owed.load(Ordering::Relaxed)
     }
 

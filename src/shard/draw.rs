@@ -20,11 +20,11 @@ use crate::Tick;
 
 /// How many nodes are drawn for each tick that the clock has moved by, and at most in an advance. With a hundred million
 /// timers over half an hour, 56 become due in a tick.
-const NODES_PER_TICK: Tick = if cfg!(fuzzing) { 1 } else { 64 };
-const MOST_NODES: Tick = if cfg!(fuzzing) { 3 } else { 512 };
+const NODES_PER_TICK: Tick = if crate::SMALL { 1 } else { 64 };
+const MOST_NODES: Tick = if crate::SMALL { 3 } else { 512 };
 
 /// Where nothing was left to draw, the next look comes so many ticks later.
-const REST: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
+const REST: Tick = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 8 };
 
 /// When the advancer drew last, and draws next.
 pub(super) struct Draw {
@@ -105,7 +105,12 @@ impl<T> Advancer<T> {
         }
         // A pass that has seen the advancer's half already does not meet them.
         self.sweep.note_transfer();
-        self.own.put_back(self.shared.geometry, slot, chains.lists());
+        if !self.own.put_back(self.shared.geometry, slot, chains.lists()) {
+            // No memory: one by one, to wherever there is a place.
+            while let Some(InHand { id, .. }) = chains.pop(&self.shared.slab) {
+                self.put_back(id);
+            }
+        }
         drawn
     }
 }

@@ -21,7 +21,7 @@ impl<T> Advancer<T> {
         let to = known.unwrap_or(Tick::MAX);
         let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
         let earliest = shared.or(known)?;
-        (self.shared.len() > 0).then_some(earliest)
+        (self.pending() > 0).then_some(earliest)
     }
 
     /// The first deadline in the inbox, or the clock where there are too many to look at.

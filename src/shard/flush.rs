@@ -88,7 +88,9 @@ impl<T> Advancer<T> {
             match node.meet() {
                 Met::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
                 Met::Pending(deadline, word) if node.displace(word) => {
-                    own.splice(geometry, geometry.place_own(tick, deadline), id, node.next());
+                    if !own.splice(geometry, geometry.place_own(tick, deadline), id, node.next()) {
+                        shared.push_to_inbox(id, id);
+                    }
                     placed += 1;
                 }
                 _ => {

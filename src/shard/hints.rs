@@ -4,16 +4,20 @@ use super::node::{NIL, NodeId};
 use crate::Tick;
 
 /// How many hints a lane keeps, and how many of them a schedule looks at.
-const HINTS: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 16 } else { 1024 };
+const HINTS: usize = if cfg!(shardwheel_loom) || crate::SMALL { 16 } else { 1024 };
 const LOOKED_AT: usize = 4;
 
 /// Nodes that the owner of a lane has cancelled a timer of, with the tick that they are linked for: candidates for
 /// reuse where they stand. A hint may be stale; the node's word decides. The youngest comes first, the oldest
 /// is forgotten first.
 ///
-/// Who cancels some hundred timers and schedules as many has the same nodes again, which are in his cache. The
-/// system gives memory for a hint when it is first needed.
+/// A producer that cancels some hundred timers and schedules as many has the same nodes again, which are in its cache.
+/// The memory for hints is asked for with the first one; where there is none, hints are forgotten at once.
+#[derive(Default)]
 pub(crate) struct Hints {
+    /// Whether none are kept: for the lanes of a crowd.
+    pub(crate) are_off: bool,
+    /// Empty, or [`HINTS`] of each.
     nodes: Box<[NodeId]>,
     linked_for: Box<[Tick]>,
     next: usize,
@@ -22,16 +26,35 @@ pub(crate) struct Hints {
 impl Hints {
     #[inline]
     pub(crate) fn push(&mut self, node: NodeId, linked_for: Tick) {
+        if self.nodes.is_empty() && !self.make_room() {
+            return;
+        }
         self.nodes[self.next] = node;
         self.linked_for[self.next] = linked_for;
         self.next = (self.next + 1) % HINTS;
+    }
+
+    /// Asks for memory; false if there is none, or none is to be had.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        let (mut nodes, mut linked_for) = (Vec::new(), Vec::new());
+        if self.are_off {
+            return false;
+        }
+        if nodes.try_reserve_exact(HINTS).is_err() || linked_for.try_reserve_exact(HINTS).is_err() {
+            return false;
+        }
+        nodes.resize(HINTS, NIL);
+        linked_for.resize(HINTS, 0);
+        (self.nodes, self.linked_for) = (nodes.into(), linked_for.into());
+        true
     }
 
     /// A node that is linked for `deadline` or an earlier tick.
     #[inline]
     pub(crate) fn pop(&mut self, deadline: Tick) -> Option<NodeId> {
         let top = (self.next + HINTS - 1) % HINTS;
-        if self.nodes[top] == NIL {
+        if *self.nodes.get(top)? == NIL {
             return None;
         }
         let at = (0..LOOKED_AT)
@@ -42,12 +65,6 @@ impl Hints {
         self.nodes[top] = NIL;
         self.next = top;
         Some(node)
-    }
-}
-
-impl Default for Hints {
-    fn default() -> Self {
-        Self { nodes: vec![NIL; HINTS].into(), linked_for: vec![0; HINTS].into(), next: 0 }
     }
 }
 

@@ -207,7 +207,7 @@ impl<T> Advancer<T> {
     fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
         match self.node(id).0.meet() {
             Met::Running(_) => census.pending += 1,
-            Met::Stopped => census.dead += 1,
+            Met::Stopped => {}
             met => {
                 assert_eq!(met, Met::Free, "node {id} is lost");
                 return true;

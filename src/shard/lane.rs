@@ -1,21 +1,42 @@
 //! A producer's own corner of a shard: its counters, its epoch, its free nodes, the node that it holds, its hints.
 //!
-//! What a producer writes at each call it must not share with another. A shard keeps a list of lanes; a
-//! thread owns one for as long as it lives (or until it needs the place in its small cache for another
-//! shard), found through a thread local. A lane outlives its owner: the next thread takes it over with all
-//! that is in it, so nothing has to be handed back.
+//! What a producer writes at each call it must not share with another. A shard keeps a list of lanes. A thread owns one
+//! for as long as it lives and finds it through a thread local (see [`cache`]). A lane outlives its owner, and the
+//! next thread takes it over.
 //!
-//! Invariant: only the thread that set `owned` looks at `local` and writes `tally`. A caller that finds its
-//! thread's lane busy (a destructor run by the reclaimer while the same thread is in a call) or gone (the
-//! thread is ending) borrows another lane for that one call.
+//! Invariant: only the thread that brought a lane to [`OWNED`] looks at `local` and writes `tally`; at the nodes that it
+//! keeps there, only within a call, for the advancer may take those from an owner that is in none (see
+//! [`Lanes::revoke`]). A caller that finds its
+//! thread's lane busy (a waker or a destructor called while the same thread is in a call) or gone (the thread is ending)
+//! borrows another lane for that one call.
+//!
+//! # A lane without an owner
+//!
+//! A thread that ends leaves the epochs and frees its hints. Its free nodes and the node that it holds stay in the lane
+//! for the advancer, which alone may free nodes: the thread rings the bell, and at its next advance the advancer takes
+//! such a lane for a moment, gives the nodes back, and enters the lane's counters in its own sum (see
+//! [`roll`](super::roll)). From then on the lane costs an advance nothing, and keeps some hundred bytes. The shard has as
+//! many lanes as threads were ever at work on it at once.
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | [`FREE`] | [`OWNED`] | a thread that needs a lane, or the advancer that tidies it |
+//! | [`OWNED`] | [`FREE`] | the owner, whose one call is over, or the advancer |
+//! | [`OWNED`] | [`LEAVING`] | the owner, which ends; it then empties `local` |
+//! | [`LEAVING`] | [`FREE`] | that owner |
+//! | [`OWNED`] | [`ENDED`] | the shard's end, which then empties `local`: no call is under way, and the owner leaves nothing |
 
-use std::cell::{Cell, RefCell};
+mod cache;
+
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::atomic::compiler_fence;
 
 use crossbeam_utils::CachePadded;
 
+use super::barrier;
+use super::bell::Bell;
 use super::hints::Hints;
 use super::node::{NIL, NodeId};
 use super::reclaim::{Epochs, Participant};
@@ -24,14 +45,18 @@ use super::state::Word;
 use super::stats::Tally;
 use crate::Tick;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, UnsafeCell};
-use crate::sync::{Ordering, Token, thread_token};
+use crate::sync::{Ordering, Token, fence, thread_token};
 
-/// How many shards a thread remembers its lane of.
-const SLOTS: usize = 32;
+/// How many of a shard's lanes may keep a node that they hold, and free nodes, from one call to the next. The advancer
+/// looks at each advance at held ones whose bucket is past, or is being drawn ahead; and what lanes keep does not grow with
+/// the number of threads.
+const KEEPERS: u32 = 64;
 
-/// How many of a shard's lanes may hold a node. The advancer looks at each advance at those whose bucket is past, or is
-/// being drawn ahead.
-const HOLDERS: u32 = 64;
+/// States of a lane.
+const FREE: u32 = 0;
+const OWNED: u32 = 1;
+const LEAVING: u32 = 2;
+const ENDED: u32 = 3;
 
 /// The list of a shard's lanes. It only grows, to the number of threads that were ever at work at once.
 pub(crate) struct Lanes {
@@ -45,24 +70,37 @@ pub(crate) struct Lanes {
     /// Whether the owners of lanes made from now on may hold nodes. Not so in most models, which are about nodes that
     /// are left.
     holding: AtomicBool,
+    turnover: Arc<Turnover>,
+}
+
+/// What the threads that take lanes over or give them up tell the advancer.
+struct Turnover {
+    /// How often a lane has been taken over or given up.
+    changes: AtomicU64,
+    bell: Arc<Bell>,
 }
 
 pub(crate) struct Lane {
     /// The lane added before this one. Written before this one is published, never after.
     next: *mut Lane,
-    owned: AtomicBool,
+    state: AtomicU32,
     maker: Token,
+    turnover: Arc<Turnover>,
     /// Whether its owner may hold a node.
     pub(crate) may_hold: bool,
-    /// Whether the owner is in a call that uses `local`. Looked at by the owner only.
-    busy: Cell<bool>,
+    /// Whether its owner keeps the free nodes that a call leaves over.
+    pub(crate) may_keep: bool,
+    /// Whether the owner is in a call that uses `local`. Written by the owner.
+    busy: AtomicBool,
+    /// Whether the advancer is about to take what the lane keeps: the owner then goes elsewhere for the call.
+    revoked: AtomicBool,
     /// Written by the owner, read by anyone.
     pub(crate) tally: CachePadded<Tally>,
     local: UnsafeCell<Local>,
 }
 
-// SAFETY: `next` points to a lane that lives as long as the list, and `local` and `busy` are looked at by the
-// owner only; taking ownership is an Acquire that pairs with the former owner's Release.
+// SAFETY: `next` points to a lane that lives as long as the list, and `local` is looked at by the owner only, or by the
+// advancer and the shard's end once they have taken it, or a part of it, from the owner; taking ownership is an Acquire that pairs with the former owner's Release.
 unsafe impl Send for Lane {}
 // SAFETY: as above.
 unsafe impl Sync for Lane {}
@@ -73,14 +111,44 @@ pub(crate) struct Local {
     pub(crate) free: FreeWord,
     pub(crate) held: Held,
     pub(crate) hints: Hints,
-    /// Cancels until the owner looks whether a sweep is owed.
-    pub(crate) cancels_until_check: u32,
+    /// Dead nodes that the owner may leave until it reports how many there are, and what it reported last (see
+    /// [`counts`](super::counts)).
+    pub(crate) until_report: u32,
+    pub(crate) reported: u64,
 }
 
 impl Local {
     fn new(participant: Participant) -> Self {
         let (free, held, hints) = (FreeWord::default(), Held::default(), Hints::default());
-        Self { participant, free, held, hints, cancels_until_check: 0 }
+        Self { participant, free, held, hints, until_report: 0, reported: 0 }
+    }
+
+    /// Gives up what the advancer is not needed for, of a lane whose owner leaves it; returns the participant.
+    ///
+    /// # Safety
+    ///
+    /// The caller has left [`OWNED`] and is in no call: nobody else looks at those parts. The advancer may be taking the
+    /// others.
+    unsafe fn leave(local: *mut Self) -> Participant {
+        // SAFETY: as the caller says.
+        let hints = unsafe { &mut (*local).hints };
+        // SAFETY: likewise.
+        let participant = unsafe { &mut (*local).participant };
+        *hints = Hints::default();
+        participant.leave()
+    }
+
+    /// Takes the nodes that a lane keeps.
+    ///
+    /// # Safety
+    ///
+    /// No call is under way that uses the lane, nor is one begun: nobody else looks at those parts.
+    unsafe fn take_nodes(local: *mut Self) -> (FreeWord, Held) {
+        // SAFETY: as the caller says.
+        let free = unsafe { &mut (*local).free };
+        // SAFETY: likewise.
+        let held = unsafe { &mut (*local).held };
+        (std::mem::take(free), std::mem::take(held))
     }
 }
 
@@ -106,13 +174,28 @@ impl Held {
 }
 
 impl Lanes {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(bell: Arc<Bell>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Ordering: Relaxed, the number alone matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let holding = AtomicBool::new(!cfg!(shardwheel_loom));
         let (head, count) = (AtomicPtr::new(std::ptr::null_mut()), AtomicU32::new(0));
-        Self { id, head, count, epochs: Epochs::new(), holding }
+        let turnover = Arc::new(Turnover { changes: AtomicU64::new(0), bell });
+        Self { id, head, count, epochs: Epochs::new(), holding, turnover }
+    }
+
+    /// How often a lane has been taken over or given up. For the advancer, which looks after its fence: see
+    /// [`roll`](super::roll).
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        // Ordering: Acquire, pairs with `Turnover::note`: the lane that was taken over is in the list.
+        self.turnover.changes.load(Ordering::Acquire)
+    }
+
+    /// The part of `total` that falls to each lane, from 1 to 64.
+    pub(crate) fn share_of(&self, total: u32) -> u32 {
+        // Ordering: Relaxed, a count.
+        (total / self.count.load(Ordering::Relaxed).max(1)).clamp(1, 64)
     }
 
     /// One more who may read what the advancer takes away.
@@ -124,7 +207,7 @@ impl Lanes {
     #[inline]
     pub(crate) fn enter(&self) -> Entered<'_> {
         // Models end before their threads' locals do; they borrow a lane for each call.
-        let own = if cfg!(shardwheel_loom) { None } else { self.enter_own() };
+        let own = if cfg!(shardwheel_loom) { None } else { cache::enter(self) };
         match own {
             // SAFETY: this list holds the lane for as long as it lives.
             Some(lane) => Entered::new(unsafe { lane.as_ref() }, false),
@@ -132,39 +215,58 @@ impl Lanes {
         }
     }
 
-    /// The thread's lane, marked as busy; none if it is busy in a call further out, or the thread is ending.
-    #[inline]
-    fn enter_own(&self) -> Option<NonNull<Lane>> {
-        let (lanes, lane) = LAST.get();
-        if lanes != self.id {
-            return CACHE.try_with(|cache| cache.enter(self)).ok().flatten();
-        }
-        // SAFETY: the thread's cache holds the lane, or its `Owned` would have cleared `LAST`.
-        (!unsafe { lane.as_ref() }.busy.replace(true)).then_some(lane)
-    }
-
-    /// A lane for one call, where the thread local cannot serve.
+    /// A lane for one call, where the thread local cannot serve; marked as busy.
     #[cold]
     fn borrow(&self) -> &Lane {
-        let lane = self.acquire();
-        // SAFETY: this list holds the lane for as long as it lives.
-        unsafe { &*Arc::as_ptr(&lane) }
+        loop {
+            let lane = self.acquire();
+            // SAFETY: this list holds the lane for as long as it lives.
+            let lane = unsafe { &*Arc::as_ptr(&lane) };
+            if lane.begin_call() {
+                return lane;
+            }
+            // The advancer is at it, and not at one that is made now: it is left alone, not waited for.
+            lane.release(OWNED);
+            let lane = self.add();
+            self.turnover.note();
+            if lane.begin_call() {
+                // SAFETY: as above.
+                return unsafe { &*Arc::as_ptr(&lane) };
+            }
+        }
     }
 
-    /// A lane that nobody owns, or else a new one.
+    /// A lane that nobody owns, or else a new one; first one that may keep nodes. The caller is its owner.
     #[cold]
     fn acquire(&self) -> Arc<Lane> {
+        let lane = self.take_over(|lane| lane.may_keep).or_else(|| self.take_over(|_| true));
+        let lane = lane.unwrap_or_else(|| self.add());
+        // Before the first count: an advancer that sees what the owner has done sees this.
+        self.turnover.note();
+        let local = lane.local.get();
+        // SAFETY: the caller owns the lane, and is in no call that uses it; the advancer takes other parts at most.
+        let hints = unsafe { &mut (*local).hints };
+        // SAFETY: likewise.
+        let participant = unsafe { &mut (*local).participant };
+        hints.are_off = !lane.may_keep;
+        self.epochs.join_again(participant);
+        lane
+    }
+
+    fn take_over(&self, is_meant: impl Fn(&Lane) -> bool) -> Option<Arc<Lane>> {
         // SAFETY: this list holds the lane for as long as it lives.
-        let unowned = self.listed().find(|lane| unsafe { lane.as_ref() }.try_own());
+        let is_taken = |lane: &NonNull<Lane>| unsafe { lane.as_ref() }.try_own_if(&is_meant);
         // SAFETY: as above, and the list's handle is what the pointer was made of.
-        unowned.map_or_else(|| self.add(), |lane| unsafe { share(lane.as_ptr()) })
+        self.listed().find(is_taken).map(|lane| unsafe { share(lane.as_ptr()) })
     }
 
     fn add(&self) -> Arc<Lane> {
         // Ordering: Relaxed for both: the number alone matters; the other was set before there were producers.
-        let is_early = self.count.fetch_add(1, Ordering::Relaxed) < HOLDERS;
-        let may_hold = is_early && self.holding.load(Ordering::Relaxed);
-        let lane = Arc::into_raw(Arc::new(Lane::owned(may_hold, self.participant()))).cast_mut();
+        let may_keep = self.count.fetch_add(1, Ordering::Relaxed) < KEEPERS;
+        let may_hold = may_keep && self.holding.load(Ordering::Relaxed);
+        let mut lane = Lane::owned(Arc::clone(&self.turnover), self.participant());
+        (lane.may_hold, lane.may_keep) = (may_hold, may_keep);
+        let lane = Arc::into_raw(Arc::new(lane)).cast_mut();
         // Ordering: Relaxed, the value is only linked to.
         let mut seen = self.head.load(Ordering::Relaxed);
         loop {
@@ -180,6 +282,24 @@ impl Lanes {
         }
     }
 
+    /// Takes what lanes keep from owners that are in no call: their free nodes, and the nodes that they hold. Nothing
+    /// happens where the system has no barrier to offer. For the advancer.
+    pub(crate) fn revoke(&self, mut take_in: impl FnMut((FreeWord, Held))) {
+        if !barrier::is_there() {
+            return;
+        }
+        // Ordering: Relaxed, the barrier orders it.
+        self.iter().for_each(|lane| lane.revoked.store(true, Ordering::Relaxed));
+        let has_passed = barrier::pass();
+        for lane in self.iter() {
+            if let Some(kept) = has_passed.then(|| lane.revoke_nodes()).flatten() {
+                take_in(kept);
+            }
+            // Ordering: Release, pairs with `begin_call` and `give_up`.
+            lane.revoked.store(false, Ordering::Release);
+        }
+    }
+
     /// Has the owners of lanes that are made from now on hold nodes, also in a model.
     #[cfg(feature = "model")]
     pub(crate) fn let_hold(&self) {
@@ -191,6 +311,12 @@ impl Lanes {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
         // SAFETY: the list holds each for as long as `self` lives.
         self.listed().map(|lane| unsafe { lane.as_ref() })
+    }
+
+    /// A further handle to each.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = Arc<Lane>> {
+        // SAFETY: the pointers are those that the list's handles were made of.
+        self.listed().map(|lane| unsafe { share(lane.as_ptr()) })
     }
 
     /// The same, by the pointers that a further handle can be made of.
@@ -229,10 +355,10 @@ impl<'l> Entered<'l> {
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
+        // Ordering: Release, pairs with `revoke_nodes`: what the call has left in `local`.
+        self.lane.busy.store(false, Ordering::Release);
         if self.is_borrowed {
-            self.lane.release();
-        } else {
-            self.lane.busy.set(false);
+            self.lane.release(OWNED);
         }
     }
 }
@@ -256,90 +382,142 @@ impl Drop for Lanes {
             // SAFETY: the list's own handle, given up once; a thread local may hold another.
             let lane = unsafe { Arc::from_raw(next) };
             next = lane.next;
+            lane.end();
         }
+    }
+}
+
+impl Turnover {
+    fn note(&self) {
+        // Ordering: Release, pairs with `Lanes::changes`; the fence with which the owner of a lane puts in its first timer
+        // comes after it.
+        self.changes.fetch_add(1, Ordering::Release);
     }
 }
 
 impl Lane {
     /// One that is in no list yet.
-    fn owned(may_hold: bool, participant: Participant) -> Self {
+    fn owned(turnover: Arc<Turnover>, participant: Participant) -> Self {
         Self {
             next: std::ptr::null_mut(),
-            may_hold,
-            owned: AtomicBool::new(true),
+            state: AtomicU32::new(OWNED),
             maker: thread_token(),
-            busy: Cell::new(false),
+            turnover,
+            may_hold: false,
+            may_keep: false,
+            busy: AtomicBool::new(false),
+            revoked: AtomicBool::new(false),
             tally: CachePadded::new(Tally::new()),
             local: UnsafeCell::new(Local::new(participant)),
         }
     }
 
-    fn try_own(&self) -> bool {
-        // Ordering: Acquire, pairs with `release`: what the former owner left in `local` is visible. The
-        // load before it keeps the search from writing to lanes that are owned.
-        self.maker == thread_token()
-            && !self.owned.load(Ordering::Relaxed)
-            && self.owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    /// Takes a lane that has no owner for a moment, to see to what its last owner has left; for the advancer, which
+    /// [releases](Tidied) it. None if it has an owner, or a thread came first.
+    pub(crate) fn tidy(&self) -> Option<Tidied<'_>> {
+        self.try_own_if(|_| true).then(|| Tidied(self))
     }
 
-    fn release(&self) {
-        // Ordering: Release, pairs with `try_own`.
-        self.owned.store(false, Ordering::Release);
-    }
-}
-
-thread_local! {
-    static CACHE: Cache = const { Cache([const { RefCell::new(None) }; SLOTS]) };
-    /// The list and the lane of the thread's last call, one of those in its cache. It has no destructor, so it is
-    /// reached in one step; 0 is no list.
-    static LAST: Cell<(u64, NonNull<Lane>)> = const { Cell::new((0, NonNull::dangling())) };
-}
-
-/// The lanes that a thread owns, found by the shard's number.
-struct Cache([RefCell<Option<Owned>>; SLOTS]);
-
-struct Owned {
-    lanes: u64,
-    lane: Arc<Lane>,
-}
-
-impl Cache {
-    /// The thread's lane of that list, marked as busy; none if it is busy in a call further out.
+    /// Begins a call of the owner's; false if it is in one already, or the advancer is at the lane.
+    ///
+    /// Against [`Lanes::revoke`]: the owner says that it is busy, then looks whether the lane is revoked; the advancer
+    /// revokes it, has the system pass a barrier in every thread, then looks whether the owner is busy. So the owner needs
+    /// no barrier of its own: either it sees that the lane is revoked, or the advancer that it is busy.
     #[inline]
-    fn enter(&self, lanes: &Lanes) -> Option<NonNull<Lane>> {
-        let slot = &self.0[lanes.id as usize % SLOTS];
-        if let Some(owned) = &*slot.try_borrow().ok()?
-            && owned.lanes == lanes.id
-        {
-            LAST.set((lanes.id, NonNull::from(&*owned.lane)));
-            return (!owned.lane.busy.replace(true)).then(|| NonNull::from(&*owned.lane));
+    fn begin_call(&self) -> bool {
+        // Ordering: Relaxed, the owner alone writes it.
+        if self.busy.load(Ordering::Relaxed) {
+            return false;
         }
-        Self::refill(slot, lanes)
+        // Ordering: Relaxed; the compiler keeps the order, and the processor where the advancer asks it to.
+        self.busy.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        // Ordering: Acquire, pairs with `revoke_nodes`: the advancer has done with `local`.
+        if self.revoked.load(Ordering::Acquire) {
+            // Ordering: Relaxed, `local` has not been looked at.
+            self.busy.store(false, Ordering::Relaxed);
+            return false;
+        }
+        true
     }
 
-    /// Puts a lane of that list in the place of another shard's, unless that one is busy.
-    #[cold]
-    fn refill(slot: &RefCell<Option<Owned>>, lanes: &Lanes) -> Option<NonNull<Lane>> {
-        let is_busy = |owned: &Owned| owned.lane.busy.get();
-        if slot.borrow().as_ref().is_some_and(is_busy) {
-            return None;
+    /// Takes what the lane keeps, unless its owner is at work; for the advancer, once the barrier has been passed.
+    fn revoke_nodes(&self) -> Option<(FreeWord, Held)> {
+        // Ordering: Relaxed, the advancer alone writes it. A lane that has come since then is not revoked.
+        let is_revoked = self.revoked.load(Ordering::Relaxed);
+        // Ordering: Acquire, pairs with the end of a call: what it has left in `local` is visible.
+        let is_idle = is_revoked && !self.busy.load(Ordering::Acquire);
+        // SAFETY: no call is under way, and none is begun while the lane is revoked, whoever its owner is.
+        is_idle.then(|| unsafe { Local::take_nodes(self.local.get()) })
+    }
+
+    fn try_own_if(&self, is_meant: impl Fn(&Self) -> bool) -> bool {
+        // Ordering: Relaxed for the load, which keeps the search from writing to lanes that are owned.
+        self.maker == thread_token()
+            && self.state.load(Ordering::Relaxed) == FREE
+            && is_meant(self)
+            && self.pass(FREE, OWNED)
+    }
+
+    /// Goes from one state to another, if it is in that one.
+    fn pass(&self, from: u32, to: u32) -> bool {
+        // Ordering: Acquire, pairs with `release`: what the former owner left in `local` is visible.
+        self.state.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Has no owner from now on; it was in that state, unless the shard has ended.
+    fn release(&self, from: u32) {
+        // Ordering: Release, pairs with `pass`. Where it fails the shard has ended, and nothing is looked at.
+        let _ = self.state.compare_exchange(from, FREE, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Gives the lane up, as the owner's thread ends; the advancer is woken to see to what is left in it.
+    fn give_up(&self) {
+        if !self.pass(OWNED, LEAVING) {
+            // The shard has ended, and has emptied the lane.
+            return;
         }
-        let lane = lanes.acquire();
-        lane.busy.set(true);
-        let entered = NonNull::from(&*lane);
-        let former = slot.replace(Some(Owned { lanes: lanes.id, lane }));
-        drop(former);
-        LAST.set((lanes.id, entered));
-        Some(entered)
+        // SAFETY: the owner is here, in no call.
+        let participant = unsafe { Local::leave(self.local.get()) };
+        self.release(LEAVING);
+        self.turnover.note();
+        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the change before it sleeps, or
+        // this sees its sleep.
+        fence(Ordering::SeqCst);
+        let call = self.turnover.bell.answer(&participant);
+        drop(participant);
+        if let Some(call) = call {
+            call.ring();
+        }
+    }
+
+    /// Frees what the lane holds beside nodes; for the shard's end. No call is under way.
+    fn end(&self) {
+        if self.pass(OWNED, ENDED) {
+            // SAFETY: the owner, which is in no call, has lost the lane just now.
+            drop(unsafe { Local::leave(self.local.get()) });
+        }
     }
 }
 
-impl Drop for Owned {
+/// A lane without an owner, in the advancer's hands.
+pub(crate) struct Tidied<'l>(&'l Lane);
+
+impl Tidied<'_> {
+    /// The free nodes that were left over, and the node that was held.
+    pub(crate) fn take_nodes(&mut self) -> (FreeWord, Held) {
+        let local = self.0.local.get();
+        // One that was borrowed for a call has not left.
+        // SAFETY: the advancer owns the lane for the moment.
+        drop(unsafe { Local::leave(local) });
+        // SAFETY: as above.
+        unsafe { Local::take_nodes(local) }
+    }
+}
+
+impl Drop for Tidied<'_> {
     fn drop(&mut self) {
-        if LAST.get().0 == self.lanes {
-            LAST.set((0, NonNull::dangling()));
-        }
-        self.lane.release();
+        self.0.release(OWNED);
     }
 }
 

@@ -12,7 +12,9 @@
 //!   that are idle ([`overflow`]), tells what is next ([`earliest`]), and at the end hands back what is left ([`handover`]).
 
 mod advancer;
+mod barrier;
 mod batch;
+mod bell;
 mod bitmap;
 mod bits;
 mod bound;
@@ -22,6 +24,7 @@ mod counts;
 mod draw;
 mod earliest;
 mod expired;
+mod fallible;
 mod flush;
 mod handover;
 mod hints;
@@ -37,6 +40,7 @@ mod prefetch;
 mod reclaim;
 mod recurring;
 mod recycle;
+mod roll;
 mod scheduler;
 mod seed;
 mod segment;
@@ -55,10 +59,12 @@ pub use advancer::Advancer;
 pub use expired::{Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
+pub(crate) use scheduler::Exchanged;
 pub use scheduler::Scheduler;
 pub use stats::ShardStats;
 
 pub(crate) use bound::Bound;
+pub(crate) use handover::Kept;
 #[cfg(fuzzing)]
 pub(crate) use level::{Geometry, Slot};
 pub(crate) use recurring::{Due, Running, Stopped};

@@ -4,6 +4,7 @@
 //! nothing. Whoever wins a transition of the word has the payload to itself; `next` belongs to whoever
 //! links the node (its owner before the push, the advancer once it has detached the list).
 
+mod kept;
 mod recurring;
 
 use std::mem::MaybeUninit;
@@ -250,6 +251,23 @@ impl<T> Node<T> {
         self.fill(taken.word, taken.payload);
     }
 
+    /// Puts another payload in the place of that of the timer of that generation; returns when the timer is due, and what
+    /// `harvest` makes of the former payload. Meanwhile the node says that the caller is at work in it.
+    pub(crate) fn exchange<R>(
+        &self,
+        era: u32,
+        generation: u64,
+        seed: impl Seed<T>,
+        harvest: impl FnOnce(Ripe<'_, T>) -> R,
+    ) -> Option<(Tick, R)> {
+        let word = self.win(era, generation, Status::Cancelling)?;
+        let former = self.with_payload(harvest);
+        // Before the timer can be reached again: then the node may be another's at any moment.
+        let deadline = self.deadline(word);
+        self.fill(word, seed);
+        Some((deadline, former))
+    }
+
     /// Puts the timer of that generation off to `deadline`, if that is no earlier and not too far. Not for one
     /// that recurs: `base` may be another occurrence's (see [`state`](super::state)).
     pub(crate) fn extend(&self, era: u32, generation: u64, deadline: Tick) -> Extended {
@@ -355,11 +373,9 @@ impl<T> Node<T> {
         })
     }
 
-    /// Drops the payload of a timer that is still pending; for the last owner of the slab.
-    pub(crate) fn drop_pending(&self) {
-        if let Met::Pending(_, word) = self.meet() {
-            drop(self.fire(word));
-        }
+    /// The payload of a timer that is still pending; for the last owner of the slab.
+    pub(crate) fn take_pending(&self) -> Option<T> {
+        if let Met::Pending(_, word) = self.meet() { self.fire(word) } else { None }
     }
 }
 

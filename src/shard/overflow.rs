@@ -27,15 +27,15 @@ use super::wheel::Wheel;
 use crate::Tick;
 
 /// The least time between two looks, in ticks.
-const LOOK_EVERY: Tick = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 4096 };
+const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 4096 };
 
 /// How often in turn a wheel is found idle before it is given back: making it anew costs as much as clearing
 /// its memory, which must not happen at every few advances of a clock that takes large jumps.
-const LOOKS: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 8 };
+const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 8 };
 
 /// Wheels of this level and of coarser ones are given back. In models, whose timers reach no further, and under
 /// fuzzing the finest overflow wheel is, too, so that what coarse ones go through is seen, and often.
-pub(super) const FIRST_TO_GO: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 2 };
+pub(super) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 2 };
 
 /// When each level was last in use.
 pub(super) struct IdleWatch {

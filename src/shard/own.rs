@@ -17,6 +17,7 @@ use super::bitmap::Bitmap;
 use super::level::{Geometry, Slot};
 use super::node::{NIL, NodeId};
 use super::wheel::STRIPES;
+use super::zeroed;
 use crate::Tick;
 use crate::sync::{AtomicU32, Ordering};
 
@@ -24,7 +25,8 @@ use crate::sync::{AtomicU32, Ordering};
 pub(super) struct OwnWheels(Box<[Option<OwnWheel>]>);
 
 pub(super) struct OwnWheel {
-    /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn.
+    /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn. An empty list is
+    /// `NIL`, which is zero.
     buckets: Box<[[NodeId; STRIPES]]>,
     /// The buckets that hold something.
     occupied: Bitmap,
@@ -39,16 +41,23 @@ impl OwnWheels {
         self.0[level].as_ref()
     }
 
-    /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list.
+    /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list; false if
+    /// there is no memory for the wheel.
     #[inline]
-    pub(super) fn splice(&mut self, geometry: Geometry, slot: Slot, first: NodeId, last: &AtomicU32) {
-        let wheel = self.wheel_or_new(geometry, slot.level);
+    #[must_use]
+    pub(super) fn splice(&mut self, geometry: Geometry, slot: Slot, first: NodeId, last: &AtomicU32) -> bool {
+        let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
         wheel.splice(geometry.own_index(slot), first, last);
+        true
     }
 
     #[inline]
-    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> &mut OwnWheel {
-        self.0[level].get_or_insert_with(|| OwnWheel::new(geometry.own_wheel_size()))
+    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> Option<&mut OwnWheel> {
+        let wheel = &mut self.0[level];
+        if wheel.is_none() {
+            *wheel = OwnWheel::new(geometry.own_wheel_size());
+        }
+        wheel.as_mut()
     }
 
     /// All that a bucket holds, if it holds anything.
@@ -58,14 +67,18 @@ impl OwnWheels {
     }
 
     /// Puts lists back into a bucket that was emptied by [`take`](Self::take), or was empty.
-    pub(super) fn put_back(&mut self, geometry: Geometry, slot: Slot, lists: [NodeId; STRIPES]) {
-        if lists != [NIL; STRIPES] {
-            let index = geometry.own_index(slot);
-            let wheel = self.wheel_or_new(geometry, slot.level);
-            debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
-            wheel.buckets[index] = lists;
-            wheel.occupied.insert(index);
+    /// False if there is no memory for the wheel.
+    #[must_use]
+    pub(super) fn put_back(&mut self, geometry: Geometry, slot: Slot, lists: [NodeId; STRIPES]) -> bool {
+        if lists == [NIL; STRIPES] {
+            return true;
         }
+        let index = geometry.own_index(slot);
+        let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
+        debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
+        wheel.buckets[index] = lists;
+        wheel.occupied.insert(index);
+        true
     }
 
     /// Takes a bucket's lists and leaves its bit, as they will be linked again; for the sweep.
@@ -115,9 +128,10 @@ impl OwnWheels {
 }
 
 impl OwnWheel {
-    fn new(size: usize) -> Self {
-        let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize));
-        Self { buckets: vec![[NIL; STRIPES]; size].into(), occupied }
+    /// None if there is no memory.
+    fn new(size: usize) -> Option<Self> {
+        let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
+        Some(Self { buckets: zeroed::slice(size)?, occupied })
     }
 
     pub(super) fn size(&self) -> usize {
@@ -165,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_bucket_yields_what_was_pushed_once() {
-        let mut wheel = OwnWheel::new(16);
+        let mut wheel = OwnWheel::new(16).expect("there is memory");
         let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
         wheel.splice(3, STRIPES as NodeId, &a);
         wheel.splice(3, 2 * STRIPES as NodeId, &b);
@@ -180,7 +194,7 @@ mod tests {
     #[test]
     fn next_occupied_goes_round() {
         for size in [2, 4, 8, 16, 64, 128, 2048] {
-            let mut wheel = OwnWheel::new(size);
+            let mut wheel = OwnWheel::new(size).expect("there is memory");
             assert_eq!(wheel.next_occupied(1), None);
             for index in [0, size / 2, size - 1] {
                 wheel.splice(index, 1, &AtomicU32::new(NIL));
@@ -211,7 +225,7 @@ mod tests {
                 let mut own = OwnWheels::new(geometry.levels());
                 let slots = deadlines.map(|deadline| geometry.place_own(from, deadline));
                 for slot in slots {
-                    own.splice(geometry, slot, 1, &AtomicU32::new(NIL));
+                    assert!(own.splice(geometry, slot, 1, &AtomicU32::new(NIL)));
                 }
                 let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
                 for asked in from..=earliest.expect("there are two") {
@@ -230,7 +244,7 @@ mod tests {
         let geometry = Geometry::new(16);
         let mut own = OwnWheels::new(geometry.levels());
         assert_eq!(own.next_occupied(geometry, 0), None);
-        own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL));
+        assert!(own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL)));
         assert_eq!(own.next_occupied(geometry, 5), Some(32));
         assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(OwnWheel::is_empty));
         own.drop_empty(1);

@@ -45,8 +45,28 @@ impl<T> Advancer<T> {
 
     fn admit(&mut self, id: NodeId) {
         match self.meet_to_place(id) {
-            Met::Pending(deadline, _) if deadline <= self.flushed => self.overdue.push((deadline, id)),
+            Met::Pending(deadline, _) if deadline <= self.flushed => {
+                self.put_overdue(self.overdue.len(), deadline, id)
+            }
             _ => self.put_back(id),
+        }
+    }
+
+    /// Puts a timer that is due among those, at that place.
+    fn put_overdue(&mut self, at: usize, deadline: Tick, id: NodeId) {
+        if self.overdue.try_reserve(1).is_ok() {
+            self.overdue.insert(at, (deadline, id));
+        } else {
+            self.shared.push_to_inbox(id, id);
+        }
+    }
+
+    /// Sets a node aside until the next advance.
+    fn defer(&mut self, id: NodeId) {
+        if self.deferred.try_reserve(1).is_ok() {
+            self.deferred.push(id);
+        } else {
+            self.shared.push_to_inbox(id, id);
         }
     }
 
@@ -70,10 +90,10 @@ impl<T> Advancer<T> {
             Place::Bucket(slot) => self.link(slot, id, id),
             Place::Overdue(deadline) => {
                 let at = self.overdue.partition_point(|&(later, _)| later > deadline);
-                self.overdue.insert(at, (deadline, id));
+                self.put_overdue(at, deadline, id);
             }
             Place::Dead => self.retire_dead(id),
-            Place::Aside => self.deferred.push(id),
+            Place::Aside => self.defer(id),
         }
     }
 
@@ -86,7 +106,7 @@ impl<T> Advancer<T> {
             let slot = self.shared.geometry.place_own(self.flushed + 1, base);
             self.link(slot, id, id);
         } else {
-            self.deferred.push(id);
+            self.defer(id);
         }
     }
 
@@ -105,7 +125,9 @@ impl<T> Advancer<T> {
     /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the advancer's own wheels.
     pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
         // SAFETY: it is in use, or it would not be in hand.
-        let (last, _) = unsafe { self.shared.slab.owned(last) };
-        self.own.splice(self.shared.geometry, slot, first, last.next());
+        let (node, _) = unsafe { self.shared.slab.owned(last) };
+        if !self.own.splice(self.shared.geometry, slot, first, node.next()) {
+            self.shared.push_to_inbox(first, last);
+        }
     }
 }

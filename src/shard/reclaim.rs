@@ -72,13 +72,29 @@ mod epochs {
 
         /// Someone who may read what the advancer takes away.
         pub(crate) fn join(&self) -> Participant {
-            Participant(self.0.register())
+            Participant {
+                handle: Some(self.0.register()),
+                #[cfg(miri)]
+                collector: self.0.clone(),
+            }
+        }
+
+        /// Has one that has left take part again.
+        pub(crate) fn join_again(&self, participant: &mut Participant) {
+            participant.handle.get_or_insert_with(|| self.0.register());
         }
     }
 
-    /// One who may be pinned, used by one thread at a time.
+    /// One who may be pinned, used by one thread at a time; or one who has left, and is not pinned until it has joined
+    /// again.
     #[derive(Debug)]
-    pub(crate) struct Participant(LocalHandle);
+    pub(crate) struct Participant {
+        handle: Option<LocalHandle>,
+        /// Dropped after the handle. Where a handle's end is the collector's as well, crossbeam-epoch frees what its own
+        /// caller still has a reference to (`Local::finalize`), which Miri reports.
+        #[cfg(miri)]
+        collector: Collector,
+    }
 
     // SAFETY: a handle is bound to no thread, only not to be shared: its cells are looked at through it and its guards
     // alone, and the deferred calls in its bag are Send. No guard outlives the call that it was made in (and none is
@@ -86,10 +102,23 @@ mod epochs {
     unsafe impl Send for Participant {}
 
     impl Participant {
-        /// Pins it. No payload is dropped by who is pinned; all of the user's that may run is a shard's waker.
+        /// Pins it. Nothing of the user's runs while it is pinned.
         #[inline]
         pub(crate) fn pin(&self) -> Guard {
-            Guard { _epoch: self.0.pin() }
+            Guard { _epoch: self.handle().pin() }
+        }
+
+        /// Leaves: from now on it holds nothing up and costs nobody anything.
+        pub(crate) fn leave(&mut self) -> Self {
+            Self {
+                handle: self.handle.take(),
+                #[cfg(miri)]
+                collector: self.collector.clone(),
+            }
+        }
+
+        fn handle(&self) -> &LocalHandle {
+            self.handle.as_ref().expect("it has joined: the owner of a lane sees to that")
         }
     }
 
@@ -109,7 +138,7 @@ mod epochs {
         pub(crate) fn begin(advancer: &Participant) -> Self {
             let passed = Arc::new(AtomicBool::new(false));
             let flag = Arc::clone(&passed);
-            let guard = advancer.0.pin();
+            let guard = advancer.handle().pin();
             // Protects: every reader that was pinned before this and may have found a node, a segment or
             // a wheel before the caller made it unreachable.
             guard.defer(move || {
@@ -127,7 +156,7 @@ mod epochs {
 
         /// Helps the epochs on, which otherwise move only when somebody pins often enough.
         pub(crate) fn help(advancer: &Participant) {
-            advancer.0.pin().flush();
+            advancer.handle().pin().flush();
         }
     }
 }
@@ -147,6 +176,8 @@ mod epochs {
         pub(crate) fn join(&self) -> Participant {
             Participant
         }
+
+        pub(crate) fn join_again(&self, _: &mut Participant) {}
     }
 
     #[derive(Debug)]
@@ -155,6 +186,10 @@ mod epochs {
     impl Participant {
         pub(crate) fn pin(&self) -> Guard {
             Guard { _private: () }
+        }
+
+        pub(crate) fn leave(&mut self) -> Self {
+            Self
         }
     }
 

@@ -7,7 +7,8 @@
 //!
 //! What is counted: a timer whose payload is out is pending, in `len` and in the bound, until it ends or is
 //! stopped. It counts as fired once, when it ends; each arming anew counts as a recurrence. One that is stopped
-//! counts as cancelled, by the one who stopped it, and its node as dead until the advancer gets it back.
+//! counts as cancelled, by the thread that stopped it. Its node is not dead: no sweep could free it before the payload is
+//! back.
 //!
 //! A `Running` that is dropped leaves its node to the end of the shard, where the timer counts as fired.
 
@@ -97,14 +98,20 @@ impl<T> Scheduler<T> {
         let ended = node.stop(era, key.generation)?;
         drop(stay);
         self.count_cancelled(lane);
-        Some(match ended {
+        match ended {
             Ended::Cancelled(linked_for, payload) => {
-                self.bury_later(local, key.node(), linked_for);
-                Stopped::Pending(payload)
+                local.hints.push(key.node(), linked_for);
+                if self.note_dead(lane, local) {
+                    self.ring(entered);
+                }
+                Some(Stopped::Pending(payload))
             }
             // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
-            Ended::Running => Stopped::Running,
-        })
+            Ended::Running => {
+                lane.tally.stopped.add(1);
+                Some(Stopped::Running)
+            }
+        }
     }
 
     /// Gives a pending timer that recurs another deadline, and returns the key that it has now. `None` means that
@@ -113,9 +120,7 @@ impl<T> Scheduler<T> {
     /// Always moves it to another node, as the word of a recurring timer does not prove its `base`. Where there is
     /// no memory, the timer keeps its deadline and its key.
     pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
-        let mut entered = self.enter(key)?;
-        let (lane, local) = entered.parts();
-        self.relocate(lane, local, key, deadline)
+        self.relocate(self.enter(key)?, key, deadline)
     }
 }
 
@@ -132,7 +137,7 @@ impl<T> Advancer<T> {
                 payload
             }
             Run::Stopped(payload) => {
-                self.retire_dead(key.node());
+                self.recycler.retire(key.node());
                 payload
             }
         };
@@ -148,7 +153,7 @@ impl<T> Advancer<T> {
     pub(crate) fn rearm(&mut self, running: Running, deadline: Tick, payload: T) -> Result<(), T> {
         let id = self.node_of(&running);
         if let Err(payload) = self.node(id).0.rearm(running.word, deadline, payload) {
-            self.retire_dead(id);
+            self.recycler.retire(id);
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
@@ -162,13 +167,13 @@ impl<T> Advancer<T> {
         if self.node(id).0.end_run(running.word) {
             self.count_fired(id);
         } else {
-            self.retire_dead(id);
+            self.recycler.retire(id);
         }
     }
 
-    /// Whether a sweep's pass is under way: an advance would go on with it.
+    /// Whether a sweep's pass is under way or owed: an advance would go on with it.
     pub(crate) fn is_sweeping(&self) -> bool {
-        self.sweep.is_under_way()
+        self.sweep.is_under_way() || self.shared.is_sweep_owed()
     }
 
     /// The node that a timer of this shard is kept in.

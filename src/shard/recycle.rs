@@ -24,9 +24,9 @@ use super::wheel::Wheel;
 /// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
 /// nodes, or this share of those that there is memory for, so that a word is given once for several nodes also
 /// where timers end in no order.
-const LEAST_WORTH: usize = if cfg!(fuzzing) { 4 } else { 64 };
+const LEAST_WORTH: usize = if crate::SMALL { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
-const PATIENCE: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
+const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 64 };
 
 /// How many nodes wait for their words of the bitmap, which is as large as a cache where there are millions of timers.
 const QUEUE: usize = 8;
@@ -37,14 +37,14 @@ const ATTEMPTS: usize = 8;
 /// A segment goes back for so many moves of the clock divided by the segments that are too many, but not more often than
 /// at each move, nor less often than at this many; at each move where nothing has been scheduled since the last.
 const MOVES_PER_SEGMENT: usize = 256;
-const MOST_MOVES: usize = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 16 };
+const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 16 };
 
 /// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
 const SHARE: usize = 16;
 
 /// How many words of the bitmap are given to the slab in a step, beside one for each node that has been freed since the
 /// last: so a batch is given before the next one is as large.
-const WORDS_PER_STEP: usize = if cfg!(fuzzing) { 2 } else { 1024 };
+const WORDS_PER_STEP: usize = if crate::SMALL { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
     /// Nodes freed last, whose words of the bitmap are on their way from memory; `NIL` where there is none.
@@ -75,6 +75,8 @@ pub(crate) struct Recycler<T> {
     none_is_empty: bool,
     /// How large a batch is worth a grace period.
     worth: usize,
+    /// How often producers had given nodes back when a search began.
+    given_back: u64,
     /// What a model keeps to its end.
     kept: Remains<T>,
 }
@@ -101,6 +103,7 @@ impl<T> Recycler<T> {
             looked_above: usize::MAX,
             have_changed: true,
             none_is_empty: false,
+            given_back: 0,
             kept,
         }
     }
@@ -153,16 +156,19 @@ impl<T> Recycler<T> {
 
     /// Notes that the clock has moved, which has memory go back; so many timers have been `scheduled` so far, and so
     /// many are pending.
+    /// True if nothing has been scheduled since the last move, and there is memory that they do not need.
     #[inline]
-    pub(crate) fn note_move(&mut self, slab: &Slab<T>, scheduled: u64, live: impl Fn() -> usize) {
+    pub(crate) fn note_move(&mut self, slab: &Slab<T>, scheduled: u64, live: usize) -> bool {
         self.moves += 1;
         let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
         if is_idle || self.moves >= self.moves_per_segment {
             self.moves = 0;
-            let excess = self.excess(slab, live());
+            let excess = self.excess(slab, live);
             self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
             self.give_back(slab, excess.min(1));
+            return is_idle && excess > 0;
         }
+        false
     }
 
     /// Gives a share of the memory back that `live` timers do not need, and sees to it that what has been freed counts
@@ -184,7 +190,19 @@ impl<T> Recycler<T> {
             return true;
         }
         let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
-        !(is_settled && self.none_is_empty) && self.excess(slab, live) > 0
+        let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
+        (!is_settled || may_be_empty) && self.excess(slab, live) > 0
+    }
+
+    /// Whether there is a segment more than `live` timers need.
+    pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
+        self.excess(slab, live) > 0
+    }
+
+    /// Notes that free nodes which a lane had left over have been given to the slab.
+    pub(crate) fn note_given(&mut self) {
+        self.none_is_empty = false;
+        self.have_changed = true;
     }
 
     /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose nodes should not
@@ -218,8 +236,7 @@ impl<T> Recycler<T> {
     fn release(&mut self, slab: &Slab<T>, words: usize) {
         if !self.releasing.is_empty() {
             self.releasing.release(slab, words);
-            self.none_is_empty = false;
-            self.have_changed = true;
+            self.note_given();
         }
     }
 
@@ -234,14 +251,20 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// How many segments there are beyond one and twice what `live` timers fill.
+    /// How many segments there are beyond one and twice what `live` timers fill, and one to spare while there are any.
     fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
         let needed = 2 * live + Segment::<T>::NODES;
-        slab.capacity().saturating_sub(needed) / Segment::<T>::NODES
+        // The first segment has a node less than the others.
+        let capacity = slab.capacity() + usize::from(live == 0);
+        capacity.saturating_sub(needed) / Segment::<T>::NODES
     }
 
     /// Takes that many segments out of the table, or those of them that are empty, the highest first.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
+        let given_back = slab.given_back();
+        if std::mem::replace(&mut self.given_back, given_back) != given_back {
+            self.note_given();
+        }
         for _ in 0..segments {
             match slab.unlink_one(self.looked_above) {
                 Ok(segment) => self.collecting.remains.push_segment(segment),
@@ -284,5 +307,5 @@ impl<T> Recycler<T> {
     }
 }
 
-#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing, miri))))]
 mod tests;

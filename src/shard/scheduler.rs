@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::key::Key;
 use super::lane::{Entered, Held, Lane, Local};
-use super::node::{Extended, Node, NodeId, Taken};
+use super::node::{Extended, Node, Taken};
 use super::seed::{Ripe, Seed};
 use super::shared::Shared;
 use super::slab::Stay;
@@ -14,9 +14,6 @@ use super::vacancy::Vacancy;
 use crate::Tick;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::sync::Arc;
-
-/// A lane's owner looks every so many cancels whether a sweep is owed.
-const CANCELS_PER_CHECK: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else { 64 };
 
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
 /// [`shard`](crate::shard()); cloning it is cheap.
@@ -39,6 +36,18 @@ const CANCELS_PER_CHECK: u32 = if cfg!(any(shardwheel_loom, fuzzing)) { 1 } else
 /// ```
 pub struct Scheduler<T> {
     pub(super) shared: Arc<Shared<T>>,
+}
+
+/// What became of a timer whose payload was to be changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Exchanged<R> {
+    /// It is pending, with the new payload; what was made of the former.
+    Done(R),
+    /// It was due by then, or the shard had closed: it has been taken out, unless it has fired. What was made of the former
+    /// payload.
+    Over(R),
+    /// It had ended before.
+    Gone,
 }
 
 impl<T> Scheduler<T> {
@@ -71,13 +80,20 @@ impl<T> Scheduler<T> {
         if let Err(kind) = shared.bound.reserve() {
             return Err(ScheduleError::new(kind, seed));
         }
-        match self.vacancy(local, deadline) {
-            Ok(vacancy) => self.accept(lane, local, vacancy, deadline, seed),
+        let vacancy = match self.vacancy(local, deadline) {
+            Ok(vacancy) => vacancy,
             Err(kind) => {
                 shared.bound.release();
-                Err(ScheduleError::new(kind, seed))
+                return Err(ScheduleError::new(kind, seed));
             }
+        };
+        let accepted = self.accept(lane, local, vacancy, deadline, seed);
+        self.keep_few(lane, local);
+        let (key, owes_ring) = accepted?;
+        if owes_ring {
+            self.ring(entered);
         }
+        Ok(key)
     }
 
     /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel chooses the
@@ -134,8 +150,42 @@ impl<T> Scheduler<T> {
         }
         drop(stay);
         self.count_cancelled(lane);
-        self.look_for_dead(local);
+        if self.note_dead(lane, local) {
+            self.ring(entered);
+        }
         place
+    }
+
+    /// Puts another payload in the place of a pending timer's, and hands back what `harvest` makes of the former. The
+    /// timer stays pending, for the same deadline and under the same key, and keeps its room under the bound.
+    ///
+    /// The advancer may come to the timer's tick while the payload is being changed: it then sets the node aside for its
+    /// next advance, which may be long in coming, and the shard may close. So the clock is looked at afterwards, and a
+    /// timer that is due by then, or whose shard has closed, is taken out again ([`Exchanged::Over`]).
+    pub(crate) fn exchange<S: Seed<T>, R>(
+        &self,
+        key: Key,
+        seed: S,
+        harvest: impl Fn(Ripe<'_, T>) -> R,
+    ) -> Exchanged<R> {
+        let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
+        let (_, local) = entered.parts();
+        // Protects: as in `cancel`.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let exchanged = self.find(key, &stay);
+        let exchanged = exchanged.and_then(|(node, era)| node.exchange(era, key.generation, seed, &harvest));
+        drop(stay);
+        let Some((deadline, former)) = exchanged else { return Exchanged::Gone };
+        let reading = self.shared.clock.read();
+        if deadline <= reading.now || self.shared.clock.is_closed() {
+            drop(entered);
+            let _ = self.cancel_and(key, |ripe| Some(harvest(ripe)));
+            return Exchanged::Over(former);
+        }
+        if reading.owes_ring(deadline) {
+            self.ring(entered);
+        }
+        Exchanged::Done(former)
     }
 
     /// Says that the timer will soon be cancelled or rescheduled, so that the processor can fetch its node from memory
@@ -192,7 +242,7 @@ impl<T> Scheduler<T> {
             }
             Extended::NeedsMove => {
                 drop(stay);
-                self.relocate(lane, local, key, deadline)
+                self.relocate(entered, key, deadline)
             }
         }
     }
@@ -202,6 +252,11 @@ impl<T> Scheduler<T> {
     #[must_use]
     pub fn now(&self) -> Tick {
         self.shared.clock.flushed()
+    }
+
+    /// The tick up to which timers are due: that of [`now`](Self::now), or a later one while an advance is under way.
+    pub(crate) fn clock(&self) -> Tick {
+        self.shared.clock.read().now
     }
 
     /// How many timers are pending: neither fired nor cancelled. One that is due but not yet taken from
@@ -260,7 +315,8 @@ impl<T> Scheduler<T> {
         self.shared.bound.release();
     }
 
-    /// Puts the timer into the vacancy, unless the shard closes meanwhile.
+    /// Puts the timer into the vacancy, unless the shard closes meanwhile. Beside the key it says whether the caller owes
+    /// the advancer a ring.
     #[inline]
     fn accept<S: Seed<T>>(
         &self,
@@ -269,17 +325,17 @@ impl<T> Scheduler<T> {
         vacancy: Vacancy<'_, T>,
         deadline: Tick,
         seed: S,
-    ) -> Result<Key, ScheduleError<S>> {
+    ) -> Result<(Key, bool), ScheduleError<S>> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         lane.tally.scheduled.add(1);
-        let key = self.occupy(lane, local, vacancy, deadline, seed);
+        let (key, owes_ring) = self.occupy(lane, local, vacancy, deadline, seed);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
             return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::of(payload)));
         }
-        Ok(key)
+        Ok((key, owes_ring))
     }
 
     /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
@@ -303,11 +359,22 @@ impl<T> Scheduler<T> {
     /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
     /// sees the end puts the payload back, to be handed over.
     #[cold]
-    pub(super) fn relocate(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<Key> {
+    pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
+        let (lane, local) = entered.parts();
+        let (moved, owes_ring) = self.move_timer(lane, local, key, deadline)?;
+        if owes_ring {
+            self.ring(entered);
+        }
+        Some(moved)
+    }
+
+    fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
         // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
         let stay = Stay::pinned(&local.participant);
         let (node, era) = self.find(key, &stay)?;
-        let Ok(vacancy) = self.vacancy(local, deadline) else { return Some(key) };
+        let Ok(vacancy) = self.vacancy(local, deadline) else {
+            return node.is_pending(era, key.generation).then_some((key, false));
+        };
         let Some(taken) = node.take(era, key.generation) else {
             vacancy.give_back(local);
             return None;
@@ -318,29 +385,47 @@ impl<T> Scheduler<T> {
             return None;
         }
         let Taken { word, linked_for, payload } = taken;
-        let moved = self.occupy(lane, local, vacancy, deadline, payload);
+        let (moved, owes_ring) = self.occupy(lane, local, vacancy, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         node.finish_cancel(word);
-        self.bury_later(local, key.node(), linked_for);
-        Some(moved)
+        drop(stay);
+        self.keep_few(lane, local);
+        local.hints.push(key.node(), linked_for);
+        let owes_request = self.note_dead(lane, local);
+        Some((moved, owes_ring || owes_request))
     }
 
-    /// After a cancel: remembers the dead node for reuse, and looks now and then whether there are too many.
+    /// Gives the free nodes back that a call leaves over, if the lane is one of a crowd.
     #[inline]
-    pub(super) fn bury_later(&self, local: &mut Local, id: NodeId, linked_for: Tick) {
-        local.hints.push(id, linked_for);
-        self.look_for_dead(local);
-    }
-
-    /// After a cancel: looks now and then whether there are too many dead nodes.
-    #[inline]
-    fn look_for_dead(&self, local: &mut Local) {
-        if local.cancels_until_check == 0 {
-            local.cancels_until_check = CANCELS_PER_CHECK;
-            self.shared.ask_for_sweep();
+    fn keep_few(&self, lane: &Lane, local: &mut Local) {
+        if !lane.may_keep {
+            self.shared.slab.hand_back(&mut local.free, &local.participant);
         }
-        local.cancels_until_check -= 1;
+    }
+
+    /// After a cancel or a move, which left a dead node: reports now and then how many there are. True if that asks for a
+    /// sweep, so that the caller owes the advancer a ring.
+    #[inline]
+    pub(super) fn note_dead(&self, lane: &Lane, local: &mut Local) -> bool {
+        match local.until_report.checked_sub(1) {
+            Some(left) => {
+                local.until_report = left;
+                false
+            }
+            None => self.shared.report_dead(lane, local),
+        }
+    }
+
+    /// Wakes the advancer, unless that has been done since it went to sleep. The waker is user code, so the lane is left
+    /// first, and nothing is pinned.
+    #[cold]
+    pub(super) fn ring(&self, mut entered: Entered<'_>) {
+        let call = self.shared.clock.bell.answer(&entered.parts().1.participant);
+        drop(entered);
+        if let Some(call) = call {
+            call.ring();
+        }
     }
 }
 

@@ -11,7 +11,9 @@
 
 use std::io;
 
+use super::fallible;
 use super::node::{Node, NodeId};
+use super::zeroed;
 use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
 
 /// Free bits in a word; in models, all that a segment has.
@@ -23,7 +25,7 @@ pub(crate) const WORD_NODES: usize = 4;
 /// The memory of a segment is about this large; only what has been used of it is backed by the system. A fuzzer
 /// makes a shard for each input and fills little of it: small segments are quickly made and often given back.
 #[cfg(not(shardwheel_loom))]
-const SEGMENT_BYTES: usize = if cfg!(fuzzing) { 1 << 11 } else { 2 << 20 };
+const SEGMENT_BYTES: usize = if crate::SMALL { 1 << 11 } else { 2 << 20 };
 
 /// A shard of so many segments, 8 MiB, stays on ordinary pages: the processor's table of pages covers them,
 /// and where the system has to find a huge page first (a virtual machine whose host backs memory as it is
@@ -61,11 +63,13 @@ impl<T> Segment<T> {
     /// Words of free bits.
     pub(crate) const WORDS: usize = Self::NODES / WORD_NODES;
 
-    /// The segment for `index` of the table; `era` as above.
-    pub(crate) fn new(index: usize, era: u32) -> io::Result<Self> {
+    /// The segment for `index` of the table, its era yet to be set.
+    pub(crate) fn new(index: usize) -> io::Result<Self> {
         // Node 0 of the first segment would have the name that stands for none.
         let reserved = usize::from(index == 0);
-        Ok(Self { nodes: Nodes::new(index >= SMALL_SHARD)?, era, free: FreeBits::new(Self::NODES, reserved) })
+        let free = FreeBits::new(Self::NODES, reserved).ok_or(io::ErrorKind::OutOfMemory)?;
+        let nodes = Nodes::new(index >= SMALL_SHARD)?;
+        Ok(Self { nodes, era: 0, free })
     }
 
     /// The size of the memory that [`new`](Self::new) asks for.
@@ -89,14 +93,14 @@ impl<T> Segment<T> {
 const PAGE: usize = 4096;
 
 #[cfg(not(shardwheel_loom))]
-const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGE: usize = if cfg!(miri) { PAGE } else { 2 << 20 };
 
 /// A hint: where it is refused, or unknown, ordinary pages serve.
 #[cfg(not(shardwheel_loom))]
 fn ask_for_huge_pages(pages: &memmap2::MmapMut) {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     drop(pages.advise(memmap2::Advice::HugePage));
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = pages;
 }
 
@@ -177,13 +181,13 @@ pub(crate) struct FreeBits {
 }
 
 impl FreeBits {
-    /// All free, save the first `reserved` nodes, which are never handed out.
-    pub(crate) fn new(nodes: usize, reserved: usize) -> Self {
+    /// All free, save the first `reserved` nodes, which are never handed out; none if there is no memory.
+    pub(crate) fn new(nodes: usize, reserved: usize) -> Option<Self> {
         let words = nodes / WORD_NODES;
         let capacity = (nodes - reserved) as u32;
         let bits = Self {
-            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            summary: (0..words.div_ceil(WORD_NODES)).map(|_| AtomicU64::new(0)).collect(),
+            words: zeroed::slice(words)?,
+            summary: zeroed::slice(words.div_ceil(WORD_NODES))?,
             count: AtomicU32::new(0),
             worn: AtomicU32::new(0),
             capacity,
@@ -191,7 +195,7 @@ impl FreeBits {
         };
         let all = lowest(WORD_NODES);
         (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
-        bits
+        Some(bits)
     }
 
     pub(crate) fn words(&self) -> usize {
@@ -280,7 +284,9 @@ impl FreeBits {
 
     /// Takes every node that is not worn out, or none; for the advancer, before it gives the segment back.
     pub(crate) fn take_all(&self) -> bool {
-        let taken: Vec<_> = (0..self.words()).map(|word| self.take(word).unwrap_or(0)).collect();
+        let mut words = 0..self.words();
+        let take = || words.next().and_then(|word| self.take(word)).unwrap_or(0);
+        let Some(taken) = fallible::slice(self.words(), take) else { return false };
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
         let are_all = nodes + self.worn() == self.capacity;
         if !are_all {
@@ -307,7 +313,7 @@ mod tests {
 
     #[test]
     fn words_are_taken_in_memory_order_and_come_back() {
-        let free = FreeBits::new(256, 1);
+        let free = FreeBits::new(256, 1).expect("there is memory");
         assert_eq!(free.capacity(), 255);
         assert_eq!(free.take_word(0), Some((0, u64::MAX - 1)));
         assert_eq!(free.take_word(0), Some((1, u64::MAX)));
@@ -320,7 +326,7 @@ mod tests {
 
     #[test]
     fn all_or_nothing() {
-        let free = FreeBits::new(128, 0);
+        let free = FreeBits::new(128, 0).expect("there is memory");
         let (word, bits) = free.take_word(0).unwrap();
         assert!(!free.take_all());
         assert_eq!(free.count(), 64);
@@ -331,7 +337,7 @@ mod tests {
 
     #[test]
     fn worn_nodes_do_not_keep_a_segment() {
-        let free = FreeBits::new(128, 1);
+        let free = FreeBits::new(128, 1).expect("there is memory");
         let (word, bits) = free.take_word(0).unwrap();
         free.give(word, bits & !lowest(2));
         assert!(!free.are_all_free() && !free.take_all());
@@ -342,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
-        let free = FreeBits::new(192, 0);
+        let free = FreeBits::new(192, 0).expect("there is memory");
         (0..3).for_each(|word| assert_eq!(free.take_word(word), Some((word, !0))));
         // The summary has a bit for each, and one of them has nodes.
         [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
@@ -362,7 +368,7 @@ mod tests {
     fn nodes_are_aligned() {
         #[repr(align(16384))]
         struct Wide;
-        let segment = Segment::<Wide>::new(0, 0).unwrap();
+        let segment = Segment::<Wide>::new(0).unwrap();
         for id in [0, 1, 63] {
             assert_eq!(std::ptr::from_ref(segment.node(id)) as usize % 16384, 0);
         }
@@ -373,7 +379,7 @@ mod tests {
     #[test]
     fn segments_are_aligned() {
         for index in [SMALL_SHARD, SMALL_SHARD + 1] {
-            let segment = Segment::<u32>::new(index, 0).unwrap();
+            let segment = Segment::<u32>::new(index).unwrap();
             assert_eq!(segment.nodes().cast_const(), std::ptr::from_ref(segment.node(0)));
             assert_eq!(segment.nodes() as usize % (2 << 20), 0);
         }

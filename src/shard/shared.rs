@@ -43,16 +43,26 @@
 //! **No bucket holds two rounds**, for the same reason: what is pushed lies within one revolution after
 //! `flushed`, and all before is out.
 //!
+//! # No memory
+//!
+//! Where there is no memory for an overflow wheel, the node goes to the inbox as well. The advancer tries again to place
+//! it at each advance, and fires it in time: it is told by the inbox's deadlines when to wake. Where it has no memory for
+//! its own lists either, it puts the node back on the inbox.
+//!
 //! # Ending
 //!
 //! `closed` is set before the advancer's last look at all nodes, with the same pair of fences: an adder
 //! either sees it and takes its timer back, or its node is seen. So nothing that was accepted is lost.
+
+use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
 use super::batch::Remains;
 use super::bound::Bound;
 use super::clock::Clock;
+use super::counts::DeadReports;
+use super::fallible;
 use super::key::ShardId;
 use super::lane::Lanes;
 use super::level::{Geometry, Slot};
@@ -78,8 +88,10 @@ pub(crate) struct Shared<T> {
     /// For models: stands for the word of a node, between the advancer's look at it and its firing.
     pub(crate) firing: Trace,
     inbox: CachePadded<AtomicU32>,
-    /// Whether a canceller has asked for a sweep. Set by cancellers, cleared by the advancer.
+    /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the advancer.
     pub(crate) sweep_owed: AtomicBool,
+    /// Written by cancellers, now and then.
+    pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
     /// A wheel per level; the overflow wheels are null until somebody needs them.
     wheels: Box<[AtomicPtr<Wheel>]>,
@@ -97,70 +109,80 @@ impl<T> Shared<T> {
     pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Self {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();
-        let wheel = |level| AtomicPtr::new(if level == 0 { new_wheel(geometry, 0, start) } else { NO_WHEEL });
+        let clock = Clock::new(start);
+        let finest = new_wheel(geometry, 0, start).expect("there is memory for a shard");
+        let mut wheels: Box<[_]> = (0..geometry.levels()).map(|_| AtomicPtr::new(NO_WHEEL)).collect();
+        wheels[0] = AtomicPtr::new(Box::into_raw(finest));
         Self {
             id,
             geometry,
-            slab: Slab::new(),
-            lanes: Lanes::new(),
-            clock: Clock::new(start),
+            slab: Slab::new().expect("there is memory for a shard"),
+            lanes: Lanes::new(Arc::clone(&clock.bell)),
+            clock,
             tally: CachePadded::new(AdvancerTally::new()),
             counting: Trace::begin(),
             firing: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             sweep_owed: AtomicBool::new(false),
+            dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
-            wheels: (0..geometry.levels()).map(wheel).collect(),
+            wheels,
             graveyard: UnsafeCell::new(Remains::default()),
         }
     }
 
     // ---- adding -----------------------------------------------------------------------------------
 
-    /// The adder's protocol, and the look at `wake_below`. Lock-free.
+    /// The adder's protocol, and the look at `wake_below`: true if the caller owes the advancer a ring. Lock-free.
     #[inline]
-    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick, who: &Participant) {
+    #[must_use]
+    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick, who: &Participant) -> bool {
         let flushed = self.clock.flushed();
         if deadline > flushed {
             let slot = self.geometry.place(flushed, deadline);
             // Protects: a wheel that the advancer may give back meanwhile.
             let pinned = (slot.level >= FIRST_TO_GO).then(|| who.pin());
             // SAFETY: pinned if the wheel does not stay, for as long as it is used.
-            let wheel = unsafe { self.wheel_or_new(slot, flushed) };
-            let place = self.place(slot, id);
-            wheel.mark(place.index, place.stripe);
-            let reading = self.clock.read();
-            if reading.now < self.geometry.expiration(slot)
-                && !wheel.is_closed()
-                && wheel.push(place, id, node.next())
-            {
-                drop(pinned);
-                self.clock.wake_if_earlier(deadline, reading);
-                return;
+            if let Some(wheel) = unsafe { self.wheel_or_new(slot, flushed) } {
+                let place = self.place(slot, id);
+                wheel.mark(place.index, place.stripe);
+                let reading = self.clock.read();
+                if reading.now < self.geometry.expiration(slot)
+                    && !wheel.is_closed()
+                    && wheel.push(place, id, node.next())
+                {
+                    drop(pinned);
+                    return reading.owes_ring(deadline);
+                }
             }
         }
-        self.push_to_inbox(id, node);
-        self.after_insert_in_place(deadline);
+        self.push_to_inbox(id, id);
+        self.owes_ring(deadline)
     }
 
     /// The look at `wake_below` for a timer that is in its list already: reused where it stands, or in the
-    /// inbox.
+    /// inbox. True if the caller owes the advancer a ring.
     #[inline]
-    pub(crate) fn after_insert_in_place(&self, deadline: Tick) {
-        self.clock.wake_if_earlier(deadline, self.clock.read());
+    #[must_use]
+    pub(crate) fn owes_ring(&self, deadline: Tick) -> bool {
+        self.clock.read().owes_ring(deadline)
     }
 
+    /// Puts a chain of nodes on the inbox, from the first to the last one. Their owner is the caller, which may be the
+    /// advancer where it has no memory for their place.
     #[cold]
-    fn push_to_inbox(&self, id: NodeId, node: &Node<T>) {
+    pub(crate) fn push_to_inbox(&self, first: NodeId, last: NodeId) {
+        // SAFETY: the caller owns the node.
+        let (last, _) = unsafe { self.slab.owned(last) };
         // It is nearly always empty. Without a look first loom sees that another's look may come after this (see `Trace`).
-        let mut first = NIL;
+        let mut seen = NIL;
         loop {
             // Ordering: Relaxed, published by the compare-and-swap.
-            node.next().store(first, Ordering::Relaxed);
+            last.next().store(seen, Ordering::Relaxed);
             // Ordering: Release, pairs with the Acquire of `take_inbox`.
-            match self.inbox.compare_exchange_weak(first, id, Ordering::Release, Ordering::Relaxed) {
+            match self.inbox.compare_exchange_weak(seen, first, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
-                Err(seen) => first = seen,
+                Err(now) => seen = now,
             }
         }
     }
@@ -207,16 +229,17 @@ impl<T> Shared<T> {
     ///
     /// As [`wheel`](Self::wheel).
     #[inline]
-    unsafe fn wheel_or_new(&self, slot: Slot, flushed: Tick) -> &Wheel {
+    unsafe fn wheel_or_new(&self, slot: Slot, flushed: Tick) -> Option<&Wheel> {
         // SAFETY: by the caller's promise.
         match unsafe { self.wheel(slot.level) } {
-            Some(wheel) => wheel,
+            Some(wheel) => Some(wheel),
             // SAFETY: likewise.
             None => unsafe { self.create_wheel(slot.level, flushed) },
         }
     }
 
-    /// Creates an overflow wheel. Against another adder: the loser drops its own and uses the winner's.
+    /// Creates an overflow wheel, if there is memory for it. Against another adder: the loser drops its own and uses the
+    /// winner's.
     ///
     /// The new wheel's lists belong to the round of `flushed`, which may be old by now: an empty list of an
     /// older round takes any later one, so this is as good as the newest.
@@ -225,8 +248,8 @@ impl<T> Shared<T> {
     ///
     /// As [`wheel`](Self::wheel).
     #[cold]
-    unsafe fn create_wheel(&self, level: usize, flushed: Tick) -> &Wheel {
-        let wheel = new_wheel(self.geometry, level, flushed);
+    unsafe fn create_wheel(&self, level: usize, flushed: Tick) -> Option<&Wheel> {
+        let wheel = Box::into_raw(new_wheel(self.geometry, level, flushed)?);
         // Ordering: Release, pairs with `wheel`; Acquire on failure, for the winner's wheel is used.
         let (success, failure) = (Ordering::Release, Ordering::Acquire);
         let wheel = match self.wheels[level].compare_exchange(NO_WHEEL, wheel, success, failure) {
@@ -238,7 +261,7 @@ impl<T> Shared<T> {
             }
         };
         // SAFETY: published, and kept by the caller's promise.
-        unsafe { &*wheel }
+        Some(unsafe { &*wheel })
     }
 
     /// Takes an overflow wheel out of reach of those who come later; for the advancer.
@@ -280,10 +303,10 @@ impl<T> Shared<T> {
 
 const NO_WHEEL: *mut Wheel = std::ptr::null_mut();
 
-/// A wheel whose lists belong to the round of `tick`.
-fn new_wheel(geometry: Geometry, level: usize, tick: Tick) -> *mut Wheel {
+/// A wheel whose lists belong to the round of `tick`; none if there is no memory.
+fn new_wheel(geometry: Geometry, level: usize, tick: Tick) -> Option<Box<Wheel>> {
     let round = geometry.round(geometry.slot(level, tick));
-    Box::into_raw(Box::new(Wheel::new(geometry.wheel_size(), round)))
+    fallible::boxed(Wheel::new(geometry.wheel_size(), round)?)
 }
 
 impl<T> Drop for Shared<T> {

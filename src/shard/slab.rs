@@ -8,8 +8,10 @@
 //! to himself, because they are neither in use nor free for the advancer to take; the advancer, because nobody else
 //! takes segments away; everybody else while pinned.
 
+use std::io;
 use std::marker::PhantomData;
 
+use super::fallible;
 use super::node::{Node, NodeId};
 use super::prefetch;
 use super::reclaim::{Guard, Participant, Unlinked};
@@ -17,15 +19,16 @@ use super::segment::{Segment, WORD_NODES};
 use super::zeroed;
 use crate::error::ScheduleErrorKind;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::unwind::FirstPanic;
 
 /// The most segments; a fuzzer, whose shards are small, makes and clears a table for each input.
 #[cfg(not(shardwheel_loom))]
-const TABLE: usize = if cfg!(fuzzing) { 1 << 6 } else { 1 << 16 };
+const TABLE: usize = if crate::SMALL { 1 << 6 } else { 1 << 16 };
 #[cfg(shardwheel_loom)]
 const TABLE: usize = 4;
 
 /// How many segments are looked at in the search for one to be given back.
-const LOOKED_AT: usize = if cfg!(fuzzing) { 3 } else { 64 };
+const LOOKED_AT: usize = if crate::SMALL { 3 } else { 64 };
 
 /// Segments are given back only while so many eras are left that they cannot run out after.
 const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
@@ -64,6 +67,8 @@ pub(crate) struct Slab<T> {
     open: Box<[AtomicU64]>,
     /// One past the highest place that was ever used.
     height: AtomicU32,
+    /// How often a producer has given free nodes back.
+    given_back: AtomicU64,
 }
 
 // SAFETY: segments are owned through the table's pointers and are Send and Sync for a payload that is
@@ -73,14 +78,16 @@ unsafe impl<T: Send> Send for Slab<T> {}
 unsafe impl<T: Send> Sync for Slab<T> {}
 
 impl<T> Slab<T> {
-    pub(crate) fn new() -> Self {
-        Self {
-            table: zeroed::slice(TABLE),
-            addresses: zeroed::slice(TABLE),
+    /// An empty slab; none if there is no memory for its table.
+    pub(crate) fn new() -> Option<Self> {
+        Some(Self {
+            table: zeroed::slice(TABLE)?,
+            addresses: zeroed::slice(TABLE)?,
             next_era: AtomicU32::new(0),
-            open: zeroed::slice(TABLE.div_ceil(WORD_NODES)),
+            open: zeroed::slice(TABLE.div_ceil(WORD_NODES))?,
             height: AtomicU32::new(0),
-        }
+            given_back: AtomicU64::new(0),
+        })
     }
 
     /// The most nodes there can be.
@@ -219,10 +226,12 @@ impl<T> Slab<T> {
         let empty = |at: &AtomicPtr<Segment<T>>| at.load(Ordering::Relaxed).is_null();
         let full = ScheduleErrorKind::Full { limit: Self::limit() };
         let index = self.table.iter().position(empty).ok_or(full)?;
+        let no_memory = |_: io::Error| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
+        let segment = fallible::boxed(Segment::new(index).map_err(no_memory)?);
+        let mut segment = segment.ok_or_else(|| no_memory(io::ErrorKind::OutOfMemory.into()))?;
+        // Once there is memory, so that a failure uses none up.
         // Ordering: Relaxed, the number alone matters.
-        let era = self.next_era.fetch_add(1, Ordering::Relaxed);
-        let no_memory = |_| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
-        let segment = Box::new(Segment::new(index, era).map_err(no_memory)?);
+        segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
         let (nodes, segment) = (segment.nodes(), Box::into_raw(segment));
         let (null, place) = (std::ptr::null_mut(), &self.table[index]);
         // Ordering: Release, pairs with `load`; on failure nothing is read.
@@ -239,6 +248,33 @@ impl<T> Slab<T> {
         Ok(())
     }
 
+    /// Makes the free nodes that a lane has left over free for all; false if there are none. For the advancer, or an owner
+    /// that is pinned: the segment may be empty from then on.
+    pub(crate) fn give_back(&self, free: FreeWord) -> bool {
+        if free.bits != 0 {
+            self.give(free.word as usize, free.bits);
+            self.reopen(free.word as usize / Segment::<T>::WORDS);
+        }
+        free.bits != 0
+    }
+
+    /// As [`give_back`](Self::give_back), for a producer.
+    #[cold]
+    pub(crate) fn hand_back(&self, free: &mut FreeWord, who: &Participant) {
+        // Protects: the segment.
+        let _pinned = who.pin();
+        if self.give_back(std::mem::take(free)) {
+            // Ordering: Relaxed, a hint for the recycler.
+            self.given_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often a producer has given free nodes back.
+    pub(crate) fn given_back(&self) -> u64 {
+        // Ordering: Relaxed, a hint.
+        self.given_back.load(Ordering::Relaxed)
+    }
+
     /// Says that a node which the caller has taken is worn out.
     #[cold]
     pub(crate) fn wear_out(&self, id: NodeId) {
@@ -248,7 +284,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Makes nodes of one word free; [`reopen`](Self::reopen) comes after. For the advancer.
+    /// Makes nodes of one word free; [`reopen`](Self::reopen) comes after. For their owner.
     pub(crate) fn give(&self, word: usize, bits: u64) {
         let words = Segment::<T>::WORDS;
         if let Some(segment) = self.load(word / words) {
@@ -351,12 +387,14 @@ impl Iterator for Ids {
 }
 
 impl<T> Drop for Slab<T> {
+    /// Payloads that panic when they are dropped keep nothing from being dropped; the first panic goes on at the end.
     fn drop(&mut self) {
+        let mut panics = FirstPanic::new();
         if std::mem::needs_drop::<T>() {
             for id in (0..self.words()).flat_map(|word| self.taken(word)) {
                 // SAFETY: the last owner is here, and the node is not free.
                 let (node, _) = unsafe { self.owned(id) };
-                node.drop_pending();
+                panics.catch_drop(node.take_pending());
             }
         }
         for place in &self.table[..self.height()] {
@@ -367,6 +405,7 @@ impl<T> Drop for Slab<T> {
                 drop(unsafe { Box::from_raw(segment) });
             }
         }
+        panics.resume();
     }
 }
 

@@ -32,11 +32,13 @@
 //! | `Pending` v | `Pending` v, longer | anyone with the key | extend |
 //! | `Pending` v | `Cancelling` v | anyone with the key | cancel; the winner takes the payload out |
 //! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: nobody else writes it) |
-//! | `Cancelling` v | `Pending` v | that winner | a move that met the shard's end puts the payload back (a store) |
+//! | `Cancelling` v | `Pending` v | that winner | a move that met the shard's end puts the payload back, or another payload takes the place of the former (a store) |
 //! | `Pending` v | `Pending` v, displaced | the advancer | it found the timer early and is about to place it anew |
 //! | `Pending` v | `Held` v | anyone with the key | cancel, by a producer that keeps the node for its next timer |
 //! | `Held` v | `Pending` v + 1 | that producer | reuse where it stands; the new payload is in (a store, likewise) |
 //! | `Held` v | `Cancelled` v | that producer | it has no use for the node (a store, likewise) |
+//! | `Pending` v | `Held` | the shard's end | it keeps the timer in its node; the version gives way to the next node's name |
+//! | `Held` | `Free` | the shard's end | the payload is out (a store, likewise); the node is not used again |
 //! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse where it stands |
 //! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
 //! | `Pending` v | `Free` v | the advancer | fire; it takes the payload out and then owns the node |
@@ -90,7 +92,7 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
 /// A node lasts for so many timers; a fuzzer's are worn out soon, so that it sees what comes then.
-const LAST_VERSION: u32 = if cfg!(fuzzing) { 7 } else { u32::MAX };
+const LAST_VERSION: u32 = if crate::SMALL { 7 } else { u32::MAX };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {

@@ -49,12 +49,22 @@ pub(crate) struct Tally {
     pub(crate) extended: Counter,
     pub(crate) moved: Counter,
     pub(crate) reused: Counter,
+    /// Of those cancelled, timers whose payload was out: no dead node was left.
+    pub(crate) stopped: Counter,
 }
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        let [scheduled, cancelled, extended, moved, reused] = std::array::from_fn(|_| Counter::new());
-        Self { scheduled, cancelled, extended, moved, reused }
+        let [scheduled, cancelled, extended, moved, reused, stopped] =
+            std::array::from_fn(|_| Counter::new());
+        Self { scheduled, cancelled, extended, moved, reused, stopped }
+    }
+
+    /// Nodes that were left dead by the lane's owners. At least the truth: the timer whose payload is out is counted
+    /// last.
+    pub(crate) fn dead_made(&self) -> u64 {
+        let stopped = self.stopped.get();
+        (self.cancelled.get() + self.moved.get()).saturating_sub(stopped)
     }
 }
 
@@ -66,8 +76,7 @@ pub(crate) struct AdvancerTally {
     pub(crate) handed_back: Counter,
     pub(crate) cascaded: Counter,
     pub(crate) swept: Counter,
-    /// Dead nodes unlinked, by a flush or a sweep, and nodes of recurring timers that were stopped while their
-    /// payload was out.
+    /// Dead nodes unlinked, by a flush or a sweep.
     pub(crate) buried: Counter,
 }
 
@@ -75,6 +84,12 @@ impl AdvancerTally {
     pub(crate) fn new() -> Self {
         let [fired, recurred, handed_back, cascaded, swept, buried] = std::array::from_fn(|_| Counter::new());
         Self { fired, recurred, handed_back, cascaded, swept, buried }
+    }
+
+    /// Timers that have ended without being cancelled.
+    #[inline]
+    pub(crate) fn ended(&self) -> u64 {
+        self.fired.get() + self.handed_back.get()
     }
 }
 
@@ -107,7 +122,7 @@ pub struct ShardStats {
     /// Timers pending now: neither fired nor cancelled nor handed back.
     pub pending: usize,
     /// Nodes of cancelled timers that are still linked (one for each of a few threads is kept for the thread's next
-    /// timer), or kept while the payload is being run.
+    /// timer).
     pub dead_nodes: usize,
     /// Nodes in use or set aside for a producer: for timers, for cancelled ones that are still linked or
     /// not yet reusable, and up to 64 for each thread.

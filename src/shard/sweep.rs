@@ -28,7 +28,7 @@ use crate::sync::Ordering;
 
 /// Nodes looked at in an advance for each cancel since the one before, and at least.
 const NODES_PER_CANCEL: u64 = 16;
-const LEAST_NODES: u64 = if cfg!(fuzzing) { 4 } else { 4096 };
+const LEAST_NODES: u64 = if crate::SMALL { 4 } else { 4096 };
 
 pub(super) struct Sweep {
     /// The next bucket to look at, while a pass is under way.

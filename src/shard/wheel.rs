@@ -24,8 +24,8 @@
 //! pushes until it is flushed. An adder that is refused has the shard's inbox; the advancer, which knows the
 //! clock, puts such timers into its own wheels.
 
-use super::bits;
 use super::node::{NIL, NodeId};
+use super::{bits, fallible, zeroed};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
 
 /// Lists per bucket. Sixteen chains walked in turn keep sixteen cache misses in flight, about as many as it takes for
@@ -97,17 +97,17 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    /// An empty wheel whose lists belong to `round`, which may be older than the clock.
-    pub(crate) fn new(size: usize, round: u32) -> Self {
+    /// An empty wheel whose lists belong to `round`, which may be older than the clock; none if there is no memory.
+    pub(crate) fn new(size: usize, round: u32) -> Option<Self> {
         let empty = Head::new(round, NIL).0;
         let bucket = || Bucket(std::array::from_fn(|_| AtomicU64::new(empty)));
         let words = size.div_ceil(BUCKETS_PER_WORD);
-        Self {
-            buckets: (0..size).map(|_| bucket()).collect(),
-            occupied: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        Some(Self {
+            buckets: fallible::slice(size, bucket)?,
+            occupied: zeroed::slice(words)?,
             closed: AtomicBool::new(false),
             life: Life::begin(),
-        }
+        })
     }
 
     fn head(&self, index: usize, stripe: usize) -> &AtomicU64 {

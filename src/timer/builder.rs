@@ -108,7 +108,7 @@ impl TimerBuilder {
         self
     }
 
-    /// What is told of a callback that panics, on the thread on which it did. Default: nothing (the process's panic
+    /// What is told of a callback that panics, on the thread on which it did; also of a waker, a clock, or a drop. Default: nothing (the process's panic
     /// hook, which prints the message, has been called by then). A recurring timer goes on after a panic, unless
     /// it is cancelled.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
@@ -203,18 +203,19 @@ impl TimerBuilder {
         worker: Worker,
         core: Option<CoreId>,
         ready: mpsc::Sender<()>,
-    ) -> std::io::Result<JoinHandle<super::drive::Ended>> {
+    ) -> std::io::Result<JoinHandle<()>> {
         let (timer, shard) = worker.place();
         thread::Builder::new().name(format!("{}-{shard}", self.name)).spawn(move || {
             let home = worker.home();
-            // Each is set here alone.
-            let _ = home.thread.set(thread::current());
+            home.bell.settle();
+            home.set_runner();
+            // It is set here alone.
             if let Some(core) = core.filter(|&core| core_affinity::set_for_current(core)) {
                 let _ = home.core.set(core.id);
             }
             settle_in(timer, shard as usize);
             drop(ready);
-            worker.work()
+            worker.work();
         })
     }
 }

@@ -1,63 +1,107 @@
-//! Who moves a timer's shards: a thread for each, or a manual clock.
+//! Who moves a timer's shards, a thread for each or a manual clock; and how they are stopped.
+//!
+//! A shutdown tells all workers to stop, and then gets each shard's advancer. It waits for the worker to end, which a
+//! worker does after the user code that it is in, but for these:
+//!
+//! - *The caller is user code that the worker runs*, at whatever depth: the thread that runs the worker is the caller's own.
+//! - *The worker is in `Executor::execute`*: an executor may wait for the caller, or for room that the caller has to make.
+//! - *The thread that runs the worker waits for the caller*, by itself or through others (see
+//!   [`Wait`]): two callbacks that shut down each other's timer.
+//!
+//! Then the advancer lies in the [post](super::post), and the shutdown takes it from there. The worker finds out when the
+//! user code returns, and ends.
+//!
+//! A thread that has ended is joined, so that nothing of it is left when the shutdown returns. One that has not, for one of
+//! the reasons above, goes on by itself. So does one that still drops the executor after [`GRACE`].
 
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use super::home::Home;
+use super::post::Phase;
 use super::task::Task;
-use super::worker::{Worker, take_from_drawer};
-use crate::clock::unpoisoned;
+use super::worker::Worker;
+use crate::clock::{Wait, unpoisoned};
 use crate::shard::Advancer;
 
-/// What moves a shard's clock, in the hands of who shuts the timer down.
-pub(crate) type Ended = Option<Box<Advancer<Task>>>;
+/// For how long a shutdown waits for an executor's drop, before it leaves the thread that drops it to itself.
+const GRACE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Drive {
     /// A thread for each shard; taken by who shuts the timer down.
-    Threads(Mutex<Vec<Option<JoinHandle<Ended>>>>),
+    Threads(Mutex<Vec<JoinHandle<()>>>),
     /// A manual clock.
     Hand(Slots),
 }
 
 /// The workers of a timer that a manual clock drives, each in its slot but for the one that is at work.
-pub(crate) struct Slots {
-    slots: Mutex<Vec<Slot>>,
-    back: Condvar,
-}
+pub(crate) struct Slots(Mutex<Vec<Slot>>);
 
 enum Slot {
     In(Box<Worker>),
-    /// At work.
+    /// At work, or ended.
     Out,
-    /// Ended.
-    Gone,
 }
 
 impl Drive {
-    pub(crate) fn threads(handles: Vec<JoinHandle<Ended>>) -> Self {
-        Self::Threads(Mutex::new(handles.into_iter().map(Some).collect()))
+    pub(crate) fn threads(handles: Vec<JoinHandle<()>>) -> Self {
+        Self::Threads(Mutex::new(handles))
     }
 
-    /// Waits until that shard's worker, which has been told to stop, has ended, and takes over its advancer. If
-    /// the caller is code that the worker runs, there is no wait.
-    pub(crate) fn retrieve(&self, timer: u64, shard: u32) -> Ended {
-        if let Some(own) = take_from_drawer((timer, shard)) {
-            return Some(own);
-        }
-        match self {
-            Self::Threads(handles) => {
-                let handle = unpoisoned(handles.lock()).get_mut(shard as usize)?.take()?;
-                // A thread that has none in its drawer and is the caller's own has ended its timer before.
-                if handle.thread().id() == thread::current().id() { None } else { handle.join().ok()? }
+    /// The advancer of a shard that has been told to stop. For how long this waits is told at the head of the file.
+    pub(crate) fn retrieve(&self, home: &Home, shard: usize) -> Option<Box<Advancer<Task>>> {
+        loop {
+            // First of all: the wait is for what comes after.
+            let seen = home.post.look();
+            let is_idle = if let Self::Hand(slots) = self { slots.end_idle(shard) } else { false };
+            if is_idle || seen.phase != Phase::AtWork || home.is_run_here() {
+                return home.post.take();
             }
-            Self::Hand(slots) => slots.retrieve(shard as usize),
+            if let Some(advancer) = home.post.take_from_executor() {
+                return Some(advancer);
+            }
+            let wait = Wait::begin(home.runner());
+            // Where that is refused the worker is in user code, or about to go on, which it makes known.
+            if wait.is_none()
+                && let Some(advancer) = home.post.take()
+            {
+                return Some(advancer);
+            }
+            home.post.wait(seen, None);
+        }
+    }
+
+    /// Waits for the threads that have ended, their advancers having been retrieved.
+    pub(crate) fn join(&self, homes: &[Arc<Home>]) {
+        let Self::Threads(handles) = self else { return };
+        let handles = std::mem::take(&mut *unpoisoned(handles.lock()));
+        for (home, handle) in homes.iter().zip(handles) {
+            if let Some(_wait) = has_ended(home).then(|| Wait::begin(home.runner())).flatten() {
+                // It has panicked if it could not be helped; its advancer is in safety.
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+/// Whether a thread has come to its end, or does so soon.
+fn has_ended(home: &Home) -> bool {
+    let begin = Instant::now();
+    loop {
+        let seen = home.post.look();
+        let left = GRACE.saturating_sub(begin.elapsed());
+        match seen.phase {
+            Phase::Ended => return !home.is_run_here(),
+            Phase::Left if !left.is_zero() && !home.is_run_here() => home.post.wait(seen, Some(left)),
+            _ => return false,
         }
     }
 }
 
 impl Slots {
     pub(crate) fn new(workers: Vec<Worker>) -> Self {
-        let slots = workers.into_iter().map(|worker| Slot::In(Box::new(worker))).collect();
-        Self { slots: Mutex::new(slots), back: Condvar::new() }
+        Self(Mutex::new(workers.into_iter().map(|worker| Slot::In(Box::new(worker))).collect()))
     }
 
     /// Runs `look` with each worker that is not at work.
@@ -81,35 +125,32 @@ impl Slots {
         let Some(mut worker) = self.take(shard) else { return };
         while worker.turn() || worker.is_sweeping() {}
         worker.rest();
-        self.lock()[shard] = Slot::In(worker);
-        self.back.notify_all();
-    }
-
-    fn take(&self, shard: usize) -> Option<Box<Worker>> {
-        take_in(&mut self.lock()[shard], Slot::Out)
-    }
-
-    fn retrieve(&self, shard: usize) -> Ended {
-        let mut slots = self.lock();
-        while let Slot::Out = slots[shard] {
-            slots = unpoisoned(self.back.wait(slots));
+        let home = Arc::clone(worker.home());
+        if home.is_stopping() {
+            // The drop ends it.
+            return drop(worker);
         }
-        let worker = take_in(&mut slots[shard], Slot::Gone);
-        drop(slots);
-        worker?.end()
+        self.lock()[shard] = Slot::In(worker);
+        // A shutdown that has found the slot empty waits; one that comes after finds the worker there.
+        if home.is_stopping() {
+            home.post.note_change();
+        }
+    }
+
+    /// Takes a worker that is not at work; the calling thread runs it from now on.
+    fn take(&self, shard: usize) -> Option<Box<Worker>> {
+        let mut slots = self.lock();
+        let Slot::In(worker) = std::mem::replace(&mut slots[shard], Slot::Out) else { return None };
+        worker.home().set_runner();
+        Some(worker)
+    }
+
+    /// Ends a worker that is not at work; false if it is.
+    fn end_idle(&self, shard: usize) -> bool {
+        self.take(shard).map(drop).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
-        unpoisoned(self.slots.lock())
+        unpoisoned(self.0.lock())
     }
-}
-
-/// Takes the worker out of its slot, if it is in.
-fn take_in(slot: &mut Slot, leave: Slot) -> Option<Box<Worker>> {
-    if let Slot::In(_) = slot
-        && let Slot::In(worker) = std::mem::replace(slot, leave)
-    {
-        return Some(worker);
-    }
-    None
 }

@@ -9,7 +9,10 @@ use super::run::{Outlet, Work};
 /// A closure that takes a [`Job`] is one. A job that is dropped unrun is a callback that has fired and was never
 /// called; a recurring timer ends with it.
 ///
-/// `execute` is called on the shard's thread and should come back soon: while it waits, that shard's timers do.
+/// `execute` is called on the shard's thread and should come back soon: while it waits, that shard's timers do. A
+/// [`shutdown`](crate::Timer::shutdown) waits for neither `execute` nor a job, so a job may shut its timer down though
+/// `execute` waits for room. The executor is dropped by the last of the shards' threads to end; a panic in its drop is
+/// counted and reported.
 ///
 /// # Examples
 ///

@@ -2,16 +2,20 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_utils::CachePadded;
+
+use super::bell::Bell;
+use super::post::Post;
 use super::stats::Counts;
 use super::task::Task;
-use super::time::{Time, nanos};
+use super::time::{Nanos, Time, nanos};
 use super::watch::Watch;
+use crate::clock::{ThreadNumber, this_thread};
+use crate::sync::Ordering;
 use crate::sync::plain::{AtomicU32, AtomicU64};
-use crate::sync::{AtomicBool, Ordering};
-use crate::{Scheduler, Tick};
+use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
 /// shares none of its counters with those who schedule on another.
@@ -22,10 +26,13 @@ pub(crate) struct Home {
     pub(crate) watch: Watch,
     /// The core that the shard's thread is pinned to. Set by the worker before the timer is handed out.
     pub(crate) core: OnceLock<usize>,
-    /// The shard's thread, if it has one of its own.
-    pub(crate) thread: OnceLock<Thread>,
-    /// Set once, by who shuts the timer down.
-    stopping: AtomicBool,
+    /// Wakes the shard's thread, if it has one of its own.
+    pub(crate) bell: Arc<Bell>,
+    /// Where the advancer lies while user code runs. The worker writes it at each callback, so it is kept apart from
+    /// what producers read.
+    pub(crate) post: CachePadded<Post<Advancer<Task>>>,
+    /// The thread that runs the worker, or the last that did.
+    runner: AtomicU64,
 }
 
 impl Home {
@@ -36,17 +43,68 @@ impl Home {
             counts: Counts::new(),
             watch,
             core: OnceLock::new(),
-            thread: OnceLock::new(),
-            stopping: AtomicBool::new(false),
+            bell: Arc::new(Bell::new()),
+            post: CachePadded::new(Post::new()),
+            runner: AtomicU64::new(0),
         }
+    }
+
+    // ---- time -------------------------------------------------------------------------------------
+
+    /// The time now, or a little after it: for deadlines. A clock of the user's that has been set back is behind the
+    /// shard's own; then it is that one's.
+    #[inline]
+    pub(crate) fn now_or_later(&self) -> Nanos {
+        self.time.fast_now().unwrap_or_else(|| self.now())
+    }
+
+    /// The time now, for deadlines.
+    pub(crate) fn now(&self) -> Nanos {
+        let now = self.time.now();
+        if self.time.is_users() { now.max(self.own_time()) } else { now }
+    }
+
+    /// The time now, for schedules.
+    pub(crate) fn now_instant(&self) -> Instant {
+        let now = self.time.now_instant();
+        if self.time.is_users() { now.max(self.own_instant()) } else { now }
+    }
+
+    /// The time by the shard's own clock.
+    fn own_time(&self) -> Nanos {
+        self.time.start_of(self.scheduler.clock())
+    }
+
+    fn own_instant(&self) -> Instant {
+        self.time.instant(self.own_time()).unwrap_or(self.time.start)
+    }
+
+    /// The time by the clock, or where that panics the shard's own; for the worker and for jobs.
+    pub(crate) fn present(&self) -> Nanos {
+        let present =
+            if self.time.is_users() { self.watched(|| self.time.now()) } else { Some(self.time.now()) };
+        present.unwrap_or_else(|| self.own_time())
+    }
+
+    /// The same, or a little later: for statistics, which a microsecond does not matter to.
+    #[inline]
+    pub(crate) fn present_or_later(&self) -> Nanos {
+        self.time.fast_now().unwrap_or_else(|| self.present())
+    }
+
+    /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
+    pub(crate) fn present_instant(&self) -> Instant {
+        let now = || self.now_instant();
+        let present = if self.time.is_users() { self.watched(now) } else { Some(now()) };
+        present.unwrap_or_else(|| self.own_instant())
     }
 
     /// The tick for a timer that is due `delay` from now: never early, and not before the next tick.
     #[inline]
     pub(crate) fn tick_after(&self, delay: Duration) -> Tick {
-        let now = self.time.now_or_later();
+        let now = self.now_or_later();
         let tick = self.time.tick_for(now.saturating_add(nanos(delay)));
-        tick.max(self.time.tick_at(now) + 1)
+        tick.max(self.time.tick_at(now).saturating_add(1))
     }
 
     /// The tick for a timer that is due at that moment: never early. Where the shard is at work it is not before the next
@@ -60,29 +118,39 @@ impl Home {
 
     #[cold]
     fn next_tick(&self) -> Tick {
-        self.time.tick_at(self.time.now()) + 1
+        self.time.tick_at(self.now()).saturating_add(1)
     }
+
+    // ---- the worker and the end --------------------------------------------------------------------
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
-        // Ordering: Relaxed. The worker is unparked after it was set; who finds his timer gone because the shard has
-        // ended sees it by way of the fence with which that closed.
-        self.stopping.load(Ordering::Relaxed)
+        self.post.is_stopping()
     }
 
     /// Tells the worker to stop; false if it has been told before.
     pub(crate) fn stop(&self) -> bool {
-        // Ordering: Relaxed, the read-modify-write alone decides who is first.
-        let first = !self.stopping.swap(true, Ordering::Relaxed);
-        self.unpark();
+        let first = self.post.stop();
+        self.bell.ring();
         first
     }
 
-    /// Has the worker look around.
-    pub(crate) fn unpark(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
+    /// The thread that runs the worker.
+    pub(crate) fn runner(&self) -> ThreadNumber {
+        // Ordering: Relaxed. It is the thread's own number, written by itself; or it was written under the lock of the
+        // slots, or before the timer was handed out, and the reader came by the same way.
+        self.runner.load(Ordering::Relaxed)
+    }
+
+    /// Says that the calling thread runs the worker from now on.
+    pub(crate) fn set_runner(&self) {
+        // Ordering: Relaxed, see `runner`.
+        self.runner.store(this_thread(), Ordering::Relaxed);
+    }
+
+    /// Whether the calling thread runs the worker: it is in user code that the worker called.
+    pub(crate) fn is_run_here(&self) -> bool {
+        self.runner() == this_thread()
     }
 }
 

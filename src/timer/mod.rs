@@ -6,15 +6,19 @@
 //! | `home.rs`, `key.rs` | a shard as those see it who schedule on it; which one is a thread's own |
 //! | `time.rs`, `schedule.rs` | nanoseconds and ticks; when a recurring timer is due next |
 //! | `task.rs`, `inline.rs`, `run.rs`, `watch.rs`, `executor.rs` | what a node holds; running it, here or elsewhere; panics |
-//! | `worker.rs`, `drive.rs` | a shard's turns and its sleep; a thread for each, or a manual clock for all |
+//! | `worker.rs`, `bell.rs`, `pace.rs` | a shard's turns and its sleep: what ends it, and how long it is |
+//! | `drive.rs`, `post.rs` | a thread for each shard, or a manual clock for all; how a shutdown gets at their advancers |
 //! | `stats.rs`, `unfired.rs` | what it has done; what it had not when it was shut down |
 
+mod bell;
 mod builder;
 mod drive;
 mod executor;
 mod home;
 mod inline;
 mod key;
+mod pace;
+mod post;
 mod run;
 mod schedule;
 mod stats;
@@ -47,7 +51,7 @@ use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::future::{Interval, Sleep, Timeout};
 use crate::shard::{ShardId, Stopped};
 use drive::Drive;
-use task::{Callback, Kind};
+use task::Callback;
 
 /// Runs callbacks and wakes futures when they are due: a shard for each core, each with a thread that sleeps
 /// until the next one is.
@@ -176,7 +180,8 @@ impl Timer {
         F: FnMut() + Send + 'static,
     {
         let home = self.home();
-        let Some(first) = schedule.next(home.time.now_instant()) else {
+        let Some(first) = schedule.next(home.now_instant()) else {
+            home.discard(schedule);
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let tick = home.tick_for(first);
@@ -184,8 +189,10 @@ impl Timer {
         match home.scheduler.schedule(tick, task) {
             Ok(key) => Ok(TimerKey::recurring(key)),
             Err(refused) => {
-                let kind = refused.kind();
-                Err(ScheduleError::new(kind, refused.into_payload().into_callback()))
+                let (kind, mut task) = (refused.kind(), refused.into_payload());
+                let callback = task.take_callback();
+                home.discard(task);
+                Err(ScheduleError::new(kind, callback))
             }
         }
     }
@@ -227,7 +234,7 @@ impl Timer {
     /// A future that is ready when `duration` has passed from now.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let home = self.home();
-        Sleep::new(Arc::clone(home), home.time.now_or_later().saturating_add(nanos(duration)))
+        Sleep::new(Arc::clone(home), home.now_or_later().saturating_add(nanos(duration)))
     }
 
     /// A future that is ready at `deadline`.
@@ -251,10 +258,11 @@ impl Timer {
         Interval::new(self.sleep(period), period)
     }
 
-    /// The time by the timer's clock.
+    /// The time by the timer's clock; where a clock of your own has been set back, the time that the calling thread's shard
+    /// has come to.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.home().time.now_instant()
+        self.home().now_instant()
     }
 
     /// How many shards there are.
@@ -273,9 +281,23 @@ impl Timer {
     /// are pending resolve to an error. From then on scheduling is an error. A second shutdown returns nothing, at
     /// once.
     ///
-    /// It waits for the callbacks that its threads are running; called by one of these, for the others. It does not
-    /// wait for an executor: a callback that has been handed over runs or does not as the executor will, and a
-    /// recurring one is not armed again.
+    /// It waits for the callbacks that its threads are running; called by one of these, for the others. When it returns,
+    /// its threads have ended, but for those that it does not wait for:
+    ///
+    /// - It does not wait for an executor: a callback that has been handed over runs or does not as the executor will, and
+    ///   a recurring one is not armed again. A thread that is inside [`Executor::execute`] ends after that.
+    /// - It does not wait where that would never end, because a callback that it would wait for waits for the caller: two
+    ///   callbacks that shut down each other's timer, or one that moves a [`ManualClock`](crate::ManualClock) that the
+    ///   calling thread drives. Such a callback is then the last of its shard, and its thread ends after it. Known are
+    ///   waits in `shutdown`, in the drop of a timer's last handle and in the manual clock's `advance` and `jump`. A
+    ///   callback that waits for the caller by other means (a lock, a channel) is waited for.
+    ///
+    /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the end of a thread.
+    ///
+    /// # Performance
+    ///
+    /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory until they are taken
+    /// or dropped. Sleeps are woken before it returns.
     pub fn shutdown(&self) -> Unfired {
         self.inner.shutdown()
     }
@@ -322,26 +344,19 @@ impl Inner {
         for home in others {
             home.stop();
         }
-        let retrieve = |shard| self.drive.retrieve(self.id, shard);
-        let advancers: Vec<_> = (0..self.homes.len() as u32).filter_map(retrieve).collect();
-        let pending = advancers.into_iter().flat_map(|advancer| advancer.into_pending());
-        let (wakes, tasks): (Vec<_>, Vec<_>) = pending.partition(|(_, task)| task.kind() == Kind::Wake);
-        for (_, mut wake) in wakes {
-            first.watch.over(&first.counts, None, || wake.run());
-        }
-        let unfired =
-            |(tick, task)| UnfiredTask { deadline: first.time.instant(first.time.start_of(tick)), task };
-        Unfired::new(tasks.into_iter().map(unfired).collect())
+        let retrieve = |(shard, home): (usize, &Arc<Home>)| {
+            let advancer = self.drive.retrieve(home, shard)?;
+            Some((Arc::clone(home), advancer))
+        };
+        let ended: Vec<_> = self.homes.iter().enumerate().filter_map(retrieve).collect();
+        self.drive.join(&self.homes);
+        Unfired::of(ended)
     }
 }
 
 impl Drop for Inner {
-    /// What the callbacks hold may panic when it is dropped: each by itself, and not out of here.
     fn drop(&mut self) {
-        let unfired = self.shutdown();
-        if let Some(home) = self.homes.first() {
-            unfired.for_each(|task| home.discard(task));
-        }
+        drop(self.shutdown());
     }
 }
 

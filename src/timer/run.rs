@@ -26,39 +26,67 @@ pub(crate) struct Done {
 
 impl Home {
     /// Runs a task once. The rest of a recurring one comes back.
+    ///
+    /// Each piece of user code is watched by itself: the callback, the clock, the schedule, and the drop of both.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
         let Work { key, mut task, running } = work;
         let named = (task.kind() != Kind::Wake).then_some(key);
         self.watch.over(&self.counts, named, || task.run());
+        // A task that runs once holds nothing of the user's any more.
         let running = running?;
-        let due = running.deadline();
-        let next = self.watch.over(&self.counts, Some(key), || match task.next(due, &self.time) {
-            Some(next) => Some((next, task)),
-            None => {
-                drop(task);
-                None
-            }
-        });
-        Some(Done { running, next: next.flatten() })
+        let now = self.present_instant();
+        let next = || task.next(running.deadline(), &self.time, now);
+        let next = self.watch.over(&self.counts, Some(key), next).flatten();
+        if next.is_none() {
+            self.watch.over(&self.counts, Some(key), || drop(task));
+            return Some(Done { running, next: None });
+        }
+        Some(Done { running, next: next.map(|at| (at, task)) })
     }
 
     /// Drops what the user gave.
     pub(crate) fn discard<D>(&self, what: D) {
-        self.watch.over(&self.counts, None, || drop(what));
+        self.watched(|| drop(what));
+    }
+
+    /// Runs user code that is no timer's; none if it panics.
+    pub(crate) fn watched<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
+        self.watch.over(&self.counts, None, code)
     }
 }
 
 /// How a job gets at its shard.
 pub(crate) struct Outlet {
     pub(crate) home: Arc<Home>,
-    pub(crate) done: Sender<Done>,
+    pub(crate) done: Sender<Returned>,
+}
+
+/// A recurring task on its way back from an executor. Where its shard has ended before it is received, the task is
+/// dropped with it.
+pub(crate) struct Returned {
+    done: Option<Done>,
+    home: Arc<Home>,
+}
+
+impl Returned {
+    pub(crate) fn receive(mut self) -> Option<Done> {
+        self.done.take()
+    }
+}
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        if let Some(Done { next, .. }) = self.done.take() {
+            self.home.discard(next);
+        }
+    }
 }
 
 impl Outlet {
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
-        let begin = self.home.time.now_or_later();
+        let begin = self.home.present_or_later();
         let done = self.home.run(work);
-        self.home.counts.note_callback(self.home.time.now_or_later().saturating_sub(begin));
+        self.home.counts.note_callback(self.home.present_or_later().saturating_sub(begin));
         done
     }
 
@@ -71,10 +99,11 @@ impl Outlet {
 
     /// Sends a recurring task back. Where its shard has ended meanwhile, the task ends here.
     pub(crate) fn give_back(&self, done: Option<Done>) {
-        let Some(done) = done else { return };
-        match self.done.send(done) {
-            Ok(()) => self.home.unpark(),
-            Err(unsent) => self.home.discard(unsent.0),
+        if done.is_none() {
+            return;
+        }
+        if self.done.send(Returned { done, home: Arc::clone(&self.home) }).is_ok() {
+            self.home.bell.ring();
         }
     }
 }

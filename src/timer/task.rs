@@ -12,6 +12,7 @@ use super::schedule::Schedule;
 use super::time::{Nanos, Time};
 use crate::Tick;
 use crate::shard::Seed;
+use crate::unwind::FirstPanic;
 
 /// The payload of a [`Timer`](crate::Timer)'s shard.
 pub(crate) struct Task(Content);
@@ -38,8 +39,8 @@ pub(super) trait Run: Send {
 
     fn run(&mut self);
 
-    /// When it is due next, after the run at tick `due`.
-    fn next(&mut self, _due: Tick, _time: &Time) -> Option<Nanos> {
+    /// When it is due next, after the run at tick `due`, it being `now`.
+    fn next(&mut self, _due: Tick, _time: &Time, _now: Instant) -> Option<Nanos> {
         None
     }
 
@@ -58,7 +59,8 @@ impl Task {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        Self::callback(Recurring { schedule, previous: first, armed_for, callback: Some(callback) })
+        let (schedule, callback) = (Some(schedule), Some(callback));
+        Self::callback(Recurring { schedule, previous: first, armed_for, callback })
     }
 
     pub(crate) fn wake(waker: Waker) -> Self {
@@ -96,11 +98,11 @@ impl Task {
         }
     }
 
-    /// When it is due next, after the run at tick `due`; `None` where it has ended.
-    pub(crate) fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
+    /// When it is due next, after the run at tick `due`, it being `now`; `None` where it has ended.
+    pub(crate) fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
         match &mut self.0 {
             Content::Wake(_) => None,
-            Content::Callback(callback) => callback.get_mut().next(due, time),
+            Content::Callback(callback) => callback.get_mut().next(due, time, now),
         }
     }
 
@@ -115,9 +117,9 @@ impl Task {
     /// # Panics
     ///
     /// If it was made of another type's, or has run.
-    pub(crate) fn into_callback<F: 'static>(self) -> F {
+    pub(crate) fn take_callback<F: 'static>(&mut self) -> F {
         let mut place = None::<F>;
-        if let Content::Callback(mut callback) = self.0 {
+        if let Content::Callback(callback) = &mut self.0 {
             callback.get_mut().give_back(&mut place);
         }
         place.expect("a task that was refused has not run")
@@ -133,8 +135,8 @@ impl<F: FnOnce() + Send + 'static> Seed<Task> for Callback<F> {
         Task::once(self.0)
     }
 
-    fn of(task: Task) -> Self {
-        Self(task.into_callback())
+    fn of(mut task: Task) -> Self {
+        Self(task.take_callback())
     }
 }
 
@@ -180,8 +182,8 @@ impl<R: Run> Run for Box<R> {
         (**self).run();
     }
 
-    fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
-        (**self).next(due, time)
+    fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
+        (**self).next(due, time, now)
     }
 
     fn give_back(&mut self, place: &mut dyn Any) {
@@ -190,7 +192,8 @@ impl<R: Run> Run for Box<R> {
 }
 
 struct Recurring<S, F> {
-    schedule: S,
+    /// `None` while it is dropped.
+    schedule: Option<S>,
     /// When it was due last.
     previous: Instant,
     /// The tick for that.
@@ -210,13 +213,12 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
         }
     }
 
-    fn next(&mut self, due: Tick, time: &Time) -> Option<Nanos> {
+    fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
         if due != self.armed_for {
             // It was rescheduled, and goes on from there.
             self.previous = time.instant(time.start_of(due))?;
         }
-        let now = time.now_instant();
-        let next = self.schedule.next_after(self.previous, now)?;
+        let next = self.schedule.as_mut()?.next_after(self.previous, now)?;
         let mut at = time.since_start(next);
         if next <= self.previous {
             // A schedule that stays where it is would have no time pass: it is due after now.
@@ -231,6 +233,16 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
     }
 }
 
+impl<S, F> Drop for Recurring<S, F> {
+    /// Both are the user's, and either drop may panic: then the other is dropped all the same, and one panic goes on.
+    fn drop(&mut self) {
+        let mut panics = FirstPanic::new();
+        panics.catch_drop(self.schedule.take());
+        panics.catch_drop(self.callback.take());
+        panics.resume();
+    }
+}
+
 fn put<F: 'static>(callback: Option<F>, place: &mut dyn Any) {
     let place = place.downcast_mut::<Option<F>>().expect("a task is given back as what it was made of");
     *place = callback;
@@ -242,8 +254,8 @@ mod tests {
 
     #[test]
     fn a_refused_callback_comes_back_as_it_was() {
-        let task = Task::once(move_five());
-        assert_eq!(five(task.into_callback()), 5);
+        let mut task = Task::once(move_five());
+        assert_eq!(five(task.take_callback()), 5);
 
         fn move_five() -> fn() {
             || ()

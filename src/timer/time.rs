@@ -19,7 +19,7 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 #[derive(Clone)]
 pub(crate) struct Time {
     source: Source,
-    start: Instant,
+    pub(super) start: Instant,
     /// Nanoseconds in a tick.
     tick: Divisor,
     /// For deadlines: a quicker way to read the default clock, which is a little ahead of it.
@@ -52,10 +52,20 @@ impl Time {
         self.since_start(self.source.now())
     }
 
-    /// The time now, or a little after it: for deadlines.
+    /// The time now, or a little after it, if there is a quick way to read the clock.
     #[inline]
-    pub(crate) fn now_or_later(&self) -> Nanos {
-        if let Some(fast) = self.fast { fast.now_or_later() } else { self.now() }
+    pub(crate) fn fast_now(&self) -> Option<Nanos> {
+        self.fast.map(FastClock::now_or_later)
+    }
+
+    /// Whether to read the clock is to run code of the user's.
+    pub(crate) fn is_users(&self) -> bool {
+        matches!(self.source, Source::Given(_))
+    }
+
+    /// Nanoseconds in a tick.
+    pub(crate) fn tick(&self) -> Nanos {
+        self.tick.value
     }
 
     pub(crate) fn now_instant(&self) -> Instant {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::key::TimerKey;
 use super::stats::Counts;
+use crate::unwind::{Payload, drop_quietly};
 
 /// What a callback's panic is reported as, to the hook given to
 /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic).
@@ -16,7 +17,8 @@ pub struct CallbackPanic<'a> {
 }
 
 impl CallbackPanic<'_> {
-    /// The timer whose callback panicked; `None` if it was a future's waker, or a callback that was dropped.
+    /// The timer whose callback panicked; `None` if it was a future's waker, a callback that was dropped, an executor that
+    /// was dropped, or the timer's clock.
     #[must_use]
     pub fn key(&self) -> Option<TimerKey> {
         self.key
@@ -81,19 +83,4 @@ impl Watch {
         }
         drop_quietly(payload);
     }
-}
-
-/// What something panicked with.
-type Payload = Box<dyn Any + Send>;
-
-/// How often a payload's drop may panic with yet another before the last one is left where it is.
-const PATIENCE: u32 = 4;
-
-fn drop_quietly(payload: Payload) {
-    let mut dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    for _ in 0..PATIENCE {
-        let Err(next) = dropped else { return };
-        dropped = catch_unwind(AssertUnwindSafe(|| drop(next)));
-    }
-    std::mem::forget(dropped);
 }

@@ -4,21 +4,21 @@
 //! the present, and runs what is due, one after the other and [`BUDGET`] at most; what is left stays
 //! due and comes first in the next turn. So a slow callback makes what comes after it late, and loses nothing.
 //!
-//! While user code runs (a callback, a waker, a drop), nothing is held and the advancer lies in a thread-local
-//! drawer, where a `shutdown` called by that code finds it. A worker that finds its drawer empty afterwards has
-//! been shut down, and ends.
+//! While user code runs (a callback, a waker, a drop, an executor, a clock of the user's), nothing is held and the
+//! advancer lies in the shard's [post](super::post), where a `shutdown` finds it. A worker that finds the post empty
+//! afterwards has been shut down, and ends. All user code is watched: a panic in it ends nothing.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::task::{Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::Waker;
 use std::time::Duration;
 
 use super::executor::{Executor, Job};
 use super::home::Home;
 use super::key::TimerKey;
-use super::run::{Done, Outlet, Work};
+use super::pace::Pace;
+use super::post::{Code, Phase};
+use super::run::{Done, Outlet, Returned, Work};
 use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::Tick;
@@ -39,9 +39,10 @@ pub(crate) struct Worker {
     home: Arc<Home>,
     place: Place,
     executor: Option<Arc<dyn Executor>>,
-    done: (Sender<Done>, Receiver<Done>),
+    done: (Sender<Returned>, Receiver<Returned>),
     /// Whether a recurring task was armed for a time that has passed: it comes in the next turn.
     is_behind: bool,
+    pace: Pace,
 }
 
 impl Worker {
@@ -51,7 +52,8 @@ impl Worker {
         home: Arc<Home>,
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
-        Self { advancer: Some(Box::new(advancer)), home, place, executor, done: channel(), is_behind: false }
+        let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
+        Self { advancer, home, place, executor, done: channel(), is_behind: false, pace }
     }
 
     pub(crate) fn home(&self) -> &Arc<Home> {
@@ -64,7 +66,8 @@ impl Worker {
 
     /// Runs what is due, as far as the budget goes; true if more may be.
     pub(crate) fn turn(&mut self) -> bool {
-        let mut now = self.home.time.now();
+        let Some(mut now) = self.present() else { return false };
+        self.pace.end_sleep(now);
         self.is_behind = false;
         self.take_back();
         let Some(advancer) = &mut self.advancer else { return false };
@@ -112,30 +115,45 @@ impl Worker {
     /// Runs a task, or hands it to the executor; returns the time after that.
     fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
         self.home.counts.note_fired(deadline, begin.saturating_sub(self.home.time.start_of(deadline)));
-        match &self.executor {
-            Some(executor) if work.task.kind() != Kind::Wake => self.hand_over(&*Arc::clone(executor), work),
-            _ => {
-                let done = self.in_user_code(|home| home.run(work)).flatten();
-                self.settle(done);
-            }
-        }
-        // For the statistics, which a microsecond does not matter to.
-        let end = self.home.time.now_or_later();
+        let executor = self.executor.clone().filter(|_| work.task.kind() != Kind::Wake);
+        let end = match executor {
+            Some(executor) => self.hand_over(&*executor, work),
+            None => self.run(work),
+        };
+        let end = end.unwrap_or(begin);
         self.home.counts.note_callback(end.saturating_sub(begin));
         end
     }
 
-    fn hand_over(&mut self, executor: &dyn Executor, work: Work) {
+    fn run(&mut self, work: Work) -> Option<Nanos> {
+        let (done, end) = self.in_user_code(Code::Own, |home| (home.run(work), home.present_or_later()))?;
+        self.settle(done);
+        Some(end)
+    }
+
+    fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<Nanos> {
         let key = work.key;
         let outlet = Outlet { home: Arc::clone(&self.home), done: self.done.0.clone() };
         let job = Job::new(work, outlet);
-        self.in_user_code(|home| home.watch.over(&home.counts, Some(key), || executor.execute(job)));
+        self.in_user_code(Code::Executor, |home| {
+            home.watch.over(&home.counts, Some(key), || executor.execute(job));
+            home.present_or_later()
+        })
+    }
+
+    /// The time by the clock; none if the worker has been shut down.
+    fn present(&mut self) -> Option<Nanos> {
+        if self.home.time.is_users() {
+            self.in_user_code(Code::Own, Home::present)
+        } else {
+            Some(self.home.time.now())
+        }
     }
 
     /// Takes in the recurring tasks that have run elsewhere.
     fn take_back(&mut self) {
-        while let Ok(done) = self.done.1.try_recv() {
-            self.settle(Some(done));
+        while let Ok(returned) = self.done.1.try_recv() {
+            self.settle(returned.receive());
         }
     }
 
@@ -148,19 +166,24 @@ impl Worker {
         };
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.home.time.tick_for(at);
+        if tick == Tick::MAX && self.home.scheduler.now() == Tick::MAX {
+            // At the end of time no later occurrence comes.
+            advancer.end_running(running);
+            self.in_user_code(Code::Own, |home| home.discard(task));
+            return;
+        }
         self.is_behind |= tick <= self.home.scheduler.now();
         let stopped = advancer.rearm(running, tick, task).err();
         if let Some(task) = stopped {
-            self.in_user_code(|home| home.discard(task));
+            self.in_user_code(Code::Own, |home| home.discard(task));
         }
     }
 
-    /// Runs user code, the advancer in the drawer.
-    fn in_user_code<R>(&mut self, code: impl FnOnce(&Home) -> R) -> Option<R> {
-        let advancer = self.advancer.take()?;
-        DRAWER.with_borrow_mut(|drawer| drawer.push((self.place, advancer)));
+    /// Runs user code, the advancer in the post. None, and the code does not run, if the worker has been shut down.
+    fn in_user_code<R>(&mut self, what: Code, code: impl FnOnce(&Home) -> R) -> Option<R> {
+        self.home.post.put(self.advancer.take()?, what);
         let result = code(&self.home);
-        self.advancer = take_from_drawer(self.place);
+        self.advancer = self.home.post.take();
         Some(result)
     }
 
@@ -174,12 +197,6 @@ impl Worker {
         self.advancer.as_ref().is_some_and(|advancer| advancer.is_sweeping())
     }
 
-    /// Ends: what is left to be done is with the advancer, unless it has been shut down before.
-    pub(crate) fn end(mut self) -> Option<Box<Advancer<Task>>> {
-        self.take_back();
-        self.advancer
-    }
-
     /// Notes that there is nothing to do until the next expiration.
     pub(crate) fn rest(&self) {
         self.home.counts.note_sleep(self.next_expiration());
@@ -188,57 +205,56 @@ impl Worker {
     // ---- on a thread of its own -------------------------------------------------------------------
 
     /// Works until told to stop.
-    pub(crate) fn work(mut self) -> Option<Box<Advancer<Task>>> {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    pub(crate) fn work(mut self) {
+        let waker = Waker::from(Arc::clone(&self.home.bell));
         while !self.home.is_stopping() {
             if !self.turn() && !self.is_sweeping() {
                 self.sleep(&waker);
             }
         }
-        self.end()
     }
 
-    /// Sleeps until the next expiration, or until something needs attention before. Whoever wants that unparks
-    /// this thread after he has done what it is to see, so nothing is missed between the look and the park.
+    /// Sleeps until the next expiration, or until something needs attention before. The bell is cleared before the look
+    /// at all that it can ring for, so nothing is missed between the look and the wait, whatever runs there.
     fn sleep(&mut self, waker: &Waker) {
-        let Some(advancer) = &mut self.advancer else { return };
+        self.home.bell.clear();
+        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.home.is_stopping()) else { return };
         advancer.register_waker(waker);
         let next = advancer.next_expiration();
         self.home.counts.note_sleep(next);
-        let until =
-            |tick| Duration::from_nanos(self.home.time.start_of(tick).saturating_sub(self.home.time.now()));
-        let left = next.map(until);
-        if advancer.owes_memory() && left.is_none_or(|left| left > UNTIL_NEXT_SHARE) {
-            thread::park_timeout(UNTIL_NEXT_SHARE);
-            advancer.shed();
+        let left = next.map(|next| self.time_until(next));
+        let Some(advancer) = &mut self.advancer else { return };
+        if advancer.needs_maintenance() && left.is_none_or(|left| left > UNTIL_NEXT_SHARE) {
+            self.home.bell.wait(Some(UNTIL_NEXT_SHARE));
+            advancer.maintain();
         } else {
-            match left {
-                None => thread::park(),
-                Some(Duration::ZERO) => {}
-                Some(left) => thread::park_timeout(left),
-            }
+            self.home.bell.wait(left);
+        }
+    }
+
+    /// For how long to sleep, at most, until that tick. The clock of the user's is read, which is user code.
+    fn time_until(&mut self, tick: Tick) -> Duration {
+        let due = self.home.time.start_of(tick);
+        let Some(now) = self.present() else { return Duration::ZERO };
+        if self.home.time.is_users() {
+            self.pace.begin_sleep(now, due, self.home.time.tick())
+        } else {
+            Duration::from_nanos(due.saturating_sub(now))
         }
     }
 }
 
-/// Wakes a thread that parks.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
+impl Drop for Worker {
+    /// Ends: what is left to be done is with the advancer, which is left to the shutdown, unless that has taken it.
+    ///
+    /// The executor goes last: its drop is the user's, and may wait for a thread that waits for the shutdown.
+    fn drop(&mut self) {
+        self.take_back();
+        if let Some(advancer) = self.advancer.take() {
+            self.home.post.put(advancer, Code::Own);
+        }
+        self.home.post.enter(Phase::Left);
+        self.home.discard(self.executor.take());
+        self.home.post.enter(Phase::Ended);
     }
-}
-
-thread_local! {
-    /// The advancers of this thread's workers that run user code at the moment, the innermost last.
-    static DRAWER: RefCell<Vec<(Place, Box<Advancer<Task>>)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The advancer of that shard, if user code that this thread runs for it has called us.
-pub(crate) fn take_from_drawer(place: Place) -> Option<Box<Advancer<Task>>> {
-    DRAWER.with_borrow_mut(|drawer| {
-        let at = drawer.iter().rposition(|(of, _)| *of == place)?;
-        Some(drawer.remove(at).1)
-    })
 }

@@ -5,8 +5,8 @@ use shardwheel::{Advancer, Scheduler, Tick};
 use crate::ledger::{End, Ledger, Payload, Timer, open, take};
 use crate::support::{times, together};
 
-/// Timers in a round of a duel.
-const BATCH: usize = 64;
+/// Timers in a round of a duel; fewer under Miri, which is slow.
+const BATCH: usize = if cfg!(miri) { 16 } else { 64 };
 
 /// The ticks of a round, counted from its start: timers are due at `DUE`; some are brought nearer, to `NEAR`,
 /// or put off, to `FAR`.

@@ -28,3 +28,4 @@ mod recurring;
 mod schedules;
 mod settings;
 mod support;
+mod unruly;

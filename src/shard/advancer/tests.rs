@@ -113,15 +113,18 @@ fn nodes_are_used_again() {
 #[test]
 fn memory_is_shed_while_the_clock_stands() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
-    assert!(!advancer.owes_memory());
+    assert!(!advancer.needs_maintenance());
     schedule(&scheduler, 1, 400_000);
     let peak = scheduler.stats().node_capacity;
     assert_eq!(advancer.advance(1).count(), 400_000);
     (0..64).for_each(|_| drop(advancer.advance(1)));
-    assert!(advancer.owes_memory() && scheduler.stats().node_capacity == peak, "it goes as the clock moves");
+    assert!(
+        advancer.needs_maintenance() && scheduler.stats().node_capacity == peak,
+        "it goes as the clock moves"
+    );
     let mut calls = 0;
-    while advancer.owes_memory() {
-        advancer.shed();
+    while advancer.needs_maintenance() {
+        advancer.maintain();
         calls += 1;
         assert!(calls < 1_000);
     }
@@ -262,7 +265,7 @@ fn the_next_expiration_wakes_for_a_sweep() {
     let keys = schedule(&scheduler, 1 << 40, 20_000);
     assert_eq!(Woken::by_next_expiration(&mut advancer), 0);
     cancel(&scheduler, &keys[..14_000]);
-    assert!(advancer.shared.is_sweep_owed() && !advancer.is_sweeping());
+    assert!(advancer.shared.is_sweep_owed() && !advancer.sweep.is_under_way());
     assert_eq!(Woken::by_next_expiration(&mut advancer), 1, "it is owed");
     drop(advancer.advance(0));
     assert!(!advancer.shared.is_sweep_owed() && advancer.is_sweeping() && advancer.shared.is_sweep_due());
@@ -270,7 +273,7 @@ fn the_next_expiration_wakes_for_a_sweep() {
     while advancer.shared.is_sweep_due() {
         drop(advancer.advance(0));
     }
-    assert!(advancer.is_sweeping());
+    assert!(advancer.sweep.is_under_way());
     assert_eq!(Woken::by_next_expiration(&mut advancer), 0, "there is not too much");
     while advancer.is_sweeping() {
         drop(advancer.advance(0));

@@ -56,3 +56,42 @@ fn there_is_a_last_walk() {
     assert_eq!((handover.next(), handover.walks_left), (None, 0));
     node.restore(taken);
 }
+
+/// Those that are kept come back in memory order, and cannot be cancelled; the rest is disposed of by the walk.
+#[test]
+fn an_end_keeps_some_in_their_nodes() {
+    let (scheduler, advancer) = small();
+    let keys: Vec<_> = (0..200).map(|i| scheduler.schedule(u64::from(i) + 5, i).expect("open")).collect();
+    assert_eq!(scheduler.reschedule(keys[8], 1_000), Some(keys[8]));
+    assert_eq!(scheduler.cancel(keys[3]), Some(3));
+    let mut disposed = Vec::new();
+    let mut kept = advancer.end(|payload| payload % 4 == 0, |payload| disposed.push(payload));
+    assert_eq!(
+        (kept.len(), disposed.len(), scheduler.len(), scheduler.stats().handed_back),
+        (50, 149, 0, 199)
+    );
+    assert!(keys.iter().all(|&key| scheduler.cancel(key).is_none()));
+    assert!(keys.iter().all(|&key| scheduler.reschedule(key, 7).is_none()));
+    assert_eq!((kept.next(), kept.next(), kept.next()), (Some((5, 0)), Some((9, 4)), Some((1_000, 8))));
+    assert_eq!((kept.len(), kept.by_ref().count(), kept.len()), (47, 47, 0));
+}
+
+/// What is kept and not taken is dropped, once, also where some drops panic.
+#[test]
+fn what_is_kept_is_dropped_once() {
+    struct Bomb(Arc<std::sync::atomic::AtomicUsize>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            let count = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            assert!(count % 3 != 1, "a drop panics");
+        }
+    }
+    let (scheduler, advancer) = crate::shard(&crate::Config::default());
+    let dropped = Arc::default();
+    (0..10).for_each(|tick| drop(scheduler.schedule(tick, Bomb(Arc::clone(&dropped)))));
+    let kept = advancer.end(|_| true, drop);
+    assert_eq!((kept.len(), dropped.load(std::sync::atomic::Ordering::Relaxed)), (10, 0));
+    let drop_all = std::panic::AssertUnwindSafe(|| drop((kept, scheduler)));
+    assert!(std::panic::catch_unwind(drop_all).is_err());
+    assert_eq!(dropped.load(std::sync::atomic::Ordering::Relaxed), 10);
+}

@@ -158,9 +158,9 @@ fn what_is_pending_at_the_end_is_dropped() {
     let node = Node::new();
     arm(&node, BASE, Rc::clone(&payload));
     assert_eq!(Rc::strong_count(&payload), 2);
-    node.drop_pending();
+    drop(node.take_pending());
     assert_eq!((Rc::strong_count(&payload), node.meet()), (1, Met::Free));
-    node.drop_pending();
+    drop(node.take_pending());
     assert_eq!(Rc::strong_count(&payload), 1);
 }
 

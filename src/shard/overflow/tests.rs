@@ -32,13 +32,13 @@ fn a_coarse_wheel_goes_after_it_was_found_idle_again_and_again() {
     use_coarse_wheel(&scheduler, &mut advancer);
     assert!(scheduler.stats().wheels == 2 && advancer.wheel(FIRST_TO_GO).is_some());
     look(&mut advancer, LOOKS - 1);
-    assert!(scheduler.stats().wheels == 2 && !advancer.owes_memory());
+    assert!(scheduler.stats().wheels == 2 && !advancer.needs_maintenance());
     look(&mut advancer, 1);
-    assert!(scheduler.stats().wheels == 1 && advancer.owes_memory());
+    assert!(scheduler.stats().wheels == 1 && advancer.needs_maintenance());
     // It waits for readers, and then goes.
     let mut calls = 0;
-    while advancer.owes_memory() {
-        advancer.shed();
+    while advancer.needs_maintenance() {
+        advancer.maintain();
         calls += 1;
         assert!((1..100).contains(&calls));
     }

@@ -19,7 +19,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self { slab: Slab::new(), who: Epochs::new().join(), free: FreeWord::default() }
+        Self {
+            slab: Slab::new().expect("there is memory"),
+            who: Epochs::new().join(),
+            free: FreeWord::default(),
+        }
     }
 
     /// So many segments, all of whose nodes are taken.
@@ -200,7 +204,7 @@ fn a_segment_goes_without_its_worn_nodes() {
 /// A payload that nobody has taken out goes with the slab.
 #[test]
 fn what_is_pending_ends_with_the_slab() {
-    let (payload, slab, who) = (Arc::new(()), Slab::new(), Epochs::new().join());
+    let (payload, slab, who) = (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join());
     let mut free = FreeWord::default();
     for deadline in 1..=3 {
         let id = slab.take(&mut free, &who).expect("there is memory");

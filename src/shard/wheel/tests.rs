@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn new(size: usize, round: u32) -> Wheel {
+    Wheel::new(size, round).expect("there is memory")
+}
+
 fn place(index: usize, stripe: usize, round: u32) -> Place {
     Place { index, stripe, round }
 }
@@ -13,7 +17,7 @@ fn push(wheel: &Wheel, at: Place, id: NodeId, link: &AtomicU32) -> bool {
 
 #[test]
 fn a_flush_takes_what_was_pushed_and_ends_the_round() {
-    let wheel = Wheel::new(16, 0);
+    let wheel = new(16, 0);
     let (a, b, c) = (AtomicU32::new(9), AtomicU32::new(9), AtomicU32::new(9));
     assert!(push(&wheel, place(3, 1, 7), 1, &a));
     assert!(push(&wheel, place(3, 1, 7), 2, &b));
@@ -27,7 +31,7 @@ fn a_flush_takes_what_was_pushed_and_ends_the_round() {
 
 #[test]
 fn a_list_that_holds_a_round_takes_no_other() {
-    let wheel = Wheel::new(16, 0);
+    let wheel = new(16, 0);
     let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
     assert!(push(&wheel, place(0, 0, 5), 1, &a));
     for round in [4, 6] {
@@ -37,7 +41,7 @@ fn a_list_that_holds_a_round_takes_no_other() {
 
 #[test]
 fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
-    let wheel = Wheel::new(16, 0);
+    let wheel = new(16, 0);
     let link = AtomicU32::new(NIL);
     let far = place(0, 0, 1 << 31);
     assert!(!push(&wheel, far, 1, &link));
@@ -48,7 +52,7 @@ fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
 #[test]
 fn next_occupied_goes_round() {
     for size in [2, 4, 8, 16, 64] {
-        let wheel = Wheel::new(size, 0);
+        let wheel = new(size, 0);
         assert_eq!(wheel.next_occupied(1, size), None);
         for index in [0, size / 2, size - 1] {
             wheel.mark(index, STRIPES - 1);
@@ -65,7 +69,7 @@ fn next_occupied_goes_round() {
 
 #[test]
 fn what_is_detached_leaves_the_round_open() {
-    let wheel = Wheel::new(4, 0);
+    let wheel = new(4, 0);
     let (a, b, c) = (AtomicU32::new(NIL), AtomicU32::new(NIL), AtomicU32::new(NIL));
     assert!(push(&wheel, place(2, 3, 0), 1, &a));
     assert!(push(&wheel, place(2, 3, 0), 2, &b));
@@ -79,7 +83,7 @@ fn what_is_detached_leaves_the_round_open() {
 
 #[test]
 fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
-    let wheel = Wheel::new(8, 0);
+    let wheel = new(8, 0);
     for index in 0..8 {
         for stripe in 0..STRIPES {
             assert!(wheel.is_empty());
@@ -92,7 +96,7 @@ fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
 
 #[test]
 fn a_wheel_that_is_given_up_yields_all_lists_and_closes_those_that_were_marked() {
-    let wheel = Wheel::new(8, 0);
+    let wheel = new(8, 0);
     let links: Vec<_> = (0..=8 * STRIPES).map(|_| AtomicU32::new(NIL)).collect();
     let places = (0..8).flat_map(|index| (0..STRIPES).map(move |stripe| place(index, stripe, 0)));
     let mut pushed = Vec::new();
@@ -114,7 +118,7 @@ fn a_wheel_that_is_given_up_yields_all_lists_and_closes_those_that_were_marked()
 #[test]
 fn a_closed_list_takes_no_push_whatever_stood_in_its_head() {
     for (head, round) in [(0, 0), (7, 9), (0, u32::MAX), (1 << 31, 3)] {
-        let wheel = Wheel::new(8, head);
+        let wheel = new(8, head);
         let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
         wheel.mark(5, 0);
         let pushed = wheel.push(place(5, 0, round), 1, &a);

@@ -1,0 +1,79 @@
+//! For how long a shard's thread sleeps where the clock is the user's.
+//!
+//! The thread sleeps by the system's time and is due by the clock's, which may run at another speed. So it sleeps for half
+//! of what is left, by the speed that it measured over its last sleep, and looks again: it comes to the deadline after a
+//! number of sleeps that grows with the logarithm of the wait. Before the first measurement it sleeps for a tick at most.
+//!
+//! A clock that is slower than the system's, or stands, is taken to run as fast: it may speed up again.
+
+use std::time::{Duration, Instant};
+
+use super::time::Nanos;
+
+/// It never sleeps for less than a tick divided by this, by the clock.
+const LEAST_PART: Nanos = 8;
+
+/// Sleeps that are shorter are not measured by: the clock may advance in steps.
+const LEAST_MEASURED: Duration = Duration::from_micros(50);
+
+#[derive(Default)]
+pub(super) struct Pace {
+    /// How many times as fast as the system's time the clock ran over the last sleep, at least 1; none before that.
+    speed: Option<f64>,
+    /// When the thread went to sleep, by the system's time and the clock's.
+    asleep: Option<(Instant, Nanos)>,
+}
+
+impl Pace {
+    /// For how long to sleep, it being `now` by the clock, until what is due at `due`.
+    pub(super) fn begin_sleep(&mut self, now: Nanos, due: Nanos, tick: Nanos) -> Duration {
+        self.asleep = Some((Instant::now(), now));
+        let left = due.saturating_sub(now);
+        let half = (left / 2).max(tick / LEAST_PART).max(1);
+        match self.speed {
+            Some(speed) => Duration::from_nanos((half as f64 / speed) as Nanos),
+            None => Duration::from_nanos(half.min(tick)),
+        }
+    }
+
+    /// Measures the sleep that is over, it being `now` by the clock.
+    pub(super) fn end_sleep(&mut self, now: Nanos) {
+        let Some((begin, before)) = self.asleep.take() else { return };
+        let took = begin.elapsed();
+        if took >= LEAST_MEASURED {
+            let speed = now.saturating_sub(before) as f64 / took.as_nanos() as f64;
+            self.speed = Some(speed.max(1.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Nanos = 1_000_000;
+
+    #[test]
+    fn it_sleeps_for_half_of_what_is_left_by_the_speed() {
+        let mut pace = Pace::default();
+        let millis = Duration::from_millis;
+        assert_eq!(pace.begin_sleep(0, 100 * TICK, TICK), millis(1), "nothing is known");
+        pace.speed = Some(1.0);
+        assert_eq!(pace.begin_sleep(0, 100 * TICK, TICK), millis(50));
+        assert_eq!(pace.begin_sleep(100 * TICK, 100 * TICK, TICK), Duration::from_micros(125));
+        pace.speed = Some(10.0);
+        assert_eq!(pace.begin_sleep(0, 100 * TICK, TICK), millis(5));
+    }
+
+    #[test]
+    fn a_sleep_is_measured() {
+        let mut pace = Pace::default();
+        let begin = Instant::now().checked_sub(Duration::from_millis(100)).expect("the system is up");
+        pace.asleep = Some((begin, 5));
+        pace.end_sleep(300_000_005);
+        assert!(pace.speed.is_some_and(|speed| speed > 0.0 && speed <= 3.0), "{:?}", pace.speed);
+        pace.asleep = Some((begin, 5));
+        pace.end_sleep(5);
+        assert_eq!(pace.speed, Some(1.0));
+    }
+}

@@ -1,0 +1,100 @@
+//! Running what may panic where a panic must not get any further: wakers, and drops, each by itself, for a second panic
+//! while the first unwinds would end the process.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
+
+/// What something panicked with.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// How often a payload's drop may panic with yet another before the last one is left where it is.
+const PATIENCE: u32 = 4;
+
+/// Runs user code; a panic in it ends here. True if there was none.
+///
+/// The process's panic hook has printed the message by then.
+pub(crate) fn quietly(code: impl FnOnce()) -> bool {
+    catch_unwind(AssertUnwindSafe(code)).map_err(drop_quietly).is_ok()
+}
+
+/// Drops what something panicked with, which may panic in turn.
+pub(crate) fn drop_quietly(payload: Payload) {
+    let mut dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    for _ in 0..PATIENCE {
+        let Err(next) = dropped else { return };
+        dropped = catch_unwind(AssertUnwindSafe(|| drop(next)));
+    }
+    std::mem::forget(dropped);
+}
+
+/// The first panic of several drops; the others are dropped.
+#[derive(Default)]
+pub(crate) struct FirstPanic(Option<Payload>);
+
+impl FirstPanic {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Drops a value; a panic goes no further for now.
+    pub(crate) fn catch_drop<D>(&mut self, value: D) {
+        let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) else { return };
+        if self.0.is_none() {
+            self.0 = Some(payload);
+        } else {
+            drop_quietly(payload);
+        }
+    }
+
+    /// Lets the first panic go on, unless the thread unwinds already.
+    pub(crate) fn resume(self) {
+        match self.0 {
+            Some(payload) if thread::panicking() => drop_quietly(payload),
+            Some(payload) => resume_unwind(payload),
+            None => {}
+        }
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    struct Bomb(&'static str);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::panic_any(self.0);
+        }
+    }
+
+    #[test]
+    fn the_first_of_several_panics_goes_on() {
+        let mut panics = FirstPanic::new();
+        panics.catch_drop(());
+        panics.catch_drop(Bomb("first"));
+        panics.catch_drop(Bomb("second"));
+        let payload = catch_unwind(AssertUnwindSafe(|| panics.resume())).expect_err("there was one");
+        assert_eq!(payload.downcast_ref::<&str>(), Some(&"first"));
+        FirstPanic::new().resume();
+    }
+
+    /// A panic while another unwinds would abort.
+    #[test]
+    fn nothing_goes_on_while_a_panic_unwinds() {
+        struct Drops;
+        impl Drop for Drops {
+            fn drop(&mut self) {
+                let mut panics = FirstPanic::new();
+                panics.catch_drop(Bomb("inner"));
+                panics.resume();
+            }
+        }
+        let payload = catch_unwind(|| {
+            let _drops = Drops;
+            std::panic::panic_any("outer");
+        });
+        assert_eq!(payload.expect_err("there was one").downcast_ref::<&str>(), Some(&"outer"));
+    }
+}

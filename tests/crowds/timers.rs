@@ -1,0 +1,85 @@
+//! Timers made, used and dropped, ten thousand times: no thread, no mapping, no byte is left over.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use shardwheel::{ManualClock, Timer};
+
+use crate::alone::{alone, held, mappings, threads};
+
+const TIMES: usize = 10_000;
+
+/// So often before what is left is compared: by then all that is kept for good is there.
+const WARM_UP: usize = 200;
+
+/// Mappings that the system's allocator may make or split on its own account.
+const OWN_MAPPINGS: usize = 8;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Whatever a timer can be used for, briefly: some of it fires, some is pending when it is dropped.
+fn use_it(timer: &Timer) {
+    timer.schedule_after(Duration::ZERO, || ()).expect("it is open");
+    timer.schedule_after(HOUR, || ()).expect("it is open");
+    let key = timer.schedule_after(24 * HOUR, || ()).expect("it is open");
+    assert!(timer.cancel(key));
+    timer.schedule_every(HOUR, || ()).expect("it is open");
+    let mut sleep = timer.sleep(HOUR);
+    assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+/// Threads, mappings and bytes.
+fn counts() -> (usize, usize, isize) {
+    (threads(), mappings(), held())
+}
+
+fn nothing_is_left_of(mut one: impl FnMut()) {
+    (0..WARM_UP).for_each(|_| one());
+    let (threads, mappings, held) = counts();
+    (0..TIMES).for_each(|_| one());
+    let after = counts();
+    assert_eq!(after.0, threads, "threads");
+    assert!(after.1 <= mappings + OWN_MAPPINGS, "mappings: {mappings}, then {}", after.1);
+    assert!(after.2 <= held, "bytes: {held}, then {}", after.2);
+}
+
+#[test]
+fn nothing_is_left_of_timers_on_threads() {
+    alone("timers::nothing_is_left_of_timers_on_threads", || {
+        nothing_is_left_of(|| {
+            use_it(&Timer::builder().shards(1).build().expect("settings within their limits"))
+        });
+    });
+}
+
+/// All of them on the same clock, which is not dropped.
+#[test]
+fn nothing_is_left_of_timers_on_a_clock() {
+    alone("timers::nothing_is_left_of_timers_on_a_clock", || {
+        let clock = ManualClock::new();
+        nothing_is_left_of(|| {
+            let builder = Timer::builder().shards(1).clock(clock.clone());
+            let timer = builder.build().expect("settings within their limits");
+            use_it(&timer);
+            clock.advance(Duration::from_millis(2));
+        });
+    });
+}
+
+/// Each used by a thread of its own as well, which ends before the timer or after it.
+#[test]
+fn nothing_is_left_of_timers_and_their_users() {
+    alone("timers::nothing_is_left_of_timers_and_their_users", || {
+        let mut ends_before = false;
+        nothing_is_left_of(|| {
+            ends_before = !ends_before;
+            let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+            use_it(&timer);
+            let kept = ends_before.then(|| timer.clone());
+            std::thread::spawn(move || use_it(&timer)).join().expect("it does not panic");
+            drop(kept);
+        });
+    });
+}

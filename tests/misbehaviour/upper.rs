@@ -1,0 +1,333 @@
+//! Cases of the upper floor: places on a shard's thread, and on the user's.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use shardwheel::{Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
+
+use crate::scene::{Act, Scene, lock};
+use crate::support::{HOUR, Tampered, To, hooked, is_balanced, ms, on_shard, until};
+
+/// Where user code is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    OneShot,
+    Recurring,
+    ScheduleNext,
+    WakerWake,
+    WakerClone,
+    WakerDrop,
+    PayloadDrop,
+    Execute,
+    ClockNow,
+    PanicHook,
+    ThreadEnd,
+}
+
+/// How a case is played.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    pub(crate) by_hand: bool,
+    /// Whether shutdown is called while the place is held.
+    pub(crate) shut_early: bool,
+}
+
+impl Place {
+    /// Whether it is on a thread of the user's, so that no shard is held.
+    fn is_users(self) -> bool {
+        matches!(self, Self::WakerClone | Self::WakerDrop | Self::ThreadEnd)
+    }
+
+    /// Why the case is not played.
+    pub(crate) fn leaves_out(self, act: Act) -> bool {
+        self == Self::ThreadEnd && act == Act::Panics
+    }
+}
+
+/// The thread that does what a shard's thread does: by hand it is the one that moves the clock.
+const DRIVER: &str = "driver-0";
+
+fn is_first_shards_thread() -> bool {
+    thread::current().name().is_some_and(|name| name == DRIVER || name == "subject-0")
+}
+
+fn build(place: Place, scene: &Arc<Scene>, clock: Option<&ManualClock>) -> Timer {
+    let builder = Timer::builder().shards(2).thread_name("subject");
+    let builder = with_place(builder, place, scene);
+    let builder = match (place, clock) {
+        (Place::ClockNow, _) => {
+            let now = Arc::clone(scene);
+            let before = move || {
+                if is_first_shards_thread() {
+                    now.misbehave();
+                }
+            };
+            builder.clock(Tampered { before, manual: clock.cloned() })
+        }
+        (_, Some(clock)) => builder.clock(clock.clone()),
+        (_, None) => builder,
+    };
+    builder.build().expect("settings within their limits")
+}
+
+fn with_place(builder: TimerBuilder, place: Place, scene: &Arc<Scene>) -> TimerBuilder {
+    let scene = Arc::clone(scene);
+    match place {
+        Place::Execute => builder.executor(move |job: Job| {
+            if is_first_shards_thread() {
+                scene.misbehave();
+            }
+            job.run();
+        }),
+        Place::PanicHook => builder.on_panic(move |_| scene.misbehave()),
+        _ => builder,
+    }
+}
+
+/// Has a schedule misbehave at its second call, and end at its third.
+struct Misbehaves(Arc<Scene>, u32);
+
+impl Schedule for Misbehaves {
+    fn next(&mut self, previous: Instant) -> Option<Instant> {
+        self.1 += 1;
+        if self.1 == 2 {
+            self.0.misbehave();
+        }
+        (self.1 < 3).then(|| previous + ms(5))
+    }
+}
+
+/// Misbehaves when it is dropped.
+struct InDrop(Arc<Scene>);
+
+impl Drop for InDrop {
+    fn drop(&mut self) {
+        self.0.misbehave();
+    }
+}
+
+thread_local! {
+    static AT_THE_END: RefCell<Option<InDrop>> = const { RefCell::new(None) };
+}
+
+/// A waker that misbehaves there.
+fn misbehaves(scene: &Arc<Scene>, at: To) -> Waker {
+    let scene = Arc::clone(scene);
+    hooked(move |to| {
+        if to == at {
+            scene.misbehave();
+        }
+    })
+}
+
+fn poll(sleep: &mut Sleep, waker: &Waker) {
+    _ = Pin::new(sleep).poll(&mut Context::from_waker(waker));
+}
+
+/// Sets up the place on the calling thread's shard; what a thread of the user's is to do comes
+/// back.
+fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnOnce() + Send>> {
+    let (own, token, delay) = (Arc::clone(scene), scene.ledger.token(), ms(5));
+    let mut sleep = timer.sleep(if place == Place::WakerWake { delay } else { HOUR });
+    match place {
+        Place::OneShot | Place::Recurring => {
+            let callback = move || {
+                token.run();
+                own.misbehave();
+            };
+            let recurs = place == Place::Recurring;
+            let key = if recurs {
+                timer.schedule_every(delay, callback).ok()
+            } else {
+                timer.schedule_after(delay, callback).ok()
+            };
+            *lock(&scene.key) = key;
+        }
+        Place::ScheduleNext => drop(timer.schedule_with(Misbehaves(own, 0), move || token.run())),
+        Place::PayloadDrop => {
+            let once = move |previous: Instant| {
+                let is_first = std::mem::take(&mut *lock(&own.first));
+                is_first.then(|| previous + ms(5))
+            };
+            let in_drop = InDrop(Arc::clone(scene));
+            drop(timer.schedule_with(once, move || _ = (&in_drop, token.run())));
+        }
+        Place::Execute => drop(timer.schedule_after(delay, move || token.run())),
+        // The shard reads its clock again and again, also after the fuse has been lit.
+        Place::ClockNow => drop(timer.schedule_every(delay, move || token.run())),
+        Place::PanicHook => {
+            drop(timer.schedule_after(delay, move || panic!("on purpose, of {}", token.made())))
+        }
+        Place::WakerWake => {
+            poll(&mut sleep, &misbehaves(scene, To::Wake));
+            *lock(&scene.sleep) = Some(sleep);
+        }
+        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd => return Some(users(place, own, sleep)),
+    }
+    None
+}
+
+/// What a thread of the user's is to do.
+fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + Send> {
+    Box::new(move || match place {
+        Place::WakerClone => poll(&mut sleep, &misbehaves(&own, To::Clone)),
+        Place::WakerDrop => {
+            poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
+            drop(sleep);
+        }
+        _ => {
+            // Older than all that this crate keeps in thread locals.
+            AT_THE_END.set(Some(InDrop(Arc::clone(&own))));
+            if let Some(timer) = own.timer() {
+                own.schedule(&timer, 1);
+            }
+            let (other, clock) = crate::support::manual();
+            drop(other.schedule_after(ms(1), || ()));
+            clock.advance(ms(1));
+        }
+    })
+}
+
+/// Neighbours that do not fire.
+const FAR_ONES: usize = 2;
+
+/// A case under way.
+struct Play {
+    place: Place,
+    how: How,
+    scene: Arc<Scene>,
+    clock: Option<ManualClock>,
+    /// The threads of the user's, and the one that moves the clock.
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Plays a case; panics where something is not as it should be, and hangs where something hangs.
+pub(crate) fn play(place: Place, act: Act, how: How) {
+    let clock = how.by_hand.then(ManualClock::new);
+    let mut play = Play { place, how, scene: Scene::new(act), clock, threads: Vec::new() };
+    play.begin();
+    play.while_held();
+    play.release();
+    play.afterwards();
+    play.end();
+}
+
+impl Play {
+    fn begin(&mut self) {
+        let (scene, timer) = (&self.scene, build(self.place, &self.scene, self.clock.as_ref()));
+        let neighbours = [0, 1].map(|shard| {
+            scene.schedule_on(&timer, shard, 10);
+            scene.schedule_on(&timer, shard, 3_600_000)
+        });
+        *lock(&scene.key) = neighbours[0];
+        scene.open(timer.clone());
+        let (place, own) = (self.place, Arc::clone(scene));
+        let light = || own.fuse.set(1);
+        // A clock is read while the place is set up, too.
+        let set_up = || {
+            if place != Place::ClockNow {
+                light();
+            }
+            set_up(place, &own, &timer)
+        };
+        let work = on_shard(&timer, 0, set_up).flatten();
+        drop(timer);
+        if place == Place::ClockNow {
+            light();
+        }
+        self.threads.extend(work.map(|work| spawn("user", work)));
+        if let Some(clock) = self.clock.clone().filter(|_| !self.place.is_users()) {
+            self.threads.push(spawn(DRIVER, Box::new(move || clock.advance(ms(100)))));
+        }
+        until("the place is reached", || self.scene.begun.get() == 1);
+    }
+
+    /// Whether a shard is held for ever.
+    fn is_lost(&self) -> bool {
+        self.scene.act == Act::NeverReturns && !self.place.is_users()
+    }
+
+    fn while_held(&mut self) {
+        let act = self.scene.act;
+        if !act.can_be_released() && act != Act::NeverReturns {
+            return;
+        }
+        let Some(timer) = self.scene.timer() else { return };
+        if !self.how.by_hand {
+            self.fires_on(&timer, 1);
+        }
+        let key = self.scene.schedule(&timer, 3_600_000).expect("it is open");
+        assert!(timer.cancel(key));
+        if self.how.shut_early {
+            let scene = Arc::clone(&self.scene);
+            self.threads.push(spawn("shuts", Box::new(move || scene.shut_down(&timer))));
+            thread::sleep(ms(30));
+        }
+    }
+
+    fn release(&mut self) {
+        if self.scene.act != Act::NeverReturns {
+            self.scene.hold.release();
+            // One that panicked was to.
+            self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        }
+        let comes_back = !matches!(self.scene.act, Act::Panics | Act::NeverReturns);
+        until("it is done", || self.scene.done.get() == usize::from(comes_back));
+    }
+
+    /// A timer on that shard fires.
+    fn fires_on(&self, timer: &Timer, shard: usize) {
+        let before = self.scene.ledger.ran.get();
+        assert!(self.scene.schedule_on(timer, shard, 1).is_some(), "it is open");
+        if let Some(clock) = &self.clock {
+            clock.advance(ms(5));
+        }
+        until("it fires", || self.scene.ledger.ran.get() > before);
+    }
+
+    fn afterwards(&self) {
+        let is_over = self.how.shut_early || self.scene.act.ends_the_timer();
+        if let Some(timer) = self.scene.timer().filter(|_| !is_over) {
+            if !self.is_lost() {
+                self.fires_on(&timer, 0);
+            }
+            if !self.is_lost() || !self.how.by_hand {
+                self.fires_on(&timer, 1);
+            }
+        }
+    }
+
+    fn end(self) {
+        let timer = self.scene.close();
+        if self.is_lost() && self.place != Place::Execute {
+            std::mem::forget(timer);
+            return;
+        }
+        if let Some(timer) = timer {
+            self.scene.shut_down(&timer);
+            let cancelled = usize::from(self.scene.act == Act::Cancels);
+            assert!(
+                self.scene.clear() + cancelled >= FAR_ONES || self.is_lost(),
+                "what is pending comes back"
+            );
+            if !self.is_lost() {
+                until("none is pending", || timer.stats().pending == 0);
+                is_balanced(&timer);
+            }
+        }
+        self.scene.clear();
+        let ledger = &self.scene.ledger;
+        let kept = usize::from(self.scene.act == Act::NeverReturns);
+        until("each payload is dropped", || ledger.dropped.get() + kept >= ledger.made.get());
+        assert!(ledger.dropped.get() <= ledger.made.get(), "a payload was dropped twice");
+    }
+}
+
+fn spawn(name: &str, work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).expect("a thread starts")
+}

@@ -1,0 +1,123 @@
+//! An advancer that is refused memory.
+
+use std::task::Waker;
+
+use shardwheel::{Advancer, Scheduler, Tick};
+
+use crate::child::at_every_request;
+use crate::faults::short;
+use crate::payload::{Count, Payload};
+use crate::producer::{deadlines, small_shard};
+
+/// Timers of a crowd: nodes are given back in many words, and segments with them.
+const MANY: usize = 140_000;
+
+fn set(scheduler: &Scheduler<Payload>, count: &Count, deadline: Tick, number: usize) {
+    assert!(scheduler.schedule(deadline, count.payload(number)).is_ok());
+}
+
+/// Advances, with memory refused; how many timers have fired.
+fn advance(advancer: &mut Advancer<Payload>, now: Tick) -> usize {
+    let fired = short(|| {
+        let mut fired = 0;
+        for timer in advancer.advance(now) {
+            assert!(timer.deadline <= now);
+            fired += 1;
+        }
+        fired
+    });
+    short(|| advancer.next_expiration());
+    fired
+}
+
+/// Timers come down from every wheel, and the wheels go when they have been idle.
+#[test]
+#[ignore = "crossbeam-epoch ends the process where it gets no memory for a grace period; and what the inbox holds comes an advance later"]
+fn advance_over_every_wheel() {
+    at_every_request("advancer::advance_over_every_wheel", || {
+        let ((scheduler, mut advancer), count) = (small_shard(), Count::default());
+        deadlines().enumerate().for_each(|(number, deadline)| set(&scheduler, &count, deadline, number));
+        let (mut fired, all) = (0, deadlines().count());
+        short(|| advancer.register_waker(Waker::noop()));
+        for bits in 0..64 {
+            let now = 1 << bits;
+            fired += advance(&mut advancer, now - 1) + advance(&mut advancer, now);
+            // A few looks at wheels that are idle.
+            fired += (1..10).map(|more| advance(&mut advancer, now + more * 4_096)).sum::<usize>();
+        }
+        fired += advance(&mut advancer, Tick::MAX);
+        assert_eq!((fired, count.living()), (all, 0));
+        set(&scheduler, &count, 0, 0);
+        assert_eq!(advancer.advance(Tick::MAX).count(), 1);
+    });
+}
+
+/// Timers for what has passed lie in the inbox.
+#[test]
+#[ignore = "crossbeam-epoch ends the process where it gets no memory for a grace period; and what the inbox holds comes an advance later"]
+fn advance_over_an_inbox() {
+    at_every_request("advancer::advance_over_an_inbox", || {
+        let ((scheduler, mut advancer), count) = (small_shard(), Count::default());
+        assert_eq!(advancer.advance(1_000).count(), 0);
+        (0..300).for_each(|number| set(&scheduler, &count, number as Tick, number));
+        assert_eq!(advance(&mut advancer, 1_000), 300);
+        (0..300).for_each(|number| set(&scheduler, &count, 1_000 - number as Tick, number));
+        assert_eq!(advance(&mut advancer, 2_000), 300);
+        assert_eq!(count.living(), 0);
+    });
+}
+
+/// A crowd fires, and its nodes and segments are given back.
+#[test]
+#[ignore = "crossbeam-epoch ends the process where it gets no memory for a grace period; and what the inbox holds comes an advance later"]
+fn advance_over_a_crowd() {
+    at_every_request("advancer::advance_over_a_crowd", || {
+        let ((scheduler, mut advancer), count) = (small_shard(), Count::default());
+        (0..MANY).for_each(|number| set(&scheduler, &count, 1 + number as Tick % 3_000, number));
+        let fired = (1..=40).map(|step| advance(&mut advancer, step * 100)).sum::<usize>();
+        assert_eq!((fired, count.living()), (MANY, 0));
+        for number in 0..100 {
+            set(&scheduler, &count, 5_000, number);
+            assert_eq!(advancer.advance(4_000 + number as Tick).count(), 0);
+        }
+        assert_eq!(advancer.advance(5_000).count(), 100);
+    });
+}
+
+/// Cancelled nodes are swept.
+#[test]
+#[ignore = "crossbeam-epoch ends the process where it gets no memory for a grace period; and what the inbox holds comes an advance later"]
+fn advance_over_cancelled_timers() {
+    at_every_request("advancer::advance_over_cancelled_timers", || {
+        let ((scheduler, mut advancer), count) = (small_shard(), Count::default());
+        let schedule = |number| scheduler.schedule(1 << 30, count.payload(number)).ok();
+        let keys: Vec<_> = (0..20_000).filter_map(schedule).collect();
+        set(&scheduler, &count, 1 << 31, 0);
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+        let fired = (0..200).map(|now| advance(&mut advancer, now)).sum::<usize>();
+        assert_eq!((fired, count.living()), (0, 1));
+        assert!(scheduler.stats().dead_nodes <= 4_096, "{:?}", scheduler.stats());
+        assert_eq!(advancer.advance(1 << 31).count(), 1);
+    });
+}
+
+/// The end hands all back, or drops it.
+#[test]
+#[ignore = "crossbeam-epoch ends the process where it gets no memory for a grace period; and what the inbox holds comes an advance later"]
+fn the_end() {
+    at_every_request("advancer::the_end", || {
+        let count = Count::default();
+        for takes in [0, 3, 20] {
+            let (scheduler, advancer) = small_shard();
+            deadlines().enumerate().for_each(|(number, deadline)| set(&scheduler, &count, deadline, number));
+            let all = deadlines().count();
+            let handed_back = short(|| advancer.into_pending().take(takes).count());
+            assert_eq!((handed_back, count.living()), (takes.min(all), 0));
+        }
+        let (scheduler, advancer) = small_shard();
+        deadlines().enumerate().for_each(|(number, deadline)| set(&scheduler, &count, deadline, number));
+        short(|| drop(advancer));
+        assert_eq!(count.living(), 0);
+        assert!(scheduler.schedule(1, count.payload(1)).is_err_and(|refused| refused.is_shut_down()));
+    });
+}

@@ -1,0 +1,124 @@
+//! Work in processes of its own, one refused request after the other.
+
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::faults::{self, Fail};
+
+/// Tells a process that it is one of those, and which request is the first to be refused.
+const FIRST: &str = "SHARDWHEEL_FIRST";
+
+/// Tells it to refuse that one request only, and to say who asked.
+const TRACE: &str = "SHARDWHEEL_TRACE";
+
+/// How long such a process may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The most requests that a piece of work makes, and those that may be found wrong until the rest is left out.
+const MOST: usize = 5_000;
+const WRONG: usize = 40;
+
+/// Whether requests that are refused say who asked.
+pub(crate) fn is_traced() -> bool {
+    std::env::var_os(TRACE).is_some()
+}
+
+/// Has `work` done with each of its requests for memory refused in turn, alone and with all that follow it. `name` is
+/// the test's, with its module's.
+pub(crate) fn at_every_request(name: &str, work: fn()) {
+    match std::env::var(FIRST) {
+        Ok(first) => refuse(first.parse().expect("a number"), work),
+        Err(_) => watch(name),
+    }
+}
+
+/// Each number stands for two tries.
+fn plan(number: usize) -> Fail {
+    if number.is_multiple_of(2) { Fail::Once(1 + number / 2) } else { Fail::From(1 + number / 2) }
+}
+
+/// Goes on until nothing is refused any more.
+fn refuse(first: usize, work: fn()) {
+    let last = if is_traced() { first } else { MOST };
+    for number in first..=last {
+        eprintln!("number {number}");
+        // A thread that has not used the shard before.
+        let refused = thread::spawn(move || {
+            faults::begin(plan(number));
+            work();
+            faults::end()
+        });
+        let refused = refused.join().unwrap_or_else(|_| std::process::exit(1));
+        if !refused {
+            return;
+        }
+    }
+    assert!(is_traced(), "it makes no end of requests");
+}
+
+/// Starts processes until one comes to the end.
+fn watch(name: &str) {
+    let (mut first, mut wrong) = (0, Vec::new());
+    while wrong.len() < WRONG {
+        let output = run(name, first, false);
+        if output.status.success() {
+            break;
+        }
+        let last = last_number(&output).unwrap_or_else(|| panic!("it does not begin: {output:?}"));
+        let traced = run(name, last, true);
+        wrong.push(format!("{:?}: {}\n{}", plan(last), output.status, complaint(&traced)));
+        first = last + 1;
+    }
+    assert!(wrong.is_empty(), "{} of the requests end it:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn last_number(output: &Output) -> Option<usize> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().rev().find_map(|line| line.strip_prefix("number "))?;
+    last.parse().ok()
+}
+
+/// What the process said, without what says nothing.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines = text.lines().filter(|line| {
+        !line.trim().is_empty() && !line.starts_with("number ") && !line.starts_with("note: ")
+    });
+    lines.take(8).map(|line| format!("    {line}\n")).collect()
+}
+
+fn run(name: &str, first: usize, traced: bool) -> Output {
+    let program = std::env::current_exe().expect("the test's own binary");
+    let mut command = Command::new(program);
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.env(FIRST, first.to_string()).env("RUST_BACKTRACE", "0");
+    if traced {
+        command.env(TRACE, "1");
+    }
+    output(command)
+}
+
+/// Runs a process to its end; one that hangs is a failure.
+pub(crate) fn output(mut command: Command) -> Output {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a further process");
+    let begin = Instant::now();
+    let id = child.id();
+    let mut errors = child.stderr.take().expect("it is a pipe");
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut errors, &mut text).map(|_| text)
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is ours") {
+            break status;
+        }
+        if begin.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("process {id} hangs");
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let stderr = reader.join().expect("it does not panic").expect("a pipe can be read");
+    Output { status, stdout: Vec::new(), stderr }
+}

@@ -1,0 +1,135 @@
+//! The upper floor, refused memory. A clock moved by hand drives it on the thread that is refused.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
+
+use crate::child::at_every_request;
+use crate::faults::short;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn timer() -> (Timer, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = Timer::builder().shards(1).wheel_size(16).clock(clock.clone());
+    (builder.build().expect("settings within their limits"), clock)
+}
+
+fn is_no_memory(kind: ScheduleErrorKind) -> bool {
+    matches!(kind, ScheduleErrorKind::OutOfMemory { .. })
+}
+
+fn add(runs: &AtomicUsize, more: usize) {
+    runs.fetch_add(more, Ordering::Relaxed);
+}
+
+/// Callbacks that fit into a node, and such that are boxed: either is taken, or comes back.
+#[test]
+#[ignore = "a boxed callback, a thread's first call and a grace period end the process where there is no memory"]
+fn callbacks() {
+    at_every_request("timer::callbacks", || {
+        let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
+        let mut set = 0;
+        for i in 0..20 {
+            let (small, large) = (Arc::clone(&runs), (Arc::clone(&runs), [1_usize; 9]));
+            let run_small = move || add(&small, 1);
+            let run_large = move || add(&large.0, large.1[i % 9]);
+            let delay = Duration::from_millis(1 << i);
+            let small = short(|| timer.schedule_after(delay, run_small));
+            set += usize::from(small.map_err(|refused| assert!(is_no_memory(refused.kind()))).is_ok());
+            match short(|| timer.schedule_after(delay, run_large)) {
+                Ok(_) => set += 1,
+                Err(refused) => {
+                    assert!(is_no_memory(refused.kind()));
+                    // It can be run.
+                    refused.into_payload()();
+                    set += 1;
+                }
+            }
+        }
+        clock.advance(HOUR);
+        assert_eq!(runs.load(Ordering::Relaxed), set);
+        assert_eq!(Arc::strong_count(&runs), 1);
+    });
+}
+
+#[test]
+#[ignore = "a boxed callback, a thread's first call and a grace period end the process where there is no memory"]
+fn recurring_timers() {
+    at_every_request("timer::recurring_timers", || {
+        let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&runs);
+        let count = move || add(&counted, 1);
+        let set = short(|| timer.schedule_every(Duration::from_millis(7), count));
+        let set = set.map_err(|refused| assert!(is_no_memory(refused.kind()))).is_ok();
+        clock.advance(Duration::from_millis(70));
+        assert_eq!(runs.load(Ordering::Relaxed), if set { 10 } else { 0 });
+    });
+}
+
+/// The turns of a worker: callbacks, wakers, recurring timers.
+#[test]
+#[ignore = "a boxed callback, a thread's first call and a grace period end the process where there is no memory"]
+fn turns() {
+    at_every_request("timer::turns", || {
+        let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
+        for i in 0..50 {
+            let counted = Arc::clone(&runs);
+            let count = move || add(&counted, 1);
+            timer.schedule_after(Duration::from_millis(1 + i * i), count).expect("there is memory");
+        }
+        let counted = Arc::clone(&runs);
+        let count = move || add(&counted, 1);
+        timer.schedule_every(Duration::from_millis(100), count).expect("there is memory");
+        for _ in 0..30 {
+            short(|| clock.advance(Duration::from_millis(100)));
+        }
+        assert_eq!(runs.load(Ordering::Relaxed), 80);
+    });
+}
+
+#[test]
+#[ignore = "a boxed callback, a thread's first call and a grace period end the process where there is no memory"]
+fn sleeps() {
+    at_every_request("timer::sleeps", || {
+        let (timer, clock) = timer();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut refused = 0;
+        for bits in 0..20 {
+            let mut sleep = short(|| timer.sleep(Duration::from_millis(1 << bits)));
+            match short(|| Pin::new(&mut sleep).poll(&mut context)) {
+                Poll::Pending => sleep.reset(timer.now() + HOUR),
+                Poll::Ready(Err(error)) if is_no_memory(error.kind()) => refused += 1,
+                Poll::Ready(result) => panic!("{result:?}"),
+            }
+            short(|| drop(sleep));
+        }
+        assert!(refused <= 20);
+        assert_eq!(timer.stats().pending, 0);
+        clock.advance(HOUR);
+    });
+}
+
+/// What has not fired comes back, or is dropped.
+#[test]
+#[ignore = "a boxed callback, a thread's first call and a grace period end the process where there is no memory"]
+fn shutdown() {
+    at_every_request("timer::shutdown", || {
+        let held = Arc::new(());
+        let (timer, _clock) = timer();
+        for i in 0..50 {
+            let held = Arc::clone(&held);
+            timer
+                .schedule_after(Duration::from_millis(1 << (i % 30)), move || drop(held))
+                .expect("there is memory");
+        }
+        let unfired = short(|| timer.shutdown());
+        assert_eq!(short(|| unfired.count()), 50);
+        assert_eq!(Arc::strong_count(&held), 1);
+    });
+}

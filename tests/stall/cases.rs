@@ -1,0 +1,176 @@
+//! What a producer does, and what it has done before.
+
+use std::sync::mpsc::channel;
+use std::thread;
+
+use shardwheel::Tick;
+
+use crate::first::{Case, Hand};
+use crate::scene::{self, FURNITURE, Plan, Scene, VERY_FAR};
+use crate::steps::Job;
+
+pub(crate) const NEAR: Tick = 10;
+const NEARER: Tick = 7;
+pub(crate) const FAR: Tick = 3_000;
+/// Of a level that has no wheel yet.
+pub(crate) const BEYOND: Tick = 1 << 30;
+
+/// Also where it wakes the advancer: it is pinned while it picks up the waker.
+const PINS: bool = true;
+const KEEPS_UNPINNED: bool = false;
+
+/// The table.
+fn cases() -> Vec<Case<Hand>> {
+    let case =
+        |name, pins, prepare, act| Case { name, prepare, act, pins, may_drop: false, to_its_end: false };
+    let moving = |name, prepare, act| Case { may_drop: true, ..case(name, PINS, prepare, act) };
+    let ending = |name, prepare| Case { to_its_end: true, ..case(name, PINS, prepare, |_| {}) };
+    vec![
+        case("schedule near", PINS, warm, |hand| hand.set(NEAR)),
+        case("schedule far", PINS, warm, |hand| hand.set(FAR)),
+        case("schedule very far", PINS, warm, |hand| hand.set(VERY_FAR + 3)),
+        case("schedule into the past", PINS, warm, |hand| hand.set(Tick::MAX)),
+        case("schedule for a missing wheel", PINS, warm, |hand| hand.set(BEYOND)),
+        case("schedule in a held node", KEEPS_UNPINNED, hold, |hand| hand.set(NEAR)),
+        case("schedule too early for a held node", PINS, hold_far, |hand| hand.set(NEAR)),
+        case("schedule in a claimed node", KEEPS_UNPINNED, hint, |hand| hand.set(NEAR)),
+        case("schedule in a claimed node of another segment", PINS, hint_elsewhere, |hand| hand.set(NEAR)),
+        case("schedule in a new segment", PINS, fill, |hand| hand.set(NEAR)),
+        case("schedule for the first time", PINS, |_| {}, |hand| hand.set(NEAR)),
+        case("schedule in another's lane", PINS, leave_a_lane, |hand| hand.set(NEAR)),
+        case("cancel", KEEPS_UNPINNED, set_near, Hand::cancel),
+        case("cancel a second one", KEEPS_UNPINNED, hold_of_two, Hand::cancel),
+        case("cancel another's", PINS, anothers, Hand::cancel),
+        case("cancel in another segment", PINS, elsewhere, Hand::cancel),
+        case("cancel and ask for a sweep", PINS, crowd, Hand::cancel),
+        case("reschedule later", KEEPS_UNPINNED, set_near, |hand| hand.move_to(FAR)),
+        case("reschedule later in another segment", PINS, elsewhere, |hand| hand.move_to(FAR)),
+        moving("reschedule earlier", set_far, |hand| hand.move_to(NEARER)),
+        moving("reschedule earlier, to a held node", set_far_hold, |hand| hand.move_to(NEAR)),
+        moving("reschedule far", set_near, |hand| hand.move_to(BEYOND)),
+        case("look at the figures", PINS, warm, |hand| _ = hand.scheduler.stats()),
+        ending("end a thread", warm),
+        ending("end a thread that holds a node", hold),
+    ]
+}
+
+pub(crate) fn jobs() -> Vec<Job> {
+    let plans = |case| [Plan::Earlier, Plan::Later, Plan::Cancels].map(|plan| (case, plan));
+    let job = |(case, plan): (Case<Hand>, Plan)| Job {
+        name: format!("{}, {plan:?}", case.name),
+        attempt: Box::new(move |stop, findings| scene::play(case, plan, stop, findings)),
+    };
+    cases().into_iter().flat_map(plans).map(job).collect()
+}
+
+/// It has a lane and free nodes.
+fn warm(hand: &mut Hand) {
+    hand.set(FURNITURE);
+}
+
+fn set_near(hand: &mut Hand) {
+    hand.set(NEAR);
+}
+
+fn set_far(hand: &mut Hand) {
+    hand.set(FAR);
+}
+
+fn hold(hand: &mut Hand) {
+    hand.set(NEAR);
+    hand.cancel();
+}
+
+fn hold_far(hand: &mut Hand) {
+    hand.set(FAR);
+    hand.cancel();
+}
+
+fn set_far_hold(hand: &mut Hand) {
+    hold(hand);
+    let held = hand.keys.len();
+    // Two, for the first takes the node that is held.
+    (0..2).for_each(|_| hand.set(FAR));
+    hand.keys.swap(held, held + 1);
+    hand.cancel();
+}
+
+/// It holds a node, and another timer is pending.
+fn hold_of_two(hand: &mut Hand) {
+    (0..2).for_each(|_| hand.set(NEAR));
+    hand.cancel();
+}
+
+/// It holds no node, but has cancelled one that is linked.
+fn hint(hand: &mut Hand) {
+    (0..2).for_each(|_| hand.set(NEAR));
+    (0..2).for_each(|_| hand.cancel());
+    hand.set(NEAR);
+}
+
+fn anothers(hand: &mut Hand) {
+    thread::scope(|scope| scope.spawn(|| set_near(hand)).join()).expect("it does not panic");
+}
+
+/// Another thread leaves a lane, with a held node and free ones.
+fn leave_a_lane(hand: &mut Hand) {
+    thread::scope(|scope| scope.spawn(|| hold(hand)).join()).expect("it does not panic");
+}
+
+/// The next timer takes a segment of its own.
+fn fill(hand: &mut Hand) {
+    let fills = |twin: &mut Scene, hand: &mut Hand| {
+        let before = twin.capacity();
+        hand.set(FURNITURE);
+        twin.capacity() > before
+    };
+    (1..calls_until(fills)).for_each(|_| hand.set(FURNITURE));
+}
+
+/// Its free nodes are in another segment than its last timer.
+fn elsewhere(hand: &mut Hand) {
+    (0..2).for_each(|_| hand.set(NEAR));
+    fill(hand);
+    hand.set(FURNITURE);
+    hand.keys.rotate_left(2);
+}
+
+/// And the node that it may claim is in that one.
+fn hint_elsewhere(hand: &mut Hand) {
+    elsewhere(hand);
+    (0..2).for_each(|_| hand.cancel());
+    hand.set(NEAR);
+}
+
+/// The next cancel asks for a sweep.
+fn crowd(hand: &mut Hand) {
+    const CROWD: usize = 5_000;
+    let gather = |hand: &mut Hand| (0..CROWD).for_each(|_| hand.set(FURNITURE));
+    let asks = |twin: &mut Scene, hand: &mut Hand| {
+        if hand.keys.is_empty() {
+            gather(hand);
+        }
+        hand.cancel();
+        twin.has_been_woken()
+    };
+    let cancels = calls_until(asks);
+    gather(hand);
+    (1..cancels).for_each(|_| hand.cancel());
+}
+
+/// How many calls it takes until that happens in a scene like the one at hand, which another thread has made.
+fn calls_until(mut happens: impl FnMut(&mut Scene, &mut Hand) -> bool) -> usize {
+    const MOST: usize = 100_000;
+    let ((give, given), (keep, kept)) = (channel(), channel::<()>());
+    let maker = thread::spawn(move || {
+        give.send(Scene::new()).expect("it is waited for");
+        // Its lane stays its own until then.
+        let _ = kept.recv();
+    });
+    let mut twin = given.recv().expect("it does not panic");
+    let mut hand = twin.hand();
+    let calls = (1..=MOST).find(|_| happens(&mut twin, &mut hand));
+    drop(keep);
+    maker.join().expect("it does not panic");
+    calls.expect("it happens")
+}

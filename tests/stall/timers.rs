@@ -1,0 +1,348 @@
+//! A producer of a `Timer` with one shard is stopped: other sleeps and callbacks come in time, and a shutdown returns.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::stall::Stop;
+use shardwheel::{ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired};
+
+use crate::books::Books;
+use crate::first::{Case, First};
+use crate::steps::{Findings, Job};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const NEAR: Duration = Duration::from_millis(20);
+const TICK: Duration = Duration::from_millis(1);
+
+/// For how long something is waited for that is to happen in real time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A bound that is soon reached.
+const MOST_PENDING: usize = 64;
+
+/// How the clock is moved, and when the timer is shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    ByHand,
+    ByHandShutDownMeanwhile,
+    RealTime,
+    RealTimeShutDownMeanwhile,
+}
+
+impl Plan {
+    const ALL: [Self; 4] =
+        [Self::ByHand, Self::ByHandShutDownMeanwhile, Self::RealTime, Self::RealTimeShutDownMeanwhile];
+
+    fn shuts_down_meanwhile(self) -> bool {
+        matches!(self, Self::ByHandShutDownMeanwhile | Self::RealTimeShutDownMeanwhile)
+    }
+
+    fn clock(self) -> Option<ManualClock> {
+        matches!(self, Self::ByHand | Self::ByHandShutDownMeanwhile).then(ManualClock::new)
+    }
+}
+
+/// What the producer works with.
+struct Desk {
+    timer: Arc<Timer>,
+    books: Arc<Books>,
+    key: Option<TimerKey>,
+    sleep: Option<Polled>,
+    /// How many callbacks it has cancelled.
+    cancelled: usize,
+    /// Whether its callback is called again and again.
+    recurs: bool,
+    /// Whether the sleep was pending before it came to the stop.
+    was_asleep: bool,
+}
+
+/// A sleep, and the task that has polled it last.
+struct Polled {
+    sleep: Sleep,
+    task: Arc<Task>,
+    /// What that poll has said.
+    answer: Option<Poll<Result<(), SleepError>>>,
+}
+
+/// A task that counts as woken for ever.
+#[derive(Default)]
+struct Task {
+    woken: AtomicBool,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+    }
+}
+
+impl Task {
+    fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
+    }
+}
+
+impl Polled {
+    fn new(sleep: Sleep) -> Self {
+        Self { sleep, task: Arc::default(), answer: None }
+    }
+
+    /// Polls it with another task's waker.
+    fn poll(&mut self) -> Poll<Result<(), SleepError>> {
+        self.task = Arc::default();
+        let waker = Waker::from(Arc::clone(&self.task));
+        let answer = Pin::new(&mut self.sleep).poll(&mut Context::from_waker(&waker));
+        self.answer = Some(answer);
+        answer
+    }
+
+    /// Whether its task was not left to wait for ever.
+    fn is_served(&self) -> bool {
+        self.task.is_woken() || self.answer != Some(Poll::Pending)
+    }
+}
+
+impl Desk {
+    fn new(timer: &Arc<Timer>) -> Self {
+        Self {
+            timer: Arc::clone(timer),
+            books: Arc::default(),
+            key: None,
+            sleep: None,
+            cancelled: 0,
+            recurs: false,
+            was_asleep: false,
+        }
+    }
+
+    fn call_back(&mut self, delay: Duration) {
+        let mut ticket = self.books.ticket();
+        self.key = or_run(self.timer.schedule_after(delay, move || ticket.end()));
+    }
+
+    fn call_every(&mut self, period: Duration) {
+        self.recurs = true;
+        let mut ticket = self.books.ticket();
+        let every = self.timer.schedule_every(period, move || ticket.end());
+        self.key = every.map_err(|refused| refused.into_payload()()).ok();
+    }
+
+    fn cancel(&mut self) {
+        let key = self.key.take().expect("it has scheduled one");
+        self.cancelled += usize::from(self.timer.cancel(key));
+    }
+
+    fn move_to(&mut self, delay: Duration) {
+        self.key = self.key.and_then(|key| self.timer.reschedule_after(key, delay));
+    }
+
+    fn make_sleep(&mut self, duration: Duration) {
+        self.sleep = Some(Polled::new(self.timer.sleep(duration)));
+    }
+
+    fn poll(&mut self) {
+        let _ = self.sleep().poll();
+    }
+
+    fn reset(&mut self, duration: Duration) {
+        let deadline = self.timer.now() + duration;
+        self.sleep().sleep.reset(deadline);
+    }
+
+    fn sleep(&mut self) -> &mut Polled {
+        self.sleep.as_mut().expect("it has made one")
+    }
+}
+
+/// The key; what was refused runs here.
+fn or_run<F: FnOnce()>(scheduled: Result<TimerKey, ScheduleError<F>>) -> Option<TimerKey> {
+    scheduled.map_err(|refused| refused.into_payload()()).ok()
+}
+
+fn cases() -> Vec<Case<Desk>> {
+    fn nothing(_: &mut Desk) {}
+    fn callback(desk: &mut Desk) {
+        desk.call_back(HOUR);
+    }
+    fn recurring(desk: &mut Desk) {
+        desk.call_every(HOUR);
+    }
+    fn sleep(desk: &mut Desk) {
+        desk.make_sleep(HOUR);
+    }
+    fn sleeping(desk: &mut Desk) {
+        sleep(desk);
+        desk.poll();
+        desk.was_asleep = true;
+    }
+    let case =
+        |name, prepare, act| Case { name, prepare, act, pins: true, may_drop: false, to_its_end: false };
+    let moving = |name, prepare, act| Case { may_drop: true, ..case(name, prepare, act) };
+    vec![
+        case("Timer::schedule_after", nothing, |desk: &mut Desk| desk.call_back(NEAR)),
+        case("Timer::schedule_every", nothing, |desk| desk.call_every(HOUR)),
+        case("Timer::cancel", callback, Desk::cancel),
+        case("Timer::cancel, recurring", recurring, Desk::cancel),
+        case("Timer::reschedule_after, later", callback, |desk| desk.move_to(2 * HOUR)),
+        moving("Timer::reschedule_after, earlier", callback, |desk| desk.move_to(NEAR)),
+        moving("Timer::reschedule_after, recurring", recurring, |desk| desk.move_to(NEAR)),
+        case("Sleep, polled first", sleep, Desk::poll),
+        case("Sleep, polled with another waker", sleeping, Desk::poll),
+        moving("Sleep, reset earlier", sleeping, |desk| desk.reset(NEAR)),
+        case("Sleep, reset later", sleeping, |desk| desk.reset(2 * HOUR)),
+        case("Sleep, dropped", sleeping, |desk| desk.sleep = None),
+    ]
+}
+
+pub(crate) fn jobs() -> Vec<Job> {
+    let plans = |case| Plan::ALL.map(|plan| (case, plan));
+    let job = |(case, plan): (Case<Desk>, Plan)| Job {
+        name: format!("{}, {plan:?}", case.name),
+        attempt: Box::new(move |stop, findings| play(case, plan, stop, findings)),
+    };
+    cases().into_iter().flat_map(plans).map(job).collect()
+}
+
+/// All others.
+struct Others {
+    timer: Arc<Timer>,
+    clock: Option<ManualClock>,
+    patience: Cell<Duration>,
+}
+
+fn play(case: Case<Desk>, plan: Plan, stop: &'static Stop, findings: &mut Findings) -> bool {
+    let others = Others::new(plan.clock());
+    // The worker is at work, and goes to sleep.
+    others.go_about(findings);
+    others.rest();
+    let (first, go) = First::prepared(case, Desk::new(&others.timer), stop);
+    go();
+    let has_stopped = first.has_stopped();
+    // The second time the worker has gone to sleep while the producer was stopped.
+    (0..2).for_each(|_| others.go_about(findings));
+    let desk = if plan.shuts_down_meanwhile() {
+        others.shut_down(findings);
+        first.finish()
+    } else {
+        others.pass(3 * HOUR);
+        let keys = others.fill();
+        let desk = first.finish();
+        check_sleep(&desk, &others, case.may_drop, findings);
+        keys.into_iter().for_each(|key| _ = others.timer.cancel(key));
+        others.pass(3 * HOUR);
+        others.shut_down(findings);
+        desk
+    };
+    let may_drop = case.may_drop && plan.shuts_down_meanwhile();
+    drop(others);
+    check_outcome(desk, may_drop, findings);
+    has_stopped
+}
+
+/// A sleep that was pending when its producer was stopped has neither lost its place nor missed its deadline. One that is
+/// moved may be planted after the clock was moved, and comes when it is moved again.
+fn check_sleep(desk: &Desk, others: &Others, is_moved: bool, findings: &mut Findings) {
+    if let Some(sleep) = desk.sleep.as_ref().filter(|_| desk.was_asleep) {
+        let is_refused = matches!(sleep.answer, Some(Poll::Ready(Err(_))));
+        findings.check("a pending sleep keeps its place", !is_refused);
+        let is_due = others.clock.is_some() && !is_moved;
+        findings.check("a pending sleep is woken at its deadline", !is_due || sleep.is_served());
+    }
+}
+
+/// What the stopped producer did has come to one end.
+fn check_outcome(mut desk: Desk, may_drop: bool, findings: &mut Findings) {
+    if let Some(sleep) = &mut desk.sleep {
+        findings.check_but_for(may_drop, "the stopped sleep's task is woken", sleep.is_served());
+        findings.check("the stopped sleep ends", sleep.poll().is_ready());
+    }
+    let Desk { timer, books, cancelled, recurs, .. } = desk;
+    drop((timer, desk.sleep));
+    let dropped = books.dropped();
+    findings.check("each callback has one outcome", dropped.is_some());
+    // One that recurs may have been called before it was cancelled.
+    let is_right = |dropped| dropped == cancelled || recurs && dropped < cancelled;
+    findings.check_but_for(may_drop, "nothing is lost", dropped.is_none_or(is_right));
+}
+
+impl Others {
+    fn new(clock: Option<ManualClock>) -> Self {
+        let builder = Timer::builder().shards(1).tick(TICK).max_pending(MOST_PENDING);
+        let builder = if let Some(clock) = &clock { builder.clock(clock.clone()) } else { builder };
+        let timer = builder.build().expect("settings within their limits");
+        // There is a segment, and the worker has something to sleep until.
+        or_run(timer.schedule_after(2 * HOUR, || ()));
+        Self { timer: Arc::new(timer), clock, patience: Cell::new(PATIENCE) }
+    }
+
+    /// Gives the worker time to go to sleep.
+    fn rest(&self) {
+        if self.clock.is_none() {
+            thread::sleep(TICK);
+        }
+    }
+
+    fn pass(&self, time: Duration) {
+        if let Some(clock) = &self.clock {
+            clock.advance(time);
+        }
+    }
+
+    /// Waits until it holds; by hand it does now or never.
+    fn waits_for(&self, holds: impl Fn() -> bool) -> bool {
+        let begin = Instant::now();
+        let patience = if self.clock.is_none() { self.patience.get() } else { Duration::ZERO };
+        while !holds() && begin.elapsed() < patience {
+            thread::sleep(Duration::from_micros(100));
+        }
+        if !holds() {
+            // It has failed; what else fails is found without the wait.
+            self.patience.set(Duration::ZERO);
+        }
+        holds()
+    }
+
+    /// Schedules as many as the timer takes.
+    fn fill(&self) -> Vec<TimerKey> {
+        let set = || self.timer.schedule_after(HOUR, || ()).ok();
+        std::iter::from_fn(set).collect()
+    }
+
+    /// A sleep and a callback come in time, another one is cancelled.
+    fn go_about(&self, findings: &mut Findings) {
+        let mut sleep = Polled::new(self.timer.sleep(5 * TICK));
+        let is_pending = sleep.poll().is_pending();
+        let called: Arc<Task> = Arc::default();
+        let call = Waker::from(Arc::clone(&called));
+        let set = or_run(self.timer.schedule_after(5 * TICK, move || call.wake()));
+        let cancelled =
+            or_run(self.timer.schedule_after(HOUR, || ())).is_some_and(|key| self.timer.cancel(key));
+        findings.check("timers are taken and cancelled", set.is_some() && cancelled);
+        self.pass(4 * TICK);
+        let is_early = self.clock.is_some() && (sleep.task.is_woken() || called.is_woken());
+        findings.check("nothing is early", !is_early);
+        self.pass(TICK);
+        findings.check("another's sleep is woken", !is_pending || self.waits_for(|| sleep.task.is_woken()));
+        findings.check("another's sleep has ended", sleep.poll() == Poll::Ready(Ok(())));
+        findings.check("another's callback is called", self.waits_for(|| called.is_woken()));
+    }
+
+    /// What is pending is handed back, and woken.
+    fn shut_down(&self, findings: &mut Findings) {
+        let mut sleep = Polled::new(self.timer.sleep(HOUR));
+        findings.check("a sleep waits", sleep.poll().is_pending());
+        let called: Arc<Task> = Arc::default();
+        let call = Waker::from(Arc::clone(&called));
+        or_run(self.timer.schedule_after(HOUR, move || call.wake()));
+        let unfired: Unfired = self.timer.shutdown();
+        unfired.for_each(|task| task.run());
+        findings.check("another's callback is handed back", called.is_woken());
+        findings.check("another's sleep is told of the end", sleep.task.is_woken());
+        findings.check("and says so", matches!(sleep.poll(), Poll::Ready(Err(_))));
+    }
+}

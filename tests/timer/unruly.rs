@@ -1,0 +1,330 @@
+//! User code that parks, blocks, panics and ends timers in places where it was not expected to.
+
+use std::cell::RefCell;
+use std::panic::panic_any;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shardwheel::{Clock, Job, ManualClock, Timer};
+
+use crate::support::{
+    Count, HOUR, are_threads, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, threads, until,
+};
+
+/// Panics when it is dropped.
+struct Bomb(Count);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.one();
+        panic_any("a drop panics");
+    }
+}
+
+/// A callback parks, and eats the token with which shutdown wakes its thread. Promise 7.
+#[test]
+fn a_callback_that_parks() {
+    in_time(|| {
+        for _ in 0..20 {
+            let timer = threads(1);
+            let (told, heard) = mpsc::channel();
+            let stop = Arc::new(AtomicBool::new(false));
+            let gate = Arc::clone(&stop);
+            let parks = move || {
+                told.send(()).expect("the test waits");
+                while !gate.load(Ordering::SeqCst) {
+                    thread::park_timeout(ms(1));
+                }
+                thread::sleep(ms(3));
+                thread::park_timeout(ms(0));
+            };
+            timer.schedule_after(ms(1), parks).expect("the timer is open");
+            hear(&heard);
+            let (other, gate) = (timer.clone(), Arc::clone(&stop));
+            let ender = thread::spawn(move || {
+                gate.store(true, Ordering::SeqCst);
+                drop(other.shutdown());
+            });
+            ender.join().expect("it does not panic");
+        }
+    });
+}
+
+/// A job shuts the timer down while the shard's thread waits for room in the executor's queue. Promise 7.
+#[test]
+fn a_job_shuts_down_under_a_full_executor() {
+    in_time(|| {
+        let (send, receive) = mpsc::sync_channel::<Job>(0);
+        let timer = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job))).build();
+        let timer = timer.expect("settings within their limits");
+        let (told, heard) = mpsc::channel();
+        for _ in 0..10 {
+            let (inner, told) = (timer.clone(), told.clone());
+            let ends = move || {
+                thread::sleep(ms(20));
+                let _ = told.send(inner.shutdown().len());
+            };
+            timer.schedule_after(ms(1), ends).expect("the timer is open");
+        }
+        let pool = thread::spawn(move || receive.into_iter().for_each(Job::run));
+        assert_eq!(hear(&heard), 8, "one runs, one is with the executor");
+        drop(timer);
+        drop(heard);
+        drop(pool);
+    });
+}
+
+/// Two callbacks shut each other's timer down. Promise 7.
+#[test]
+fn two_callbacks_end_each_others_timer() {
+    in_time(|| {
+        for _ in 0..20 {
+            let timers = [threads(1), threads(1)];
+            let (ready, ended) = (Count::default(), Count::default());
+            for (own, other) in [(0, 1), (1, 0)] {
+                let (other, ready, ended) = (timers[other].clone(), ready.clone(), ended.clone());
+                let ends = move || {
+                    ready.one();
+                    until("both run", || ready.get() == 2);
+                    assert_eq!(other.shutdown().len(), 1);
+                    ended.one();
+                };
+                timers[own].schedule_after(ms(1), ends).expect("the timer is open");
+                timers[own].schedule_after(HOUR, || ()).expect("the timer is open");
+            }
+            until("both have ended", || ended.get() == 2);
+            timers.iter().for_each(is_balanced);
+        }
+    });
+}
+
+/// Two manual clocks move each other, from both ends. Promise 7.
+#[test]
+fn two_clocks_move_each_other() {
+    in_time(|| {
+        for _ in 0..50 {
+            let sides = [manual(), manual()];
+            let (ready, late) = (Count::default(), Count::default());
+            for (own, other) in [(0, 1), (1, 0)] {
+                let (clock, ready) = (sides[other].1.clone(), ready.clone());
+                let moves = move || {
+                    ready.one();
+                    until("both run", || ready.get() == 2);
+                    clock.advance(ms(100));
+                };
+                sides[own].0.schedule_after(ms(1), moves).expect("the timer is open");
+                let late = late.clone();
+                sides[own].0.schedule_after(ms(50), move || late.one()).expect("the timer is open");
+            }
+            thread::scope(|scope| {
+                sides.iter().for_each(|(_, clock)| drop(scope.spawn(|| clock.advance(ms(1)))));
+            });
+            assert_eq!(late.get(), 2);
+            sides.iter().for_each(|(_, clock)| assert_eq!(clock.elapsed(), ms(101)));
+        }
+    });
+}
+
+/// Thread-locals that hold a timer, or move a clock, when their thread ends. Promise 7.
+#[test]
+fn at_the_end_of_a_thread() {
+    struct Last(Timer, ManualClock, Count);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let mine = self.2.clone();
+            self.0.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+            self.1.advance(ms(1));
+            drop(self.0.shutdown());
+        }
+    }
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+        static TIMER: RefCell<Option<Timer>> = const { RefCell::new(None) };
+    }
+    in_time(|| {
+        let count = Count::default();
+        for _ in 0..5 {
+            let mine = count.clone();
+            thread::spawn(move || {
+                let (timer, clock) = manual();
+                TIMER.set(Some(threads(2)));
+                LAST.set(Some(Last(timer, clock, mine)));
+                TIMER.with_borrow(|timer| {
+                    let timer = timer.as_ref().expect("it is there");
+                    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+                });
+            })
+            .join()
+            .expect("it ends");
+        }
+        assert_eq!(count.get(), 5);
+    });
+}
+
+/// A schedule that panics, or ends, and whose drop and whose callback's drop panic; and such callbacks at the end.
+/// Promise 7.
+#[test]
+fn drops_that_panic_all_over() {
+    in_time(|| {
+        let (timer, clock) = by_hand(Timer::builder().shards(2));
+        let count = Count::default();
+        for how in 0..3 {
+            let (bomb, other, mut runs) = (Bomb(count.clone()), Bomb(count.clone()), 0);
+            let schedule = move |at: Instant| {
+                let _held = &bomb;
+                runs += 1;
+                match how {
+                    _ if runs == 1 => Some(at + ms(5)),
+                    0 => panic_any("a schedule panics"),
+                    1 => None,
+                    _ => Some(at + HOUR),
+                }
+            };
+            timer.schedule_with(schedule, move || _ = &other).expect("the timer is open");
+        }
+        clock.advance(ms(10));
+        assert_eq!((count.get(), timer.stats().pending), (4, 1));
+        for _ in 0..10 {
+            let bomb = Bomb(count.clone());
+            timer.schedule_after(HOUR, move || drop(bomb)).expect("the timer is open");
+        }
+        let unfired = timer.shutdown();
+        assert_eq!((unfired.len(), timer.stats().handed_back, timer.stats().pending), (11, 11, 0));
+        drop(unfired);
+        assert_eq!((count.get(), timer.stats().panics), (16, 14));
+        is_balanced(&timer);
+    });
+}
+
+/// A clock that is the test's.
+struct Scripted<F>(F);
+
+impl<F: Fn() -> Instant + Send + Sync + 'static> Clock for Scripted<F> {
+    fn now(&self) -> Instant {
+        (self.0)()
+    }
+}
+
+fn with_clock(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Timer {
+    Timer::builder()
+        .shards(1)
+        .thread_name("unruly")
+        .clock(Scripted(clock))
+        .build()
+        .expect("settings are fine")
+}
+
+/// A clock that is set back: what is scheduled then does not fire at once. Promise 1.
+#[test]
+fn a_clock_that_is_set_back() {
+    let back = Arc::new(AtomicBool::new(false));
+    let (set, start) = (Arc::clone(&back), Instant::now());
+    let timer = with_clock(move || {
+        let ahead = if set.load(Ordering::SeqCst) { ms(0) } else { ms(5_000) };
+        start + start.elapsed() + ahead * u32::from(start.elapsed() > ms(1))
+    });
+    thread::sleep(ms(5));
+    let (told, heard) = mpsc::channel();
+    let other = told.clone();
+    timer.schedule_after(ms(1), move || other.send(0).expect("the test waits")).expect("the timer is open");
+    assert_eq!(hear(&heard), 0);
+    back.store(true, Ordering::SeqCst);
+    timer.schedule_after(ms(50), move || told.send(1).expect("the test waits")).expect("the timer is open");
+    assert!(heard.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
+}
+
+/// A clock that panics on the shard's thread now and then is counted, and all goes on; one that shuts the timer down
+/// loses nothing; one that parks eats no wake. Promises 7 and 8.
+#[test]
+fn clocks_that_panic_and_end_and_park() {
+    in_time(|| {
+        let calls = AtomicUsize::new(0);
+        let is_own = || thread::current().name().is_some_and(|name| name.starts_with("unruly"));
+        let timer = with_clock(move || {
+            let call = calls.fetch_add(1, Ordering::SeqCst);
+            if is_own() {
+                thread::park_timeout(ms(0));
+                assert!(!call.is_multiple_of(3), "the clock panics");
+            }
+            Instant::now()
+        });
+        let count = Count::default();
+        let mine = count.clone();
+        timer.schedule_every(ms(2), move || mine.one()).expect("the timer is open");
+        until("it recurs", || count.get() > 20);
+        assert!(timer.stats().panics > 0);
+        assert_eq!(timer.shutdown().len(), 1);
+        is_balanced(&timer);
+
+        let place = Arc::new(Mutex::new(None::<Timer>));
+        let (handed, inner) = (Count::default(), Arc::clone(&place));
+        let seen = handed.clone();
+        let timer = with_clock(move || {
+            if is_own()
+                && let Some(timer) = inner.lock().ok().and_then(|mut place| place.take())
+            {
+                timer.shutdown().for_each(|_| seen.one());
+            }
+            Instant::now()
+        });
+        for _ in 0..10 {
+            timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        }
+        *place.lock().expect("nobody panics") = Some(timer.clone());
+        // Wakes the thread, if it was not to be shut down yet.
+        let _ = timer.schedule_after(ms(1), || ());
+        until("it is shut down", || handed.get() >= 10);
+        is_balanced(&timer);
+    });
+}
+
+/// The documented clock at double speed, and one that is fifty times as fast: on time by that clock. Promise 1.
+#[test]
+fn a_clock_that_is_fast() {
+    for speed in [2, 50] {
+        let start = Instant::now();
+        let timer = with_clock(move || start + speed * start.elapsed());
+        let (begin, inner) = (timer.now(), timer.clone());
+        let (told, heard) = mpsc::channel();
+        let tell = move || told.send(inner.now() - begin).expect("the test waits");
+        timer.schedule_after(ms(1_000) * speed, tell).expect("the timer is open");
+        let late = hear(&heard) - ms(1_000) * speed;
+        assert!(late < ms(500) * speed, "{late:?} late at speed {speed}");
+    }
+}
+
+/// The executor's drop panics: what is pending comes back. Promise 8.
+#[test]
+fn an_executor_whose_drop_panics() {
+    in_time(|| {
+        let bomb = Bomb(Count::default());
+        let execute = move |job: Job| {
+            let _held = &bomb;
+            job.run();
+        };
+        let builder = Timer::builder().shards(2).thread_name("xunruly").executor(execute);
+        let timer = builder.build().expect("settings within their limits");
+        let set = || timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        let count = 1 + usize::from(on_shard(&timer, 1, set).is_some());
+        set();
+        assert_eq!(timer.shutdown().len(), count);
+        are_threads("xunruly-", 0);
+        assert_eq!(timer.stats().panics, 1);
+        is_balanced(&timer);
+    });
+}
+
+/// A tick of a nanosecond, at the end of time. Promise 4.
+#[test]
+fn at_the_end_of_time() {
+    let (timer, clock) = by_hand(Timer::builder().tick(Duration::from_nanos(1)));
+    clock.jump(Duration::MAX);
+    let count = Count::default();
+    let mine = count.clone();
+    timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
+    timer.schedule_at(Instant::now(), || ()).expect("the timer is open");
+    clock.advance(ms(1));
+    is_balanced(&timer);
+}

@@ -1,0 +1,228 @@
+//! Nothing that user code drops, and nothing that it does at a thread's end, aborts the process.
+//!
+//! Each test runs in a process of its own. One drop that panics may let the panic out to its
+//! caller; two must not meet.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use shardwheel::{Job, ManualClock, Schedule, Timer};
+
+use crate::support::{
+    Bomb, Count, Dropped, HOUR, after, by_hand, is_balanced, manual, ms, survives, threads, until,
+};
+
+// ---- a thread's end -----------------------------------------------------------------------------
+
+/// Runs something when its thread ends.
+struct AtTheEnd(Option<Box<dyn FnOnce()>>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}
+
+thread_local! {
+    static AT_THE_END: Cell<AtTheEnd> = const { Cell::new(AtTheEnd(None)) };
+}
+
+/// Uses all that this crate keeps in thread locals.
+fn use_a_timer() {
+    let (timer, clock) = manual();
+    after(&timer, ms(1), || ());
+    clock.advance(ms(1));
+    drop(threads(1).shutdown());
+}
+
+/// Runs `act` when a thread ends whose locals of this crate, being younger or older, are gone by
+/// then or not.
+fn at_a_threads_end(act: impl FnOnce() + Send + 'static) {
+    let is_done = std::sync::Arc::new(AtomicBool::new(false));
+    let done = std::sync::Arc::clone(&is_done);
+    let thread = thread::spawn(move || {
+        let act = move || {
+            act();
+            done.store(true, Ordering::SeqCst);
+        };
+        AT_THE_END.set(AtTheEnd(Some(Box::new(act))));
+        use_a_timer();
+    });
+    thread.join().expect("no panic");
+    assert!(is_done.load(Ordering::SeqCst));
+}
+
+/// A thread local holds the last handle of a timer. Promise 7.
+#[test]
+fn item_04_a_timer_dropped_at_a_threads_end() {
+    survives(|| {
+        let dropped = Count::default();
+        let held = Dropped(dropped.clone());
+        let timer = threads(1);
+        after(&timer, HOUR, move || drop(held));
+        at_a_threads_end(move || drop(timer));
+        assert_eq!(dropped.get(), 1);
+    });
+}
+
+/// The same by hand. Promise 7.
+#[test]
+fn item_04_a_timer_by_hand_dropped_at_a_threads_end() {
+    survives(|| {
+        let (dropped, (timer, clock)) = (Count::default(), manual());
+        let held = Dropped(dropped.clone());
+        after(&timer, HOUR, move || drop(held));
+        at_a_threads_end(move || drop(timer));
+        clock.advance(HOUR);
+        assert_eq!(dropped.get(), 1);
+    });
+}
+
+/// Promise 7.
+#[test]
+fn item_04_a_clock_moved_at_a_threads_end() {
+    survives(|| {
+        let (count, (timer, clock)) = (Count::default(), manual());
+        let mine = count.clone();
+        after(&timer, ms(5), move || mine.one());
+        at_a_threads_end(move || clock.advance(ms(5)));
+        assert_eq!((count.get(), timer.stats().fired), (1, 1));
+    });
+}
+
+/// A callback that shuts its own timer down while a thread that ends drives it. Promises 7 and 8.
+#[test]
+fn item_04_a_shutdown_by_a_callback_at_a_threads_end() {
+    survives(|| {
+        let (unfired, (timer, clock)) = (Count::default(), manual());
+        let (inner, count) = (timer.clone(), unfired.clone());
+        after(&timer, HOUR, || ());
+        after(&timer, ms(5), move || inner.shutdown().for_each(|_| count.one()));
+        at_a_threads_end(move || clock.advance(ms(5)));
+        assert_eq!(unfired.get(), 1);
+        is_balanced(&timer);
+    });
+}
+
+// ---- two panics ---------------------------------------------------------------------------------
+
+/// A schedule whose second occurrence panics, or is none, and which may hold a bomb.
+struct Ends {
+    first: bool,
+    by_panic: bool,
+    _bomb: Option<Bomb>,
+}
+
+impl Ends {
+    fn new(by_panic: bool, bomb: Option<Bomb>) -> Self {
+        Self { first: true, by_panic, _bomb: bomb }
+    }
+}
+
+impl Schedule for Ends {
+    fn next(&mut self, previous: Instant) -> Option<Instant> {
+        let is_first = std::mem::take(&mut self.first);
+        assert!(is_first || !self.by_panic, "a schedule panics");
+        is_first.then(|| previous + ms(5))
+    }
+}
+
+/// Sets a timer whose callback's drop panics, and a neighbour, and has them fire by `pass`; the
+/// neighbour's shard lives on.
+fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
+    let (bomb, count) = (Bomb, Count::default());
+    timer.schedule_with(schedule, move || _ = &bomb).expect("the timer is open");
+    for delay in [5, 50] {
+        let mine = count.clone();
+        after(timer, ms(delay), move || mine.one());
+    }
+    pass();
+    until("the neighbours fire", || count.get() == 2 && timer.stats().pending == 0);
+    until("it is counted", || timer.stats().panics >= 1);
+    is_balanced(timer);
+}
+
+/// Promise 7.
+#[test]
+fn item_04_a_schedule_panics_while_its_callbacks_drop_does() {
+    survives(|| {
+        let (timer, clock) = manual();
+        with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
+        with_neighbours(&threads(1), Ends::new(true, None), || ());
+    });
+}
+
+/// The same on an executor. Promise 7.
+#[test]
+fn item_04_a_schedule_panics_on_an_executor_while_its_callbacks_drop_does() {
+    survives(|| {
+        let (timer, clock) = by_hand(Timer::builder().executor(Job::run));
+        with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
+    });
+}
+
+/// They are dropped because the schedule has ended. Promise 7.
+#[test]
+fn item_04_a_schedule_and_a_callback_whose_drops_panic() {
+    survives(|| {
+        let (timer, clock) = manual();
+        with_neighbours(&timer, Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
+        with_neighbours(&threads(1), Ends::new(false, Some(Bomb)), || ());
+    });
+}
+
+/// A timer by hand with one timer whose schedule's and callback's drops panic; what the executor,
+/// if any, gets is dropped.
+fn with_two_bombs(executor: bool) -> (Timer, ManualClock, shardwheel::TimerKey) {
+    let builder = Timer::builder();
+    let (timer, clock) = by_hand(if executor { builder.executor(drop::<Job>) } else { builder });
+    let bomb = Bomb;
+    let key = timer.schedule_with(Ends::new(false, Some(Bomb)), move || _ = &bomb);
+    (timer, clock, key.expect("the timer is open"))
+}
+
+/// They are dropped by the canceller, by an executor, with the timer, or unfired. Promise 7.
+#[test]
+fn item_04_a_schedule_and_a_callback_whose_drops_panic_elsewhere() {
+    survives(|| {
+        let (timer, _clock, key) = with_two_bombs(false);
+        drop(catch_unwind(AssertUnwindSafe(|| timer.cancel(key))));
+        assert_eq!((timer.stats().cancelled, timer.stats().pending), (1, 0));
+        let (timer, clock, _) = with_two_bombs(true);
+        clock.advance(ms(50));
+        assert_eq!(timer.stats().pending, 0);
+        drop(with_two_bombs(false));
+        let (timer, ..) = with_two_bombs(false);
+        drop(catch_unwind(AssertUnwindSafe(|| drop(timer.shutdown()))));
+        assert_eq!(timer.stats().handed_back, 1);
+    });
+}
+
+/// Two payloads in a dropped `Unfired` panic: the others are dropped. Promises 7 and 8.
+#[test]
+fn item_04_two_panicking_payloads_in_a_dropped_unfired() {
+    survives(|| {
+        for taken in [0, 1] {
+            for timer in [manual().0, threads(2)] {
+                let dropped = Count::default();
+                for _ in 0..5 {
+                    let (held, bomb) = (Dropped(dropped.clone()), Bomb);
+                    after(&timer, HOUR, move || drop((held, bomb)));
+                    let held = Dropped(dropped.clone());
+                    after(&timer, HOUR, move || drop(held));
+                }
+                let mut unfired = timer.shutdown();
+                for task in unfired.by_ref().take(taken) {
+                    drop(catch_unwind(AssertUnwindSafe(|| drop(task))));
+                }
+                drop(catch_unwind(AssertUnwindSafe(|| drop(unfired))));
+                assert_eq!(dropped.get(), 10);
+            }
+        }
+    });
+}

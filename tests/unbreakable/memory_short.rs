@@ -1,0 +1,40 @@
+//! No memory: a process of its own that may map so much and no more.
+
+use std::env;
+use std::process::Command;
+
+use shardwheel::{ScheduleErrorKind, Timer};
+
+use crate::support::{HOUR, manual, survives_in};
+
+/// Kilobytes that the process may map.
+const LIMIT: u32 = 400_000;
+
+/// Schedules until there is no memory for more.
+fn fill(timer: &Timer) {
+    let refused = (0..).find_map(|_| timer.schedule_after(2 * HOUR, || ()).err()).expect("memory ends");
+    assert!(matches!(refused.kind(), ScheduleErrorKind::OutOfMemory { .. }), "{refused}");
+}
+
+/// A recurring timer that has been cancelled cannot be moved, be there memory for a move or not.
+/// Promise 2.
+#[test]
+fn read_a_dead_recurring_timer_is_not_moved_without_memory() {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("ulimit -v {LIMIT}; exec \"$0\" \"$@\"")])
+        .arg(env::current_exe().expect("a test has a file"));
+    shell.env("MALLOC_ARENA_MAX", "1");
+    survives_in(shell, || {
+        let (timer, _clock) = manual();
+        let ballast = vec![1_u8; 16 << 20];
+        let key = timer.schedule_every(HOUR, || ()).expect("there is memory");
+        fill(&timer);
+        assert!(timer.cancel(key));
+        fill(&timer);
+        let moved = timer.reschedule_after(key, HOUR / 2);
+        drop(ballast);
+        assert_eq!(moved, None);
+        drop(timer.shutdown());
+    });
+}
