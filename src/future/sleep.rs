@@ -103,12 +103,11 @@ impl Sleep {
     /// shard has been idle, at the next tick. One that was refused, or whose timer has been shut down, goes by the clock.
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
-        let has_fired = match self.state {
-            State::Idle | State::Done(Err(_)) => false,
+        match self.state {
+            State::Idle | State::Done(Err(_)) => self.home.now() >= self.deadline,
             State::Waiting { key, .. } => !self.home.scheduler.is_pending(key) && self.outcome(None).is_ok(),
             State::Done(Ok(())) => true,
-        };
-        has_fired || self.home.now() >= self.deadline
+        }
     }
 
     /// Gives it another deadline, whether it has resolved or not. The task that has polled it is woken for the new

@@ -197,8 +197,12 @@ impl Scene {
         let mut model = self.model();
         let expected = match wait.stage {
             Stage::Idle => now >= wait.deadline,
-            Stage::Waiting => model.entries[wait.id].state != State::Pending,
-            Stage::Done(_) | Stage::Ended => true,
+            Stage::Waiting => {
+                let (entry, books) = model.entry(wait.id);
+                entry.state != State::Pending && (!books.is_shut || now >= wait.deadline)
+            }
+            Stage::Done(Ok(())) => true,
+            Stage::Done(Err(_)) | Stage::Ended => now >= wait.deadline,
         };
         model.expect(answer == expected, || format!("{}: is_elapsed says {answer}", wait.id));
     }
@@ -273,6 +277,8 @@ impl Wait {
                 self.deadline = next_of(*period, *missed, self.deadline, now);
                 Stage::Idle
             }
+            // A refusal is no end of an interval: it tries again when it is polled again.
+            (Waiting::Interval(..), Outcome::Over(Err(ScheduleErrorKind::Full { .. }))) => Stage::Idle,
             (Waiting::Interval(..), _) => Stage::Ended,
             (_, Outcome::Over(result)) => Stage::Done(result),
             (_, _) => self.stage,
@@ -304,11 +310,13 @@ impl Model {
     fn judge(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
         let (entry, books) = self.entry(wait.id);
         let (state, is_shut) = (entry.state, books.is_shut);
+        let is_due = books.tick_for(wait.deadline) <= books.tick_at(now);
         let expected = match wait.stage {
             Stage::Idle => return self.judge_begun(wait, outcome, now),
-            Stage::Waiting if state == State::Pending && wait.is_other_waker => {
+            // The clock has come to its tick while its timer waits to be fired: a poll that brings another waker ends it.
+            Stage::Waiting if state == State::Pending && wait.is_other_waker && is_due && outcome.is_ready() => {
                 self.note_cancelled(wait.id, true);
-                return self.judge_begun(wait, outcome, now);
+                Poll::Ready(Outcome::Over(Ok(())))
             }
             Stage::Waiting if state == State::Pending => Poll::Pending,
             Stage::Waiting if is_shut && now < wait.deadline => {
