@@ -12,13 +12,14 @@
 //!
 //! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period
 //! later: who has a million timers end often schedules the next million soon, and would have the system clear all that
-//! memory again. Where nothing is scheduled from one move to the next, it goes faster.
+//! memory again. Where nothing is scheduled from one move to the next, it goes faster. The last segment goes like the
+//! others where nothing is pending, but not before many timers have used it.
 
 use super::batch::{Batch, Remains};
 use super::node::{NIL, NodeId};
 use super::reclaim::{Grace, IS_STAND_IN, Participant, Unlinked};
 use super::segment::Segment;
-use super::slab::Slab;
+use super::slab::{Slab, staying};
 use super::wheel::Wheel;
 
 /// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
@@ -42,6 +43,9 @@ const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 
 /// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
 const SHARE: usize = 16;
 
+/// The last segment of an idle shard goes once this share of its nodes has been used.
+const USED_SHARE: usize = 2;
+
 /// How many words of the bitmap are given to the slab in a step, beside one for each node that has been freed since the
 /// last: so a batch is given before the next one is as large.
 const WORDS_PER_STEP: usize = if crate::SMALL { 2 } else { 1024 };
@@ -62,6 +66,10 @@ pub(crate) struct Recycler<T> {
     polls: u32,
     /// Nodes freed since the last step.
     freed: usize,
+    /// Nodes freed, up to the last step, since there was no segment.
+    ended: usize,
+    /// How many of them there were when lanes were last asked for what they keep.
+    asked: usize,
     /// Moves of the clock since a segment last went back, and how many there are from one to the next.
     moves: usize,
     moves_per_segment: usize,
@@ -96,6 +104,8 @@ impl<T> Recycler<T> {
             spare,
             polls: 0,
             freed: 0,
+            ended: 0,
+            asked: 0,
             worth: LEAST_WORTH,
             moves: 0,
             moves_per_segment: MOST_MOVES,
@@ -139,7 +149,9 @@ impl<T> Recycler<T> {
     /// Moves batches on by a step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
-        let step = WORDS_PER_STEP + std::mem::take(&mut self.freed);
+        let freed = std::mem::take(&mut self.freed);
+        self.ended = self.ended.saturating_add(freed);
+        let step = WORDS_PER_STEP + freed;
         if self.releasing.is_empty() {
             self.finish_waiting(slab, advancer);
         }
@@ -194,9 +206,15 @@ impl<T> Recycler<T> {
         (!is_settled || may_be_empty) && self.excess(slab, live) > 0
     }
 
-    /// Whether there is a segment more than `live` timers need.
-    pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
-        self.excess(slab, live) > 0
+    /// Whether there is a segment more than `live` timers need, so that lanes may be asked for the nodes that they keep.
+    /// Not again for the last segment before a good part of it has been used again.
+    pub(crate) fn is_worth_asking(&self, slab: &Slab<T>, live: usize) -> bool {
+        Self::excess_used(slab, live, self.ended - self.asked) > 0
+    }
+
+    /// Notes that lanes are asked.
+    pub(crate) fn note_asked(&mut self) {
+        self.asked = self.ended;
     }
 
     /// Notes that free nodes which a lane had left over have been given to the slab.
@@ -251,12 +269,21 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// How many segments there are beyond one and twice what `live` timers fill, and one to spare while there are any.
+    /// How many segments there are beyond twice what `live` timers fill, and one or two to spare while there are any. An idle
+    /// shard keeps its last one until a good part of it has been used, for the sake of a timer now and then.
     fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
-        let needed = 2 * live + Segment::<T>::NODES;
+        Self::excess_used(slab, live, self.ended)
+    }
+
+    fn excess_used(slab: &Slab<T>, live: usize, used: usize) -> usize {
+        let capacity = slab.capacity();
+        if live > 0 {
+            return capacity.saturating_sub(2 * live + Segment::<T>::NODES) / Segment::<T>::NODES;
+        }
         // The first segment has a node less than the others.
-        let capacity = slab.capacity() + usize::from(live == 0);
-        capacity.saturating_sub(needed) / Segment::<T>::NODES
+        let segments = capacity.div_ceil(Segment::<T>::NODES);
+        let is_last_kept = segments == 1 && used < Segment::<T>::NODES / USED_SHARE;
+        segments.saturating_sub(staying().max(usize::from(is_last_kept)))
     }
 
     /// Takes that many segments out of the table, or those of them that are empty, the highest first.
@@ -268,13 +295,16 @@ impl<T> Recycler<T> {
         for _ in 0..segments {
             match slab.unlink_one(self.looked_above) {
                 Ok(segment) => self.collecting.remains.push_segment(segment),
-                Err(looked_above) if looked_above > 1 => self.looked_above = looked_above,
+                Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
                 Err(_) => {
                     self.looked_above = usize::MAX;
                     self.none_is_empty = !std::mem::take(&mut self.have_changed);
                     break;
                 }
             }
+        }
+        if slab.capacity() == 0 {
+            (self.ended, self.asked) = (0, 0);
         }
     }
 

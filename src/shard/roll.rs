@@ -158,7 +158,7 @@ impl<T> Advancer<T> {
     pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.roll.reclaimed_at != self.doings()
-            && self.recycler.has_excess(&self.shared.slab, pending)
+            && self.recycler.is_worth_asking(&self.shared.slab, pending)
     }
 
     /// Takes what lanes keep, and has a sweep begin, if that is due.
@@ -168,6 +168,7 @@ impl<T> Advancer<T> {
             return;
         }
         self.roll.reclaimed_at = self.doings();
+        self.recycler.note_asked();
         let shared = self.shared.clone();
         shared.lanes.revoke(|kept| self.take_in(kept));
         // Ordering: Relaxed, the advancer sees its own request.

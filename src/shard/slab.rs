@@ -293,15 +293,14 @@ impl<T> Slab<T> {
     }
 
     /// Takes an empty segment out of the table, the highest of the next few below `above`; for the advancer, which
-    /// keeps it until a grace period has passed. If there is none, says below which to look next: the first segment of
-    /// all stays.
+    /// keeps it until a grace period has passed. If there is none, says below which to look next.
     pub(crate) fn unlink_one(&self, above: usize) -> Result<Unlinked<Segment<T>>, usize> {
         // Ordering: Relaxed, the number alone matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
-            return Err(1);
+            return Err(staying());
         }
         let above = above.min(self.height());
-        let below = above.saturating_sub(LOOKED_AT).max(1);
+        let below = above.saturating_sub(LOOKED_AT).max(staying());
         let is_empty = |&index: &usize| self.load(index).is_some_and(|segment| segment.free.are_all_free());
         let Some(index) = (below..above).rev().find(is_empty) else { return Err(below) };
         self.take_away(index).ok_or(index)
@@ -384,6 +383,11 @@ impl Iterator for Ids {
         self.bits &= self.bits - 1;
         Some(self.word * WORD_NODES as u32 + bit)
     }
+}
+
+/// How many segments stay for good once there is one: none. Models, which are about other things, keep the first.
+pub(crate) fn staying() -> usize {
+    usize::from(cfg!(shardwheel_loom))
 }
 
 impl<T> Drop for Slab<T> {

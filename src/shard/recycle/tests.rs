@@ -66,6 +66,10 @@ impl<T> Scene<T> {
         self.slab.capacity().div_ceil(Self::NODES)
     }
 
+    fn is_worth_asking(&self) -> bool {
+        self.recycler.is_worth_asking(&self.slab, 0)
+    }
+
     fn owes_memory(&self) -> bool {
         self.recycler.owes_memory(&self.slab, 0)
     }
@@ -163,7 +167,6 @@ fn a_batch_is_given_in_steps() {
 fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
     let (mut scene, nodes) = Scene::<Large>::full(5);
     scene.free(&nodes);
-    // One is kept.
     let mut left = Vec::new();
     for moved in 1..=4 * MOST_MOVES {
         scene.note_move(moved as u64);
@@ -175,16 +178,16 @@ fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
 
 #[test]
 fn segments_go_back_faster_where_many_are_too_many() {
-    let (mut scene, nodes) = Scene::<Large>::full(65);
+    let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
     (1..=MOST_MOVES).for_each(|moved| scene.note_move(moved as u64));
-    assert_eq!(scene.capacity(), 64);
+    assert_eq!(scene.capacity(), 63);
     // 64 were too many then: one for each four moves.
     let each = MOVES_PER_SEGMENT / 64;
     (1..each).for_each(|moved| scene.note_move((MOST_MOVES + moved) as u64));
-    assert_eq!(scene.capacity(), 64);
-    scene.note_move((MOST_MOVES + each) as u64);
     assert_eq!(scene.capacity(), 63);
+    scene.note_move((MOST_MOVES + each) as u64);
+    assert_eq!(scene.capacity(), 62);
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
         scene.note_move(0);
         left.push(scene.capacity());
     }
-    assert_eq!(left, [4, 3, 2, 1, 1]);
+    assert_eq!(left, [4, 3, 2, 1, 0]);
     assert!(scene.owes_memory(), "it has to wait for readers");
     scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
     assert_eq!(scene.recycler.batches().map(|batch| batch.remains.segments()).sum::<usize>(), 0);
@@ -206,6 +209,32 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
         assert_eq!(scene.recycler.leaving.segments(), left);
     }
     assert!(!scene.owes_memory());
+}
+
+/// An idle shard keeps its last segment until half as many timers have ended as it has room for.
+#[test]
+fn the_last_segment_goes_once_much_of_it_was_used() {
+    let (mut scene, nodes) = Scene::<Large>::full(1);
+    let (few, rest) = nodes.split_at(Scene::<Large>::NODES / USED_SHARE - 1);
+    scene.free(few);
+    // The last poll counts what was freed before it.
+    scene.poll(1);
+    scene.note_move(0);
+    assert!(!scene.owes_memory() && !scene.is_worth_asking());
+    scene.free(&rest[..1]);
+    scene.poll(1);
+    assert!(scene.owes_memory() && scene.is_worth_asking());
+    scene.recycler.note_asked();
+    assert!(!scene.is_worth_asking());
+    scene.note_move(0);
+    scene.note_move(0);
+    assert!(!scene.owes_memory() && scene.capacity() == 1, "the rest is in use");
+    scene.free(&rest[1..]);
+    scene.poll(1);
+    assert!(scene.owes_memory() && !scene.is_worth_asking());
+    scene.note_move(0);
+    assert_eq!(scene.capacity(), 0);
+    assert!(scene.owes_memory(), "it has to wait for readers");
 }
 
 #[test]
@@ -261,11 +290,11 @@ fn no_memory_is_owed_where_each_segment_is_in_use() {
 
 #[test]
 fn a_share_goes_back_where_the_clock_does_not_move() {
-    let (mut scene, nodes) = Scene::<Large>::full(65);
+    let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.retire(&nodes);
     scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
     let mut before = scene.capacity();
-    assert_eq!(before, 65);
+    assert_eq!(before, 64);
     for excess in [64, 60, 56] {
         scene.recycler.shed(&scene.slab, 0, &scene.advancer);
         assert!(before - scene.capacity() >= excess / SHARE, "{before} to {}", scene.capacity());
@@ -277,17 +306,17 @@ fn a_share_goes_back_where_the_clock_does_not_move() {
         scene.recycler.shed(&scene.slab, 0, &scene.advancer);
         calls += 1;
     }
-    assert_eq!(scene.capacity(), 1);
+    assert_eq!(scene.capacity(), 0);
     assert!((SHARE..8 * SHARE).contains(&calls), "{calls} calls");
 }
 
 #[test]
 fn a_share_of_what_waits_to_go_goes() {
-    let (mut scene, nodes) = Scene::<Large>::full(65);
+    let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
     (0..64).for_each(|_| scene.note_move(0));
     scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
-    assert_eq!(scene.capacity(), 1);
+    assert_eq!(scene.capacity(), 0);
     let mut left = scene.recycler.leaving.segments();
     assert!(left > 48, "{left}");
     while left > 0 {

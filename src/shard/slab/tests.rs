@@ -139,12 +139,12 @@ fn a_name_without_a_segment_finds_nothing() {
 }
 
 #[test]
-fn empty_segments_go_the_highest_first_and_the_first_stays() {
-    let scene = Scene::full(4);
-    (0..3).for_each(|segment| scene.give(segment));
-    let eras = [3, 2, 1].map(|_| scene.unlink(usize::MAX));
-    assert_eq!(eras, [Ok(2), Ok(1), Err(1)]);
-    assert_eq!(scene.usage(), (2 * NODES - 1, NODES));
+fn empty_segments_go_the_highest_first() {
+    let scene = Scene::full(5);
+    [0, 2, 3].into_iter().for_each(|segment| scene.give(segment));
+    let eras = [(); 4].map(|()| scene.unlink(usize::MAX));
+    assert_eq!(eras, [Ok(3), Ok(2), Ok(0), Err(0)]);
+    assert_eq!(scene.usage(), (2 * NODES, 2 * NODES));
 }
 
 #[test]
@@ -154,7 +154,18 @@ fn a_search_looks_at_a_few_segments_at_a_time() {
     assert_eq!(scene.unlink(usize::MAX), Err(LOOKED_AT + 2));
     assert_eq!(scene.unlink(LOOKED_AT + 2), Err(2));
     assert_eq!(scene.unlink(2), Ok(1));
-    assert_eq!(scene.unlink(2), Err(1));
+    assert_eq!(scene.unlink(2), Err(0));
+}
+
+/// The first of all comes back like the others, and still has no node of the name that stands for none.
+#[test]
+fn a_slab_that_has_given_all_back_begins_anew() {
+    let mut scene = Scene::full(1);
+    scene.give(0);
+    assert_eq!((scene.unlink(usize::MAX), scene.slab.capacity()), (Ok(0), 0));
+    scene.free = FreeWord::default();
+    assert_eq!(scene.take(), 1);
+    assert_eq!(scene.usage(), (NODES - 1, WORD_NODES - 1));
 }
 
 /// A segment in the place of one that was given back is told apart from it by its era.
@@ -180,7 +191,7 @@ fn no_segment_goes_when_there_are_too_few_eras() {
     scene.give(1);
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK + 1, Ordering::Relaxed);
-    assert_eq!(scene.unlink(usize::MAX), Err(1));
+    assert_eq!(scene.unlink(usize::MAX), Err(0));
     // Ordering: as above.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
     assert_eq!(scene.unlink(usize::MAX), Ok(1));
@@ -194,7 +205,7 @@ fn a_segment_goes_without_its_worn_nodes() {
     for word in words..2 * words {
         scene.slab.give(word, !0 << if word == words { worn } else { 0 });
     }
-    assert_eq!(scene.unlink(usize::MAX), Err(1));
+    assert_eq!(scene.unlink(usize::MAX), Err(0));
     (0..worn).for_each(|node| scene.slab.wear_out((NODES + node) as NodeId));
     assert_eq!(scene.slab.worn(), worn);
     assert_eq!(scene.unlink(usize::MAX), Ok(1));

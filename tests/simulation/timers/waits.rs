@@ -314,7 +314,9 @@ impl Model {
         let expected = match wait.stage {
             Stage::Idle => return self.judge_begun(wait, outcome, now),
             // The clock has come to its tick while its timer waits to be fired: a poll that brings another waker ends it.
-            Stage::Waiting if state == State::Pending && wait.is_other_waker && is_due && outcome.is_ready() => {
+            Stage::Waiting
+                if state == State::Pending && wait.is_other_waker && is_due && outcome.is_ready() =>
+            {
                 self.note_cancelled(wait.id, true);
                 Poll::Ready(Outcome::Over(Ok(())))
             }
