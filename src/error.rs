@@ -76,6 +76,11 @@ pub enum BuildError {
         /// The name asked for.
         name: String,
     },
+    /// The system gave no memory for a shard.
+    OutOfMemory {
+        /// The shard's number.
+        shard: usize,
+    },
     /// The system started no thread for a shard.
     Spawn {
         /// The shard's number.
@@ -98,6 +103,7 @@ impl fmt::Display for BuildError {
             Self::ThreadName { name } => {
                 write!(f, "thread_name is {name:?}; it must not have a zero byte in it")
             }
+            Self::OutOfMemory { shard } => write!(f, "no memory for shard {shard}"),
             Self::Spawn { shard, error } => write!(f, "no thread for shard {shard}: {error}"),
         }
     }
@@ -108,7 +114,10 @@ impl Error for BuildError {
         match self {
             Self::Config(error) => Some(error),
             Self::Spawn { error, .. } => Some(error),
-            Self::ShardsOutOfRange { .. } | Self::TooFewCores { .. } | Self::ThreadName { .. } => None,
+            Self::ShardsOutOfRange { .. }
+            | Self::TooFewCores { .. }
+            | Self::ThreadName { .. }
+            | Self::OutOfMemory { .. } => None,
         }
     }
 }
@@ -200,6 +209,10 @@ pub struct ScheduleError<T> {
 impl<T> ScheduleError<T> {
     pub(crate) fn new(kind: ScheduleErrorKind, payload: T) -> Self {
         Self { kind, payload }
+    }
+
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> ScheduleError<U> {
+        ScheduleError { kind: self.kind, payload: make(self.payload) }
     }
 
     /// Why the timer was not taken.

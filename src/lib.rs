@@ -36,6 +36,7 @@
 mod clock;
 mod config;
 mod error;
+mod fallible;
 mod future;
 #[cfg(feature = "model")]
 #[doc(hidden)]

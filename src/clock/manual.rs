@@ -127,8 +127,11 @@ impl ManualClock {
     /// Has the clock drive that timer from now on, until it is dropped.
     pub(crate) fn drive(&self, driven: Weak<dyn Driven>) {
         let mut seat = self.seat();
-        seat.driven.retain(|driven| driven.strong_count() > 0);
-        seat.driven.push(driven);
+        // In the place of one that is gone: the others stay where they are, for a walk may be under way.
+        match seat.driven.iter_mut().find(|driven| driven.strong_count() == 0) {
+            Some(gone) => *gone = driven,
+            None => seat.driven.push(driven),
+        }
     }
 
     /// Runs what became due while something ran.
@@ -150,17 +153,18 @@ impl ManualClock {
 
     /// When something is due next, since the start.
     fn next_expiration(&self) -> Option<Duration> {
-        let next = |driven: Arc<dyn Driven>| driven.next_expiration();
-        let next = self.driven().into_iter().filter_map(next).min()?;
+        let next = self.driven().filter_map(|driven| driven.next_expiration()).min()?;
         Some(next.saturating_duration_since(self.shared.start))
     }
 
     fn run_due(&self) {
-        self.driven().iter().for_each(|driven| driven.run_due());
+        self.driven().for_each(|driven| driven.run_due());
     }
 
-    fn driven(&self) -> Vec<Arc<dyn Driven>> {
-        self.seat().driven.iter().filter_map(Weak::upgrade).collect()
+    /// What is driven, one after the other: the seat is not locked in between.
+    fn driven(&self) -> impl Iterator<Item = Arc<dyn Driven>> + '_ {
+        let at = |place| self.seat().driven.get(place).map(Weak::upgrade);
+        (0..).map_while(at).flatten()
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {

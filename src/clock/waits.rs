@@ -50,6 +50,12 @@ impl Wait {
     pub(crate) fn begin(other: ThreadNumber) -> Option<Self> {
         let waiter = this_thread();
         let mut waits = unpoisoned(WAITS.lock());
+        while waits.try_reserve(1).is_err() {
+            // There is no memory to write it down: until there is.
+            drop(waits);
+            std::thread::yield_now();
+            waits = unpoisoned(WAITS.lock());
+        }
         let next = |thread: &ThreadNumber| waits.iter().find(|(of, _)| of == thread).map(|&(_, on)| on);
         if std::iter::successors(Some(other), next).any(|thread| thread == waiter) {
             return None;

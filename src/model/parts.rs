@@ -111,7 +111,7 @@ impl Epochs {
     /// One more participant.
     #[must_use]
     pub fn join(&self) -> Participant {
-        Participant(self.0.join())
+        Participant(self.0.join().expect("there is memory"))
     }
 }
 
@@ -125,7 +125,7 @@ impl Participant {
     /// Begins a grace period.
     #[must_use]
     pub fn begin_grace(&self) -> Grace {
-        Grace(shard::Grace::begin(&self.0))
+        Grace(shard::Grace::begin(&self.0).expect("there is memory"))
     }
 
     /// Helps the epochs on.
@@ -175,7 +175,8 @@ impl List {
     pub fn give_up(&self) -> Vec<u32> {
         self.wheel.close();
         self.clock.publish_now(1);
-        let first = self.wheel.drain_closed(LIST.round).into_iter().next();
+        let mut first = None;
+        self.wheel.drain_closed(LIST.round, |list| first = first.or(Some(list)));
         // Ordering: Relaxed, as of who walks a list that it has swapped out.
         let next =
             |&node: &u32| Some(self.links[node as usize].load(Ordering::Relaxed)).filter(|&next| next != 0);

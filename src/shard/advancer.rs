@@ -33,6 +33,7 @@ use super::key::Key;
 use super::node::{Met, Node, NodeId, join};
 use super::overflow::IdleWatch;
 use super::own::OwnWheels;
+use super::placing::Overdue;
 use super::reclaim::Participant;
 use super::recycle::Recycler;
 use super::roll::Roll;
@@ -89,7 +90,7 @@ pub struct Advancer<T> {
     pub(super) due: Chains,
     /// Empty but for within a cascade: what it detached and has yet to place.
     pub(super) moving: Chains,
-    pub(super) overdue: Vec<(Tick, NodeId)>,
+    pub(super) overdue: Vec<Overdue>,
     pub(super) deferred: Vec<NodeId>,
     /// Empty; its memory is what counts.
     pub(super) deferred_before: Vec<NodeId>,
@@ -105,11 +106,11 @@ pub struct Advancer<T> {
 }
 
 impl<T> Advancer<T> {
-    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Option<Self> {
         let start = shared.clock.flushed();
         let levels = shared.geometry.levels();
-        let participant = shared.lanes.participant();
-        Self {
+        let participant = shared.lanes.participant()?;
+        Some(Self {
             shared,
             now: start,
             flushed: start,
@@ -129,7 +130,7 @@ impl<T> Advancer<T> {
             handed_over: false,
             keeper: Keeper::default(),
             roll: Roll::default(),
-        }
+        })
     }
 
     /// Moves the clock to `now` and yields what is due, in the order of deadlines. A `now` before the
@@ -156,8 +157,7 @@ impl<T> Advancer<T> {
         let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
         self.look_at_shared_wheels(self.flushed);
-        let strays = self.drain_wheels(closed);
-        self.admit_newcomers(strays);
+        self.admit_newcomers(closed);
         self.call_roll();
         self.help_epochs();
         self.sweep_in_steps();
@@ -259,7 +259,8 @@ impl<T> Advancer<T> {
     ///
     /// # Performance
     ///
-    /// Allocates where the waker is another than the last. Never blocks.
+    /// Allocates where the waker is another than the last; where there is no memory, the waker is woken at once. Never
+    /// blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
         self.keeper.register(&self.shared.clock.bell, waker, &self.participant);
     }
@@ -302,12 +303,12 @@ impl<T> Advancer<T> {
     ) -> Option<(Key, Tick, O)> {
         loop {
             let Self { shared, overdue, due, .. } = self;
-            let (deadline, hand) = if let Some((deadline, id)) = overdue.pop() {
+            let (deadline, hand) = if let Some(Overdue { deadline, id, .. }) = overdue.pop() {
                 // SAFETY: it is in use, or it would not be in hand.
                 let (node, era) = unsafe { shared.slab.owned(id) };
                 (deadline, InHand { id, node, era })
             } else if let Some(hand) = due.pop(&shared.slab) {
-                (self.flushed + 1, hand)
+                (self.flushed.saturating_add(1), hand)
             } else if self.step() {
                 continue;
             } else {

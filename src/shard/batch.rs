@@ -106,25 +106,35 @@ impl<T> Remains<T> {
         self.segments.len()
     }
 
+    /// Whether there is memory for so many more.
+    pub(super) fn has_room(&mut self, segments: usize, wheels: usize) -> bool {
+        self.segments.try_reserve(segments).is_ok() && self.wheels.try_reserve(wheels).is_ok()
+    }
+
+    /// Whether there is memory to add `more`.
+    pub(super) fn make_room_for(&mut self, more: &Self) -> bool {
+        self.has_room(more.segments.len(), more.wheels.len())
+    }
+
+    /// There is [room](Self::has_room) for it.
     pub(super) fn push_segment(&mut self, segment: Unlinked<Segment<T>>) {
         self.segments.push(segment);
     }
 
+    /// There is [room](Self::has_room) for it.
     pub(super) fn push_wheel(&mut self, wheel: Unlinked<Wheel>) {
         self.wheels.push(wheel);
     }
 
+    /// There is [room](Self::make_room_for) for it.
     pub(super) fn add(&mut self, more: Self) {
         self.segments.extend(more.segments);
         self.wheels.extend(more.wheels);
     }
 
-    /// One of each.
-    pub(super) fn take_one(&mut self) -> Self {
-        Self {
-            segments: self.segments.pop().into_iter().collect(),
-            wheels: self.wheels.pop().into_iter().collect(),
-        }
+    /// Gives one of each to the system.
+    pub(super) fn drop_one(&mut self) {
+        drop((self.segments.pop(), self.wheels.pop()));
     }
 }
 
@@ -146,7 +156,7 @@ mod tests {
     fn a_batch_is_given_word_by_word_and_used_again() {
         let (epochs, slab, mut free) =
             (Epochs::new(), Slab::<u64>::new().expect("there is memory"), FreeWord::default());
-        let who = epochs.join();
+        let who = epochs.join().expect("there is memory");
         let nodes = Segment::<u64>::NODES + 3 * WORD_NODES;
         let ids: Vec<_> = (0..nodes).map(|_| slab.take(&mut free, &who).expect("there is memory")).collect();
         let mut batch = Batch::new();
@@ -175,7 +185,7 @@ mod tests {
         type Large = [u8; 4096];
         const NODES: usize = Segment::<Large>::NODES;
         let (epochs, slab) = (Epochs::new(), Slab::<Large>::new().expect("there is memory"));
-        let who = epochs.join();
+        let who = epochs.join().expect("there is memory");
         let mut free = FreeWord::default();
         // The last is of a fourth segment: the first three have been found to have none.
         (1..=3 * NODES).for_each(|id| assert_eq!(slab.take(&mut free, &who), Ok(id as NodeId)));

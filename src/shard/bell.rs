@@ -31,10 +31,12 @@
 //! | [`Call::ring`] | that producer, out of its lane | wakes, raises `rung`, drops the handle |
 //! | [`Keeper::register`] | the advancer | clones the new waker first, swaps the pointer, drops the former a grace period later |
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
 use super::reclaim::{Grace, IS_STAND_IN, Participant};
+use crate::fallible::{Counted, Handle};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::unwind::quietly;
 
@@ -42,14 +44,14 @@ use crate::unwind::quietly;
 const ATTEMPTS: usize = 4;
 
 pub(crate) struct Bell {
-    /// Null, or a handle made by `Arc::into_raw`. Written by the advancer.
-    waker: AtomicPtr<Waker>,
+    /// Null, or a handle made by `Handle::into_raw`. Written by the advancer.
+    waker: AtomicPtr<Counted<Waker>>,
     /// The number of the last sleep. Written by the advancer.
     sleep: AtomicU64,
     /// The last sleep for which a ring has been completed. Raised by producers.
     rung: AtomicU64,
     /// What the advancer could not drop when it ended, as a producer was pinned.
-    remains: Mutex<Vec<Arc<Waker>>>,
+    remains: Mutex<Vec<Handle<Waker>>>,
 }
 
 /// A ring that is owed.
@@ -57,15 +59,15 @@ pub(crate) struct Bell {
 pub(crate) struct Call<'b> {
     bell: &'b Bell,
     sleep: u64,
-    waker: Arc<Waker>,
+    waker: Handle<Waker>,
 }
 
 /// The advancer's side of its shard's bell.
 #[derive(Default)]
 pub(super) struct Keeper {
-    current: Option<Arc<Waker>>,
+    current: Option<Handle<Waker>>,
     /// Out of reach, and a producer may be picking one of them up.
-    replaced: Vec<Arc<Waker>>,
+    replaced: Vec<Handle<Waker>>,
 }
 
 impl Bell {
@@ -98,28 +100,22 @@ impl Bell {
         self.pick_up(who).map(|waker| Call { bell: self, sleep, waker })
     }
 
-    fn pick_up(&self, who: &Participant) -> Option<Arc<Waker>> {
+    fn pick_up(&self, who: &Participant) -> Option<Handle<Waker>> {
         // Protects: the waker, which the advancer may replace.
-        let pinned = who.pin();
+        let _pinned = who.pin();
         // Ordering: Acquire, pairs with `install`.
-        let waker = self.waker.load(Ordering::Acquire).cast_const();
-        if waker.is_null() {
-            return None;
-        }
-        // SAFETY: it came from `Arc::into_raw`, and that handle is kept until all that are pinned now have gone on.
-        unsafe { Arc::increment_strong_count(waker) };
-        drop(pinned);
-        // SAFETY: the handle that was counted just now.
-        Some(unsafe { Arc::from_raw(waker) })
+        let waker = NonNull::new(self.waker.load(Ordering::Acquire))?;
+        // SAFETY: it came from `into_raw`, and that handle is kept until all that are pinned now have gone on.
+        Some(unsafe { Handle::further(waker) })
     }
 
     /// Puts a waker in the place of the former, which is returned: it is kept until a grace period has passed.
-    fn install(&self, waker: Option<Arc<Waker>>) -> Option<Arc<Waker>> {
-        let raw = waker.map_or(std::ptr::null(), Arc::into_raw).cast_mut();
+    fn install(&self, waker: Option<Handle<Waker>>) -> Option<Handle<Waker>> {
+        let raw = waker.map_or(std::ptr::null_mut(), Handle::into_raw);
         // Ordering: Release, pairs with `pick_up`. The former is the advancer's own.
-        let former = self.waker.swap(raw, Ordering::Release).cast_const();
+        let former = NonNull::new(self.waker.swap(raw, Ordering::Release))?;
         // SAFETY: it came from `into_raw` above, and is taken out once.
-        (!former.is_null()).then(|| unsafe { Arc::from_raw(former) })
+        Some(unsafe { Handle::from_raw(former) })
     }
 
     /// Notes that sleep has been rung for.
@@ -148,12 +144,18 @@ impl Call<'_> {
 }
 
 impl Keeper {
-    /// Has `waker` be woken from now on.
+    /// Has `waker` be woken from now on. Where there is no memory to keep it in, it is woken at once: who wakes for nothing
+    /// registers again, and who slept on would be deaf.
     pub(super) fn register(&mut self, bell: &Bell, waker: &Waker, who: &Participant) {
         if !self.current.as_ref().is_some_and(|current| current.will_wake(waker)) {
             // First of all, as it may panic: the former stays then.
-            let waker = Arc::new(waker.clone());
-            self.replace(bell, Some(waker));
+            let new = waker.clone();
+            match self.replaced.try_reserve(1).ok().and_then(|()| Handle::new(new)) {
+                Some(handle) => self.replace(bell, Some(handle)),
+                None => {
+                    quietly(|| waker.wake_by_ref());
+                }
+            }
         }
         bell.begin_sleep();
         self.let_go(who);
@@ -171,13 +173,18 @@ impl Keeper {
 
     /// Takes the waker out of reach; for the advancer's end.
     pub(super) fn end(&mut self, bell: &Bell, who: &Participant) {
-        self.replace(bell, None);
+        if self.replaced.try_reserve(1).is_ok() {
+            self.replace(bell, None);
+        }
         self.let_go(who);
+        // Else the last one stays with the bell, and goes with it.
+        self.current = None;
         let mut remains = bell.remains.lock().unwrap_or_else(PoisonError::into_inner);
-        remains.append(&mut self.replaced);
+        *remains = std::mem::take(&mut self.replaced);
     }
 
-    fn replace(&mut self, bell: &Bell, waker: Option<Arc<Waker>>) {
+    /// Puts a waker in the place of the former, for which there is room among those that have been replaced.
+    fn replace(&mut self, bell: &Bell, waker: Option<Handle<Waker>>) {
         let former = std::mem::replace(&mut self.current, waker.clone());
         drop(former);
         self.replaced.extend(bell.install(waker));
@@ -188,7 +195,7 @@ impl Keeper {
         if self.replaced.is_empty() {
             return;
         }
-        let grace = Grace::begin(who);
+        let Some(grace) = Grace::begin(who) else { return };
         (0..ATTEMPTS).take_while(|_| !grace.has_passed()).for_each(|_| Grace::help(who));
         // In a model without epochs nobody says when a producer has gone on.
         if grace.has_passed() && !IS_STAND_IN {
@@ -197,12 +204,13 @@ impl Keeper {
     }
 }
 
-fn drop_waker(waker: Arc<Waker>) {
+fn drop_waker(waker: Handle<Waker>) {
     quietly(|| drop(waker));
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 
@@ -227,7 +235,7 @@ mod tests {
     #[test]
     fn a_sleep_is_rung_for_until_a_ring_is_complete() {
         let (epochs, bell, mut keeper) = (Epochs::new(), Bell::new(), Keeper::default());
-        let (advancer, one, other) = (epochs.join(), epochs.join(), epochs.join());
+        let [advancer, one, other] = [(); 3].map(|()| epochs.join().expect("there is memory"));
         let (count, waker) = counted();
         assert!(bell.answer(&one).is_none(), "nobody sleeps");
         keeper.register(&bell, &waker, &advancer);
@@ -245,7 +253,7 @@ mod tests {
     #[test]
     fn a_waker_is_dropped_when_it_is_replaced_and_at_the_end() {
         let (epochs, bell, mut keeper) = (Epochs::new(), Bell::new(), Keeper::default());
-        let (advancer, producer) = (epochs.join(), epochs.join());
+        let [advancer, producer] = [(); 2].map(|()| epochs.join().expect("there is memory"));
         let (first, waker) = counted();
         keeper.register(&bell, &waker, &advancer);
         drop(waker);
@@ -265,7 +273,7 @@ mod tests {
     #[test]
     fn a_waker_that_is_being_picked_up_is_kept() {
         let (epochs, bell, mut keeper) = (Epochs::new(), Bell::new(), Keeper::default());
-        let (advancer, producer) = (epochs.join(), epochs.join());
+        let [advancer, producer] = [(); 2].map(|()| epochs.join().expect("there is memory"));
         let (first, waker) = counted();
         keeper.register(&bell, &waker, &advancer);
         drop(waker);

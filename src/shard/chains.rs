@@ -138,7 +138,7 @@ mod tests {
     /// A slab whose first nodes are taken, up to that one.
     fn taken(last: NodeId) -> Slab<u64> {
         let (slab, mut free) = (Slab::new().expect("there is memory"), FreeWord::default());
-        let who = Epochs::new().join();
+        let who = Epochs::new().join().expect("there is memory");
         (1..=last).for_each(|id| assert_eq!(slab.take(&mut free, &who).ok(), Some(id)));
         slab
     }

@@ -11,8 +11,8 @@ pub(super) const INBOX_LOOK: usize = 64;
 impl<T> Advancer<T> {
     /// The earliest tick at which anything known may be due.
     pub(super) fn earliest(&self) -> Option<Tick> {
-        let overdue = self.overdue.last().map(|&(deadline, _)| deadline);
-        let due = (!self.due.is_empty()).then(|| self.flushed + 1);
+        let overdue = self.overdue.last().map(|due| due.deadline);
+        let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
         let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
         let from = self.flushed.checked_add(1);
         let own = from.and_then(|from| self.own.next_occupied(self.shared.geometry, from));

@@ -4,6 +4,7 @@ use super::advancer::Advancer;
 use super::level::Slot;
 use super::node::{Met, NIL, NodeId};
 use super::own::OwnWheel;
+use super::placing::Overdue;
 use super::wheel::Wheel;
 use crate::Tick;
 use crate::sync::Ordering;
@@ -68,11 +69,11 @@ impl<T> Advancer<T> {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");
         }
-        for &(recorded, id) in &self.overdue {
+        for &Overdue { deadline: recorded, id, .. } in &self.overdue {
             let linked_for = self.record(census, id);
             assert!(recorded <= flushed && linked_for >= recorded);
         }
-        assert!(self.overdue.is_sorted_by_key(|&(deadline, _)| std::cmp::Reverse(deadline)));
+        assert!(self.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
         for &id in &self.deferred {
             self.record(census, id);
         }

@@ -16,7 +16,13 @@
 //! for the advancer, which alone may free nodes: the thread rings the bell, and at its next advance the advancer takes
 //! such a lane for a moment, gives the nodes back, and enters the lane's counters in its own sum (see
 //! [`roll`](super::roll)). From then on the lane costs an advance nothing, and keeps some hundred bytes. The shard has as
-//! many lanes as threads were ever at work on it at once.
+//! many lanes as threads were ever at work on it at once, and one to spare.
+//!
+//! # Where there is no memory for a lane
+//!
+//! Two lanes are made with the shard. One is for the first thread that comes. The other is spare: a thread for whose lane
+//! the system gives no memory borrows it for each of its calls, so a timer can be cancelled all the same. Two such threads
+//! wait for each other's calls; nobody else does.
 //!
 //! | from | to | by |
 //! |---|---|---|
@@ -29,7 +35,6 @@
 mod cache;
 
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::compiler_fence;
 
@@ -44,8 +49,9 @@ use super::slab::FreeWord;
 use super::state::Word;
 use super::stats::Tally;
 use crate::Tick;
+use crate::fallible::{Counted, Handle};
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, UnsafeCell};
-use crate::sync::{Ordering, Token, fence, thread_token};
+use crate::sync::{Ordering, Token, fence, thread_token, yield_now};
 
 /// How many of a shard's lanes may keep a node that they hold, and free nodes, from one call to the next. The advancer
 /// looks at each advance at held ones whose bucket is past, or is being drawn ahead; and what lanes keep does not grow with
@@ -62,8 +68,8 @@ const ENDED: u32 = 3;
 pub(crate) struct Lanes {
     /// Never used twice in a process, for a thread local may outlive the shard.
     id: u64,
-    head: AtomicPtr<Lane>,
-    /// How many lanes there are, or are being made.
+    head: AtomicPtr<Counted<Lane>>,
+    /// How many lanes there are, or are being made, but for the spare one.
     count: AtomicU32,
     /// What the owners of lanes are pinned in.
     epochs: Epochs,
@@ -82,10 +88,14 @@ struct Turnover {
 
 pub(crate) struct Lane {
     /// The lane added before this one. Written before this one is published, never after.
-    next: *mut Lane,
+    next: AtomicPtr<Counted<Lane>>,
     state: AtomicU32,
     maker: Token,
     turnover: Arc<Turnover>,
+    /// Whether it has been made with the shard, for the first thread that comes, and takes part in the epochs until then.
+    is_first: bool,
+    /// Whether it is for those for whose own lane there is no memory, and always takes part.
+    is_spare: bool,
     /// Whether its owner may hold a node.
     pub(crate) may_hold: bool,
     /// Whether its owner keeps the free nodes that a call leaves over.
@@ -174,14 +184,32 @@ impl Held {
 }
 
 impl Lanes {
-    pub(crate) fn new(bell: Arc<Bell>) -> Self {
+    /// An empty list; none if there is no memory.
+    pub(crate) fn new(bell: Arc<Bell>) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Ordering: Relaxed, the number alone matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let holding = AtomicBool::new(!cfg!(shardwheel_loom));
         let (head, count) = (AtomicPtr::new(std::ptr::null_mut()), AtomicU32::new(0));
         let turnover = Arc::new(Turnover { changes: AtomicU64::new(0), bell });
-        Self { id, head, count, epochs: Epochs::new(), holding, turnover }
+        let lanes = Self { id, head, count, epochs: Epochs::new(), holding, turnover };
+        if !cfg!(shardwheel_loom) {
+            lanes.prepare(false)?;
+            lanes.prepare(true)?;
+        }
+        Some(lanes)
+    }
+
+    /// Makes one of the two lanes that a shard has from the beginning.
+    fn prepare(&self, is_spare: bool) -> Option<()> {
+        let mut lane = Lane::owned(Arc::clone(&self.turnover), self.participant()?);
+        (lane.is_first, lane.is_spare) = (!is_spare, is_spare);
+        if !is_spare {
+            // Ordering: Relaxed, nobody else is here.
+            self.count.store(1, Ordering::Relaxed);
+            (lane.may_hold, lane.may_keep) = (true, true);
+        }
+        self.publish(lane).map(|lane| _ = lane.release(OWNED))
     }
 
     /// How often a lane has been taken over or given up. For the advancer, which looks after its fence: see
@@ -198,8 +226,8 @@ impl Lanes {
         (total / self.count.load(Ordering::Relaxed).max(1)).clamp(1, 64)
     }
 
-    /// One more who may read what the advancer takes away.
-    pub(crate) fn participant(&self) -> Participant {
+    /// One more who may read what the advancer takes away; none if there is no memory.
+    pub(crate) fn participant(&self) -> Option<Participant> {
         self.epochs.join()
     }
 
@@ -219,28 +247,33 @@ impl Lanes {
     #[cold]
     fn borrow(&self) -> &Lane {
         loop {
-            let lane = self.acquire();
-            // SAFETY: this list holds the lane for as long as it lives.
-            let lane = unsafe { &*Arc::as_ptr(&lane) };
-            if lane.begin_call() {
-                return lane;
+            let lane = self.acquire(true);
+            let lane = lane.filter(|lane| lane.begin_call() || lane.release(OWNED));
+            // Where the advancer is at it: it is not at one that is made now, and is left alone, not waited for.
+            let lane =
+                lane.or_else(|| self.acquire(false).filter(|lane| lane.begin_call() || lane.release(OWNED)));
+            let lane = lane.or_else(|| self.borrow_spare());
+            if let Some(lane) = lane {
+                // SAFETY: this list holds the lane for as long as it lives.
+                return unsafe { &*std::ptr::from_ref(&*lane) };
             }
-            // The advancer is at it, and not at one that is made now: it is left alone, not waited for.
-            lane.release(OWNED);
-            let lane = self.add();
-            self.turnover.note();
-            if lane.begin_call() {
-                // SAFETY: as above.
-                return unsafe { &*Arc::as_ptr(&lane) };
-            }
+            yield_now();
         }
     }
 
-    /// A lane that nobody owns, or else a new one; first one that may keep nodes. The caller is its owner.
+    fn borrow_spare(&self) -> Option<Handle<Lane>> {
+        let lane = self.take_over(|lane| lane.is_spare)?;
+        self.turnover.note();
+        (lane.begin_call() || lane.release(OWNED)).then_some(lane)
+    }
+
+    /// A lane, of which the caller is the owner: one that nobody owns if `used` will do, first one that may keep nodes, or else
+    /// a new one. None if there is no memory.
     #[cold]
-    fn acquire(&self) -> Arc<Lane> {
-        let lane = self.take_over(|lane| lane.may_keep).or_else(|| self.take_over(|_| true));
-        let lane = lane.unwrap_or_else(|| self.add());
+    fn acquire(&self, used: bool) -> Option<Handle<Lane>> {
+        let take_over =
+            |may_keep: bool| self.take_over(|lane| used && !lane.is_spare && (lane.may_keep || !may_keep));
+        let lane = take_over(true).or_else(|| take_over(false)).or_else(|| self.add())?;
         // Before the first count: an advancer that sees what the owner has done sees this.
         self.turnover.note();
         let local = lane.local.get();
@@ -249,34 +282,44 @@ impl Lanes {
         // SAFETY: likewise.
         let participant = unsafe { &mut (*local).participant };
         hints.are_off = !lane.may_keep;
-        self.epochs.join_again(participant);
+        (self.epochs.join_again(participant) || lane.release(OWNED)).then_some(lane)
+    }
+
+    fn take_over(&self, is_meant: impl Fn(&Lane) -> bool) -> Option<Handle<Lane>> {
+        // SAFETY: this list holds the lane for as long as it lives.
+        let is_taken = |lane: &NonNull<Counted<Lane>>| unsafe { lane.as_ref() }.try_own_if(&is_meant);
+        // SAFETY: as above.
+        self.listed().find(is_taken).map(|lane| unsafe { Handle::further(lane) })
+    }
+
+    /// Makes a lane; none if there is no memory.
+    fn add(&self) -> Option<Handle<Lane>> {
+        let mut lane = Lane::owned(Arc::clone(&self.turnover), self.participant()?);
+        // Ordering: Relaxed for both: the number alone matters; the other was set before there were producers.
+        lane.may_keep = self.count.fetch_add(1, Ordering::Relaxed) < KEEPERS;
+        lane.may_hold = lane.may_keep && self.holding.load(Ordering::Relaxed);
+        let lane = self.publish(lane);
+        if lane.is_none() {
+            // Ordering: as above.
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
         lane
     }
 
-    fn take_over(&self, is_meant: impl Fn(&Lane) -> bool) -> Option<Arc<Lane>> {
-        // SAFETY: this list holds the lane for as long as it lives.
-        let is_taken = |lane: &NonNull<Lane>| unsafe { lane.as_ref() }.try_own_if(&is_meant);
-        // SAFETY: as above, and the list's handle is what the pointer was made of.
-        self.listed().find(is_taken).map(|lane| unsafe { share(lane.as_ptr()) })
-    }
-
-    fn add(&self) -> Arc<Lane> {
-        // Ordering: Relaxed for both: the number alone matters; the other was set before there were producers.
-        let may_keep = self.count.fetch_add(1, Ordering::Relaxed) < KEEPERS;
-        let may_hold = may_keep && self.holding.load(Ordering::Relaxed);
-        let mut lane = Lane::owned(Arc::clone(&self.turnover), self.participant());
-        (lane.may_hold, lane.may_keep) = (may_hold, may_keep);
-        let lane = Arc::into_raw(Arc::new(lane)).cast_mut();
+    /// Puts a lane into the list; none if there is no memory.
+    fn publish(&self, lane: Lane) -> Option<Handle<Lane>> {
+        let lane = Handle::new(lane)?;
+        let further = lane.clone();
+        let lane = lane.into_raw();
         // Ordering: Relaxed, the value is only linked to.
         let mut seen = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: nobody else can reach the lane yet.
-            unsafe { (*lane).next = seen };
+            // Ordering: Relaxed, published below.
+            further.next.store(seen, Ordering::Relaxed);
             // Ordering: Release, pairs with the Acquire of `listed`: the lane is whole. So are those behind it, for each
             // that came later continues the release sequences of those before.
             match self.head.compare_exchange_weak(seen, lane, Ordering::Release, Ordering::Relaxed) {
-                // SAFETY: the list holds it for as long as `self` lives, by the handle that the pointer was made of.
-                Ok(_) => return unsafe { share(lane) },
+                Ok(_) => return Some(further),
                 Err(now) => seen = now,
             }
         }
@@ -310,21 +353,25 @@ impl Lanes {
     /// All lanes, in no order that means anything.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
         // SAFETY: the list holds each for as long as `self` lives.
-        self.listed().map(|lane| unsafe { lane.as_ref() })
+        self.listed().map(|lane| &**unsafe { lane.as_ref() })
     }
 
     /// A further handle to each.
-    pub(crate) fn handles(&self) -> impl Iterator<Item = Arc<Lane>> {
-        // SAFETY: the pointers are those that the list's handles were made of.
-        self.listed().map(|lane| unsafe { share(lane.as_ptr()) })
+    pub(super) fn handles(&self) -> impl Iterator<Item = Handle<Lane>> {
+        // SAFETY: the list holds each for as long as `self` lives.
+        self.listed().map(|lane| unsafe { Handle::further(lane) })
     }
 
     /// The same, by the pointers that a further handle can be made of.
-    fn listed(&self) -> impl Iterator<Item = NonNull<Lane>> {
-        // Ordering: Acquire, pairs with the Release in `add`.
+    fn listed(&self) -> impl Iterator<Item = NonNull<Counted<Lane>>> {
+        // Ordering: Acquire, pairs with the Release in `publish`.
         let head = NonNull::new(self.head.load(Ordering::Acquire));
-        // SAFETY: the list holds the lane for as long as it lives.
-        std::iter::successors(head, |lane| NonNull::new(unsafe { lane.as_ref() }.next))
+        std::iter::successors(head, |lane| {
+            // SAFETY: the list holds the lane for as long as it lives.
+            let lane = unsafe { lane.as_ref() };
+            // Ordering: Relaxed, written before the lane was published.
+            NonNull::new(lane.next.load(Ordering::Relaxed))
+        })
     }
 }
 
@@ -363,25 +410,15 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// A further handle to a lane of a list.
-///
-/// # Safety
-///
-/// The pointer is the one that `Arc::into_raw` gave, not one to what a reference borrows, and the list lives.
-unsafe fn share(lane: *const Lane) -> Arc<Lane> {
-    // SAFETY: as the caller says; the list's own handle is not given up.
-    let listed = ManuallyDrop::new(unsafe { Arc::from_raw(lane) });
-    Arc::clone(&listed)
-}
-
 impl Drop for Lanes {
     fn drop(&mut self) {
         // Ordering: Relaxed, the last owner looks.
-        let mut next = self.head.load(Ordering::Relaxed);
-        while !next.is_null() {
+        let mut next = NonNull::new(self.head.load(Ordering::Relaxed));
+        while let Some(lane) = next {
             // SAFETY: the list's own handle, given up once; a thread local may hold another.
-            let lane = unsafe { Arc::from_raw(next) };
-            next = lane.next;
+            let lane = unsafe { Handle::from_raw(lane) };
+            // Ordering: as above.
+            next = NonNull::new(lane.next.load(Ordering::Relaxed));
             lane.end();
         }
     }
@@ -399,10 +436,12 @@ impl Lane {
     /// One that is in no list yet.
     fn owned(turnover: Arc<Turnover>, participant: Participant) -> Self {
         Self {
-            next: std::ptr::null_mut(),
+            next: AtomicPtr::new(std::ptr::null_mut()),
             state: AtomicU32::new(OWNED),
             maker: thread_token(),
             turnover,
+            is_first: false,
+            is_spare: false,
             may_hold: false,
             may_keep: false,
             busy: AtomicBool::new(false),
@@ -465,10 +504,11 @@ impl Lane {
         self.state.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Has no owner from now on; it was in that state, unless the shard has ended.
-    fn release(&self, from: u32) {
+    /// Has no owner from now on; it was in that state, unless the shard has ended. Says false: it is nobody's.
+    fn release(&self, from: u32) -> bool {
         // Ordering: Release, pairs with `pass`. Where it fails the shard has ended, and nothing is looked at.
         let _ = self.state.compare_exchange(from, FREE, Ordering::Release, Ordering::Relaxed);
+        false
     }
 
     /// Gives the lane up, as the owner's thread ends; the advancer is woken to see to what is left in it.
@@ -507,9 +547,12 @@ impl Tidied<'_> {
     /// The free nodes that were left over, and the node that was held.
     pub(crate) fn take_nodes(&mut self) -> (FreeWord, Held) {
         let local = self.0.local.get();
-        // One that was borrowed for a call has not left.
-        // SAFETY: the advancer owns the lane for the moment.
-        drop(unsafe { Local::leave(local) });
+        let is_new = self.0.is_first && self.0.tally.scheduled.get() == 0;
+        if !(is_new || self.0.is_spare) {
+            // One that was borrowed for a call has not left.
+            // SAFETY: the advancer owns the lane for the moment.
+            drop(unsafe { Local::leave(local) });
+        }
         // SAFETY: as above.
         unsafe { Local::take_nodes(local) }
     }

@@ -24,7 +24,6 @@ mod counts;
 mod draw;
 mod earliest;
 mod expired;
-mod fallible;
 mod flush;
 mod handover;
 mod hints;
@@ -84,6 +83,10 @@ use crate::sync::Arc;
 /// Makes a shard: the half that schedules, which can be cloned and shared, and the half that advances, of
 /// which there is one.
 ///
+/// # Panics
+///
+/// If the system gives no memory for it.
+///
 /// # Examples
 ///
 /// ```
@@ -102,15 +105,17 @@ use crate::sync::Arc;
 /// ```
 #[must_use]
 pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
-    shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1))
+    shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1)).expect("no memory for a shard")
 }
 
-/// [`shard()`] of that number, its bound on pending timers shared with others; the config's own is not looked at.
+/// [`shard()`] of that number, its bound on pending timers shared with others; the config's own is not looked at. None if there
+/// is no memory.
 pub(crate) fn shard_within<T: Send>(
     config: &Config,
     bound: &Bound,
     id: ShardId,
-) -> (Scheduler<T>, Advancer<T>) {
-    let shared = Arc::new(shared::Shared::new(config, bound, id));
-    (Scheduler { shared: Arc::clone(&shared) }, Advancer::new(shared))
+) -> Option<(Scheduler<T>, Advancer<T>)> {
+    let shared = Arc::new(shared::Shared::new(config, bound, id)?);
+    let advancer = Advancer::new(Arc::clone(&shared))?;
+    Some((Scheduler { shared }, advancer))
 }

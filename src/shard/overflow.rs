@@ -86,11 +86,16 @@ impl<T> Advancer<T> {
     #[cold]
     fn look_for_idle_wheels(&mut self) -> Vec<Closed> {
         self.idle.next_look = self.now.saturating_add(LOOK_EVERY);
-        let levels = 1..self.shared.geometry.levels();
-        levels.filter_map(|level| self.close_if_idle(level)).collect()
+        let mut closed = Vec::new();
+        for level in 1..self.shared.geometry.levels() {
+            let further = self.close_if_idle(level, &mut closed);
+            closed.extend(further);
+        }
+        closed
     }
 
-    fn close_if_idle(&mut self, level: usize) -> Option<Closed> {
+    /// There is room for the wheel among those that are `closed`, and where it goes then.
+    fn close_if_idle(&mut self, level: usize, closed: &mut Vec<Closed>) -> Option<Closed> {
         let own_is_empty = self.own.level(level).is_none_or(OwnWheel::is_empty);
         if !(own_is_empty && self.wheel(level).is_none_or(Wheel::is_empty)) {
             self.idle.note_use(level, self.now);
@@ -101,23 +106,22 @@ impl<T> Advancer<T> {
             return None;
         }
         self.own.drop_empty(level);
-        if level < FIRST_TO_GO {
+        let has_room = closed.try_reserve(1).is_ok() && self.recycler.has_room(closed.len() + 1);
+        if level < FIRST_TO_GO || !has_room {
             return None;
         }
         self.wheel(level)?.close();
         self.shared.unlink_wheel(level).map(|wheel| Closed { level, wheel })
     }
 
-    /// Takes what came to be in the wheels in the last moment, as lists, after the fence.
-    pub(super) fn drain_wheels(&mut self, closed: Vec<Closed>) -> Vec<NodeId> {
+    /// Takes what came to be in the wheels in the last moment, after the fence: `admit` is given each list.
+    pub(super) fn drain_wheels(&mut self, closed: Vec<Closed>, mut admit: impl FnMut(&mut Self, NodeId)) {
         let geometry = self.shared.geometry;
-        let mut lists = Vec::new();
         for Closed { level, wheel } in closed {
             let round = geometry.round(geometry.slot(level, self.flushed));
-            lists.extend(wheel.get().drain_closed(round));
+            wheel.get().drain_closed(round, |first| admit(self, first));
             self.recycler.retire_wheel(wheel);
         }
-        lists
     }
 }
 

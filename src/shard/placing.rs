@@ -1,8 +1,11 @@
 //! Where a node goes that the advancer has in hand and does not yield.
 
+use std::cmp::Reverse;
+
 use super::advancer::Advancer;
 use super::level::Slot;
 use super::node::{Met, NIL, NodeId};
+use super::overflow::Closed;
 use crate::Tick;
 use crate::sync::Ordering;
 
@@ -18,28 +21,55 @@ enum Place {
     Aside,
 }
 
+/// A timer in hand that is due.
+pub(super) struct Overdue {
+    pub(super) deadline: Tick,
+    /// Where it stood before it was sorted in.
+    place: u32,
+    pub(super) id: NodeId,
+}
+
+/// Sorts those from `known` on in among the others: latest first, because it is emptied from its end. The inbox yields the
+/// youngest first, and equal deadlines fire in the order in which they were scheduled. As it asks for no memory, a stable
+/// sort is not for it.
+fn sort_in(overdue: &mut [Overdue], known: usize) {
+    let newcomers = overdue.len() - known;
+    if newcomers == 0 {
+        return;
+    }
+    sort(&mut overdue[known..]);
+    overdue.rotate_right(newcomers);
+    if !overdue.is_sorted_by_key(|due| Reverse(due.deadline)) {
+        sort(overdue);
+    }
+}
+
+fn sort(overdue: &mut [Overdue]) {
+    overdue.iter_mut().zip(0..).for_each(|(due, place)| due.place = place);
+    overdue.sort_unstable_by_key(|due| (Reverse(due.deadline), due.place));
+}
+
 impl<T> Advancer<T> {
-    /// Looks at the inbox, at what was deferred, and at further lists: what is due to `overdue`, the rest to
-    /// its bucket.
-    pub(super) fn admit_newcomers(&mut self, lists: Vec<NodeId>) {
+    /// Looks at the inbox, at what was deferred, and at what wheels that were closed hold: what is due to `overdue`, the
+    /// rest to its bucket.
+    pub(super) fn admit_newcomers(&mut self, closed: Vec<Closed>) {
         let known = self.overdue.len();
         // What is to be deferred further goes to another buffer, which is used again by turns.
         let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
         deferred.drain(..).for_each(|id| self.admit(id));
         self.deferred_before = deferred;
-        for first in lists.into_iter().chain([self.shared.take_inbox()]) {
-            let mut next = first;
-            while next != NIL {
-                let id = next;
-                // Ordering: Relaxed, who took the list has acquired it.
-                next = self.node(id).0.next().load(Ordering::Relaxed);
-                self.admit(id);
-            }
-        }
-        if self.overdue.len() > known {
-            // Latest first, because it is emptied from its end. Stable: the inbox yields the youngest first,
-            // so equal deadlines fire in the order in which they were scheduled.
-            self.overdue.sort_by_key(|&(deadline, _)| std::cmp::Reverse(deadline));
+        self.drain_wheels(closed, Self::admit_list);
+        self.admit_list(self.shared.take_inbox());
+        sort_in(&mut self.overdue, known);
+    }
+
+    fn admit_list(&mut self, first: NodeId) {
+        let mut next = first;
+        while next != NIL {
+            let id = next;
+            // Ordering: Relaxed, who took the list has acquired it.
+            next = self.node(id).0.next().load(Ordering::Relaxed);
+            self.admit(id);
         }
     }
 
@@ -52,12 +82,16 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Puts a timer that is due among those, at that place.
+    /// Puts a timer that is due among those, at that place; where there is no memory, in front of the bucket that is being
+    /// drained, out of turn.
     fn put_overdue(&mut self, at: usize, deadline: Tick, id: NodeId) {
         if self.overdue.try_reserve(1).is_ok() {
-            self.overdue.insert(at, (deadline, id));
+            self.overdue.insert(at, Overdue { deadline, place: 0, id });
         } else {
-            self.shared.push_to_inbox(id, id);
+            let Self { shared, due, .. } = self;
+            // SAFETY: it is in use, or it would not be in hand.
+            let (node, _) = unsafe { shared.slab.owned(id) };
+            due.push(id, node.next());
         }
     }
 
@@ -89,7 +123,7 @@ impl<T> Advancer<T> {
         match self.find_place(id) {
             Place::Bucket(slot) => self.link(slot, id, id),
             Place::Overdue(deadline) => {
-                let at = self.overdue.partition_point(|&(later, _)| later > deadline);
+                let at = self.overdue.partition_point(|later| later.deadline > deadline);
                 self.put_overdue(at, deadline, id);
             }
             Place::Dead => self.retire_dead(id),

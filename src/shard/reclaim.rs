@@ -14,6 +14,10 @@
 //! waits for it. The deferred call touches nothing of the shard, so it may run on any thread, at any later
 //! time, also when the shard is long gone, and the payload type need not be `'static`.
 //!
+//! crossbeam-epoch ends the process where the system gives it no memory. It asks for some in two places: when somebody
+//! joins, and when a grace period begins. So both look first whether there is as much ([`has_memory`]), and do without if
+//! not. What is left is the moment between the look and the request, in which another thread may take the memory.
+//!
 //! In most loom models a stand-in takes the place of the epochs: a grace period that has always passed.
 //! Nodes are then used again at once, which is harder on the protocol than any real reclaimer would be; only
 //! what goes back to the system is kept to the end, as the model itself would read freed memory.
@@ -53,35 +57,64 @@ impl<M> Drop for Unlinked<M> {
     }
 }
 
+/// More than crossbeam-epoch asks for at once.
+#[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
+const MOST_ASKED_FOR: usize = 4096;
+
+/// Whether the system has memory for what crossbeam-epoch is about to ask for.
+#[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
+fn has_memory() -> bool {
+    std::hint::black_box(crate::fallible::slice(MOST_ASKED_FOR, || 0_u8)).is_some()
+}
+
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 mod epochs {
     use crossbeam_epoch::{Collector, LocalHandle};
 
-    use crate::sync::{Arc, AtomicBool, Ordering};
+    use super::has_memory;
+    use crate::sync::plain::Arc;
+    use crate::sync::{AtomicU64, Ordering};
 
     pub(crate) const IS_STAND_IN: bool = false;
 
     /// The epochs of one shard.
     #[derive(Debug)]
-    pub(crate) struct Epochs(Collector);
+    pub(crate) struct Epochs {
+        collector: Collector,
+        graces: Arc<Graces>,
+    }
+
+    /// The grace periods of a shard, numbered in the order in which they begin.
+    #[derive(Debug)]
+    struct Graces {
+        begun: AtomicU64,
+        /// The last that has passed, and with it all that had begun before.
+        passed: AtomicU64,
+    }
 
     impl Epochs {
         pub(crate) fn new() -> Self {
-            Self(Collector::new())
+            let graces = Graces { begun: AtomicU64::new(0), passed: AtomicU64::new(0) };
+            Self { collector: Collector::new(), graces: Arc::new(graces) }
         }
 
-        /// Someone who may read what the advancer takes away.
-        pub(crate) fn join(&self) -> Participant {
-            Participant {
-                handle: Some(self.0.register()),
+        /// Someone who may read what the advancer takes away; none if there is no memory.
+        pub(crate) fn join(&self) -> Option<Participant> {
+            let mut participant = Participant {
+                handle: None,
+                graces: Arc::clone(&self.graces),
                 #[cfg(miri)]
-                collector: self.0.clone(),
-            }
+                collector: self.collector.clone(),
+            };
+            self.join_again(&mut participant).then_some(participant)
         }
 
-        /// Has one that has left take part again.
-        pub(crate) fn join_again(&self, participant: &mut Participant) {
-            participant.handle.get_or_insert_with(|| self.0.register());
+        /// Has one that has left take part again; false if there is no memory.
+        pub(crate) fn join_again(&self, participant: &mut Participant) -> bool {
+            if participant.handle.is_none() && has_memory() {
+                participant.handle = Some(self.collector.register());
+            }
+            participant.handle.is_some()
         }
     }
 
@@ -90,6 +123,7 @@ mod epochs {
     #[derive(Debug)]
     pub(crate) struct Participant {
         handle: Option<LocalHandle>,
+        graces: Arc<Graces>,
         /// Dropped after the handle. Where a handle's end is the collector's as well, crossbeam-epoch frees what its own
         /// caller still has a reference to (`Local::finalize`), which Miri reports.
         #[cfg(miri)]
@@ -112,6 +146,7 @@ mod epochs {
         pub(crate) fn leave(&mut self) -> Self {
             Self {
                 handle: self.handle.take(),
+                graces: Arc::clone(&self.graces),
                 #[cfg(miri)]
                 collector: self.collector.clone(),
             }
@@ -131,32 +166,41 @@ mod epochs {
     /// A period after which no participant holds what was unreachable at its start.
     #[derive(Debug)]
     pub(crate) struct Grace {
-        passed: Arc<AtomicBool>,
+        graces: Arc<Graces>,
+        number: u64,
     }
 
     impl Grace {
-        pub(crate) fn begin(advancer: &Participant) -> Self {
-            let passed = Arc::new(AtomicBool::new(false));
-            let flag = Arc::clone(&passed);
+        /// None if there is no memory.
+        pub(crate) fn begin(advancer: &Participant) -> Option<Self> {
+            if !has_memory() {
+                return None;
+            }
+            let [graces, passed] = [(); 2].map(|()| Arc::clone(&advancer.graces));
+            // Ordering: Relaxed, the number alone matters.
+            let number = graces.begun.fetch_add(1, Ordering::Relaxed) + 1;
             let guard = advancer.handle().pin();
             // Protects: every reader that was pinned before this and may have found a node, a segment or
             // a wheel before the caller made it unreachable.
             guard.defer(move || {
                 // Ordering: Release, pairs with `has_passed`: the readers' accesses come before.
-                flag.store(true, Ordering::Release);
+                passed.passed.fetch_max(number, Ordering::Release);
             });
             guard.flush();
-            Self { passed }
+            Some(Self { graces, number })
         }
 
         pub(crate) fn has_passed(&self) -> bool {
-            // Ordering: Acquire, pairs with the deferred Release.
-            self.passed.load(Ordering::Acquire)
+            // Ordering: Acquire, pairs with the deferred Release. One that began later outlasts the readers of this one too.
+            self.graces.passed.load(Ordering::Acquire) >= self.number
         }
 
         /// Helps the epochs on, which otherwise move only when somebody pins often enough.
         pub(crate) fn help(advancer: &Participant) {
-            advancer.handle().pin().flush();
+            // It asks for memory where it finds that participants have left.
+            if has_memory() {
+                advancer.handle().pin().flush();
+            }
         }
     }
 }
@@ -173,11 +217,13 @@ mod epochs {
             Self
         }
 
-        pub(crate) fn join(&self) -> Participant {
-            Participant
+        pub(crate) fn join(&self) -> Option<Participant> {
+            Some(Participant)
         }
 
-        pub(crate) fn join_again(&self, _: &mut Participant) {}
+        pub(crate) fn join_again(&self, _: &mut Participant) -> bool {
+            true
+        }
     }
 
     #[derive(Debug)]
@@ -202,8 +248,8 @@ mod epochs {
     pub(crate) struct Grace;
 
     impl Grace {
-        pub(crate) fn begin(_: &Participant) -> Self {
-            Self
+        pub(crate) fn begin(_: &Participant) -> Option<Self> {
+            Some(Self)
         }
 
         pub(crate) fn has_passed(&self) -> bool {
@@ -223,7 +269,8 @@ mod tests {
     #[test]
     fn a_grace_period_outlasts_who_was_pinned_before_it() {
         let epochs = Epochs::new();
-        let (reader, advancer) = (epochs.join(), epochs.join());
+        let join = || epochs.join().expect("there is memory");
+        let (reader, advancer) = (join(), join());
         let (pinned, unpin) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             let (pinned, unpin) = (&pinned, &unpin);
@@ -234,7 +281,7 @@ mod tests {
                 drop(guard);
             });
             pinned.wait();
-            let grace = Grace::begin(&advancer);
+            let grace = Grace::begin(&advancer).expect("there is memory");
             (0..100).for_each(|_| Grace::help(&advancer));
             assert!(!grace.has_passed());
             unpin.wait();
@@ -248,9 +295,10 @@ mod tests {
     #[test]
     fn who_is_pinned_holds_up_his_own_shard_alone() {
         let (one, other) = (Epochs::new(), Epochs::new());
-        let (reader, advancer) = (one.join(), other.join());
+        let join = |epochs: &Epochs| epochs.join().expect("there is memory");
+        let (reader, advancer) = (join(&one), join(&other));
         let pinned = reader.pin();
-        let grace = Grace::begin(&advancer);
+        let grace = Grace::begin(&advancer).expect("there is memory");
         while !grace.has_passed() {
             Grace::help(&advancer);
         }

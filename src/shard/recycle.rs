@@ -136,8 +136,15 @@ impl<T> Recycler<T> {
     }
 
     /// Takes a wheel that the advancer has emptied and taken out of reach.
+    ///
+    /// There is [room](Self::has_room) for it.
     pub(crate) fn retire_wheel(&mut self, wheel: Unlinked<Wheel>) {
         self.collecting.remains.push_wheel(wheel);
+    }
+
+    /// Whether there is memory to take so many wheels.
+    pub(crate) fn has_room(&mut self, wheels: usize) -> bool {
+        self.collecting.remains.has_room(0, wheels)
     }
 
     /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
@@ -160,9 +167,7 @@ impl<T> Recycler<T> {
         self.polls += 1;
         let worth_it = self.collecting.nodes() >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
-            let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
-            self.waiting = Some((batch, Grace::begin(advancer)));
-            self.polls = 0;
+            self.begin_waiting(advancer);
         }
     }
 
@@ -236,13 +241,26 @@ impl<T> Recycler<T> {
         }
     }
 
+    /// Begins a grace period for what has been collected; later, where there is no memory for it.
+    fn begin_waiting(&mut self, advancer: &Participant) {
+        if let Some(grace) = Grace::begin(advancer) {
+            let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
+            self.waiting = Some((batch, grace));
+            self.polls = 0;
+        }
+    }
+
     fn finish_waiting(&mut self, slab: &Slab<T>, advancer: &Participant) {
         if let Some((_, grace)) = &self.waiting
             && !grace.has_passed()
         {
             Grace::help(advancer);
         }
-        if let Some((mut batch, _)) = self.waiting.take_if(|(_, grace)| grace.has_passed()) {
+        let leaving = &mut self.leaving;
+        let goes_on = |(batch, grace): &mut (Batch<T>, Grace)| {
+            grace.has_passed() && leaving.make_room_for(&batch.remains)
+        };
+        if let Some((mut batch, _)) = self.waiting.take_if(goes_on) {
             self.leaving.add(std::mem::take(&mut batch.remains));
             self.spare = std::mem::replace(&mut self.releasing, batch);
             self.worth = LEAST_WORTH.max(slab.capacity() / WORTH_SHARE);
@@ -261,11 +279,13 @@ impl<T> Recycler<T> {
     /// Gives a segment and a wheel to the system.
     #[inline]
     fn let_go(&mut self) {
-        if !self.leaving.is_empty() {
-            let gone = self.leaving.take_one();
-            if IS_STAND_IN {
-                self.kept.add(gone);
-            }
+        if self.leaving.is_empty() {
+            return;
+        }
+        if IS_STAND_IN {
+            self.kept.add(std::mem::take(&mut self.leaving));
+        } else {
+            self.leaving.drop_one();
         }
     }
 
@@ -293,6 +313,9 @@ impl<T> Recycler<T> {
             self.note_given();
         }
         for _ in 0..segments {
+            if !self.collecting.remains.has_room(1, 0) {
+                break;
+            }
             match slab.unlink_one(self.looked_above) {
                 Ok(segment) => self.collecting.remains.push_segment(segment),
                 Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
@@ -310,11 +333,17 @@ impl<T> Recycler<T> {
 
     /// What is out of reach and has not waited long enough; for the advancer's end.
     pub(crate) fn end(&mut self) -> Remains<T> {
+        let waiting = self.waiting.take().map(|(batch, _)| batch.remains);
+        let all =
+            [std::mem::take(&mut self.kept), std::mem::take(&mut self.leaving), waiting.unwrap_or_default()];
         let mut remains = std::mem::take(&mut self.collecting.remains);
-        remains.add(std::mem::take(&mut self.kept));
-        remains.add(std::mem::take(&mut self.leaving));
-        if let Some((batch, _)) = self.waiting.take() {
-            remains.add(batch.remains);
+        for more in all {
+            if remains.make_room_for(&more) {
+                remains.add(more);
+            } else {
+                // Others may be looking at it, and there is no memory to remember it by: it is never freed.
+                std::mem::forget(more);
+            }
         }
         remains
     }

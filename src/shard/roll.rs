@@ -27,15 +27,15 @@ use super::reclaim::Grace;
 use super::shared::Shared;
 use super::slab::FreeWord;
 use super::stats::Tally;
+use crate::fallible::Handle;
 use crate::sync::Ordering;
-use crate::sync::plain::Arc;
 
 #[derive(Default)]
 pub(super) struct Roll {
     /// The changes when the roll was called last; none where there was no memory for it.
     seen: Option<u64>,
     /// The lanes that had an owner then.
-    in_use: Vec<Arc<Lane>>,
+    in_use: Vec<Handle<Lane>>,
     /// The sums over the others.
     scheduled: u64,
     cancelled: u64,
@@ -75,7 +75,7 @@ impl Roll {
     #[inline]
     fn scheduled<T>(&self, shared: &Shared<T>) -> Option<u64> {
         let is_current = !cfg!(shardwheel_loom) && self.seen == Some(shared.lanes.changes());
-        let add = |sum: u64, lane: &Arc<Lane>| sum.wrapping_add(lane.tally.scheduled.get());
+        let add = |sum: u64, lane: &Handle<Lane>| sum.wrapping_add(lane.tally.scheduled.get());
         is_current.then(|| self.in_use.iter().fold(self.scheduled, add))
     }
 }

@@ -11,9 +11,9 @@
 
 use std::io;
 
-use super::fallible;
 use super::node::{Node, NodeId};
 use super::zeroed;
+use crate::fallible;
 use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
 
 /// Free bits in a word; in models, all that a segment has.

@@ -62,7 +62,6 @@ use super::batch::Remains;
 use super::bound::Bound;
 use super::clock::Clock;
 use super::counts::DeadReports;
-use super::fallible;
 use super::key::ShardId;
 use super::lane::Lanes;
 use super::level::{Geometry, Slot};
@@ -72,6 +71,7 @@ use super::reclaim::{Guard, Participant, Unlinked};
 use super::slab::Slab;
 use super::stats::AdvancerTally;
 use super::wheel::{Place, STRIPES, Wheel};
+use crate::fallible;
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Trace, UnsafeCell};
 use crate::{Config, Tick};
 
@@ -106,18 +106,20 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Self {
+    /// An empty shard; none if there is no memory.
+    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Option<Self> {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();
         let clock = Clock::new(start);
-        let finest = new_wheel(geometry, 0, start).expect("there is memory for a shard");
-        let mut wheels: Box<[_]> = (0..geometry.levels()).map(|_| AtomicPtr::new(NO_WHEEL)).collect();
+        let finest = new_wheel(geometry, 0, start)?;
+        let mut wheels = fallible::slice(geometry.levels(), || AtomicPtr::new(NO_WHEEL))?;
+        let (slab, lanes) = (Slab::new()?, Lanes::new(Arc::clone(&clock.bell))?);
         wheels[0] = AtomicPtr::new(Box::into_raw(finest));
-        Self {
+        Some(Self {
             id,
             geometry,
-            slab: Slab::new().expect("there is memory for a shard"),
-            lanes: Lanes::new(Arc::clone(&clock.bell)),
+            slab,
+            lanes,
             clock,
             tally: CachePadded::new(AdvancerTally::new()),
             counting: Trace::begin(),
@@ -128,7 +130,7 @@ impl<T> Shared<T> {
             bound: bound.clone(),
             wheels,
             graveyard: UnsafeCell::new(Remains::default()),
-        }
+        })
     }
 
     // ---- adding -----------------------------------------------------------------------------------

@@ -11,13 +11,13 @@
 use std::io;
 use std::marker::PhantomData;
 
-use super::fallible;
 use super::node::{Node, NodeId};
 use super::prefetch;
 use super::reclaim::{Guard, Participant, Unlinked};
 use super::segment::{Segment, WORD_NODES};
 use super::zeroed;
 use crate::error::ScheduleErrorKind;
+use crate::fallible;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::unwind::FirstPanic;
 

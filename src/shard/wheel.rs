@@ -25,7 +25,8 @@
 //! clock, puts such timers into its own wheels.
 
 use super::node::{NIL, NodeId};
-use super::{bits, fallible, zeroed};
+use super::{bits, zeroed};
+use crate::fallible;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
 
 /// Lists per bucket. Sixteen chains walked in turn keep sixteen cache misses in flight, about as many as it takes for
@@ -221,25 +222,23 @@ impl Wheel {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Takes all that a closed wheel holds, as lists, and closes the lists that an adder may still be about to
+    /// Gives `take` all lists that a closed wheel holds, and closes the lists that an adder may still be about to
     /// push to: those whose bit is set, since who sets one after the fence sees that the wheel is closed.
     ///
     /// `round` is that of the last tick flushed, and adders' rounds are near it, whatever stands in the heads;
     /// one that is a quarter of the circle ahead takes no push.
-    pub(crate) fn drain_closed(&self, round: u32) -> Vec<NodeId> {
+    pub(crate) fn drain_closed(&self, round: u32, mut take: impl FnMut(NodeId)) {
         let shut = Head::new(round.wrapping_add(1 << 30), NIL).0;
-        let mut lists = Vec::new();
         for index in 0..self.size() {
             let (word, shift) = self.bits(index);
             let mut set = self.clear_bits(word, shift);
             while set != 0 {
                 // Ordering: Acquire, as in `flush`.
                 let swapped = self.head(index, set.trailing_zeros() as usize).swap(shut, Ordering::Acquire);
-                lists.extend(Some(Head(swapped).first()).filter(|&first| first != NIL));
+                Some(Head(swapped).first()).filter(|&first| first != NIL).into_iter().for_each(&mut take);
                 set &= set - 1;
             }
         }
-        lists
     }
 
     /// Whether no list can hold anything.

@@ -1,5 +1,5 @@
 //! Zeroed memory that is backed by the system only where it is used: a table of half a megabyte costs an
-//! almost empty slab nothing. It may be refused, as in [`fallible`](super::fallible).
+//! almost empty slab nothing. It may be refused, as in [`fallible`](crate::fallible).
 
 use crate::sync::{AtomicPtr, AtomicU64};
 

@@ -133,7 +133,7 @@ impl TimerBuilder {
         let cores = self.cores(shards)?;
         let id = next_timer_id();
         let first = ShardId::block(shards);
-        let workers = self.workers((id, first), shards, &config);
+        let workers = self.workers((id, first), shards, &config)?;
         let homes = workers.iter().map(|worker| Arc::clone(worker.home())).collect();
         match self.clock.as_ref().and_then(|clock| clock.as_manual()) {
             Some(clock) => {
@@ -159,13 +159,20 @@ impl TimerBuilder {
         Ok(cores)
     }
 
-    fn workers(&self, (id, first): (u64, ShardId), shards: usize, config: &Config) -> Vec<Worker> {
+    fn workers(
+        &self,
+        (id, first): (u64, ShardId),
+        shards: usize,
+        config: &Config,
+    ) -> Result<Vec<Worker>, BuildError> {
         let bound = Bound::new(config.max_pending());
         let time = Time::start(self.clock.clone(), config.tick());
-        let worker = |shard| {
-            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard as usize));
+        let worker = |shard: u32| {
+            let no_memory = || BuildError::OutOfMemory { shard: shard as usize };
+            let number = first.after(shard as usize);
+            let (scheduler, advancer) = shard_within(config, &bound, number).ok_or_else(no_memory)?;
             let home = Arc::new(Home::new(scheduler, time.clone(), self.watch.clone()));
-            Worker::new((id, shard), advancer, home, self.executor.clone())
+            Ok(Worker::new((id, shard), advancer, home, self.executor.clone()))
         };
         (0..shards as u32).map(worker).collect()
     }
@@ -174,7 +181,7 @@ impl TimerBuilder {
     fn start(
         &self,
         (id, first): (u64, ShardId),
-        homes: Box<[Arc<Home>]>,
+        homes: Arc<[Arc<Home>]>,
         workers: Vec<Worker>,
         cores: &[CoreId],
     ) -> Result<Timer, BuildError> {

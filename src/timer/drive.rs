@@ -104,13 +104,10 @@ impl Slots {
         Self(Mutex::new(workers.into_iter().map(|worker| Slot::In(Box::new(worker))).collect()))
     }
 
-    /// Runs `look` with each worker that is not at work.
-    pub(crate) fn each<R>(&self, mut look: impl FnMut(&Worker) -> R) -> Vec<R> {
+    /// The least of what `look` makes of the workers that are not at work.
+    pub(crate) fn least<R: Ord>(&self, look: impl Fn(&Worker) -> Option<R>) -> Option<R> {
         let slots = self.lock();
-        slots
-            .iter()
-            .filter_map(|slot| if let Slot::In(worker) = slot { Some(look(worker)) } else { None })
-            .collect()
+        slots.iter().filter_map(|slot| if let Slot::In(worker) = slot { look(worker) } else { None }).min()
     }
 
     /// Has each worker, one after the other, do all that it has to do by now.

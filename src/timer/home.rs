@@ -1,7 +1,7 @@
 //! A shard as those who schedule on it see it, and which shard is a thread's own.
 
 use std::cell::Cell;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -11,8 +11,10 @@ use super::post::Post;
 use super::stats::Counts;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
+use super::unfired::Ended;
 use super::watch::Watch;
 use crate::clock::{ThreadNumber, this_thread};
+use crate::fallible;
 use crate::sync::Ordering;
 use crate::sync::plain::{AtomicU32, AtomicU64};
 use crate::{Advancer, Scheduler, Tick};
@@ -33,6 +35,8 @@ pub(crate) struct Home {
     pub(crate) post: CachePadded<Post<Advancer<Task>>>,
     /// The thread that runs the worker, or the last that did.
     runner: AtomicU64,
+    /// What a shutdown has made of the shard.
+    pub(super) ended: Mutex<Ended>,
 }
 
 impl Home {
@@ -46,6 +50,7 @@ impl Home {
             bell: Arc::new(Bell::new()),
             post: CachePadded::new(Post::new()),
             runner: AtomicU64::new(0),
+            ended: Mutex::new(Ended::default()),
         }
     }
 
@@ -217,9 +222,13 @@ fn origin() -> Origin {
 }
 
 fn find_origin() -> Origin {
+    /// More than the list of cores takes.
+    const MOST_ASKED_FOR: usize = 1 << 14;
     static THREADS: AtomicU32 = AtomicU32::new(0);
+    // It ends the process where there is no memory for them.
+    let has_memory = std::hint::black_box(fallible::slice(MOST_ASKED_FOR, || 0_u8)).is_some();
     // The cores that the calling thread may run on.
-    match core_affinity::get_core_ids().as_deref() {
+    match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
         Some([only]) => Origin::Core(only.id),
         // Ordering: Relaxed, the number alone matters.
         _ => Origin::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),

@@ -20,13 +20,9 @@ pub(super) struct Inline {
 }
 
 impl Inline {
+    /// Holds a content that [fits](fits), which a box does.
     #[inline(always)]
-    pub(super) fn new<R: Run + 'static>(content: R) -> Self {
-        if fits::<R>() { Self::hold(content) } else { Self::hold(Box::new(content)) }
-    }
-
-    #[inline(always)]
-    fn hold<R: Run + 'static>(content: R) -> Self {
+    pub(super) fn hold<R: Run + 'static>(content: R) -> Self {
         assert!(fits::<R>(), "a box fits, and what does not fit is boxed");
         let mut room = Room::uninit();
         // SAFETY: the room is large enough for an `R`, and aligned for it.
@@ -55,7 +51,7 @@ impl Drop for Inline {
     }
 }
 
-const fn fits<R>() -> bool {
+pub(super) const fn fits<R>() -> bool {
     size_of::<R>() <= size_of::<Room>() && align_of::<R>() <= align_of::<Room>()
 }
 
@@ -68,7 +64,7 @@ fn view<R: Run + 'static>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::task::Task;
+    use super::super::task::{Once, Place, Task};
     use super::*;
 
     #[test]
@@ -90,8 +86,9 @@ mod tests {
         for runs in [true, false] {
             let (held, words) = (Arc::new(()), [7_usize; WORDS]);
             let inner = Arc::clone(&held);
-            let mut task =
-                Task::once(move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS])));
+            let once = Once::new(move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS])));
+            let place = Place::new().expect("there is memory");
+            let mut task = Task::callback(once, place);
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {
                 task.run();

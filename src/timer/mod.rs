@@ -38,6 +38,7 @@ pub use executor::{Executor, Job};
 pub use key::TimerKey;
 pub use schedule::{Every, Missed, Schedule};
 pub use stats::{Figures, Lateness, Stats};
+use unfired::Ended;
 pub use unfired::{Unfired, UnfiredTask};
 pub use watch::CallbackPanic;
 
@@ -51,7 +52,7 @@ use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::future::{Interval, Sleep, Timeout};
 use crate::shard::{ShardId, Stopped};
 use drive::Drive;
-use task::Callback;
+use task::{Once, Recurring};
 
 /// Runs callbacks and wakes futures when they are due: a shard for each core, each with a thread that sleeps
 /// until the next one is.
@@ -89,7 +90,7 @@ pub struct Timer {
 struct Inner {
     /// Tells this timer from others in thread locals.
     id: u64,
-    homes: Box<[Arc<Home>]>,
+    homes: Arc<[Arc<Home>]>,
     /// The first shard's number; the others' follow.
     first: ShardId,
     drive: Drive,
@@ -185,16 +186,15 @@ impl Timer {
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let tick = home.tick_for(first);
-        let task = Task::recurring(schedule, first, tick, callback);
-        match home.scheduler.schedule(tick, task) {
-            Ok(key) => Ok(TimerKey::recurring(key)),
-            Err(refused) => {
-                let (kind, mut task) = (refused.kind(), refused.into_payload());
-                let callback = task.take_callback();
-                home.discard(task);
-                Err(ScheduleError::new(kind, callback))
-            }
-        }
+        let planted = task::plant(&home.scheduler, tick, Recurring::new(schedule, first, tick, callback));
+        let key = planted.map_err(|refused| {
+            refused.map(|mut recurring| {
+                let callback = recurring.take_callback();
+                home.discard(recurring);
+                callback
+            })
+        })?;
+        Ok(TimerKey::recurring(key))
     }
 
     /// Cancels a timer. True if it will not fire (any more); false if it has fired, is being fired, or was cancelled
@@ -313,8 +313,8 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let planted = home.scheduler.plant(tick, Callback(callback));
-        let key = planted.map_err(|refused| ScheduleError::new(refused.kind(), refused.into_payload().0))?;
+        let planted = task::plant(&home.scheduler, tick, Once::new(callback));
+        let key = planted.map_err(|refused| refused.map(Once::into_callback))?;
         Ok(TimerKey::once(key))
     }
 
@@ -344,13 +344,13 @@ impl Inner {
         for home in others {
             home.stop();
         }
-        let retrieve = |(shard, home): (usize, &Arc<Home>)| {
-            let advancer = self.drive.retrieve(home, shard)?;
-            Some((Arc::clone(home), advancer))
-        };
-        let ended: Vec<_> = self.homes.iter().enumerate().filter_map(retrieve).collect();
+        for (shard, home) in self.homes.iter().enumerate() {
+            if let Some(advancer) = self.drive.retrieve(home, shard) {
+                *home.ended() = Ended::Retrieved(advancer);
+            }
+        }
         self.drive.join(&self.homes);
-        Unfired::of(ended)
+        Unfired::of(Arc::clone(&self.homes))
     }
 }
 
@@ -363,11 +363,10 @@ impl Drop for Inner {
 impl Driven for Inner {
     fn next_expiration(&self) -> Option<Instant> {
         let Drive::Hand(slots) = &self.drive else { return None };
-        let next = slots.each(|worker| {
+        slots.least(|worker| {
             let time = &worker.home().time;
             worker.next_expiration().and_then(|tick| time.instant(time.start_of(tick)))
-        });
-        next.into_iter().flatten().min()
+        })
     }
 
     fn run_due(&self) {

@@ -1,18 +1,21 @@
 //! What a timer's node holds: a callback that runs once, one that recurs, or a waker.
 //!
 //! Small ones lie in the node itself (see [`inline`](super::inline)), which is one cache line with them. Larger ones are
-//! boxed. A callback of three words is small, and so is one of four of which one is never zero, as a reference is.
+//! boxed, in memory that is asked for before anything else: it may be refused. A callback of three words is small, and so is one of four of which one is never zero, as a reference is.
 
 use std::any::Any;
+use std::mem::MaybeUninit;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::inline::Inline;
+use super::inline::{Inline, fits};
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
-use crate::Tick;
-use crate::shard::Seed;
+use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::fallible;
+use crate::shard::{Key, Seed};
 use crate::unwind::FirstPanic;
+use crate::{Scheduler, Tick};
 
 /// The payload of a [`Timer`](crate::Timer)'s shard.
 pub(crate) struct Task(Content);
@@ -34,7 +37,7 @@ pub(crate) enum Kind {
 }
 
 /// What a callback does; user code all of it, except for `kind`.
-pub(super) trait Run: Send {
+pub(crate) trait Run: Send {
     fn kind(&self) -> Kind;
 
     fn run(&mut self);
@@ -44,32 +47,68 @@ pub(super) trait Run: Send {
         None
     }
 
-    /// Puts the user's callback into `place`, which is an `Option` of its type.
+    /// Puts what it has of the user's into `place`, which is an `Option` of its own type.
     fn give_back(&mut self, place: &mut dyn Any);
 }
 
+/// Schedules a callback; it comes back if it is refused.
+#[inline]
+pub(super) fn plant<R: Run + 'static>(
+    scheduler: &Scheduler<Task>,
+    tick: Tick,
+    content: R,
+) -> Result<Key, ScheduleError<R>> {
+    let Some(place) = Place::new() else {
+        return Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes: size_of::<R>() }, content));
+    };
+    scheduler
+        .plant(tick, Planted { content, place })
+        .map_err(|refused| refused.map(|planted| planted.content))
+}
+
+/// Where a content is to lie that does not fit into a task; nothing for one that does.
+pub(super) struct Place<R>(Option<Box<MaybeUninit<R>>>);
+
+impl<R> Place<R> {
+    /// None if there is no memory.
+    #[inline(always)]
+    pub(super) fn new() -> Option<Self> {
+        if fits::<R>() {
+            return Some(Self(None));
+        }
+        fallible::boxed(MaybeUninit::uninit()).map(|place| Self(Some(place)))
+    }
+}
+
+/// A callback on its way to be a task.
+struct Planted<R> {
+    content: R,
+    place: Place<R>,
+}
+
+impl<R: Run + 'static> Seed<Task> for Planted<R> {
+    #[inline(always)]
+    fn grow(self) -> Task {
+        Task::callback(self.content, self.place)
+    }
+
+    fn of(task: Task) -> Self {
+        // Where it lay goes with the task, and the content goes back to the caller.
+        Self { content: task.into_content(), place: Place(None) }
+    }
+}
+
 impl Task {
-    pub(crate) fn once<F: FnOnce() + Send + 'static>(callback: F) -> Self {
-        Self::callback(Once(Some(callback)))
-    }
-
-    /// A task that recurs by that schedule, whose first occurrence is at `first`; `armed_for` is the tick for that.
-    pub(crate) fn recurring<S, F>(schedule: S, first: Instant, armed_for: Tick, callback: F) -> Self
-    where
-        S: Schedule,
-        F: FnMut() + Send + 'static,
-    {
-        let (schedule, callback) = (Some(schedule), Some(callback));
-        Self::callback(Recurring { schedule, previous: first, armed_for, callback })
-    }
-
     pub(crate) fn wake(waker: Waker) -> Self {
         Self(Content::Wake(Some(waker)))
     }
 
     #[inline(always)]
-    fn callback<R: Run + 'static>(callback: R) -> Self {
-        Self(Content::Callback(Inline::new(callback)))
+    pub(super) fn callback<R: Run + 'static>(content: R, place: Place<R>) -> Self {
+        Self(Content::Callback(match place.0 {
+            Some(place) if !fits::<R>() => Inline::hold(Box::write(place, content)),
+            _ => Inline::hold(content),
+        }))
     }
 
     #[inline]
@@ -112,31 +151,17 @@ impl Task {
         if let Content::Wake(waker) = &mut self.0 { waker.take() } else { None }
     }
 
-    /// The callback that the task has been made of.
+    /// The content that the task has been made of.
     ///
     /// # Panics
     ///
-    /// If it was made of another type's, or has run.
-    pub(crate) fn take_callback<F: 'static>(&mut self) -> F {
-        let mut place = None::<F>;
+    /// If it was made of another type's.
+    fn into_content<R: 'static>(mut self) -> R {
+        let mut place = None::<R>;
         if let Content::Callback(callback) = &mut self.0 {
             callback.get_mut().give_back(&mut place);
         }
-        place.expect("a task that was refused has not run")
-    }
-}
-
-/// A callback on its way to be a task that runs it once.
-pub(crate) struct Callback<F>(pub(crate) F);
-
-impl<F: FnOnce() + Send + 'static> Seed<Task> for Callback<F> {
-    #[inline(always)]
-    fn grow(self) -> Task {
-        Task::once(self.0)
-    }
-
-    fn of(mut task: Task) -> Self {
-        Self(task.take_callback())
+        place.expect("a task that was refused is what it was made of")
     }
 }
 
@@ -154,7 +179,20 @@ impl Seed<Task> for ToWake {
     }
 }
 
-struct Once<F>(Option<F>);
+/// A callback that runs once; `None` once it has.
+pub(super) struct Once<F>(Option<F>);
+
+impl<F> Once<F> {
+    #[inline(always)]
+    pub(super) fn new(callback: F) -> Self {
+        Self(Some(callback))
+    }
+
+    /// The callback of one that has not run.
+    pub(super) fn into_callback(self) -> F {
+        self.0.expect("a callback that was refused has not run")
+    }
+}
 
 impl<F: FnOnce() + Send + 'static> Run for Once<F> {
     fn kind(&self) -> Kind {
@@ -168,7 +206,7 @@ impl<F: FnOnce() + Send + 'static> Run for Once<F> {
     }
 
     fn give_back(&mut self, place: &mut dyn Any) {
-        put(self.0.take(), place);
+        put(Self(self.0.take()), place);
     }
 }
 
@@ -191,8 +229,8 @@ impl<R: Run> Run for Box<R> {
     }
 }
 
-struct Recurring<S, F> {
-    /// `None` while it is dropped.
+pub(super) struct Recurring<S, F> {
+    /// `None` once it has been given back, and while it is dropped.
     schedule: Option<S>,
     /// When it was due last.
     previous: Instant,
@@ -200,6 +238,18 @@ struct Recurring<S, F> {
     armed_for: Tick,
     /// `None` once it has been given back.
     callback: Option<F>,
+}
+
+impl<S, F> Recurring<S, F> {
+    /// Recurs by that schedule, whose first occurrence is at `first`; `armed_for` is the tick for that.
+    pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: F) -> Self {
+        Self { schedule: Some(schedule), previous: first, armed_for, callback: Some(callback) }
+    }
+
+    /// The callback of one that was refused.
+    pub(super) fn take_callback(&mut self) -> F {
+        self.callback.take().expect("what was refused has its callback")
+    }
 }
 
 impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
@@ -229,7 +279,9 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
     }
 
     fn give_back(&mut self, place: &mut dyn Any) {
-        put(self.callback.take(), place);
+        let (schedule, callback) = (self.schedule.take(), self.callback.take());
+        let (previous, armed_for) = (self.previous, self.armed_for);
+        put(Self { schedule, previous, armed_for, callback }, place);
     }
 }
 
@@ -243,9 +295,9 @@ impl<S, F> Drop for Recurring<S, F> {
     }
 }
 
-fn put<F: 'static>(callback: Option<F>, place: &mut dyn Any) {
-    let place = place.downcast_mut::<Option<F>>().expect("a task is given back as what it was made of");
-    *place = callback;
+fn put<R: 'static>(content: R, place: &mut dyn Any) {
+    let place = place.downcast_mut::<Option<R>>().expect("a task is given back as what it was made of");
+    *place = Some(content);
 }
 
 #[cfg(test)]
@@ -254,8 +306,8 @@ mod tests {
 
     #[test]
     fn a_refused_callback_comes_back_as_it_was() {
-        let mut task = Task::once(move_five());
-        assert_eq!(five(task.take_callback()), 5);
+        let task = Task::callback(Once::new(move_five()), Place::new().expect("there is memory"));
+        assert_eq!(five(task.into_content::<Once<fn()>>().into_callback()), 5);
 
         fn move_five() -> fn() {
             || ()

@@ -1,18 +1,18 @@
 //! What a timer had not fired when it was shut down.
 //!
 //! The end of each shard is one walk over its nodes: it wakes what sleeps, and leaves callbacks where they are. From there
-//! they are taken out one at a time, so neither a shutdown nor a drop copies what is pending, or allocates more than a
-//! few words a shard.
+//! they are taken out one at a time, so neither a shutdown nor a drop copies what is pending, or asks for memory.
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::home::Home;
 use super::task::{Kind, Task};
-use crate::Advancer;
+use crate::clock::unpoisoned;
 use crate::shard::Kept;
+use crate::{Advancer, Tick};
 
 /// The callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no order that means anything.
 ///
@@ -22,7 +22,22 @@ use crate::shard::Kept;
 #[must_use = "callbacks that never ran are dropped with it"]
 pub struct Unfired {
     /// The shards that may have any, the first last.
-    shards: Vec<(Arc<Home>, Kept<Task>)>,
+    /// Those that have been ended, if any: what is left of each is with its home.
+    homes: Option<Arc<[Arc<Home>]>>,
+    /// The shard that is being gone through, and what is left of it.
+    place: usize,
+    current: Option<Kept<Task>>,
+}
+
+/// What a shutdown has made of a shard. It lies with the shard's home, so that a shutdown needs no memory.
+#[derive(Default)]
+pub(super) enum Ended {
+    #[default]
+    Not,
+    /// It has its advancer.
+    Retrieved(Box<Advancer<Task>>),
+    /// It has ended the shard.
+    Closed(Kept<Task>),
 }
 
 /// A callback that was not called, because its timer was shut down before.
@@ -32,18 +47,40 @@ pub struct UnfiredTask {
 }
 
 impl Unfired {
-    /// Ends those shards: wakes what sleeps there, and keeps the callbacks.
-    pub(super) fn of(ended: Vec<(Arc<Home>, Box<Advancer<Task>>)>) -> Self {
+    /// Ends the shards whose advancers have been retrieved: wakes what sleeps there, and keeps the callbacks.
+    pub(super) fn of(homes: Arc<[Arc<Home>]>) -> Self {
         // All refuse timers before the first waker runs.
-        ended.iter().for_each(|(_, advancer)| advancer.close());
-        let end = |(home, advancer): (Arc<Home>, Box<Advancer<Task>>)| {
-            let wake = |mut task: Task| _ = home.watched(move || task.run());
-            let kept = advancer.end(|task| task.kind() != Kind::Wake, wake);
-            (home, kept)
-        };
-        let mut shards: Vec<_> = ended.into_iter().map(end).collect();
-        shards.reverse();
-        Self { shards }
+        for home in &homes[..] {
+            if let Ended::Retrieved(advancer) = &*home.ended() {
+                advancer.close();
+            }
+        }
+        for home in &homes[..] {
+            // The lock is free while wakers run.
+            let ended = std::mem::take(&mut *home.ended());
+            if let Ended::Retrieved(advancer) = ended {
+                let wake = |mut task: Task| _ = home.watched(move || task.run());
+                let kept = advancer.end(|task| task.kind() != Kind::Wake, wake);
+                *home.ended() = Ended::Closed(kept);
+            }
+        }
+        Self { homes: Some(homes), place: 0, current: None }
+    }
+
+    fn homes(&self) -> &[Arc<Home>] {
+        self.homes.as_deref().unwrap_or_default()
+    }
+
+    /// The next callback, and the home of its shard.
+    fn take_next(&mut self) -> Option<(Arc<Home>, Tick, Task)> {
+        loop {
+            let home = Arc::clone(self.homes().get(self.place)?);
+            self.current = self.current.take().or_else(|| home.take_kept());
+            if let Some((tick, task)) = self.current.as_mut().and_then(Iterator::next) {
+                return Some((home, tick, task));
+            }
+            (self.place, self.current) = (self.place + 1, None);
+        }
     }
 
     /// Whether there is none.
@@ -53,7 +90,25 @@ impl Unfired {
     }
 
     fn left(&self) -> usize {
-        self.shards.iter().map(|(_, kept)| kept.len()).sum()
+        let untouched = self.homes().iter().map(|home| home.ended().len()).sum::<usize>();
+        untouched + self.current.as_ref().map_or(0, Kept::len)
+    }
+}
+
+impl Ended {
+    fn len(&self) -> usize {
+        if let Self::Closed(kept) = self { kept.len() } else { 0 }
+    }
+}
+
+impl Home {
+    pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
+        unpoisoned(self.ended.lock())
+    }
+
+    fn take_kept(&self) -> Option<Kept<Task>> {
+        let ended = std::mem::take(&mut *self.ended());
+        if let Ended::Closed(kept) = ended { Some(kept) } else { None }
     }
 }
 
@@ -61,13 +116,8 @@ impl Iterator for Unfired {
     type Item = UnfiredTask;
 
     fn next(&mut self) -> Option<UnfiredTask> {
-        loop {
-            let (home, kept) = self.shards.last_mut()?;
-            if let Some((tick, task)) = kept.next() {
-                return Some(UnfiredTask { deadline: home.time.instant(home.time.start_of(tick)), task });
-            }
-            self.shards.pop();
-        }
+        let (home, tick, task) = self.take_next()?;
+        Some(UnfiredTask { deadline: home.time.instant(home.time.start_of(tick)), task })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -82,8 +132,8 @@ impl FusedIterator for Unfired {}
 impl Drop for Unfired {
     /// Each callback's drop by itself.
     fn drop(&mut self) {
-        while let Some((home, kept)) = self.shards.pop() {
-            kept.for_each(|(_, task)| home.discard(task));
+        while let Some((home, _, task)) = self.take_next() {
+            home.discard(task);
         }
     }
 }

@@ -82,7 +82,6 @@ fn a_shard_without_room() {
 
 /// A timer whose threads, or shards, cannot be had is an error, and the next one that can be had is made.
 #[test]
-#[ignore = "the table of a shard that is made ends the process where there is no memory"]
 fn timers_without_room() {
     in_a_process("limit::timers_without_room", || {
         limit(Some(ROOM));

@@ -51,7 +51,6 @@ pub(crate) fn end((scheduler, mut advancer): Shard, count: &Count, pending: usiz
 }
 
 #[test]
-#[ignore = "a thread's first call asks crossbeam-epoch for memory, and ends the process where there is none"]
 fn schedule_for_every_wheel() {
     at_every_request("producer::schedule_for_every_wheel", || {
         let (shard, count) = (small_shard(), Count::default());
@@ -62,7 +61,6 @@ fn schedule_for_every_wheel() {
 }
 
 #[test]
-#[ignore = "a thread's first call asks crossbeam-epoch for memory, and ends the process where there is none"]
 fn schedule_beyond_a_segment() {
     at_every_request("producer::schedule_beyond_a_segment", || {
         let (shard, count) = (small_shard(), Count::default());
@@ -119,7 +117,6 @@ fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, count: &Count, work: 
 
 /// A thread that comes to the shard for the first time, to cancel: it may not say that there is no such timer.
 #[test]
-#[ignore = "a thread's first call asks crossbeam-epoch for memory, and ends the process where there is none"]
 fn first_call_of_a_thread_cancels() {
     at_every_request("producer::first_call_of_a_thread_cancels", || {
         let (shard, count) = (small_shard(), Count::default());
@@ -132,7 +129,6 @@ fn first_call_of_a_thread_cancels() {
 }
 
 #[test]
-#[ignore = "a thread's first call asks crossbeam-epoch for memory, and ends the process where there is none"]
 fn first_call_of_a_thread_reschedules() {
     at_every_request("producer::first_call_of_a_thread_reschedules", || {
         let (shard, count) = (small_shard(), Count::default());
@@ -144,7 +140,6 @@ fn first_call_of_a_thread_reschedules() {
 }
 
 #[test]
-#[ignore = "a thread's first call asks crossbeam-epoch for memory, and ends the process where there is none"]
 fn first_call_of_a_thread_looks() {
     at_every_request("producer::first_call_of_a_thread_looks", || {
         let (shard, count) = (small_shard(), Count::default());

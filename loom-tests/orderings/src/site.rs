@@ -276,7 +276,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
         visit::visit_expr_call(self, call);
         let Expr::Path(function) = &*call.func else { return };
-        if function.path.segments.last().is_some_and(|name| name.ident == "fence") {
+        if function
+            .path
+            .segments
+            .last()
+            .is_some_and(|name| name.ident == "fence" || name.ident == "compiler_fence")
+        {
             self.operation(call.span().byte_range(), &call.args, &[(0, Role::Fence)]);
         }
     }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::*;
 
 fn lanes() -> Lanes {
-    Lanes::new(Arc::new(Bell::new()))
+    Lanes::new(Arc::new(Bell::new())).expect("there is memory")
 }
 
 /// Where the lane is that the calling thread is given.
@@ -25,7 +25,7 @@ fn a_thread_keeps_its_lane_and_another_takes_it_over() {
         scope.spawn(own).join().unwrap()
     });
     assert_eq!(address(&lanes), first);
-    assert_eq!(lanes.iter().count(), 1);
+    assert_eq!(lanes.iter().filter(|lane| !lane.is_spare).count(), 1);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_call_within_a_call_gets_another_lane() {
     let (outer, inner) = (lanes.enter(), lanes.enter());
     assert!(!std::ptr::eq(outer.lane, inner.lane));
     drop((outer, inner));
-    assert_eq!(lanes.iter().count(), 2);
+    assert_eq!(lanes.iter().filter(|lane| !lane.is_spare).count(), 2);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_thread_enters_its_own_lane_also_after_a_call_to_another_shard() {
 #[test]
 fn a_lane_has_one_owner() {
     let lanes = lanes();
-    let lane = lanes.acquire();
+    let lane = lanes.acquire(true).expect("there is memory");
     let try_own = || lane.try_own_if(|_| true);
     assert!(!try_own());
     lane.release(OWNED);
@@ -71,15 +71,44 @@ fn so_many_lanes_may_hold_a_node() {
 #[test]
 fn lanes_end_with_their_list_and_their_last_owner() {
     let lanes = lanes();
-    let owned = [lanes.acquire(), lanes.acquire()];
-    let ended = owned.each_ref().map(Arc::downgrade);
+    let owned = [(); 2].map(|()| lanes.acquire(true).expect("there is memory"));
+    let turnover = Arc::downgrade(&lanes.turnover);
     let [first, second] = owned;
+    assert_eq!((first.count(), second.count()), (2, 2));
     drop(first);
-    assert!(ended[0].upgrade().is_some(), "the list holds it");
     drop(lanes);
-    assert!(ended[0].upgrade().is_none() && ended[1].upgrade().is_some());
+    assert_eq!((second.count(), turnover.strong_count()), (1, 1));
     drop(second);
-    assert!(ended[1].upgrade().is_none());
+    assert_eq!(turnover.strong_count(), 0);
+}
+
+/// The lane of who gets no memory for one: it is lent, call by call, and nobody else is given it.
+#[test]
+fn the_spare_lane_is_borrowed_by_one_at_a_time() {
+    let lanes = lanes();
+    let all: Vec<_> = (0..5).map(|_| lanes.acquire(true).expect("there is memory")).collect();
+    assert!(all.iter().all(|lane| !lane.is_spare));
+    let spare = lanes.borrow_spare().expect("it is free");
+    assert!(spare.is_spare && lanes.borrow_spare().is_none());
+    drop(Entered::new(&spare, true));
+    assert!(lanes.borrow_spare().is_some());
+}
+
+/// The advancer tidies the lanes that a shard begins with, and they take part in the epochs all the same.
+#[test]
+fn the_first_lane_and_the_spare_one_need_no_memory() {
+    let lanes = lanes();
+    for lane in lanes.handles() {
+        let (_, held) = lane.tidy().expect("nobody owns it").take_nodes();
+        assert!(held.is_none());
+    }
+    let first = lanes.acquire(true).expect("there is memory");
+    let spare = lanes.borrow_spare().expect("it is free");
+    for lane in [first, spare] {
+        // SAFETY: the lane is owned here.
+        drop(unsafe { &*lane.local.get() }.participant.pin());
+    }
+    assert_eq!(lanes.iter().count(), 2);
 }
 
 /// A thread local that is dropped after the cache of lanes enters a lane.

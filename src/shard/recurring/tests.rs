@@ -277,8 +277,9 @@ fn a_running_timer_belongs_to_its_shard() {
 #[test]
 fn shards_share_a_bound_in_which_a_running_timer_counts() {
     let bound = Bound::new(2);
-    let shards: [Shard; 2] =
-        std::array::from_fn(|_| shard_within(&Config::default(), &bound, ShardId::block(1)));
+    let shards: [Shard; 2] = std::array::from_fn(|_| {
+        shard_within(&Config::default(), &bound, ShardId::block(1)).expect("there is memory")
+    });
     let [(first, mut advancer), (second, _other)] = shards;
     let key = first.schedule(1, RECURS).unwrap();
     let standing = second.schedule(5, 1).unwrap();

@@ -25,7 +25,7 @@ impl<T> Scene<T> {
     /// All nodes of so many segments are taken, and returned in memory order.
     fn full(segments: usize) -> (Self, Vec<NodeId>) {
         let epochs = Epochs::new();
-        let advancer = epochs.join();
+        let advancer = epochs.join().expect("there is memory");
         let scene =
             Self { slab: Slab::new().expect("there is memory"), epochs, advancer, recycler: Recycler::new() };
         // The very first node is never handed out.
@@ -78,7 +78,7 @@ impl<T> Scene<T> {
 #[test]
 fn freed_nodes_wait_until_a_reader_has_gone() {
     let (mut scene, nodes) = Scene::<Large>::full(1);
-    let reader = scene.epochs.join();
+    let reader = scene.epochs.join().expect("there is memory");
     let guard = reader.pin();
     scene.retire(&nodes);
     assert_eq!(scene.recycler.len(), nodes.len());
@@ -149,7 +149,7 @@ fn a_batch_is_given_in_steps() {
     scene.poll(1);
     while scene.recycler.releasing.is_empty() {
         assert_eq!(scene.recycler.len(), 3 * WORDS_PER_STEP);
-        let others = scene.epochs.join();
+        let others = scene.epochs.join().expect("there is memory");
         drop(others.pin());
         scene.recycler.finish_waiting(&scene.slab, &scene.advancer);
     }
@@ -330,7 +330,7 @@ fn a_share_of_what_waits_to_go_goes() {
 fn what_a_recycler_has_at_its_end_is_handed_over() {
     let (mut scene, nodes) = Scene::<Large>::full(6);
     scene.free(&nodes);
-    let reader = scene.epochs.join();
+    let reader = scene.epochs.join().expect("there is memory");
     scene.note_move(0);
     scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
     let guard = reader.pin();

@@ -21,7 +21,7 @@ impl Scene {
     fn new() -> Self {
         Self {
             slab: Slab::new().expect("there is memory"),
-            who: Epochs::new().join(),
+            who: Epochs::new().join().expect("there is memory"),
             free: FreeWord::default(),
         }
     }
@@ -215,7 +215,8 @@ fn a_segment_goes_without_its_worn_nodes() {
 /// A payload that nobody has taken out goes with the slab.
 #[test]
 fn what_is_pending_ends_with_the_slab() {
-    let (payload, slab, who) = (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join());
+    let (payload, slab, who) =
+        (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join().expect("there is memory"));
     let mut free = FreeWord::default();
     for deadline in 1..=3 {
         let id = slab.take(&mut free, &who).expect("there is memory");

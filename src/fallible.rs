@@ -1,0 +1,146 @@
+//! Memory that may be refused: the program goes on where the system has none, which the standard library's own boxes do
+//! not.
+
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A slice of so many values; none if there is no memory.
+pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).ok()?;
+    values.resize_with(len, value);
+    Some(values.into_boxed_slice())
+}
+
+/// A box with that value; none if there is no memory.
+pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(1).ok()?;
+    values.push(value);
+    let one: Box<[T]> = values.into_boxed_slice();
+    // SAFETY: a slice of one value lies in memory as that value does, so the box's memory is that of a box of one.
+    Some(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
+}
+
+/// A counted handle to a value, as an `Arc` is, whose memory may be refused. It makes no steps in models.
+pub(crate) struct Handle<T>(NonNull<Counted<T>>);
+
+/// A value and how many handles there are.
+pub(crate) struct Counted<T> {
+    handles: AtomicUsize,
+    value: T,
+}
+
+// SAFETY: as for an `Arc`: handles share the value, and the last one, wherever it is, drops it.
+unsafe impl<T: Send + Sync> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Handle<T> {}
+
+impl<T> Handle<T> {
+    /// The first handle; none if there is no memory, and `value` is dropped then.
+    pub(crate) fn new(value: T) -> Option<Self> {
+        let counted = boxed(Counted { handles: AtomicUsize::new(1), value })?;
+        Some(Self(NonNull::from(Box::leak(counted))))
+    }
+
+    pub(crate) fn into_raw(self) -> *mut Counted<T> {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// # Safety
+    ///
+    /// The pointer came from [`into_raw`](Self::into_raw), and this is done once for each time.
+    pub(crate) unsafe fn from_raw(counted: NonNull<Counted<T>>) -> Self {
+        Self(counted)
+    }
+
+    /// A further handle, where one stays behind the pointer.
+    ///
+    /// # Safety
+    ///
+    /// The pointer came from [`into_raw`](Self::into_raw), and that handle lives during the call.
+    pub(crate) unsafe fn further(counted: NonNull<Counted<T>>) -> Self {
+        // SAFETY: as the caller says; the handle is not given up.
+        let kept = ManuallyDrop::new(unsafe { Self::from_raw(counted) });
+        Self::clone(&kept)
+    }
+
+    /// How many handles there are, at some moment.
+    pub(crate) fn count(&self) -> usize {
+        // Ordering: Relaxed, an estimate.
+        self.counted().handles.load(Ordering::Relaxed)
+    }
+
+    fn counted(&self) -> &Counted<T> {
+        // SAFETY: it lives as long as there is a handle.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Deref for Counted<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> Deref for Handle<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.counted().value
+    }
+}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        // Ordering: Relaxed, the caller's handle keeps the value meanwhile.
+        self.counted().handles.fetch_add(1, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+impl<T> Drop for Handle<T> {
+    fn drop(&mut self) {
+        // Ordering: AcqRel, what was done through any handle comes before the drop.
+        if self.counted().handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: it came from a box, and this was the last handle.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_handle_drops_the_value() {
+        let value = std::sync::Arc::new(());
+        let first = Handle::new(std::sync::Arc::clone(&value)).expect("there is memory");
+        let second = first.clone();
+        let raw = NonNull::new(first.into_raw()).expect("it is a handle's");
+        // SAFETY: the handle behind the pointer lives.
+        let third = unsafe { Handle::further(raw) };
+        assert_eq!((third.count(), std::sync::Arc::strong_count(&third)), (3, 2));
+        drop((second, third));
+        assert_eq!(std::sync::Arc::strong_count(&value), 2);
+        // SAFETY: the pointer is the first handle's, taken back once.
+        drop(unsafe { Handle::from_raw(raw) });
+        assert_eq!(std::sync::Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_there() {
+        assert_eq!(boxed(7_u64).as_deref(), Some(&7));
+        assert_eq!(boxed(()).as_deref(), Some(&()));
+        let mut next = 0..;
+        assert_eq!(slice(3, || next.next()).as_deref(), Some(&[Some(0), Some(1), Some(2)][..]));
+        assert_eq!(slice::<u64>(usize::MAX, || 0), None);
+    }
+}
