@@ -17,13 +17,14 @@
 //! | `clock/` | where the time comes from; a clock that is moved by hand |
 //! | `config.rs`, `error.rs` | settings, validated once; errors that hand the payload back |
 //! | `sync.rs` | the one place that says where atomics come from |
-//! | `unwind.rs` | drops that panic |
+//! | `unwind.rs`, `fallible.rs` | drops that panic; memory that may be refused |
 //! | `stall.rs` | in a build for one test, atomics at which a thread can be stopped |
 //! | `shard/scheduler.rs`, `shard/lane.rs` | the producers' half; what a producer has to itself |
 //! | `shard/advancer.rs`, `shard/expired.rs`, `shard/sweep.rs`, `shard/handover.rs` | the consumer's half: flush, cascade, yield, sweep, end |
-//! | `shard/shared.rs` | what both share, and the add / flush / sleep protocol with its argument |
+//! | `shard/shared.rs`, `shard/clock.rs`, `shard/bell.rs` | what both share, and the add / flush / sleep protocol with its argument; what wakes an advancer |
+//! | `shard/counts.rs`, `shard/roll.rs`, `shard/barrier.rs` | how many timers are pending or dead; what threads that have gone, or do nothing, leave behind |
 //! | `shard/wheel.rs`, `shard/chains.rs` | lists that take pushes at any time; detached lists |
-//! | `shard/own.rs`, `shard/draw.rs` | wheels of the advancer's own; overflow buckets emptied ahead of time |
+//! | `shard/own.rs`, `shard/placing.rs`, `shard/draw.rs` | wheels of the advancer's own; overflow buckets emptied ahead of time |
 //! | `shard/level.rs` | slot arithmetic, without atomics or unsafe code |
 //! | `shard/node.rs`, `shard/state.rs` | a node, and the one word that decides its fate |
 //! | `shard/recurring.rs`, `shard/bound.rs` | what the upper floor needs beside: timers that recur, a bound that shards share |

@@ -9,7 +9,10 @@
 //!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
 //!   ([`placing`], [`own`], [`bitmap`]), where it can ahead of time ([`draw`]), arms anew what recurs ([`recurring`]), frees
 //!   nodes ([`recycle`], [`batch`], [`reclaim`]), now and then sweeps ([`sweep`]), gives coarse overflow wheels back
-//!   that are idle ([`overflow`]), tells what is next ([`earliest`]), and at the end hands back what is left ([`handover`]).
+//!   that are idle ([`overflow`]), tells what is next ([`earliest`]), and at the end hands back what is left ([`handover`]);
+//! - sleep and memory: producers wake a sleeping advancer by the [`bell`], count what is pending and dead ([`counts`],
+//!   [`stats`]), and leave lanes behind, which the advancer tidies ([`roll`]), also those of threads that do nothing
+//!   ([`barrier`]).
 
 mod advancer;
 mod barrier;

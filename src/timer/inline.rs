@@ -20,7 +20,7 @@ pub(super) struct Inline {
 }
 
 impl Inline {
-    /// Holds a content that [fits](fits), which a box does.
+    /// Holds a content that [fits], which a box does.
     #[inline(always)]
     pub(super) fn hold<R: Run + 'static>(content: R) -> Self {
         assert!(fits::<R>(), "a box fits, and what does not fit is boxed");
