@@ -208,5 +208,8 @@ mod tests {
         assert_eq!(advancer.advance(100).count(), 199);
         assert_eq!((advancer.roll.in_use.len(), advancer.next_expiration()), (1, None));
         advancer.check_invariants();
+        (101..1_000).for_each(|now| assert_eq!(advancer.advance(now).count(), 0));
+        let kept = scheduler.stats().nodes;
+        assert!(kept <= 64, "the own lane keeps a word of nodes at most, and not {kept}");
     }
 }
