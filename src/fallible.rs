@@ -1,6 +1,7 @@
 //! Memory that may be refused: the program goes on where the system has none, which the standard library's own boxes do
 //! not.
 
+use std::hint::black_box;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -22,6 +23,16 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     let one: Box<[T]> = values.into_boxed_slice();
     // SAFETY: a slice of one value lies in memory as that value does, so the box's memory is that of a box of one.
     Some(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
+}
+
+/// Whether there is so much memory: for those who are about to ask others for some, who end the process where there is
+/// none.
+pub(crate) fn is_there(bytes: usize) -> bool {
+    let mut memory = Vec::<u8>::new();
+    let is_there = memory.try_reserve_exact(bytes).is_ok();
+    // The compiler would leave it out.
+    black_box(&mut memory);
+    is_there
 }
 
 /// A counted handle to a value, as an `Arc` is, whose memory may be refused. It makes no steps in models.
@@ -142,5 +153,6 @@ mod tests {
         let mut next = 0..;
         assert_eq!(slice(3, || next.next()).as_deref(), Some(&[Some(0), Some(1), Some(2)][..]));
         assert_eq!(slice::<u64>(usize::MAX, || 0), None);
+        assert!(is_there(1 << 12) && !is_there(usize::MAX));
     }
 }
