@@ -11,7 +11,7 @@ use crate::threads::{wave, waves};
 use crate::{THREADS, WAVE};
 
 /// Threads at once that leave something behind, if threads do.
-const MANY: usize = 2_000;
+const MANY: usize = 1_000;
 
 /// How many times as long a turn may take after a crowd as before it.
 const DEARER: u32 = 20;
@@ -92,7 +92,16 @@ fn settle(crowd: impl Fn(&(dyn Fn(usize) + Sync))) -> usize {
         black_box([number as u8; STACK]);
         drop(black_box(vec![number; 3 * TIMERS]));
     });
-    resident()
+    // The system takes the stacks of threads that have ended a little later.
+    let mut before = resident();
+    loop {
+        thread::sleep(Duration::from_millis(100));
+        let now = resident();
+        if now >= before {
+            return now;
+        }
+        before = now;
+    }
 }
 
 fn is_back(start: usize) -> bool {
