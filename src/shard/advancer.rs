@@ -232,6 +232,7 @@ impl<T> Advancer<T> {
         self.shared.clock.publish_wake_at(first);
         let checked = self.earliest();
         self.shared.clock.lower_published(checked);
+        self.shared.bring_look_near();
         // Asked for while the advancer was awake; or under way, and nobody may cancel any more, and ask for the next step.
         if self.shared.is_sweep_owed() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
             self.keeper.ring(&self.shared.clock.bell);

@@ -22,11 +22,24 @@ const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 51
 /// The least number of dead nodes between two looks at all lanes.
 const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 64 };
 
+/// The most.
+const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { DEAD_FLOOR / 8 };
+
+/// How far above the estimate the next look may be at most, once that is more than `SURELY_TOLERATED`. With what has not
+/// been reported that is below the floor still.
+const FAR: i64 = 2 * MOST_STEP as i64;
+
 /// With so few dead nodes reported there is no need to look at all lanes.
 const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
 
 /// What the threads of a shard have reported of the dead nodes that they left. A sum over all lanes at each cancel, or
 /// at each tick, would take the longer the more threads there are.
+///
+/// `check_at` says when to take the sum again. Whoever sets it goes by counts that may be old by then, and two may set it
+/// at once. Cancels that come meanwhile do no harm: they raise the estimate, which was read before. But where nodes are freed
+/// meanwhile the estimate falls, and the next look would be far off, or never come. So the look is kept
+/// [near](Shared::bring_look_near), by those who set it and by the advancer: both write, pass a SeqCst fence, and then read
+/// what the other writes, so one of them sees to it.
 pub(crate) struct DeadReports {
     /// Dead nodes made, less those reused, in all lanes.
     reported: AtomicU64,
@@ -94,6 +107,8 @@ impl<T> Shared<T> {
     /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).
     #[cold]
     pub(crate) fn ask_for_sweep(&self) -> bool {
+        // Ordering: Relaxed, a count. It is read first, and what has been buried last: see `DeadReports`.
+        let reported = self.dead.reported.load(Ordering::Relaxed);
         let (dead, tolerated) = (self.dead(), self.tolerated_dead());
         let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
             // Ordering: Release, pairs with `take_sweep_owed`: the pass that begins finds what was counted here.
@@ -104,10 +119,12 @@ impl<T> Shared<T> {
             return true;
         };
         // A cancel takes one from what is pending and adds one to the dead: seven of these quarters.
-        let step = (left / 7).max(LEAST_STEP);
-        // Ordering: Relaxed for both: a count, and a threshold.
-        let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
-        self.dead.check_at.store(estimate.saturating_add(step as i64) as u64, Ordering::Relaxed);
+        let step = (left / 7).clamp(LEAST_STEP, MOST_STEP);
+        self.look_again_at(self.estimate(reported).saturating_add(step as i64));
+        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this threshold before it sleeps, or
+        // the caller sees what the advancer has freed.
+        fence(Ordering::SeqCst);
+        self.bring_look_near();
         false
     }
 
@@ -118,7 +135,30 @@ impl<T> Shared<T> {
         // Ordering: Relaxed, a count.
         if self.estimate(self.dead.reported.load(Ordering::Relaxed)) > SURELY_TOLERATED {
             self.ask_for_sweep();
+        } else {
+            self.bring_look_near();
         }
+    }
+
+    /// Brings the next look at all lanes near, where so many nodes have been freed since it was set that it is far off. O(1).
+    #[inline]
+    pub(crate) fn bring_look_near(&self) {
+        loop {
+            // Ordering: Relaxed for both: a count, and a threshold.
+            let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
+            let near = estimate.saturating_add(FAR).max(SURELY_TOLERATED);
+            if self.dead.check_at.load(Ordering::Relaxed) as i64 <= near {
+                return;
+            }
+            self.look_again_at(near);
+            // Ordering: SeqCst, as in `ask_for_sweep`.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn look_again_at(&self, estimate: i64) {
+        // Ordering: Relaxed, a threshold.
+        self.dead.check_at.store(estimate as u64, Ordering::Relaxed);
     }
 
     /// How many dead nodes there are, by what has been reported.

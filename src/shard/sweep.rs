@@ -189,6 +189,7 @@ impl<T> Advancer<T> {
 
     /// A pass is over. If it freed something, or missed some, and there is too much still, the next begins.
     fn end_pass(&mut self) {
+        self.shared.bring_look_near();
         let freed = std::mem::take(&mut self.sweep.freed);
         let has_missed = std::mem::take(&mut self.sweep.has_missed);
         let again = (freed > 0 || has_missed) && self.shared.is_sweep_due();
