@@ -8,6 +8,9 @@ use super::segment::{Segment, WORD_NODES};
 use super::slab::Slab;
 use super::wheel::Wheel;
 
+/// So many words of a bitmap are kept in any case: 8 KiB.
+const KEPT_WORDS: usize = 1024;
+
 pub(super) struct Batch<T> {
     /// Given in memory order, whatever the order in which they came.
     ids: Bitmap,
@@ -81,6 +84,17 @@ impl<T> Batch<T> {
         to_open.into_iter().for_each(|last| slab.reopen(last));
         if self.nodes == 0 {
             self.given = 0;
+        }
+    }
+
+    /// Gives the memory back that is for more nodes than there are segments for.
+    #[inline]
+    pub(super) fn trim(&mut self, slab: &Slab<T>) {
+        if self.nodes == 0
+            && self.ids.len() > KEPT_WORDS
+            && self.ids.len() > 8 * slab.size() * Segment::<T>::WORDS
+        {
+            self.ids = Bitmap::empty();
         }
     }
 
@@ -177,6 +191,25 @@ mod tests {
             batch.release(&slab, 1);
             assert!(batch.is_empty() && batch.ids().next().is_none());
         }
+    }
+
+    /// A bitmap for many segments goes when they have gone; a small one stays.
+    #[test]
+    fn the_memory_of_a_batch_goes_with_the_segments() {
+        let slab = Slab::<u64>::new().expect("there is memory");
+        let mut batch = Batch::new();
+        batch.add(NodeId::try_from(KEPT_WORDS * WORD_NODES).expect("it is a name"));
+        batch.trim(&slab);
+        assert_eq!(batch.ids.len(), 2 * KEPT_WORDS, "it is in use");
+        batch.ids.take_word(KEPT_WORDS);
+        batch.nodes = 0;
+        batch.trim(&slab);
+        assert_eq!(batch.ids.len(), 0);
+        batch.add(1);
+        batch.ids.take_word(0);
+        batch.nodes = 0;
+        batch.trim(&slab);
+        assert_eq!(batch.ids.len(), 1);
     }
 
     /// What is given is found, in whichever segments it lies.

@@ -101,7 +101,20 @@ impl<T> Shared<T> {
         let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         // Ordering: Relaxed, a threshold.
         let check_at = self.dead.check_at.load(Ordering::Relaxed) as i64;
-        self.estimate(reported) >= check_at && self.ask_for_sweep()
+        self.estimate(reported) >= check_at && (self.join_request() || self.ask_for_sweep())
+    }
+
+    /// Whether a sweep has been asked for that the advancer has not begun. That is the caller's request too, which rings
+    /// for it: whoever made it may have been stopped before it rang. While the advancer is away this spares each
+    /// canceller the sums.
+    fn join_request(&self) -> bool {
+        let is_owed = self.is_sweep_owed();
+        if is_owed {
+            // Ordering: SeqCst, as in `ask_for_sweep`. As an Acquire fence it pairs with the Release of the request, which so
+            // comes before it.
+            fence(Ordering::SeqCst);
+        }
+        is_owed
     }
 
     /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).

@@ -13,10 +13,9 @@ const LOOKED_AT: usize = 4;
 ///
 /// A producer that cancels some hundred timers and schedules as many has the same nodes again, which are in its cache.
 /// The memory for hints is asked for with the first one; where there is none, hints are forgotten at once.
-#[derive(Default)]
 pub(crate) struct Hints {
-    /// Whether none are kept: for the lanes of a crowd.
-    pub(crate) are_off: bool,
+    /// Whether any are kept: not so in a lane that is lent.
+    are_kept: bool,
     /// Empty, or [`HINTS`] of each.
     nodes: Box<[NodeId]>,
     linked_for: Box<[Tick]>,
@@ -24,6 +23,15 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
+    pub(crate) fn new(are_kept: bool) -> Self {
+        Self { are_kept, nodes: Box::default(), linked_for: Box::default(), next: 0 }
+    }
+
+    /// Forgets all, and frees the memory.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::new(self.are_kept);
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, node: NodeId, linked_for: Tick) {
         if self.nodes.is_empty() && !self.make_room() {
@@ -38,7 +46,7 @@ impl Hints {
     #[cold]
     fn make_room(&mut self) -> bool {
         let (mut nodes, mut linked_for) = (Vec::new(), Vec::new());
-        if self.are_off {
+        if !self.are_kept {
             return false;
         }
         if nodes.try_reserve_exact(HINTS).is_err() || linked_for.try_reserve_exact(HINTS).is_err() {
@@ -74,7 +82,7 @@ mod tests {
 
     #[test]
     fn hints_yield_the_youngest_that_is_due_in_time() {
-        let mut hints = Hints::default();
+        let mut hints = Hints::new(true);
         hints.push(1, 10);
         hints.push(2, 30);
         hints.push(3, 20);
@@ -87,7 +95,7 @@ mod tests {
 
     #[test]
     fn hints_forget_the_oldest() {
-        let mut hints = Hints::default();
+        let mut hints = Hints::new(true);
         for node in 1..=2 * HINTS as NodeId {
             hints.push(node, 0);
         }

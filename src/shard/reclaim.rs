@@ -152,6 +152,10 @@ mod epochs {
             }
         }
 
+        pub(crate) fn has_joined(&self) -> bool {
+            self.handle.is_some()
+        }
+
         fn handle(&self) -> &LocalHandle {
             self.handle.as_ref().expect("it has joined: the owner of a lane sees to that")
         }
@@ -236,6 +240,10 @@ mod epochs {
 
         pub(crate) fn leave(&mut self) -> Self {
             Self
+        }
+
+        pub(crate) fn has_joined(&self) -> bool {
+            true
         }
     }
 

@@ -262,8 +262,9 @@ impl<T> Recycler<T> {
         };
         if let Some((mut batch, _)) = self.waiting.take_if(goes_on) {
             self.leaving.add(std::mem::take(&mut batch.remains));
+            batch.trim(slab);
             self.spare = std::mem::replace(&mut self.releasing, batch);
-            self.worth = LEAST_WORTH.max(slab.capacity() / WORTH_SHARE);
+            self.worth = LEAST_WORTH.max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
         }
     }
 
@@ -296,12 +297,10 @@ impl<T> Recycler<T> {
     }
 
     fn excess_used(slab: &Slab<T>, live: usize, used: usize) -> usize {
-        let capacity = slab.capacity();
+        let segments = slab.size();
         if live > 0 {
-            return capacity.saturating_sub(2 * live + Segment::<T>::NODES) / Segment::<T>::NODES;
+            return segments.saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + 1);
         }
-        // The first segment has a node less than the others.
-        let segments = capacity.div_ceil(Segment::<T>::NODES);
         let is_last_kept = segments == 1 && used < Segment::<T>::NODES / USED_SHARE;
         segments.saturating_sub(staying().max(usize::from(is_last_kept)))
     }
@@ -326,8 +325,11 @@ impl<T> Recycler<T> {
                 }
             }
         }
-        if slab.capacity() == 0 {
+        if slab.size() == 0 {
             (self.ended, self.asked) = (0, 0);
+        }
+        for batch in [&mut self.collecting, &mut self.releasing, &mut self.spare] {
+            batch.trim(slab);
         }
     }
 

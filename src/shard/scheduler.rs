@@ -396,10 +396,10 @@ impl<T> Scheduler<T> {
         Some((moved, owes_ring || owes_request))
     }
 
-    /// Gives the free nodes back that a call leaves over, if the lane is one of a crowd.
+    /// Gives the free nodes back that a call leaves over, if the lane is a common one.
     #[inline]
     fn keep_few(&self, lane: &Lane, local: &mut Local) {
-        if !lane.may_keep {
+        if !lane.may_keep() {
             self.shared.slab.hand_back(&mut local.free, &local.participant);
         }
     }

@@ -18,6 +18,7 @@ use super::segment::{Segment, WORD_NODES};
 use super::zeroed;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
+use crate::sync::plain::AtomicU32 as PlainU32;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::unwind::FirstPanic;
 
@@ -67,6 +68,8 @@ pub(crate) struct Slab<T> {
     open: Box<[AtomicU64]>,
     /// One past the highest place that was ever used.
     height: AtomicU32,
+    /// How many segments there are.
+    size: PlainU32,
     /// How often a producer has given free nodes back.
     given_back: AtomicU64,
 }
@@ -86,6 +89,7 @@ impl<T> Slab<T> {
             next_era: AtomicU32::new(0),
             open: zeroed::slice(TABLE.div_ceil(WORD_NODES))?,
             height: AtomicU32::new(0),
+            size: PlainU32::new(0),
             given_back: AtomicU64::new(0),
         })
     }
@@ -240,6 +244,8 @@ impl<T> Slab<T> {
             drop(unsafe { Box::from_raw(segment) });
             return Ok(());
         }
+        // Ordering: Relaxed, a count.
+        self.size.fetch_add(1, Ordering::Relaxed);
         // Ordering: Relaxed, for prefetching only.
         self.addresses[index].store(nodes, Ordering::Relaxed);
         // Ordering: Relaxed, see `height`.
@@ -263,7 +269,9 @@ impl<T> Slab<T> {
     pub(crate) fn hand_back(&self, free: &mut FreeWord, who: &Participant) {
         // Protects: the segment.
         let _pinned = who.pin();
-        if self.give_back(std::mem::take(free)) {
+        // The next search begins there.
+        let given = std::mem::replace(free, FreeWord { bits: 0, ..*free });
+        if self.give_back(given) {
             // Ordering: Relaxed, a hint for the recycler.
             self.given_back.fetch_add(1, Ordering::Relaxed);
         }
@@ -319,6 +327,8 @@ impl<T> Slab<T> {
     fn unlink(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
         // Ordering: Relaxed, nothing is published; the grace period orders the readers.
         let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
+        // Ordering: Relaxed, a count.
+        self.size.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: it came from `into_raw` in `grow`, nobody finds it any more, and it is unlinked once.
         unsafe { Unlinked::new(segment) }
     }
@@ -343,9 +353,10 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Nodes there is memory for; for the advancer.
-    pub(crate) fn capacity(&self) -> usize {
-        self.segments().map(|segment| segment.free.capacity()).sum()
+    /// How many segments there are. O(1).
+    pub(crate) fn size(&self) -> usize {
+        // Ordering: Relaxed, a count.
+        self.size.load(Ordering::Relaxed) as usize
     }
 
     /// How many nodes are worn out, in the segments that there are; for invariant checks.

@@ -11,7 +11,7 @@ use crate::threads::{wave, waves};
 use crate::{THREADS, WAVE};
 
 /// Threads at once that leave something behind, if threads do.
-const MANY: usize = 1_000;
+const MANY: usize = 2_000;
 
 /// How many times as long a turn may take after a crowd as before it.
 const DEARER: u32 = 20;

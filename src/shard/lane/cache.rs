@@ -4,13 +4,14 @@
 //! own, by open addressing: shards are numbered one after the other, so those that are in use at once rarely meet. The
 //! table grows with the number of shards that the thread uses. Before it grows, lanes whose shard has ended leave it.
 //!
-//! Where there is no memory for the table, or the thread is ending, the caller borrows a lane for its one call.
+//! Where there is no memory for the table, or the thread is ending, or enough threads own a lane, the caller is lent one
+//! for its call.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
 use super::{Lane, Lanes};
-use crate::fallible::Handle;
+use crate::fallible::{Counted, Handle};
 
 /// The table's first size; a power of two.
 const SLOTS: usize = 16;
@@ -20,6 +21,19 @@ thread_local! {
     /// The list and the lane of the thread's last call, one of those in its cache. It has no destructor, so it is
     /// reached in one step; 0 is no list.
     static LAST: Cell<(u64, NonNull<Lane>)> = const { Cell::new((0, NonNull::dangling())) };
+    /// The list of which the thread was lent a lane last, and that lane.
+    static LENT: Cell<(u64, NonNull<Counted<Lane>>)> = const { Cell::new((0, NonNull::dangling())) };
+}
+
+/// The lane of that list which the thread was lent last.
+pub(super) fn lent(lanes: &Lanes) -> Option<NonNull<Counted<Lane>>> {
+    let (list, lane) = LENT.get();
+    // The list is there, so the lane is.
+    (list == lanes.id).then_some(lane)
+}
+
+pub(super) fn note_lent(lanes: &Lanes, lane: NonNull<Counted<Lane>>) {
+    LENT.set((lanes.id, lane));
 }
 
 /// The calling thread's lane of that list, marked as busy; none if it is busy in a call further out, or there is none.
@@ -45,11 +59,14 @@ fn find(lanes: &Lanes) -> Option<NonNull<Lane>> {
 
 /// Gives the thread a lane of that list.
 fn add(lanes: &Lanes) -> Option<NonNull<Lane>> {
+    if !lanes.has_place() {
+        return None;
+    }
     let has_room = |cache: &RefCell<Cache>| cache.try_borrow_mut().is_ok_and(|mut cache| cache.make_room());
     if !CACHE.try_with(has_room).ok()? {
         return None;
     }
-    let owned = Owned { lanes: lanes.id, lane: lanes.acquire(true)? };
+    let owned = Owned { lanes: lanes.id, lane: lanes.acquire()? };
     let lane = NonNull::from(&*owned.lane);
     CACHE.try_with(|cache| cache.borrow_mut().insert(owned)).ok()?;
     Some(lane)
@@ -116,7 +133,7 @@ impl Drop for Owned {
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
-    use super::super::Bell;
+    use super::super::super::bell::Bell;
     use super::*;
     use crate::sync::plain::Arc;
 

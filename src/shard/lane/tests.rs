@@ -2,7 +2,13 @@
 
 use std::cell::RefCell;
 
+use super::super::bell::Bell;
 use super::*;
+
+/// So many lanes of a kind there are.
+fn count(lanes: &Lanes, kind: Kind) -> usize {
+    lanes.iter().filter(|lane| lane.kind == kind).count()
+}
 
 fn lanes() -> Lanes {
     Lanes::new(Arc::new(Bell::new())).expect("there is memory")
@@ -25,7 +31,7 @@ fn a_thread_keeps_its_lane_and_another_takes_it_over() {
         scope.spawn(own).join().unwrap()
     });
     assert_eq!(address(&lanes), first);
-    assert_eq!(lanes.iter().filter(|lane| !lane.is_spare).count(), 1);
+    assert_eq!(count(&lanes, Kind::Own), 1);
 }
 
 #[test]
@@ -34,7 +40,7 @@ fn a_call_within_a_call_gets_another_lane() {
     let (outer, inner) = (lanes.enter(), lanes.enter());
     assert!(!std::ptr::eq(outer.lane, inner.lane));
     drop((outer, inner));
-    assert_eq!(lanes.iter().filter(|lane| !lane.is_spare).count(), 2);
+    assert_eq!([Kind::Own, Kind::Common, Kind::Extra].map(|kind| count(&lanes, kind)), [1, 1, 0]);
 }
 
 #[test]
@@ -52,26 +58,76 @@ fn a_thread_enters_its_own_lane_also_after_a_call_to_another_shard() {
 #[test]
 fn a_lane_has_one_owner() {
     let lanes = lanes();
-    let lane = lanes.acquire(true).expect("there is memory");
-    let try_own = || lane.try_own_if(|_| true);
+    let lane = lanes.acquire().expect("there is memory");
+    let try_own = || lane.try_own();
     assert!(!try_own());
     lane.release(OWNED);
     assert!(try_own() && !try_own());
 }
 
+/// Runs `look` in so many threads at once, each of which has entered a lane before, and stays until all have looked.
+fn at_once(lanes: &Lanes, threads: usize, look: impl Fn(&Lane, bool) + Sync) {
+    let (together, look) = (std::sync::Barrier::new(threads), &look);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                drop(lanes.enter());
+                together.wait();
+                let entered = lanes.enter();
+                look(entered.lane, entered.is_borrowed);
+                together.wait();
+            });
+        }
+    });
+}
+
 #[test]
-fn so_many_lanes_may_hold_a_node() {
+fn so_many_threads_own_a_lane_and_the_others_are_lent_one() {
     let lanes = lanes();
-    // Ordering: Relaxed, there is one thread.
-    lanes.holding.store(true, Ordering::Relaxed);
-    let entered: Vec<_> = (0..KEEPERS + 6).map(|_| lanes.enter()).collect();
-    assert_eq!(entered.iter().filter(|entered| entered.lane.may_hold).count(), KEEPERS as usize);
+    let owners = AtomicU32::new(0);
+    at_once(&lanes, KEEPERS as usize + 20, |lane, is_borrowed| {
+        assert!(lane.may_keep() != is_borrowed && lane.may_hold != is_borrowed);
+        // Ordering: Relaxed, a count.
+        owners.fetch_add(u32::from(!is_borrowed), Ordering::Relaxed);
+    });
+    // Ordering: Relaxed, the threads have been joined.
+    assert_eq!((owners.load(Ordering::Relaxed), count(&lanes, Kind::Own)), (KEEPERS, KEEPERS as usize));
+    // Those have ended: whoever comes owns a lane again.
+    assert!(!lanes.enter().is_borrowed);
+    assert_eq!(count(&lanes, Kind::Own), KEEPERS as usize);
+}
+
+#[test]
+fn there_are_as_many_common_lanes_as_calls_at_once() {
+    let lanes = lanes();
+    let lend = |calls| drop((0..calls).map(|_| Entered::new(lanes.borrow(), true)).collect::<Vec<_>>());
+    (0..100).for_each(|_| lend(1));
+    assert_eq!(count(&lanes, Kind::Common), 1);
+    (0..10).for_each(|_| lend(STAYING + 5));
+    assert_eq!([Kind::Common, Kind::Extra].map(|kind| count(&lanes, kind)), [STAYING as usize, 5]);
+}
+
+/// The advancer tidies the lanes that are lent now and then, and has to call the roll when they are lent again; those that
+/// are lent often stay as they are.
+#[test]
+fn a_lane_that_was_tidied_is_noted_when_it_is_lent() {
+    let lanes = lanes();
+    let lend = || (0..STAYING + 1).map(|_| Entered::new(lanes.borrow(), true)).collect::<Vec<_>>();
+    drop(lend());
+    let changes = lanes.changes();
+    drop(lend());
+    assert_eq!(lanes.changes(), changes);
+    let tidied = lanes.handles().filter_map(|lane| lane.tidy().map(|mut tidied| tidied.take_nodes())).count();
+    assert_eq!(tidied, 1);
+    let mut all = lend();
+    assert_eq!(lanes.changes(), changes + 1);
+    all.iter_mut().for_each(|entered| drop(entered.parts().1.participant.pin()));
 }
 
 #[test]
 fn lanes_end_with_their_list_and_their_last_owner() {
     let lanes = lanes();
-    let owned = [(); 2].map(|()| lanes.acquire(true).expect("there is memory"));
+    let owned = [(); 2].map(|()| lanes.acquire().expect("there is memory"));
     let turnover = Arc::downgrade(&lanes.turnover);
     let [first, second] = owned;
     assert_eq!((first.count(), second.count()), (2, 2));
@@ -80,35 +136,6 @@ fn lanes_end_with_their_list_and_their_last_owner() {
     assert_eq!((second.count(), turnover.strong_count()), (1, 1));
     drop(second);
     assert_eq!(turnover.strong_count(), 0);
-}
-
-/// The lane of who gets no memory for one: it is lent, call by call, and nobody else is given it.
-#[test]
-fn the_spare_lane_is_borrowed_by_one_at_a_time() {
-    let lanes = lanes();
-    let all: Vec<_> = (0..5).map(|_| lanes.acquire(true).expect("there is memory")).collect();
-    assert!(all.iter().all(|lane| !lane.is_spare));
-    let spare = lanes.borrow_spare().expect("it is free");
-    assert!(spare.is_spare && lanes.borrow_spare().is_none());
-    drop(Entered::new(&spare, true));
-    assert!(lanes.borrow_spare().is_some());
-}
-
-/// The advancer tidies the lanes that a shard begins with, and they take part in the epochs all the same.
-#[test]
-fn the_first_lane_and_the_spare_one_need_no_memory() {
-    let lanes = lanes();
-    for lane in lanes.handles() {
-        let (_, held) = lane.tidy().expect("nobody owns it").take_nodes();
-        assert!(held.is_none());
-    }
-    let first = lanes.acquire(true).expect("there is memory");
-    let spare = lanes.borrow_spare().expect("it is free");
-    for lane in [first, spare] {
-        // SAFETY: the lane is owned here.
-        drop(unsafe { &*lane.local.get() }.participant.pin());
-    }
-    assert_eq!(lanes.iter().count(), 2);
 }
 
 /// A thread local that is dropped after the cache of lanes enters a lane.
@@ -120,7 +147,7 @@ fn a_thread_that_ends_borrows_a_lane() {
         fn drop(&mut self) {
             let entered = self.0.enter();
             let is_owned =
-                self.0.iter().any(|lane| std::ptr::eq(lane, entered.lane)) && entered.lane.tidy().is_none();
+                self.0.iter().any(|lane| std::ptr::eq(lane, entered.lane)) && !entered.lane.try_own();
             self.1.send(entered.is_borrowed && is_owned).unwrap();
         }
     }
