@@ -18,7 +18,7 @@
 //! The usual way is an `AtomicWaker` that the sleep and the timer share. It would have to lie somewhere that outlives
 //! both: an allocation for each sleep, or a pool beside the slab. With an `Arc<AtomicWaker>` and a callback that wakes it,
 //! to create, poll and drop a sleep took 71 ns where this takes 49, and a poll took two read-modify-writes where this
-//! takes a load. (`AtomicWaker` is what wakes a shard's thread; there the waker stays and who wakes it changes.)
+//! takes a load.
 //!
 //! A waker is woken, and dropped, by who took it out of the node: with no lock and no pin held.
 

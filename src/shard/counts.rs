@@ -227,6 +227,21 @@ mod tests {
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
+    /// A canceller sets when to look next by what it read before nodes were freed, and that is all that happens then.
+    #[test]
+    fn a_look_that_is_far_off_is_brought_near() {
+        let (scheduler, advancer) = shard::<u32>(&Config::default());
+        advancer.shared.look_again_at(100_000);
+        assert_eq!(advancer.next_expiration(), None);
+        let far = |deadline| scheduler.schedule(deadline, 0).expect("open");
+        let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| far(1_000_000 + i)).collect();
+        let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize / 2);
+        cancel(&scheduler, first);
+        assert!(!advancer.shared.is_sweep_owed(), "more are pending");
+        cancel(&scheduler, rest);
+        assert!(advancer.shared.is_sweep_owed());
+    }
+
     #[test]
     fn all_is_counted() {
         let (scheduler, mut advancer) = shard::<u32>(&Config::default());

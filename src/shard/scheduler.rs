@@ -18,7 +18,8 @@ use crate::sync::Arc;
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
 /// [`shard`](crate::shard()); cloning it is cheap.
 ///
-/// No call takes a lock or waits for the [`Advancer`](crate::Advancer) or another thread.
+/// No call takes a lock or waits for the [`Advancer`](crate::Advancer) or another thread. (Where the system has no memory left,
+/// threads that use the shard for the first time wait for each other's calls.)
 ///
 /// # Examples
 ///
