@@ -238,14 +238,17 @@ impl<T> Slab<T> {
         segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
         let (nodes, segment) = (segment.nodes(), Box::into_raw(segment));
         let (null, place) = (std::ptr::null_mut(), &self.table[index]);
+        // Before the advancer can take it away: the count is never too low.
+        // Ordering: Relaxed, a count; the Release below keeps the order.
+        self.size.fetch_add(1, Ordering::Relaxed);
         // Ordering: Release, pairs with `load`; on failure nothing is read.
         if place.compare_exchange(null, segment, Ordering::Release, Ordering::Relaxed).is_err() {
+            // Ordering: as above.
+            self.size.fetch_sub(1, Ordering::Relaxed);
             // SAFETY: it came from `into_raw` just now and was not published.
             drop(unsafe { Box::from_raw(segment) });
             return Ok(());
         }
-        // Ordering: Relaxed, a count.
-        self.size.fetch_add(1, Ordering::Relaxed);
         // Ordering: Relaxed, for prefetching only.
         self.addresses[index].store(nodes, Ordering::Relaxed);
         // Ordering: Relaxed, see `height`.
@@ -353,7 +356,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// How many segments there are. O(1).
+    /// How many segments there are; for a moment too many. O(1).
     pub(crate) fn size(&self) -> usize {
         // Ordering: Relaxed, a count.
         self.size.load(Ordering::Relaxed) as usize
