@@ -91,8 +91,9 @@ fn two_callbacks_end_each_others_timer() {
                     assert_eq!(other.shutdown().len(), 1);
                     ended.one();
                 };
-                timers[own].schedule_after(ms(1), ends).expect("the timer is open");
+                // First, for the other may end it as soon as both run.
                 timers[own].schedule_after(HOUR, || ()).expect("the timer is open");
+                timers[own].schedule_after(ms(1), ends).expect("the timer is open");
             }
             until("both have ended", || ended.get() == 2);
             timers.iter().for_each(is_balanced);
