@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-use super::node::NodeId;
+use crate::shard::node::NodeId;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
@@ -18,7 +18,7 @@ pub struct Key {
     /// A mark of the upper floor's, the shard (31 bits) and the node (32 bits). Two words in all, so that a key is
     /// passed in registers: one that is written in parts and read as a whole has to wait for the parts.
     place: NonZeroU64,
-    pub(super) generation: u64,
+    pub(in crate::shard) generation: u64,
 }
 
 const MARK: u64 = 1 << 63;
@@ -26,17 +26,17 @@ const NODE_BITS: u32 = 32;
 
 impl Key {
     #[inline]
-    pub(super) fn new(shard: ShardId, node: NodeId, generation: u64) -> Self {
+    pub(in crate::shard) fn new(shard: ShardId, node: NodeId, generation: u64) -> Self {
         Self { place: shard.0 | u64::from(node), generation }
     }
 
     #[inline]
-    pub(super) fn is_of(self, shard: ShardId) -> bool {
+    pub(in crate::shard) fn is_of(self, shard: ShardId) -> bool {
         (self.place.get() ^ shard.0.get()) >> NODE_BITS == 0
     }
 
     #[inline]
-    pub(super) fn node(self) -> NodeId {
+    pub(in crate::shard) fn node(self) -> NodeId {
         self.place.get() as NodeId
     }
 

@@ -1,82 +1,51 @@
-//! The ground floor: one shard, a hierarchical timing wheel with a producers' half and a consumer's half.
-//! No threads, no real time, no callbacks.
+//! One shard: a hierarchical timing wheel, a producers' half and a consumer's half.
+//! It has no threads, no real time and no callbacks.
 //!
-//! Where a timer goes, and which file tells of it:
+//! # A timer's way
 //!
-//! - schedule: [`scheduler`] takes a node ([`vacancy`], [`slab`], [`lane`], [`hints`]), arms it ([`node`], [`state`]), finds its
-//!   bucket ([`level`]) and pushes it ([`shared`], [`wheel`]);
-//! - advance: [`advancer`] moves the [`clock`] and flushes buckets ([`flush`], [`wheel`]), walks what it
-//!   detached ([`chains`]), yields what is due ([`expired`]), moves the rest to a finer wheel of its own
-//!   ([`placing`], [`own`], [`bitmap`]), where it can ahead of time ([`draw`]), arms anew what recurs ([`recurring`]), frees
-//!   nodes ([`recycle`], [`batch`], [`reclaim`]), now and then sweeps ([`sweep`]), gives coarse overflow wheels back
-//!   that are idle ([`overflow`]), tells what is next ([`earliest`]), and at the end hands back what is left ([`handover`]);
-//! - sleep and memory: producers wake a sleeping advancer by the [`bell`], count what is pending and dead ([`counts`],
-//!   [`stats`]), and leave lanes behind, which the advancer tidies ([`roll`]), also those of threads that do nothing
-//!   ([`barrier`]).
+//! | folder | what happens to a timer there |
+//! |---|---|
+//! | [`scheduler`] | A producer schedules, cancels or moves it. `acquire` finds a node for it. |
+//! | [`node`] | It lives in a node. One word decides its fate (`state`). |
+//! | [`shared`] | Both halves meet. The add, flush and sleep protocol puts the node into a bucket. |
+//! | [`wheel`] | It waits in a bucket: lists that accept pushes at any time, and the slot arithmetic. |
+//! | [`advancer`] | The clock reaches its bucket: flush, cascade, fire. Sweeps and the shard's end. |
+//! | [`memory`] | Its node is freed and comes back to the producers; segments go back to the system. |
+//!
+//! The folders use each other in one direction: `scheduler` and `advancer` use `shared`; `shared`
+//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. The cascade is the one way back up:
+//! it inserts anew what an overflow bucket held.
 
-mod advancer;
-mod barrier;
-mod batch;
-mod bell;
-mod bitmap;
-mod bits;
-mod bound;
-mod chains;
-mod clock;
-mod counts;
-mod draw;
-mod earliest;
-mod expired;
-mod flush;
-mod handover;
-mod hints;
-mod invariants;
+pub(crate) mod advancer;
 mod key;
-mod lane;
-mod level;
-mod node;
-mod overflow;
-mod own;
-mod placing;
-mod prefetch;
-mod reclaim;
-mod recurring;
-mod recycle;
-mod roll;
+pub(crate) mod memory;
+pub(crate) mod node;
 mod scheduler;
-mod seed;
-mod segment;
-mod shared;
-mod slab;
-mod state;
-mod stats;
+pub(crate) mod shared;
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod support;
-mod sweep;
-mod vacancy;
-mod wheel;
-mod zeroed;
+pub(crate) mod wheel;
 
 pub use advancer::Advancer;
-pub use expired::{Expired, Fired};
+pub use advancer::fire::{Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
 pub(crate) use scheduler::Exchanged;
 pub use scheduler::Scheduler;
-pub use stats::ShardStats;
+pub use shared::stats::ShardStats;
 
-pub(crate) use bound::Bound;
-pub(crate) use handover::Kept;
+pub(crate) use advancer::handover::Kept;
+pub(crate) use advancer::recurring::{Due, Running, Stopped};
+pub(crate) use node::payload::Seed;
+pub(crate) use shared::bound::Bound;
 #[cfg(fuzzing)]
-pub(crate) use level::{Geometry, Slot};
-pub(crate) use recurring::{Due, Running, Stopped};
-pub(crate) use seed::Seed;
+pub(crate) use wheel::geometry::{Geometry, Slot};
 #[cfg(feature = "model")]
 pub(crate) use {
-    clock::Clock,
+    memory::epochs::{Epochs, Grace, Participant},
+    memory::segment::{FreeBits, WORD_NODES},
     node::{Met, Node},
-    reclaim::{Epochs, Grace, Participant},
-    segment::{FreeBits, WORD_NODES},
+    shared::clock::Clock,
     wheel::{Place, Wheel},
 };
 

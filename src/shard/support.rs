@@ -3,24 +3,24 @@
 use super::{Advancer, Key, Scheduler};
 use crate::{Config, Tick, shard};
 
-pub(super) type Shard = (Scheduler<u32>, Advancer<u32>);
+pub(in crate::shard) type Shard = (Scheduler<u32>, Advancer<u32>);
 
 /// A shard with wheels of four buckets.
-pub(super) fn small() -> Shard {
+pub(in crate::shard) fn small() -> Shard {
     of_wheels(4)
 }
 
 /// A shard with wheels of so many buckets.
-pub(super) fn of_wheels(size: usize) -> Shard {
+pub(in crate::shard) fn of_wheels(size: usize) -> Shard {
     shard(&Config::builder().wheel_size(size).build().expect("a power of two"))
 }
 
 /// Schedules so many timers for one tick.
-pub(super) fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
+pub(in crate::shard) fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
     (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
 }
 
 /// Cancels timers that are pending.
-pub(super) fn cancel(scheduler: &Scheduler<u32>, keys: &[Key]) {
+pub(in crate::shard) fn cancel(scheduler: &Scheduler<u32>, keys: &[Key]) {
     keys.iter().for_each(|&key| assert!(scheduler.cancel(key).is_some()));
 }

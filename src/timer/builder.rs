@@ -9,9 +9,9 @@ use core_affinity::CoreId;
 
 use super::drive::{Drive, Slots};
 use super::executor::Executor;
-use super::home::{Home, next_timer_id, settle_in};
+use super::panics::{CallbackPanic, Watch};
+use super::shard_handle::{Home, next_timer_id, settle_in};
 use super::time::Time;
-use super::watch::{CallbackPanic, Watch};
 use super::worker::Worker;
 use super::{Inner, Timer};
 use crate::clock::Driven;

@@ -8,7 +8,7 @@
 //! - *The thread that runs the worker waits for the caller*, by itself or through others (see
 //!   [`Wait`]): two callbacks that shut down each other's timer.
 //!
-//! Then the advancer lies in the [post](super::post), and the shutdown takes it from there. The worker finds out when the
+//! Then the advancer lies in the [post](super::lending), and the shutdown takes it from there. The worker finds out when the
 //! user code returns, and ends.
 //!
 //! A thread that has ended is joined, so that nothing of it is left when the shutdown returns. One that has not, for one of
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::home::Home;
-use super::post::Phase;
+use super::lending::Phase;
+use super::shard_handle::Home;
 use super::task::Task;
 use super::worker::Worker;
 use crate::clock::{Wait, unpoisoned};

@@ -1,6 +1,6 @@
 //! A task's content, its type forgotten: in the task itself where it fits, boxed where it does not.
 //!
-//! Beside [`post`](super::post) the upper floor's only unsafe code. Invariant: `room` holds a live value of the type that `view` was made for, from
+//! Beside [`post`](super::lending) the upper floor's only unsafe code. Invariant: `room` holds a live value of the type that `view` was made for, from
 //! [`Inline::hold`] until it is dropped. Whoever has the `Inline` has the value.
 
 use std::marker::PhantomData;

@@ -1,31 +1,31 @@
-//! The upper floor: shards that run by themselves.
+//! `Timer`: shards that run by themselves.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `builder.rs` | settings, validated once; shards and threads made of them |
-//! | `home.rs`, `key.rs` | a shard as those see it who schedule on it; which one is a thread's own |
-//! | `time.rs`, `schedule.rs` | nanoseconds and ticks; when a recurring timer is due next |
-//! | `task.rs`, `inline.rs`, `run.rs`, `watch.rs`, `executor.rs` | what a node holds; running it, here or elsewhere; panics |
-//! | `worker.rs`, `bell.rs`, `pace.rs` | a shard's turns and its sleep: what ends it, and how long it is |
-//! | `drive.rs`, `post.rs` | a thread for each shard, or a manual clock for all; how a shutdown gets at their advancers |
-//! | `stats.rs`, `unfired.rs` | what it has done; what it had not when it was shut down |
+//! | `builder.rs` | The settings, validated once; makes the shards and their threads. |
+//! | `shard_handle.rs`, `key.rs` | A shard as a scheduling thread sees it; which shard is a thread's own. |
+//! | `time.rs`, `schedule.rs` | Nanoseconds and ticks; when a recurring timer is due next. |
+//! | `task.rs`, `inline.rs`, `run.rs`, `executor.rs`, `panics.rs` | What a node holds; running it, here or on an executor; its panics. |
+//! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns and its sleep: what ends a sleep, and how long it lasts. |
+//! | `drive.rs`, `lending.rs` | A thread for each shard, or a manual clock for all; how a shutdown reaches their advancers. |
+//! | `stats.rs`, `unfired.rs` | What the timer has done; what had not fired when it was shut down. |
 
-mod bell;
 mod builder;
 mod drive;
 mod executor;
-mod home;
 mod inline;
 mod key;
+mod lending;
 mod pace;
-mod post;
+mod panics;
+mod parker;
 mod run;
 mod schedule;
+mod shard_handle;
 mod stats;
 mod task;
 mod time;
 mod unfired;
-mod watch;
 mod worker;
 
 use std::fmt;
@@ -36,13 +36,13 @@ use std::time::{Duration, Instant};
 pub use builder::TimerBuilder;
 pub use executor::{Executor, Job};
 pub use key::TimerKey;
+pub use panics::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 pub use stats::{Figures, Lateness, Stats};
 use unfired::Ended;
 pub use unfired::{Unfired, UnfiredTask};
-pub use watch::CallbackPanic;
 
-pub(crate) use home::Home;
+pub(crate) use shard_handle::Home;
 pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
@@ -305,7 +305,7 @@ impl Timer {
     /// The calling thread's own shard.
     #[inline]
     fn home(&self) -> &Arc<Home> {
-        &self.inner.homes[home::own_shard(self.inner.id, &self.inner.homes)]
+        &self.inner.homes[shard_handle::own_shard(self.inner.id, &self.inner.homes)]
     }
 
     #[inline]

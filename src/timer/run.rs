@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use super::home::Home;
 use super::key::TimerKey;
+use super::shard_handle::Home;
 use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::shard::Running;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use histogram::{AtomicHistogram, Histogram};
 
-use super::home::Home;
+use super::shard_handle::Home;
 use super::time::Nanos;
 use crate::Tick;
 use crate::sync::Ordering;

@@ -8,7 +8,7 @@ use std::iter::FusedIterator;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::home::Home;
+use super::shard_handle::Home;
 use super::task::{Kind, Task};
 use crate::clock::unpoisoned;
 use crate::shard::Kept;

@@ -5,7 +5,7 @@
 //! due and comes first in the next turn. So a slow callback makes what comes after it late, and loses nothing.
 //!
 //! While user code runs (a callback, a waker, a drop, an executor, a clock of the user's), nothing is held and the
-//! advancer lies in the shard's [post](super::post), where a `shutdown` finds it. A worker that finds the post empty
+//! advancer lies in the shard's [post](super::lending), where a `shutdown` finds it. A worker that finds the post empty
 //! afterwards has been shut down, and ends. All user code is watched: a panic in it ends nothing.
 
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::executor::{Executor, Job};
-use super::home::Home;
 use super::key::TimerKey;
+use super::lending::{Code, Phase};
 use super::pace::Pace;
-use super::post::{Code, Phase};
 use super::run::{Done, Outlet, Returned, Work};
+use super::shard_handle::Home;
 use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::Tick;

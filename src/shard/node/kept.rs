@@ -1,12 +1,12 @@
 //! A timer that is kept in its node for the shard's end.
 //!
-//! The end wins the node's word as a canceller would that holds the node (see [`state`](crate::shard::state)), and leaves
+//! The end wins the node's word as a canceller would that holds the node (see [`state`](super::state)), and leaves
 //! the payload in place. The node is in no lane, so nobody else changes the word from then on, and no key finds it. Its
 //! version has no meaning any more: its place in the word names the next node that is kept.
 
 use super::{Node, NodeId};
 use crate::Tick;
-use crate::shard::state::{Status, Word};
+use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
 
 /// Where the version stands in a word.

@@ -1,10 +1,10 @@
 //! What a node's word goes through where its timer recurs: out and back under the same generation.
 //!
-//! The transitions and their races are in [`state`](super::super::state).
+//! The transitions and their races are in [`state`](crate::shard::node::state).
 
-use super::super::state::{Status, Word};
 use super::{Node, join};
 use crate::Tick;
+use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
 
 /// How a timer was stopped.

@@ -1,0 +1,217 @@
+//! Lists that the advancer has detached and nobody else can reach, walked in turn.
+//!
+//! A linked list is one cache miss after another. Walking several chains in turn, each with its next node
+//! prefetched, keeps as many misses in flight as there are chains; and because an adder picks its list by
+//! its node's place in memory, nodes that lie side by side are met one after the other.
+
+use crate::shard::memory::slab::Slab;
+use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::wheel::STRIPES;
+use crate::sync::{AtomicU32, Ordering};
+
+/// Room for the lists of each source.
+const CHAINS: usize = SOURCES * STRIPES;
+const SOURCES: usize = 3;
+
+/// Where lists of a bucket come from. Each source has chains of its own, so lists are taken in as they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// The advancer's half of the bucket.
+    Own,
+    /// The producers' half.
+    Shared,
+    /// What a sweep has detached of either.
+    Sweep,
+}
+
+/// A node that the advancer has unlinked and has in its hands, and its segment's era.
+pub(crate) struct InHand<'s, T> {
+    pub(crate) id: NodeId,
+    pub(crate) node: &'s Node<T>,
+    pub(crate) era: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Chains {
+    /// `NIL` where a chain is empty.
+    heads: [NodeId; CHAINS],
+    /// A bit per chain that is not empty.
+    left: u64,
+    /// The chain to look at next.
+    turn: u32,
+}
+
+impl Chains {
+    pub(crate) fn new() -> Self {
+        Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
+    }
+
+    /// With one half of a bucket, whichever, and nothing else to come.
+    pub(crate) fn of(lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) -> Self {
+        let mut chains = Self::new();
+        chains.add(Source::Own, lists, slab);
+        chains
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Takes a bucket's lists in; what there was of that source has all been taken off.
+    #[inline]
+    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
+        let at = source as usize * STRIPES;
+        debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
+        self.heads[at..at + STRIPES].copy_from_slice(&lists);
+        // No branch for each list: where timers are spread thinly nobody can foretell which are empty.
+        let set = lists.iter().rev().fold(0, |set, &first| set << 1 | u64::from(first != NIL));
+        self.left |= set << at;
+        let mut ahead = set;
+        while ahead != 0 {
+            slab.prefetch(lists[ahead.trailing_zeros() as usize % STRIPES]);
+            ahead &= ahead - 1;
+        }
+    }
+
+    /// What is left of the lists of one bucket's half, which were all that was put in.
+    pub(crate) fn lists(&self) -> [NodeId; STRIPES] {
+        debug_assert!(self.heads[STRIPES..].iter().all(|&head| head == NIL));
+        std::array::from_fn(|stripe| self.heads[stripe])
+    }
+
+    /// Puts one node, whose link is `next`, in front of its stripe's chain.
+    #[inline]
+    pub(crate) fn push(&mut self, id: NodeId, next: &AtomicU32) {
+        let stripe = id as usize % STRIPES;
+        // Ordering: Relaxed, nobody else looks at the link.
+        next.store(self.heads[stripe], Ordering::Relaxed);
+        self.heads[stripe] = id;
+        self.left |= 1 << stripe;
+    }
+
+    /// Takes the next node off.
+    #[inline]
+    pub(crate) fn pop<'s, T>(&mut self, slab: &'s Slab<T>) -> Option<InHand<'s, T>> {
+        let (hand, turn) = self.pop_from(self.turn, slab)?;
+        self.turn = turn;
+        Some(hand)
+    }
+
+    /// Takes a node off, of the chain whose turn it is or the first after it that has one; and says whose turn comes
+    /// next. For a loop, which keeps the turn in a register: stored and loaded again it would be waited for.
+    #[inline]
+    pub(crate) fn pop_from<'s, T>(&mut self, turn: u32, slab: &'s Slab<T>) -> Option<(InHand<'s, T>, u32)> {
+        if self.left == 0 {
+            return None;
+        }
+        let ahead = self.left & (u64::MAX << turn);
+        let at = if ahead == 0 { self.left } else { ahead }.trailing_zeros();
+        let head = &mut self.heads[at as usize];
+        let id = *head;
+        // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
+        let (node, era) = unsafe { slab.owned(id) };
+        // Ordering: Relaxed, the chain was detached with Acquire.
+        *head = node.next().load(Ordering::Relaxed);
+        if *head == NIL {
+            self.left &= !(1 << at);
+        } else {
+            slab.prefetch(*head);
+        }
+        Some((InHand { id, node, era }, (at + 1) % CHAINS as u32))
+    }
+
+    /// The nodes, for invariant checks.
+    pub(crate) fn ids<T>(&self, slab: &Slab<T>) -> Vec<NodeId> {
+        let mut copy = self.clone();
+        std::iter::from_fn(|| copy.pop(slab)).map(|InHand { id, .. }| id).collect()
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests {
+    use super::*;
+    use crate::shard::memory::epochs::Epochs;
+    use crate::shard::memory::slab::FreeWord;
+
+    const COUNT: NodeId = 4 * STRIPES as NodeId;
+
+    /// A slab whose first nodes are taken, up to that one.
+    fn taken(last: NodeId) -> Slab<u64> {
+        let (slab, mut free) = (Slab::new().expect("there is memory"), FreeWord::default());
+        let who = Epochs::new().join().expect("there is memory");
+        (1..=last).for_each(|id| assert_eq!(slab.take(&mut free, &who).ok(), Some(id)));
+        slab
+    }
+
+    /// A list for each stripe of the nodes meant, the first of each the last.
+    fn lists(slab: &Slab<u64>, nodes: impl Iterator<Item = NodeId>) -> [NodeId; STRIPES] {
+        let mut lists = [NIL; STRIPES];
+        for id in nodes {
+            // SAFETY: the node is taken.
+            let (node, _) = unsafe { slab.owned(id) };
+            // Ordering: Relaxed, there is one thread.
+            node.next().store(std::mem::replace(&mut lists[id as usize % STRIPES], id), Ordering::Relaxed);
+        }
+        lists
+    }
+
+    fn drain(chains: &mut Chains, slab: &Slab<u64>) -> Vec<NodeId> {
+        std::iter::from_fn(|| chains.pop(slab)).map(|InHand { id, .. }| id).collect()
+    }
+
+    /// Each chain has its turn, from stripe to stripe and source to source.
+    #[test]
+    fn chains_are_walked_in_turn() {
+        let slab = taken(COUNT);
+        let mut chains = Chains::new();
+        assert!(chains.is_empty() && chains.pop(&slab).is_none());
+        // The first, the second and the last but one sixteen; each source has some of all stripes.
+        let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
+        for (source, row) in [(Source::Sweep, 0), (Source::Own, 1), (Source::Shared, 2)] {
+            chains.add(source, lists(&slab, of(row)), &slab);
+        }
+        assert!(!chains.is_empty());
+        let by_stripe = |row| {
+            let mut nodes: Vec<_> = of(row).collect();
+            nodes.sort_by_key(|&id| id as usize % STRIPES);
+            nodes
+        };
+        let expected = [by_stripe(1), by_stripe(2), by_stripe(0)].concat();
+        assert_eq!(chains.ids(&slab), expected);
+        assert_eq!(drain(&mut chains, &slab), expected);
+        assert!(chains.is_empty());
+    }
+
+    /// A long chain goes on when the others are done, and what is put in front of it comes next.
+    #[test]
+    fn one_chain_is_walked_to_its_end() {
+        let slab = taken(COUNT);
+        let mut chains = Chains::of(lists(&slab, [3, 3 + STRIPES as NodeId, 4].into_iter()), &slab);
+        assert_eq!(chains.lists()[3..5], [3 + STRIPES as NodeId, 4]);
+        assert_eq!(chains.pop(&slab).map(|hand| hand.id), Some(3 + STRIPES as NodeId));
+        let id = 3 + 2 * STRIPES as NodeId;
+        // SAFETY: the node is taken.
+        let (node, _) = unsafe { slab.owned(id) };
+        chains.push(id, node.next());
+        assert_eq!(drain(&mut chains, &slab), [4, id, 3]);
+        chains.push(id, node.next());
+        assert_eq!((chains.is_empty(), drain(&mut chains, &slab)), (false, vec![id]));
+    }
+
+    /// A loop keeps the turn by itself.
+    #[test]
+    fn the_turn_can_be_kept_outside() {
+        let slab = taken(COUNT);
+        let mut chains = Chains::of(lists(&slab, 1..=COUNT), &slab);
+        let (mut seen, mut turn) = (Vec::new(), 0);
+        while let Some((InHand { id, .. }, next)) = chains.pop_from(turn, &slab) {
+            assert_eq!(next, id % STRIPES as NodeId + 1);
+            turn = next;
+            seen.push(id);
+        }
+        let mut sorted = seen.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(1..=COUNT));
+        assert!(seen.chunks(STRIPES).all(|round| round.is_sorted_by_key(|id| id % STRIPES as NodeId)));
+    }
+}

@@ -1,0 +1,133 @@
+//! Giving back overflow wheels that have been idle.
+//!
+//! An overflow wheel is created by whoever first needs it. The finest of them stays from then on. A coarser one
+//! is given back by the advancer when nothing has been in it for a while. A producer may be about to push to it
+//! at that moment. The advancer
+//!
+//! 1. finds the wheel empty, closes it, and unlinks it: who comes later makes a new one;
+//! 2. stores `now` and passes the SeqCst fence with which every advance begins;
+//! 3. looks at the wheel's bits, shuts each list whose bit is set, and takes what it holds;
+//! 4. leaves the wheel to the recycler, which frees it after a grace period.
+//!
+//! An adder marks its list's bit, passes its fence, and looks whether the wheel is closed (see
+//! [`shared`](crate::shard::shared)). If its fence comes first, step 3 sees the bit: either the push came before the
+//! list was shut, and the node is taken, or it comes after, and fails. If the advancer's comes first, the
+//! adder sees that the wheel is closed. Where it does not push, the inbox has the node. So after step 3
+//! nothing can be in the wheel any more, and the grace period protects the adders that are still looking at
+//! its bits and heads: every adder is pinned while it uses a wheel that may be given back.
+//!
+//! The finest overflow wheel stays because that pin is a quarter of what it takes to schedule a timer, and nearly every
+//! timer that is not due within one revolution of level 0 is due within one of that wheel.
+
+use crate::Tick;
+use crate::shard::advancer::Advancer;
+use crate::shard::memory::epochs::Unlinked;
+use crate::shard::node::NodeId;
+use crate::shard::wheel::Wheel;
+use crate::shard::wheel::private::OwnWheel;
+
+/// The least time between two looks, in ticks.
+const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 4096 };
+
+/// How often in turn a wheel is found idle before it is given back: making it anew costs as much as clearing
+/// its memory, which must not happen at every few advances of a clock that takes large jumps.
+const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 8 };
+
+/// Wheels of this level and of coarser ones are given back. In models, whose timers reach no further, and under
+/// fuzzing the finest overflow wheel is, too, so that what coarse ones go through is seen, and often.
+pub(in crate::shard) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 2 };
+
+/// When each level was last in use.
+pub(in crate::shard) struct IdleWatch {
+    next_look: Tick,
+    levels: Box<[Idle]>,
+}
+
+#[derive(Clone)]
+struct Idle {
+    since: Tick,
+    looks: u32,
+}
+
+/// A wheel that is on its way back to the system.
+pub(in crate::shard) struct Closed {
+    level: usize,
+    wheel: Unlinked<Wheel>,
+}
+
+impl IdleWatch {
+    pub(in crate::shard) fn new(levels: usize, start: Tick) -> Self {
+        let next_look = start.saturating_add(LOOK_EVERY);
+        Self { next_look, levels: vec![Idle { since: start, looks: 0 }; levels].into() }
+    }
+
+    /// Notes that a wheel of that level held something.
+    #[inline]
+    pub(in crate::shard) fn note_use(&mut self, level: usize, tick: Tick) {
+        self.levels[level] = Idle { since: tick, looks: 0 };
+    }
+
+    /// Notes that a wheel was found empty; whether that has been so for long enough.
+    fn note_idle(&mut self, level: usize, now: Tick, long: Tick) -> bool {
+        let idle = &mut self.levels[level];
+        idle.looks = idle.looks.saturating_add(1);
+        idle.looks >= LOOKS && now.saturating_sub(idle.since) >= long
+    }
+}
+
+impl<T> Advancer<T> {
+    /// Now and then, closes and unlinks overflow wheels that have been idle for the time of two of their
+    /// buckets; what remains to be done about them needs the fence that follows.
+    #[inline]
+    pub(in crate::shard) fn close_idle_wheels(&mut self) -> Vec<Closed> {
+        if self.now < self.idle.next_look { Vec::new() } else { self.look_for_idle_wheels() }
+    }
+
+    #[cold]
+    fn look_for_idle_wheels(&mut self) -> Vec<Closed> {
+        self.idle.next_look = self.now.saturating_add(LOOK_EVERY);
+        let mut closed = Vec::new();
+        for level in 1..self.shared.geometry.levels() {
+            let further = self.close_if_idle(level, &mut closed);
+            closed.extend(further);
+        }
+        closed
+    }
+
+    /// There is room for the wheel among those that are `closed`, and where it goes then.
+    fn close_if_idle(&mut self, level: usize, closed: &mut Vec<Closed>) -> Option<Closed> {
+        let own_is_empty = self.own.level(level).is_none_or(OwnWheel::is_empty);
+        if !(own_is_empty && self.wheel(level).is_none_or(Wheel::is_empty)) {
+            self.idle.note_use(level, self.now);
+            return None;
+        }
+        let long = self.shared.geometry.span(level).saturating_mul(2);
+        if !self.idle.note_idle(level, self.now, long) {
+            return None;
+        }
+        self.own.drop_empty(level);
+        let has_room = closed.try_reserve(1).is_ok() && self.recycler.has_room(closed.len() + 1);
+        if level < FIRST_TO_GO || !has_room {
+            return None;
+        }
+        self.wheel(level)?.close();
+        self.shared.unlink_wheel(level).map(|wheel| Closed { level, wheel })
+    }
+
+    /// Takes what came to be in the wheels in the last moment, after the fence: `admit` is given each list.
+    pub(in crate::shard) fn drain_wheels(
+        &mut self,
+        closed: Vec<Closed>,
+        mut admit: impl FnMut(&mut Self, NodeId),
+    ) {
+        let geometry = self.shared.geometry;
+        for Closed { level, wheel } in closed {
+            let round = geometry.round(geometry.slot(level, self.flushed));
+            wheel.get().drain_closed(round, |first| admit(self, first));
+            self.recycler.retire_wheel(wheel);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

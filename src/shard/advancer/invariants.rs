@@ -1,0 +1,219 @@
+//! What must hold between operations, checked by walking everything.
+
+use crate::Tick;
+use crate::shard::advancer::Advancer;
+use crate::shard::advancer::relink::Overdue;
+use crate::shard::node::{Met, NIL, NodeId};
+use crate::shard::wheel::Wheel;
+use crate::shard::wheel::geometry::Slot;
+use crate::shard::wheel::private::OwnWheel;
+use crate::sync::Ordering;
+
+/// Nodes seen so far, and what was found in them.
+#[derive(Default)]
+struct Census {
+    seen: Nodes,
+    linked: usize,
+    pending: usize,
+    dead: usize,
+}
+
+/// Some nodes: a bit for each, as checks come after every operation of a fuzzer.
+#[derive(Default)]
+struct Nodes(Vec<u64>);
+
+impl Nodes {
+    /// Adds a node; false if it was there.
+    fn insert(&mut self, id: NodeId) -> bool {
+        let (word, bit) = (id as usize / 64, 1 << (id % 64));
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        let was_there = self.0[word] & bit != 0;
+        self.0[word] |= bit;
+        !was_there
+    }
+
+    fn contains(&self, id: NodeId) -> bool {
+        self.0.get(id as usize / 64).is_some_and(|word| word >> (id % 64) & 1 == 1)
+    }
+}
+
+impl<T> Advancer<T> {
+    /// Panics if an invariant of the structure does not hold. O(everything); a debugging aid for tests and
+    /// fuzzing, to be called while no other thread is at work on the shard.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let (now, flushed) = (self.now, self.flushed);
+        assert!(flushed <= now, "flushed {flushed} is after the clock {now}");
+        let mut census = Census::default();
+        self.check_hands(&mut census, flushed);
+        self.check_inbox(&mut census);
+        for level in 0..self.shared.geometry.levels() {
+            if let Some(wheel) = self.wheel(level) {
+                self.check_wheel(&mut census, level, wheel, flushed);
+            }
+            if let Some(own) = self.own.level(level) {
+                self.check_own(&mut census, level, own, flushed);
+            }
+        }
+        self.check_sweep(&mut census, flushed);
+        self.check_unlinked(&mut census);
+        assert_eq!(census.pending, self.shared.len(), "timers that are pending but not linked, or twice");
+        assert_eq!(census.dead as u64, self.shared.dead(), "dead nodes are miscounted");
+    }
+
+    fn check_hands(&self, census: &mut Census, flushed: Tick) {
+        assert!(self.moving.is_empty(), "a cascade has stopped half way");
+        for id in self.due.ids(&self.shared.slab) {
+            let linked_for = self.record(census, id);
+            assert!(linked_for > flushed, "due {linked_for} at {flushed}");
+        }
+        for &Overdue { deadline: recorded, id, .. } in &self.overdue {
+            let linked_for = self.record(census, id);
+            assert!(recorded <= flushed && linked_for >= recorded);
+        }
+        assert!(self.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
+        for &id in &self.deferred {
+            self.record(census, id);
+        }
+    }
+
+    fn check_inbox(&self, census: &mut Census) {
+        let first = self.shared.peek_inbox();
+        for id in self.list(first) {
+            self.record(census, id);
+        }
+    }
+
+    fn check_wheel(&self, census: &mut Census, level: usize, wheel: &Wheel, flushed: Tick) {
+        for index in 0..wheel.size() {
+            for (place, first, occupied) in wheel.lists(index) {
+                assert!(first == NIL || occupied, "level {level}, bucket {index}: a list without its bit");
+                let geometry = self.shared.geometry;
+                let slot = geometry.slot_ahead(level, index, wheel.size(), flushed);
+                let round = self.shared.geometry.round(slot);
+                assert!(first == NIL || place.round == round, "{slot:?} holds round {}", place.round);
+                self.check_list(census, slot, self.list(first));
+            }
+        }
+    }
+
+    /// The advancer's half of the buckets, and what the sweep has detached of either.
+    fn check_own(&self, census: &mut Census, level: usize, own: &OwnWheel, flushed: Tick) {
+        for index in 0..own.size() {
+            let (lists, occupied) = own.lists(index);
+            let holds = lists.iter().any(|&first| first != NIL);
+            assert!(occupied || !holds, "level {level}, own bucket {index}: a list without its bit");
+            assert!(holds || !occupied || self.sweep.has_own(level, index), "a bit without a list");
+            let slot = self.shared.geometry.slot_ahead(level, index, own.size(), flushed);
+            lists.into_iter().for_each(|first| self.check_list(census, slot, self.list(first)));
+        }
+    }
+
+    fn check_sweep(&self, census: &mut Census, flushed: Tick) {
+        let geometry = self.shared.geometry;
+        if let Some((slot, chains)) = self.sweep.in_hand(geometry, flushed) {
+            let shared = self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
+            let own = self.own.level(slot.level).is_some_and(|own| own.lists(geometry.own_index(slot)).1);
+            assert!(shared || own, "no bit says where the sweep has detached something");
+            self.check_list(census, slot, chains.ids(&self.shared.slab).into_iter());
+        }
+    }
+
+    /// The list's bucket expires no later than any tick that its nodes are linked for, those of cancelled
+    /// timers included: they may be reused for that tick.
+    fn check_list(&self, census: &mut Census, slot: Slot, ids: impl Iterator<Item = NodeId>) {
+        let expiration = self.shared.geometry.expiration(slot);
+        for id in ids {
+            let linked_for = self.record(census, id);
+            assert!(linked_for >= expiration, "{linked_for} is in {slot:?}");
+        }
+    }
+
+    /// Notes a linked node; returns the tick that it is linked for.
+    fn record(&self, census: &mut Census, id: NodeId) -> Tick {
+        assert!(census.seen.insert(id), "node {id} is linked twice");
+        census.linked += 1;
+        // SAFETY: the node is linked: it is in use.
+        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        match node.meet() {
+            Met::Pending(deadline, word) => {
+                census.pending += 1;
+                assert!(node.linked_for(word) <= deadline, "node {id} is linked after its deadline");
+                node.linked_for(word)
+            }
+            Met::Cancelled(word) | Met::Held(word) => {
+                census.dead += 1;
+                node.linked_for(word)
+            }
+            met => panic!("node {id} is linked and {met:?}"),
+        }
+    }
+
+    fn list(&self, first: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let id = (next != NIL).then_some(next)?;
+            // SAFETY: the node is linked: it is in use.
+            let (node, _) = unsafe { self.shared.slab.owned(id) };
+            // Ordering: Relaxed, nobody else is at work.
+            next = node.next().load(Ordering::Relaxed);
+            Some(id)
+        })
+    }
+
+    /// Nodes that are not linked hold nothing, unless the payload is out. They are under way to reuse, or a lane has them
+    /// to hand out, one word of them, or they are worn out: none is forgotten.
+    fn check_unlinked(&self, census: &mut Census) {
+        let freed = self.freed(census);
+        let (mut linked, mut under_way, mut worn, mut of_lanes) = (0, 0, 0, 0);
+        for word in 0..self.shared.slab.words() {
+            let mut is_of_lane = false;
+            for id in self.shared.slab.taken(word) {
+                if census.seen.contains(id) {
+                    linked += 1;
+                } else if !self.count_idle(census, id) {
+                    // Its payload is out.
+                } else if freed.contains(id) {
+                    under_way += 1;
+                } else if self.node(id).0.is_worn_out() {
+                    worn += 1;
+                } else {
+                    is_of_lane = true;
+                }
+            }
+            of_lanes += usize::from(is_of_lane);
+        }
+        assert_eq!(linked, census.linked, "a node is linked and free");
+        assert_eq!(under_way, self.recycler.len(), "a node is freed twice, or miscounted");
+        assert!(worn >= self.shared.slab.worn(), "more nodes are worn out than can be");
+        let lanes = self.shared.lanes.iter().count();
+        assert!(of_lanes <= lanes, "nodes of {of_lanes} words are forgotten, with {lanes} lanes");
+    }
+
+    /// The nodes that are under way to reuse.
+    fn freed(&self, census: &Census) -> Nodes {
+        let mut freed = Nodes::default();
+        let mut count = 0;
+        for id in self.recycler.nodes() {
+            assert!(freed.insert(id) && !census.seen.contains(id), "node {id} is freed twice");
+            count += 1;
+        }
+        assert_eq!(count, self.recycler.len(), "freed nodes are miscounted");
+        freed
+    }
+
+    /// Counts a node that is not linked; whether it holds nothing.
+    fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
+        match self.node(id).0.meet() {
+            Met::Running(_) => census.pending += 1,
+            Met::Stopped => {}
+            met => {
+                assert_eq!(met, Met::Free, "node {id} is lost");
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,49 @@
+//! The earliest tick at which anything that the advancer knows of may be due.
+
+use crate::Tick;
+use crate::shard::advancer::Advancer;
+use crate::shard::node::{Met, NIL, NodeId};
+use crate::sync::Ordering;
+
+/// How many of the inbox's nodes `next_expiration` looks at before it says "now".
+pub(in crate::shard) const INBOX_LOOK: usize = 64;
+
+impl<T> Advancer<T> {
+    /// The earliest tick at which anything known may be due.
+    pub(in crate::shard) fn earliest(&self) -> Option<Tick> {
+        let overdue = self.overdue.last().map(|due| due.deadline);
+        let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
+        let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
+        let from = self.flushed.checked_add(1);
+        let own = from.and_then(|from| self.own.next_occupied(self.shared.geometry, from));
+        let known = [overdue, due, deferred, self.earliest_in_inbox(), own].into_iter().flatten().min();
+        // Where something is due soon, few bits tell whether anything is before.
+        let to = known.unwrap_or(Tick::MAX);
+        let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
+        let earliest = shared.or(known)?;
+        (self.pending() > 0).then_some(earliest)
+    }
+
+    /// The first deadline in the inbox, or the clock where there are too many to look at.
+    fn earliest_in_inbox(&self) -> Option<Tick> {
+        let mut next = self.shared.peek_inbox();
+        let mut earliest = None;
+        for _ in 0..INBOX_LOOK {
+            if next == NIL {
+                return earliest;
+            }
+            earliest = [earliest, self.deadline(next)].into_iter().flatten().min();
+            // Ordering: Relaxed, `peek_inbox` acquired it.
+            next = self.node(next).0.next().load(Ordering::Relaxed);
+        }
+        Some(self.flushed)
+    }
+
+    /// The deadline of a timer in hand. A producer at work in the node looks at `wake_below` when it is done.
+    fn deadline(&self, id: NodeId) -> Option<Tick> {
+        match self.node(id).0.meet() {
+            Met::Pending(deadline, _) => Some(deadline),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Timers that recur: one node and one key for all occurrences.
+//!
+//! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere; a [`Running`]
+//! is the right to it, and there is one. Whoever runs the payload gives both back to the advancer, which arms the
+//! timer anew or frees the node. Anyone with the key may stop the timer meanwhile. The transitions and their races
+//! are in [`state`](crate::shard::node::state).
+//!
+//! What is counted: a timer whose payload is out is pending, in `len` and in the bound, until it ends or is
+//! stopped. It counts as fired once, when it ends; each arming anew counts as a recurrence. One that is stopped
+//! counts as cancelled, by the thread that stopped it. Its node is not dead: no sweep could free it before the payload is
+//! back.
+//!
+//! A `Running` that is dropped leaves its node to the end of the shard, where the timer counts as fired.
+
+use crate::Tick;
+use crate::shard::advancer::Advancer;
+use crate::shard::advancer::fire::Fired;
+use crate::shard::key::Key;
+use crate::shard::node::state::Word;
+use crate::shard::node::{Ended, NodeId, Run};
+use crate::shard::scheduler::Scheduler;
+
+/// How a timer was stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stopped<T> {
+    /// It was pending; its payload.
+    Pending(T),
+    /// Its payload is out, being run: this occurrence is the last.
+    Running,
+    /// There was no such timer any more.
+    Gone,
+}
+
+/// A timer that is due.
+#[derive(Debug)]
+pub(crate) enum Due<T> {
+    /// It has fired, and that was all.
+    Fired(Fired<T>),
+    /// It is to be armed anew, or ended: its node is kept.
+    Recurring(Running, T),
+}
+
+/// The right to a recurring timer's node while the payload is out: for [`Advancer::rearm`] or
+/// [`Advancer::end_running`] of its own shard.
+#[derive(Debug)]
+#[must_use = "the timer's node is kept until the timer is armed anew or ended"]
+pub(crate) struct Running {
+    key: Key,
+    deadline: Tick,
+    word: Word,
+}
+
+impl Running {
+    /// The timer's key, now and when it is armed anew.
+    pub(crate) fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The tick at which this occurrence was due.
+    pub(crate) fn deadline(&self) -> Tick {
+        self.deadline
+    }
+}
+
+impl<T> Scheduler<T> {
+    /// Whether the timer is pending right now: not while its payload is out.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free, and nothing is written but what is the thread's own.
+    #[inline]
+    pub(crate) fn is_pending(&self, key: Key) -> bool {
+        if !key.is_of(self.shared.id) {
+            return false;
+        }
+        let mut entered = self.shared.lanes.enter();
+        let (_, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        self.find(key, &stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
+    }
+
+    /// Cancels a timer, and also one whose payload is out: it is then not armed anew. The answer is final at
+    /// once.
+    ///
+    /// A timer that does not recur may be met just when it is taken out: the answer is then `Running` as well, and
+    /// the occurrence in hand is the only one.
+    pub(crate) fn stop(&self, key: Key) -> Stopped<T> {
+        self.try_stop(key).unwrap_or(Stopped::Gone)
+    }
+
+    fn try_stop(&self, key: Key) -> Option<Stopped<T>> {
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
+        let ended = node.stop(era, key.generation)?;
+        drop(stay);
+        self.count_cancelled(lane);
+        match ended {
+            Ended::Cancelled(linked_for, payload) => {
+                local.hints.push(key.node(), linked_for);
+                if self.note_dead(lane, local) {
+                    self.ring(entered);
+                }
+                Some(Stopped::Pending(payload))
+            }
+            // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
+            Ended::Running => {
+                lane.tally.stopped.add(1);
+                Some(Stopped::Running)
+            }
+        }
+    }
+
+    /// Gives a pending timer that recurs another deadline, and returns the key that it has now. `None` means that
+    /// it has ended, or that its payload is out.
+    ///
+    /// Always moves it to another node, as the word of a recurring timer does not prove its `base`. Where there is
+    /// no memory, the timer keeps its deadline and its key.
+    pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
+        self.relocate(self.enter(key)?, key, deadline)
+    }
+}
+
+impl<T> Advancer<T> {
+    /// The next timer that is due, taken out; if `recurs` says so of the payload, its node is kept for it.
+    pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
+        let (key, deadline, run) = self.next_taken(|node, word| node.run(word, &recurs))?;
+        let payload = match run {
+            Run::Recurring(word, payload) => {
+                return Some(Due::Recurring(Running { key, deadline, word }, payload));
+            }
+            Run::Over(payload) => {
+                self.count_fired(key.node());
+                payload
+            }
+            Run::Stopped(payload) => {
+                self.recycler.retire(key.node());
+                payload
+            }
+        };
+        Some(Due::Fired(Fired { key, deadline, payload }))
+    }
+
+    /// Arms a recurring timer anew, under its key. One whose deadline has been flushed already is due at the next
+    /// advance, so that a drain comes to an end.
+    ///
+    /// # Errors
+    ///
+    /// The payload, if the timer was stopped meanwhile.
+    pub(crate) fn rearm(&mut self, running: Running, deadline: Tick, payload: T) -> Result<(), T> {
+        let id = self.node_of(&running);
+        if let Err(payload) = self.node(id).0.rearm(running.word, deadline, payload) {
+            self.recycler.retire(id);
+            return Err(payload);
+        }
+        self.shared.tally.recurred.add(1);
+        self.link_armed(id, deadline);
+        Ok(())
+    }
+
+    /// Ends a recurring timer whose payload does not come back.
+    pub(crate) fn end_running(&mut self, running: Running) {
+        let id = self.node_of(&running);
+        if self.node(id).0.end_run(running.word) {
+            self.count_fired(id);
+        } else {
+            self.recycler.retire(id);
+        }
+    }
+
+    /// Whether a sweep's pass is under way or owed: an advance would go on with it.
+    pub(crate) fn is_sweeping(&self) -> bool {
+        self.sweep.is_under_way() || self.shared.is_sweep_owed()
+    }
+
+    /// The node that a timer of this shard is kept in.
+    fn node_of(&self, running: &Running) -> NodeId {
+        assert!(running.key.is_of(self.shared.id), "a recurring timer belongs to another shard");
+        running.key.node()
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

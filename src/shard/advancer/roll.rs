@@ -1,0 +1,219 @@
+//! The roll: the advancer's sums over the counters of its shard's lanes.
+//!
+//! At each advance, and each time it says until when it sleeps, the advancer asks how many timers are pending. Nobody
+//! writes the counters of a lane without an owner, so the advancer keeps their sum, and looks only at the lanes that were
+//! in use when it last called the roll. The cost follows the threads at work, and not those that ever were.
+//!
+//! **No timer is missed.** A thread that takes a lane over raises [`Lanes::changes`](crate::shard::shared::lanes::Lanes::changes) before it
+//! counts its first timer. It then sets the timer's occupancy bit and passes its fence (see [`shared`](crate::shard::shared)). The
+//! advancer looks at the changes where it looks at the bits, after its own fence. So if the advancer relies on seeing the
+//! bit, it sees the change too, and calls the roll anew. If the advancer's fence comes first, the adder sees until when the
+//! advancer sleeps, and rings.
+//!
+//! Calling the roll, the advancer takes each lane without an owner for a moment. It gives the nodes back that the last
+//! owner has left, which would keep their segments from going back to the system.
+//!
+//! # Leftovers
+//!
+//! A thread that lives and does nothing keeps some free nodes and a held one as well, and a few dead nodes are tolerated.
+//! Each of these may keep a whole segment. So where there is memory that the pending timers do not need, and nothing has
+//! been scheduled since the last move, the advancer takes what lanes keep from their owners (see
+//! [`Lanes::revoke`](crate::shard::shared::lanes::Lanes::revoke)) and sweeps, once for all that was scheduled and cancelled until then.
+
+use crate::fallible::Handle;
+use crate::shard::advancer::Advancer;
+use crate::shard::memory::epochs::Grace;
+use crate::shard::memory::slab::FreeWord;
+use crate::shard::node::NIL;
+use crate::shard::shared::Shared;
+use crate::shard::shared::lanes::{Held, Lane};
+use crate::shard::shared::stats::Tally;
+use crate::sync::Ordering;
+
+#[derive(Default)]
+pub(in crate::shard) struct Roll {
+    /// The changes when the roll was called last; none where there was no memory for it.
+    seen: Option<u64>,
+    /// The lanes that had an owner then.
+    in_use: Vec<Handle<Lane>>,
+    /// The sums over the others.
+    scheduled: u64,
+    cancelled: u64,
+    /// How often to help the epochs on: what a thread leaves there when it ends goes back by and by.
+    helps: usize,
+    /// What had been scheduled and left dead when the leftovers were reclaimed last.
+    reclaimed_at: u64,
+}
+
+/// How often the epochs are helped on for each lane that has lost its owner, and for all of them.
+const HELPS_PER_LANE: usize = 1;
+const LEAST_HELPS: usize = 8;
+
+impl Roll {
+    /// Whether what threads have left in the epochs is still to go back.
+    pub(in crate::shard) fn owes_help(&self) -> bool {
+        self.helps > 0
+    }
+
+    /// How many timers are pending; none if the roll has to be called first. O(lanes in use).
+    #[inline]
+    fn pending<T>(&self, shared: &Shared<T>) -> Option<usize> {
+        // Models look at every lane each time: a change is nothing that they see.
+        if cfg!(shardwheel_loom) || self.seen != Some(shared.lanes.changes()) {
+            return None;
+        }
+        let sum = |base, count: fn(&Tally) -> u64| {
+            self.in_use.iter().fold(base, |sum: u64, lane| sum.wrapping_add(count(&lane.tally)))
+        };
+        // As in `Shared::len`: the ended ones first.
+        let ended = sum(shared.tally.ended() + self.cancelled, |tally| tally.cancelled.get());
+        let scheduled = self.scheduled(shared)?;
+        Some(usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX))
+    }
+
+    /// How many timers have been scheduled; none if the roll has to be called first.
+    #[inline]
+    fn scheduled<T>(&self, shared: &Shared<T>) -> Option<u64> {
+        let is_current = !cfg!(shardwheel_loom) && self.seen == Some(shared.lanes.changes());
+        let add = |sum: u64, lane: &Handle<Lane>| sum.wrapping_add(lane.tally.scheduled.get());
+        is_current.then(|| self.in_use.iter().fold(self.scheduled, add))
+    }
+}
+
+impl<T> Advancer<T> {
+    /// How many timers are pending; as [`Shared::len`].
+    #[inline]
+    pub(in crate::shard) fn pending(&self) -> usize {
+        self.roll.pending(&self.shared).unwrap_or_else(|| self.shared.len())
+    }
+
+    /// How many timers have been scheduled since the shard was made.
+    #[inline]
+    pub(in crate::shard) fn scheduled(&self) -> u64 {
+        self.roll.scheduled(&self.shared).unwrap_or_else(|| self.shared.scheduled())
+    }
+
+    /// Calls the roll if lanes have been taken over or given up since the last time.
+    #[inline]
+    pub(in crate::shard) fn call_roll(&mut self) {
+        let changes = self.shared.lanes.changes();
+        if self.roll.seen != Some(changes) && !cfg!(shardwheel_loom) {
+            self.call_roll_anew(changes);
+        }
+    }
+
+    #[cold]
+    fn call_roll_anew(&mut self, changes: u64) {
+        let shared = self.shared.clone();
+        let former = self.roll.in_use.len();
+        let mut roll = Roll {
+            in_use: std::mem::take(&mut self.roll.in_use),
+            helps: self.roll.helps,
+            reclaimed_at: self.roll.reclaimed_at,
+            ..Roll::default()
+        };
+        roll.in_use.clear();
+        let mut has_memory = true;
+        for lane in shared.lanes.handles() {
+            if let Some(mut tidied) = lane.tidy() {
+                self.take_in(tidied.take_nodes());
+                roll.scheduled = roll.scheduled.wrapping_add(lane.tally.scheduled.get());
+                roll.cancelled = roll.cancelled.wrapping_add(lane.tally.cancelled.get());
+                continue;
+            }
+            has_memory &= roll.in_use.try_reserve(1).is_ok();
+            if has_memory {
+                roll.in_use.push(lane);
+            }
+        }
+        roll.seen = has_memory.then_some(changes);
+        // One thread may have come for each that has gone, so the changes tell more than the numbers.
+        let gone = usize::try_from(changes - self.roll.seen.unwrap_or(0)).unwrap_or(former);
+        roll.helps = (roll.helps + LEAST_HELPS + HELPS_PER_LANE * gone).min(1 << 16);
+        self.roll = roll;
+    }
+
+    /// Takes in the free nodes that a lane has left over, and the node that was held, which is now dead like any other.
+    fn take_in(&mut self, (free, Held { node, word, .. }): (FreeWord, Held)) {
+        if self.shared.slab.give_back(free) {
+            self.recycler.note_given();
+        }
+        if node != NIL {
+            // The node is in use: its canceller, whose place this takes, has not declared it free for the taking.
+            self.node(node).0.finish_cancel(word);
+        }
+    }
+
+    /// Helps the epochs on by a step, while that is owed.
+    #[inline]
+    pub(in crate::shard) fn help_epochs(&mut self) {
+        if self.roll.helps > 0 {
+            self.roll.helps -= 1;
+            Grace::help(&self.participant);
+        }
+    }
+
+    /// Whether leftovers keep memory that `pending` timers do not need: those of what has been scheduled and cancelled
+    /// since the last time. O(threads + segments).
+    pub(in crate::shard) fn are_leftovers_due(&self, pending: usize) -> bool {
+        !self.is_sweeping()
+            && self.roll.reclaimed_at != self.doings()
+            && self.recycler.is_worth_asking(&self.shared.slab, pending)
+    }
+
+    /// Takes what lanes keep, and has a sweep begin, if that is due.
+    #[cold]
+    pub(in crate::shard) fn reclaim_leftovers(&mut self, pending: usize) {
+        if !self.are_leftovers_due(pending) {
+            return;
+        }
+        self.roll.reclaimed_at = self.doings();
+        self.recycler.note_asked();
+        let shared = self.shared.clone();
+        shared.lanes.revoke(|kept| self.take_in(kept));
+        // Ordering: Relaxed, the advancer sees its own request.
+        shared.sweep_owed.store(true, Ordering::Relaxed);
+    }
+
+    fn doings(&self) -> u64 {
+        self.scheduled().wrapping_add(self.shared.dead_made())
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests {
+    use crate::shard::support::{cancel, schedule};
+    use crate::{Config, shard};
+
+    #[test]
+    fn threads_that_have_ended_cost_nothing_and_keep_nothing() {
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        let keys = std::thread::scope(|scope| {
+            let work = || {
+                let keys = schedule(&scheduler, 100, 3);
+                cancel(&scheduler, &keys[..1]);
+                keys
+            };
+            let threads: Vec<_> = (0..100).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("it schedules")).collect::<Vec<_>>()
+        });
+        assert_eq!(advancer.advance(1).count(), 0);
+        // Those that are lent stay.
+        let lent = |advancer: &crate::Advancer<u32>| {
+            advancer.roll.in_use.iter().filter(|lane| !lane.may_keep()).count()
+        };
+        assert!(advancer.roll.in_use.len() == lent(&advancer) && advancer.roll.seen.is_some());
+        assert_eq!((advancer.pending(), scheduler.len()), (200, 200));
+        advancer.check_invariants();
+        let own = scheduler.schedule(50, 1).expect("open");
+        assert_eq!((advancer.pending(), scheduler.len()), (201, 201));
+        cancel(&scheduler, &[own]);
+        cancel(&scheduler, &keys[1..2]);
+        assert_eq!(advancer.advance(100).count(), 199);
+        assert_eq!((advancer.roll.in_use.len() - lent(&advancer), advancer.next_expiration()), (1, None));
+        advancer.check_invariants();
+        (101..1_000).for_each(|now| assert_eq!(advancer.advance(now).count(), 0));
+        let kept = scheduler.stats().nodes;
+        assert!(kept <= 64, "the own lane keeps a word of nodes at most, and not {kept}");
+    }
+}

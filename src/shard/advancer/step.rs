@@ -1,0 +1,149 @@
+//! Moving the clock: from one occupied bucket to the next, however far that is.
+//!
+//! A step: `flushed` moves to the tick before the next occupied bucket; that tick's level 0 bucket is flushed
+//! into `due`; then the overflow buckets that expire at that tick are cascaded, what is due into `due`, the
+//! rest to finer wheels, those of the advancer's own. Nothing is inserted into a list while it is walked:
+//! lists are detached first.
+//!
+//! The shared wheels are looked at once for each advance, and again when the bucket that the look found is
+//! passed: no other bucket that expires by the clock comes to hold anything meanwhile (see
+//! [`shared`](crate::shard::shared)).
+
+use crate::Tick;
+use crate::shard::advancer::Advancer;
+use crate::shard::advancer::chains::{InHand, Source};
+use crate::shard::node::{Met, NodeId};
+use crate::shard::wheel::STRIPES;
+use crate::shard::wheel::geometry::Slot;
+
+impl<T> Advancer<T> {
+    /// Moves on until something is in hand, or the clock is reached.
+    pub(in crate::shard) fn look_ahead(&mut self) {
+        if self.overdue.is_empty() && self.due.is_empty() {
+            self.step();
+        }
+    }
+
+    /// Moves `flushed` on to before the next occupied bucket and takes that bucket's timers in hand; false
+    /// when there is none up to the clock.
+    pub(in crate::shard) fn step(&mut self) -> bool {
+        while self.flushed < self.now {
+            let own = self.own.next_occupied(self.shared.geometry, self.flushed + 1);
+            let next = own.into_iter().chain(self.next_in_shared).min();
+            let Some(tick) = next.filter(|&tick| tick <= self.now) else {
+                self.set_flushed(self.now);
+                return false;
+            };
+            self.set_flushed(tick - 1);
+            self.take_bucket(self.shared.geometry.slot(0, tick));
+            if self.shared.geometry.starts_overflow_bucket(tick) {
+                self.cascade(tick);
+            }
+            if self.next_in_shared == Some(tick) {
+                self.look_at_shared_wheels(tick);
+            }
+            if !self.due.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Finds the first bucket of the shared wheels that expires after `tick` and by the clock.
+    pub(in crate::shard) fn look_at_shared_wheels(&mut self, tick: Tick) {
+        let from = tick.checked_add(1).filter(|&from| from <= self.now);
+        self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.now));
+    }
+
+    fn set_flushed(&mut self, tick: Tick) {
+        if self.flushed != tick {
+            self.flushed = tick;
+            self.shared.clock.publish_flushed(tick);
+        }
+    }
+
+    /// Empties the overflow buckets that expire at `tick`, where `flushed + 1 == tick`.
+    fn cascade(&mut self, tick: Tick) {
+        let geometry = self.shared.geometry;
+        for level in 1..geometry.levels() {
+            let slot = geometry.slot(level, tick);
+            if geometry.expiration(slot) != tick {
+                break;
+            }
+            self.take_bucket(slot);
+            while let Some(id) = self.place_moving(tick) {
+                self.put_back(id);
+            }
+        }
+    }
+
+    /// Places the timers of an overflow bucket that expires at `tick` anew, or adds them to what is due, until it meets
+    /// a node that does not simply hold a timer, which it returns.
+    fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
+        let Self { shared, own, moving, due, .. } = self;
+        let geometry = shared.geometry;
+        let (mut placed, mut turn, mut other) = (0, 0, None);
+        while let Some((InHand { id, node, .. }, next)) = moving.pop_from(turn, &shared.slab) {
+            turn = next;
+            match node.meet() {
+                Met::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
+                Met::Pending(deadline, word) if node.displace(word) => {
+                    if !own.splice(geometry, geometry.place_own(tick, deadline), id, node.next()) {
+                        shared.push_to_inbox(id, id);
+                    }
+                    placed += 1;
+                }
+                _ => {
+                    other = Some(id);
+                    break;
+                }
+            }
+        }
+        shared.tally.cascaded.add(placed + u64::from(other.is_some()));
+        other
+    }
+
+    /// Takes all that a bucket holds in hand: the producers' half, the advancer's, and what the sweep has detached. What
+    /// level 0 holds is due, what others hold is moved.
+    #[inline]
+    fn take_bucket(&mut self, slot: Slot) {
+        let geometry = self.shared.geometry;
+        if self.next_in_shared == Some(geometry.expiration(slot))
+            && let Some(mut lists) = self.take_shared(slot)
+        {
+            if slot.level > 0 {
+                // Timers that are scheduled one after the other for an overflow bucket lie side by side, the
+                // youngest at the head of its list. Walked from the last list to the first they are met from the
+                // end of the memory to its beginning, which a processor foresees; and moved so, the eldest is the
+                // first of its new list.
+                lists.reverse();
+            }
+            self.take_in_hand(slot.level, Source::Shared, lists);
+        }
+        if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {
+            self.take_in_hand(slot.level, Source::Own, lists);
+        }
+        if let Some(lists) = self.sweep.take(geometry, slot) {
+            self.take_in_hand(slot.level, Source::Sweep, lists);
+        }
+        if slot.level > 0 && !self.moving.is_empty() {
+            self.idle.note_use(slot.level, self.flushed);
+        }
+    }
+
+    #[inline]
+    fn take_in_hand(&mut self, level: usize, source: Source, lists: [NodeId; STRIPES]) {
+        let chains = if level == 0 { &mut self.due } else { &mut self.moving };
+        chains.add(source, lists, &self.shared.slab);
+    }
+
+    fn take_shared(&self, slot: Slot) -> Option<[NodeId; STRIPES]> {
+        let geometry = self.shared.geometry;
+        let index = geometry.index(slot);
+        let wheel = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index))?;
+        Some(wheel.flush(index, geometry.round(slot)))
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

@@ -1,0 +1,342 @@
+//! Freed nodes and memory that is not needed, step by step, in one thread.
+
+use super::*;
+use crate::shard::memory::epochs::Epochs;
+use crate::shard::memory::segment::WORD_NODES;
+use crate::shard::memory::slab::FreeWord;
+
+/// 256 nodes to a segment.
+type Large = [u8; 4096];
+
+/// How often the recycler is polled until grace periods are over that nobody holds up.
+const POLLS: usize = 16;
+
+/// A slab and its recycler, without a shard around them.
+struct Scene<T> {
+    slab: Slab<T>,
+    epochs: Epochs,
+    advancer: Participant,
+    recycler: Recycler<T>,
+}
+
+impl<T> Scene<T> {
+    const NODES: usize = Segment::<T>::NODES;
+
+    /// All nodes of so many segments are taken, and returned in memory order.
+    fn full(segments: usize) -> (Self, Vec<NodeId>) {
+        let epochs = Epochs::new();
+        let advancer = epochs.join().expect("there is memory");
+        let scene =
+            Self { slab: Slab::new().expect("there is memory"), epochs, advancer, recycler: Recycler::new() };
+        // The very first node is never handed out.
+        let mut free = FreeWord::default();
+        let take = |_| scene.slab.take(&mut free, &scene.advancer).expect("there is memory");
+        let nodes = (1..segments * Self::NODES).map(take).collect();
+        assert_eq!((scene.in_use(), scene.capacity()), (segments * Self::NODES - 1, segments));
+        (scene, nodes)
+    }
+
+    fn retire(&mut self, nodes: &[NodeId]) {
+        nodes.iter().rev().for_each(|&id| self.recycler.retire(id));
+    }
+
+    fn poll(&mut self, times: usize) {
+        (0..times).for_each(|_| self.recycler.poll(&self.slab, &self.advancer));
+    }
+
+    /// Frees the nodes, which are known to be free afterwards.
+    fn free(&mut self, nodes: &[NodeId]) {
+        let before = self.in_use();
+        self.retire(nodes);
+        self.recycler.poll_to_the_end(&self.slab, &self.advancer);
+        assert_eq!((self.in_use(), self.recycler.len()), (before - nodes.len(), 0));
+    }
+
+    /// Moves the clock once, with nothing pending, and so many timers scheduled since the beginning.
+    fn note_move(&mut self, scheduled: u64) {
+        self.recycler.note_move(&self.slab, scheduled, 0);
+    }
+
+    fn in_use(&self) -> usize {
+        self.slab.usage(&self.advancer.pin()).1
+    }
+
+    /// In segments.
+    fn capacity(&self) -> usize {
+        self.slab.size()
+    }
+
+    fn is_worth_asking(&self) -> bool {
+        self.recycler.is_worth_asking(&self.slab, 0)
+    }
+
+    fn owes_memory(&self) -> bool {
+        self.recycler.owes_memory(&self.slab, 0)
+    }
+}
+
+#[test]
+fn freed_nodes_wait_until_a_reader_has_gone() {
+    let (mut scene, nodes) = Scene::<Large>::full(1);
+    let reader = scene.epochs.join().expect("there is memory");
+    let guard = reader.pin();
+    scene.retire(&nodes);
+    assert_eq!(scene.recycler.len(), nodes.len());
+    scene.poll(POLLS);
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len(), nodes.len()));
+    drop(guard);
+    scene.poll(POLLS);
+    assert_eq!((scene.in_use(), scene.recycler.len()), (0, 0));
+}
+
+#[test]
+fn freed_nodes_of_each_segment_are_handed_out_again() {
+    let (mut scene, nodes) = Scene::<Large>::full(5);
+    scene.free(&nodes);
+    let mut free = FreeWord::default();
+    let take = |_| scene.slab.take(&mut free, &scene.advancer).expect("there is memory");
+    let mut again: Vec<_> = (0..nodes.len()).map(take).collect();
+    again.sort_unstable();
+    assert_eq!((again, scene.capacity()), (nodes, 5));
+}
+
+#[test]
+fn a_batch_is_ripe_when_it_is_worth_a_grace_period() {
+    let (mut scene, nodes) = Scene::<Large>::full(16);
+    scene.retire(&nodes[..LEAST_WORTH + QUEUE - 1]);
+    assert!(!scene.recycler.is_ripe());
+    scene.retire(&nodes[LEAST_WORTH + QUEUE - 1..][..1]);
+    assert!(scene.recycler.is_ripe());
+    scene.poll(POLLS);
+    let rest = &nodes[LEAST_WORTH + QUEUE..];
+    // By now it is known how large the slab is.
+    let worth = 16 * Scene::<Large>::NODES / WORTH_SHARE;
+    scene.retire(&rest[..worth + QUEUE - 1]);
+    assert!(!scene.recycler.is_ripe());
+    scene.retire(&rest[worth + QUEUE - 1..][..1]);
+    assert!(scene.recycler.is_ripe());
+}
+
+#[test]
+fn a_small_batch_waits_for_more() {
+    let (mut scene, nodes) = Scene::<Large>::full(1);
+    scene.retire(&nodes[..3]);
+    scene.poll(PATIENCE as usize - 1);
+    assert!(scene.recycler.waiting.is_none());
+    scene.poll(1);
+    assert!(scene.recycler.waiting.is_some());
+    scene.poll(POLLS);
+    assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
+    // It has begun to wait anew.
+    scene.retire(&nodes[3..6]);
+    scene.poll(PATIENCE as usize - 2 * POLLS);
+    assert!(scene.recycler.waiting.is_none());
+}
+
+#[test]
+fn a_long_drain_does_not_wait_for_more() {
+    let (mut scene, nodes) = Scene::<Large>::full(1);
+    scene.free(&nodes[..3]);
+}
+
+#[test]
+fn a_batch_is_given_in_steps() {
+    let (mut scene, nodes) = Scene::<u64>::full(3);
+    let one_of_each_word: Vec<_> = nodes.iter().copied().step_by(WORD_NODES).collect();
+    assert_eq!(one_of_each_word.len(), 3 * WORDS_PER_STEP);
+    scene.retire(&one_of_each_word);
+    scene.poll(1);
+    while scene.recycler.releasing.is_empty() {
+        assert_eq!(scene.recycler.len(), 3 * WORDS_PER_STEP);
+        let others = scene.epochs.join().expect("there is memory");
+        drop(others.pin());
+        scene.recycler.finish_waiting(&scene.slab, &scene.advancer);
+    }
+    scene.poll(1);
+    assert_eq!(scene.recycler.len(), 2 * WORDS_PER_STEP);
+    // A step is longer by one word for each node freed meanwhile.
+    scene.retire(&nodes[1..=5]);
+    scene.poll(1);
+    assert_eq!(scene.recycler.len(), WORDS_PER_STEP - 5 + 5);
+    scene.poll(1);
+    assert_eq!(scene.recycler.len(), 5);
+}
+
+#[test]
+fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
+    let (mut scene, nodes) = Scene::<Large>::full(5);
+    scene.free(&nodes);
+    let mut left = Vec::new();
+    for moved in 1..=4 * MOST_MOVES {
+        scene.note_move(moved as u64);
+        left.extend((moved % MOST_MOVES == 0).then(|| scene.capacity()));
+        assert_eq!(scene.capacity(), 5 - (moved / MOST_MOVES).min(4), "after {moved} moves");
+    }
+    assert_eq!(left, [4, 3, 2, 1]);
+}
+
+#[test]
+fn segments_go_back_faster_where_many_are_too_many() {
+    let (mut scene, nodes) = Scene::<Large>::full(64);
+    scene.free(&nodes);
+    (1..=MOST_MOVES).for_each(|moved| scene.note_move(moved as u64));
+    assert_eq!(scene.capacity(), 63);
+    // 64 were too many then: one for each four moves.
+    let each = MOVES_PER_SEGMENT / 64;
+    (1..each).for_each(|moved| scene.note_move((MOST_MOVES + moved) as u64));
+    assert_eq!(scene.capacity(), 63);
+    scene.note_move((MOST_MOVES + each) as u64);
+    assert_eq!(scene.capacity(), 62);
+}
+
+#[test]
+fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
+    let (mut scene, nodes) = Scene::<Large>::full(5);
+    scene.free(&nodes);
+    let mut left = Vec::new();
+    for _ in 0..5 {
+        scene.note_move(0);
+        left.push(scene.capacity());
+    }
+    assert_eq!(left, [4, 3, 2, 1, 0]);
+    assert!(scene.owes_memory(), "it has to wait for readers");
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    assert_eq!(scene.recycler.batches().map(|batch| batch.remains.segments()).sum::<usize>(), 0);
+    for left in (0..scene.recycler.leaving.segments()).rev() {
+        assert!(scene.owes_memory());
+        scene.poll(1);
+        assert_eq!(scene.recycler.leaving.segments(), left);
+    }
+    assert!(!scene.owes_memory());
+}
+
+/// An idle shard keeps its last segment until half as many timers have ended as it has room for.
+#[test]
+fn the_last_segment_goes_once_much_of_it_was_used() {
+    let (mut scene, nodes) = Scene::<Large>::full(1);
+    let (few, rest) = nodes.split_at(Scene::<Large>::NODES / USED_SHARE - 1);
+    scene.free(few);
+    // The last poll counts what was freed before it.
+    scene.poll(1);
+    scene.note_move(0);
+    assert!(!scene.owes_memory() && !scene.is_worth_asking());
+    scene.free(&rest[..1]);
+    scene.poll(1);
+    assert!(scene.owes_memory() && scene.is_worth_asking());
+    scene.recycler.note_asked();
+    assert!(!scene.is_worth_asking());
+    scene.note_move(0);
+    scene.note_move(0);
+    assert!(!scene.owes_memory() && scene.capacity() == 1, "the rest is in use");
+    scene.free(&rest[1..]);
+    scene.poll(1);
+    assert!(scene.owes_memory() && !scene.is_worth_asking());
+    scene.note_move(0);
+    assert_eq!(scene.capacity(), 0);
+    assert!(scene.owes_memory(), "it has to wait for readers");
+}
+
+#[test]
+fn what_timers_need_is_kept() {
+    let (mut scene, nodes) = Scene::<Large>::full(9);
+    scene.free(&nodes);
+    let pending = 3 * Scene::<Large>::NODES;
+    for _ in 0..9 {
+        scene.recycler.note_move(&scene.slab, 0, pending);
+    }
+    assert_eq!(scene.capacity(), 7, "one more than twice what is pending");
+    assert!(scene.recycler.owes_memory(&scene.slab, 0));
+    assert!(scene.recycler.owes_memory(&scene.slab, pending), "the last has not gone");
+}
+
+/// The table is searched from its end, some places at a time, for a segment that is empty.
+#[test]
+fn a_search_goes_on_where_it_stopped() {
+    let (mut scene, nodes) = Scene::<Large>::full(140);
+    // Those of the second segment; the first of all is not there.
+    scene.free(&nodes[Scene::<Large>::NODES - 1..][..Scene::<Large>::NODES]);
+    scene.note_move(0);
+    scene.note_move(0);
+    assert_eq!(scene.capacity(), 140);
+    scene.note_move(0);
+    assert_eq!(scene.capacity(), 139);
+}
+
+/// Each segment is kept by a timer: that is found out once, and anew where nodes have been freed since.
+#[test]
+fn no_memory_is_owed_where_each_segment_is_in_use() {
+    let (mut scene, nodes) = Scene::<Large>::full(3);
+    let (kept, freed): (Vec<_>, Vec<_>) =
+        nodes.iter().partition(|&&id| id as usize % Scene::<Large>::NODES == 7);
+    scene.free(&freed);
+    assert!(scene.owes_memory());
+    // Nodes were freed before the first search, and none since.
+    scene.note_move(0);
+    assert!(scene.owes_memory());
+    scene.note_move(0);
+    assert!(!scene.owes_memory());
+    scene.retire(&kept[2..]);
+    assert!(scene.owes_memory());
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    assert!(scene.owes_memory());
+    scene.note_move(0);
+    assert_eq!(scene.capacity(), 2);
+}
+
+#[test]
+fn a_share_goes_back_where_the_clock_does_not_move() {
+    let (mut scene, nodes) = Scene::<Large>::full(64);
+    scene.retire(&nodes);
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    let mut before = scene.capacity();
+    assert_eq!(before, 64);
+    for excess in [64, 60, 56] {
+        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        assert!(before - scene.capacity() >= excess / SHARE, "{before} to {}", scene.capacity());
+        assert!(before - scene.capacity() <= 64 / SHARE);
+        before = scene.capacity();
+    }
+    let mut calls = 0;
+    while scene.owes_memory() {
+        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        calls += 1;
+    }
+    assert_eq!(scene.capacity(), 0);
+    assert!((SHARE..8 * SHARE).contains(&calls), "{calls} calls");
+}
+
+#[test]
+fn a_share_of_what_waits_to_go_goes() {
+    let (mut scene, nodes) = Scene::<Large>::full(64);
+    scene.free(&nodes);
+    (0..64).for_each(|_| scene.note_move(0));
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    assert_eq!(scene.capacity(), 0);
+    let mut left = scene.recycler.leaving.segments();
+    assert!(left > 48, "{left}");
+    while left > 0 {
+        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        left -= left.div_ceil(SHARE);
+        assert_eq!(scene.recycler.leaving.segments(), left);
+    }
+}
+
+#[test]
+fn what_a_recycler_has_at_its_end_is_handed_over() {
+    let (mut scene, nodes) = Scene::<Large>::full(6);
+    scene.free(&nodes);
+    let reader = scene.epochs.join().expect("there is memory");
+    scene.note_move(0);
+    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    let guard = reader.pin();
+    scene.note_move(0);
+    scene.poll(PATIENCE as usize);
+    scene.note_move(0);
+    let (leaving, waiting) = (scene.recycler.leaving.segments(), scene.recycler.waiting.is_some());
+    let collecting = scene.recycler.collecting.remains.segments();
+    assert!(waiting && collecting == 1, "one stage each: {leaving} leaving, {waiting}, {collecting}");
+    assert_eq!(scene.recycler.end().segments(), leaving + 2);
+    assert_eq!(scene.recycler.end().segments(), 0);
+    drop(guard);
+}

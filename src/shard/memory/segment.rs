@@ -1,0 +1,387 @@
+//! A segment: a run of nodes that never moves, and the bits that say which of them are free.
+//!
+//! Free nodes are bits in memory order, a word for 64 nodes. A producer takes a whole word by one swap and
+//! hands its nodes out in turn; the advancer sets the bits of nodes that it has freed. So nodes are handed
+//! out in the order in which they lie, whatever the order in which their timers ended. (A free *list* hands
+//! them out in the order in which they fired, which after a round of random timers is none at all.)
+//!
+//! A summary has a bit for each word that may have free nodes. The advancer sets the word first, the
+//! summary's bit second; a producer clears the summary's bit first and takes the word second. So a word
+//! with free nodes whose summary bit is clear has a producer on its way to it.
+
+use std::io;
+
+use crate::fallible;
+use crate::shard::node::{Node, NodeId};
+use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
+use crate::zeroed;
+
+/// Free bits in a word; in models, all that a segment has.
+#[cfg(not(shardwheel_loom))]
+pub(crate) const WORD_NODES: usize = 64;
+#[cfg(shardwheel_loom)]
+pub(crate) const WORD_NODES: usize = 4;
+
+/// The memory of a segment is about this large; only what has been used of it is backed by the system. A fuzzer
+/// makes a shard for each input and fills little of it: small segments are quickly made and often given back.
+#[cfg(not(shardwheel_loom))]
+const SEGMENT_BYTES: usize = if crate::SMALL { 1 << 11 } else { 2 << 20 };
+
+/// A shard of so many segments, 8 MiB, stays on ordinary pages: the processor's table of pages covers them,
+/// and where the system has to find a huge page first (a virtual machine whose host backs memory as it is
+/// used) the first timers would wait for it.
+const SMALL_SHARD: usize = 1;
+
+pub(crate) struct Segment<T> {
+    nodes: Nodes<T>,
+    /// Added to the high half of the generations of this segment's nodes, and no other segment's: one that
+    /// takes the place of a segment given back hands out none that was handed out there before.
+    pub(crate) era: u32,
+    pub(crate) free: FreeBits,
+}
+
+impl<T> Segment<T> {
+    /// log2 of the number of nodes.
+    #[cfg(not(shardwheel_loom))]
+    pub(crate) const SHIFT: u32 = {
+        let nodes = SEGMENT_BYTES / size_of::<Node<T>>();
+        let shift = if nodes == 0 { 0 } else { nodes.ilog2() };
+        // A word at least; at most what leaves a name of 32 bits as many segments as nodes in one.
+        if shift < 6 {
+            6
+        } else if shift > 16 {
+            16
+        } else {
+            shift
+        }
+    };
+    #[cfg(shardwheel_loom)]
+    pub(crate) const SHIFT: u32 = 2;
+
+    pub(crate) const NODES: usize = 1 << Self::SHIFT;
+
+    /// Words of free bits.
+    pub(crate) const WORDS: usize = Self::NODES / WORD_NODES;
+
+    /// The segment for `index` of the table, its era yet to be set.
+    pub(crate) fn new(index: usize) -> io::Result<Self> {
+        // Node 0 of the first segment would have the name that stands for none.
+        let reserved = usize::from(index == 0);
+        let free = FreeBits::new(Self::NODES, reserved).ok_or(io::ErrorKind::OutOfMemory)?;
+        let nodes = Nodes::new(index >= SMALL_SHARD)?;
+        Ok(Self { nodes, era: 0, free })
+    }
+
+    /// The size of the memory that [`new`](Self::new) asks for.
+    pub(crate) fn bytes() -> usize {
+        Self::NODES * size_of::<Node<T>>()
+    }
+
+    /// Where the nodes are.
+    pub(crate) fn nodes(&self) -> *mut Node<T> {
+        self.nodes.start()
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
+        self.nodes.at(id as usize & (Self::NODES - 1))
+    }
+}
+
+/// Pages are at least this large, so a mapping's start is aligned so.
+#[cfg(not(shardwheel_loom))]
+const PAGE: usize = 4096;
+
+#[cfg(not(shardwheel_loom))]
+const HUGE_PAGE: usize = if cfg!(miri) { PAGE } else { 2 << 20 };
+
+/// A hint: where it is refused, or unknown, ordinary pages serve.
+#[cfg(not(shardwheel_loom))]
+fn ask_for_huge_pages(pages: &memmap2::MmapMut) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    drop(pages.advise(memmap2::Advice::HugePage));
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = pages;
+}
+
+#[cfg(not(shardwheel_loom))]
+struct Nodes<T> {
+    first: std::ptr::NonNull<Node<T>>,
+    /// Owns the memory: zeroed pages straight from the system, given back to it on drop. An allocator
+    /// might keep them, and would not zero them lazily.
+    _pages: memmap2::MmapMut,
+}
+
+#[cfg(not(shardwheel_loom))]
+impl<T> Nodes<T> {
+    /// `many`: the shard is large, so this segment will be filled: huge pages are asked for, which spare a walk
+    /// of the page tables at most accesses.
+    fn new(many: bool) -> io::Result<Self> {
+        let align = align_of::<Node<T>>().max(if many { HUGE_PAGE } else { PAGE });
+        let slack = if align > PAGE { align } else { 0 };
+        let mut pages = memmap2::MmapMut::map_anon(Segment::<T>::bytes() + slack)?;
+        if many {
+            ask_for_huge_pages(&pages);
+        }
+        let start = pages.as_mut_ptr();
+        let first = start.wrapping_add(start.align_offset(align)).cast::<Node<T>>();
+        let first = std::ptr::NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { first, _pages: pages })
+    }
+
+    fn start(&self) -> *mut Node<T> {
+        self.first.as_ptr()
+    }
+
+    #[inline]
+    fn at(&self, offset: usize) -> &Node<T> {
+        debug_assert!(offset < Segment::<T>::NODES);
+        // SAFETY: the mapping holds `NODES` nodes from `first` on, and the caller's mask keeps the offset
+        // below that.
+        let node = unsafe { self.first.add(offset) };
+        // SAFETY: a zeroed node is valid, nodes are changed through their atomics and cell only, and they
+        // live as long as the mapping.
+        unsafe { node.as_ref() }
+    }
+}
+
+// SAFETY: the memory is owned, and nodes are shared between threads by the protocol of their word.
+unsafe impl<T: Send> Send for Nodes<T> {}
+// SAFETY: as above; a payload is only ever moved out by the one who won it, never shared.
+unsafe impl<T: Send> Sync for Nodes<T> {}
+
+#[cfg(shardwheel_loom)]
+struct Nodes<T>(Box<[Node<T>]>);
+
+#[cfg(shardwheel_loom)]
+impl<T> Nodes<T> {
+    fn new(_: bool) -> io::Result<Self> {
+        Ok(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
+    }
+
+    fn start(&self) -> *mut Node<T> {
+        self.0.as_ptr().cast_mut()
+    }
+
+    fn at(&self, offset: usize) -> &Node<T> {
+        &self.0[offset]
+    }
+}
+
+/// Which nodes of a segment are free.
+pub(crate) struct FreeBits {
+    words: Box<[AtomicU64]>,
+    summary: Box<[AtomicU64]>,
+    /// How many bits are set; may be too high for a moment, never too low.
+    count: AtomicU32,
+    /// How many nodes are worn out: neither in use nor to be handed out again.
+    worn: AtomicU32,
+    capacity: u32,
+    life: Life,
+}
+
+impl FreeBits {
+    /// All free, save the first `reserved` nodes, which are never handed out; none if there is no memory.
+    pub(crate) fn new(nodes: usize, reserved: usize) -> Option<Self> {
+        let words = nodes / WORD_NODES;
+        let capacity = (nodes - reserved) as u32;
+        let bits = Self {
+            words: zeroed::slice(words)?,
+            summary: zeroed::slice(words.div_ceil(WORD_NODES))?,
+            count: AtomicU32::new(0),
+            worn: AtomicU32::new(0),
+            capacity,
+            life: Life::begin(),
+        };
+        let all = lowest(WORD_NODES);
+        (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
+        Some(bits)
+    }
+
+    pub(crate) fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        // Ordering: Relaxed, an estimate.
+        self.count.load(Ordering::Relaxed) as usize
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    pub(crate) fn are_all_free(&self) -> bool {
+        self.count() + self.worn() as usize == self.capacity()
+    }
+
+    /// Says that a node which the caller has taken is worn out. The caller does not look at the segment again.
+    #[cold]
+    pub(crate) fn wear_out(&self) {
+        self.life.note_use();
+        // Ordering: Release, pairs with `worn`: the caller has done with the segment.
+        self.worn.fetch_add(1, Ordering::Release);
+    }
+
+    /// Says, for a model, that the segment's memory goes.
+    #[cfg(feature = "model")]
+    pub(crate) fn end(&self) {
+        self.life.note_end();
+    }
+
+    pub(crate) fn worn(&self) -> u32 {
+        // Ordering: Acquire, pairs with `wear_out`, before the segment is given back.
+        self.worn.load(Ordering::Acquire)
+    }
+
+    /// The nodes of a word that are not free.
+    pub(crate) fn taken(&self, word: usize) -> u64 {
+        // Ordering: Relaxed, the caller's fence orders it, or nobody else is at work.
+        !self.words[word].load(Ordering::Relaxed) & lowest(WORD_NODES)
+    }
+
+    /// Makes the nodes free; for the advancer, whose they are.
+    pub(crate) fn give(&self, word: usize, bits: u64) {
+        self.life.note_use();
+        // Before the bits, so that the count is never too low.
+        // Ordering: Relaxed, an estimate; the Release below keeps the order.
+        self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
+        // Ordering: Release, pairs with the Acquire in `take`: the advancer has done with the nodes.
+        self.words[word].fetch_or(bits, Ordering::Release);
+        // Ordering: Release, pairs with the Acquire in `take`: who clears this bit sees the word.
+        self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::Release);
+    }
+
+    /// Takes all free nodes of the first word, from `from` on, that has any.
+    pub(crate) fn take_word(&self, from: usize) -> Option<(usize, u64)> {
+        let first = from / WORD_NODES;
+        (first..self.summary.len()).find_map(|at| {
+            // Ordering: Relaxed, a look; what it shows is taken by read-modify-writes.
+            let mut words = self.summary[at].load(Ordering::Relaxed);
+            if at == first {
+                words &= u64::MAX << (from % WORD_NODES);
+            }
+            std::iter::from_fn(|| {
+                let word = (words != 0).then(|| at * WORD_NODES + words.trailing_zeros() as usize)?;
+                words &= words - 1;
+                Some(word)
+            })
+            .find_map(|word| self.take(word).map(|bits| (word, bits)))
+        })
+    }
+
+    /// Takes the free nodes of a word, if it has any.
+    fn take(&self, word: usize) -> Option<u64> {
+        self.life.note_use();
+        // Ordering: Acquire, see `give`. First the summary's bit, then the word.
+        self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
+        // Ordering: Acquire, pairs with the Release in `give`.
+        let bits = self.words[word].swap(0, Ordering::Acquire);
+        // Ordering: Relaxed, an estimate.
+        self.count.fetch_sub(bits.count_ones(), Ordering::Relaxed);
+        (bits != 0).then_some(bits)
+    }
+
+    /// Takes every node that is not worn out, or none; for the advancer, before it gives the segment back.
+    pub(crate) fn take_all(&self) -> bool {
+        let mut words = 0..self.words();
+        let take = || words.next().and_then(|word| self.take(word)).unwrap_or(0);
+        let Some(taken) = fallible::slice(self.words(), take) else { return false };
+        let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
+        let are_all = nodes + self.worn() == self.capacity;
+        if !are_all {
+            taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
+        }
+        are_all
+    }
+
+    /// Whether any word may have free nodes.
+    pub(crate) fn may_have_any(&self) -> bool {
+        // Ordering: Relaxed, a look; where it counts, it comes after the caller's Acquire on the table's bit.
+        self.summary.iter().any(|words| words.load(Ordering::Relaxed) != 0)
+    }
+}
+
+/// The lowest `n` bits, or all.
+fn lowest(n: usize) -> u64 {
+    if n >= u64::BITS as usize { u64::MAX } else { (1 << n) - 1 }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_taken_in_memory_order_and_come_back() {
+        let free = FreeBits::new(256, 1).expect("there is memory");
+        assert_eq!(free.capacity(), 255);
+        assert_eq!(free.take_word(0), Some((0, u64::MAX - 1)));
+        assert_eq!(free.take_word(0), Some((1, u64::MAX)));
+        assert_eq!(free.take_word(3), Some((3, u64::MAX)));
+        assert_eq!(free.take_word(3), None);
+        free.give(1, 0b101);
+        assert_eq!(free.take_word(0), Some((1, 0b101)));
+        assert_eq!(free.count(), 64);
+    }
+
+    #[test]
+    fn all_or_nothing() {
+        let free = FreeBits::new(128, 0).expect("there is memory");
+        let (word, bits) = free.take_word(0).unwrap();
+        assert!(!free.take_all());
+        assert_eq!(free.count(), 64);
+        free.give(word, bits);
+        assert!(free.are_all_free() && free.take_all());
+        assert_eq!(free.take_word(0), None);
+    }
+
+    #[test]
+    fn worn_nodes_do_not_keep_a_segment() {
+        let free = FreeBits::new(128, 1).expect("there is memory");
+        let (word, bits) = free.take_word(0).unwrap();
+        free.give(word, bits & !lowest(2));
+        assert!(!free.are_all_free() && !free.take_all());
+        free.wear_out();
+        assert!(free.are_all_free() && free.take_all());
+        assert_eq!(free.take_word(0), None);
+    }
+
+    #[test]
+    fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
+        let free = FreeBits::new(192, 0).expect("there is memory");
+        (0..3).for_each(|word| assert_eq!(free.take_word(word), Some((word, !0))));
+        // The summary has a bit for each, and one of them has nodes.
+        [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
+        assert_eq!((free.take_word(0), free.take_word(0)), (Some((2, 6)), None));
+    }
+
+    /// A fuzzer's are the smallest.
+    #[test]
+    #[cfg(not(fuzzing))]
+    fn segments_suit_the_payload() {
+        assert_eq!(Segment::<u64>::NODES, 65_536);
+        assert_eq!(Segment::<[u8; 4096]>::NODES, 256);
+        assert_eq!(Segment::<[u8; 1 << 20]>::NODES, 64);
+    }
+
+    #[test]
+    fn nodes_are_aligned() {
+        #[repr(align(16384))]
+        struct Wide;
+        let segment = Segment::<Wide>::new(0).unwrap();
+        for id in [0, 1, 63] {
+            assert_eq!(std::ptr::from_ref(segment.node(id)) as usize % 16384, 0);
+        }
+        assert_eq!((size_of::<Node<u32>>(), size_of::<Node<u64>>()), (24, 32));
+    }
+
+    /// But for a small shard's, so that there can be huge pages.
+    #[test]
+    fn segments_are_aligned() {
+        for index in [SMALL_SHARD, SMALL_SHARD + 1] {
+            let segment = Segment::<u32>::new(index).unwrap();
+            assert_eq!(segment.nodes().cast_const(), std::ptr::from_ref(segment.node(0)));
+            assert_eq!(segment.nodes() as usize % (2 << 20), 0);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Nodes are taken and given back, segments come and go, in one thread.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::shard::memory::epochs::Epochs;
+
+/// 256 to a segment.
+type Large = [u8; 4096];
+
+const NODES: usize = Segment::<Large>::NODES;
+
+/// A slab, and one who takes nodes of it.
+struct Scene {
+    slab: Slab<Large>,
+    who: Participant,
+    free: FreeWord,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            slab: Slab::new().expect("there is memory"),
+            who: Epochs::new().join().expect("there is memory"),
+            free: FreeWord::default(),
+        }
+    }
+
+    /// So many segments, all of whose nodes are taken.
+    fn full(segments: usize) -> Self {
+        let mut scene = Self::new();
+        let taken: Vec<_> = (1..segments * NODES).map(|_| scene.take() as usize).collect();
+        assert!(taken.into_iter().eq(1..segments * NODES), "in memory order, but for the very first");
+        scene
+    }
+
+    fn take(&mut self) -> NodeId {
+        self.slab.take(&mut self.free, &self.who).expect("there is memory")
+    }
+
+    /// Gives all nodes of a segment back.
+    fn give(&self, segment: usize) {
+        for word in segment * Segment::<Large>::WORDS..(segment + 1) * Segment::<Large>::WORDS {
+            self.slab.give(word, if word == 0 { !1 } else { !0 });
+        }
+        self.slab.reopen(segment);
+    }
+
+    /// How many nodes there are, and how many are taken.
+    fn usage(&self) -> (usize, usize) {
+        let usage = self.slab.usage(&self.who.pin());
+        assert_eq!(usage.0.div_ceil(Segment::<Large>::NODES), self.slab.size());
+        usage
+    }
+
+    fn unlink(&self, above: usize) -> Result<u32, usize> {
+        self.slab.unlink_one(above).map(|segment| segment.get().era)
+    }
+}
+
+#[test]
+fn there_is_a_limit() {
+    assert_eq!((Slab::<Large>::limit(), Slab::<u64>::limit()), (1 << 24, u32::MAX as usize));
+}
+
+#[test]
+fn nodes_are_counted() {
+    let mut scene = Scene::new();
+    assert_eq!((scene.usage(), scene.slab.words()), ((0, 0), 0));
+    scene.take();
+    // The rest of the word is set aside.
+    assert_eq!((scene.usage(), scene.slab.words()), ((NODES - 1, WORD_NODES - 1), NODES / WORD_NODES));
+    let scene = Scene::full(2);
+    assert_eq!((scene.usage(), scene.slab.words()), ((2 * NODES - 1, 2 * NODES - 1), 2 * NODES / WORD_NODES));
+    let taken: Vec<_> = (0..scene.slab.words()).flat_map(|word| scene.slab.taken(word)).collect();
+    assert!(taken.into_iter().eq(1..2 * NODES as NodeId));
+}
+
+#[test]
+fn the_node_taken_last_goes_back() {
+    let mut scene = Scene::new();
+    for expected in 1..=WORD_NODES as NodeId + 3 {
+        let id = scene.take();
+        Slab::<Large>::put_back(&mut scene.free, id);
+        assert_eq!((id, scene.take()), (expected, expected));
+    }
+}
+
+/// Free nodes anywhere are found before there is another segment: those behind the last word first, then those in front.
+#[test]
+fn free_nodes_are_looked_for_all_around() {
+    let mut scene = Scene::full(3);
+    let (words, bits) = (Segment::<Large>::WORDS, 0b1010);
+    // Of the middle segment, of the one before and of the one behind; the last lies in front of where the search begins.
+    for word in [words + 2, 1, 2 * words, words] {
+        scene.slab.give(word, bits);
+        scene.slab.reopen(word / words);
+    }
+    scene.free = FreeWord { word: words as u32 + 1, bits: 0 };
+    let first_of = |word: usize| (word * WORD_NODES + 1) as NodeId;
+    for word in [words + 2, 2 * words, 1, words] {
+        assert_eq!([scene.take(), scene.take()], [first_of(word), first_of(word) + 2]);
+    }
+    assert_eq!(scene.usage(), (3 * NODES - 1, 3 * NODES - 1));
+    assert_eq!(scene.take() as usize, 3 * NODES, "of another segment");
+    assert_eq!(scene.usage().0, 4 * NODES - 1);
+}
+
+/// A segment that was found to have no free nodes is not looked at again until it is said to have some.
+#[test]
+fn a_segment_is_opened_when_it_has_free_nodes() {
+    let mut scene = Scene::full(1);
+    assert_eq!(scene.take() as usize, NODES, "the first segment has none");
+    scene.slab.give(1, 1);
+    scene.free = FreeWord::default();
+    assert_eq!(scene.take() as usize, NODES + WORD_NODES, "nobody knows of the other");
+    scene.free = FreeWord::default();
+    scene.slab.reopen(0);
+    assert_eq!(scene.take() as usize, WORD_NODES);
+}
+
+/// Who has free nodes of a segment looks at its other nodes without a pin, and at no other segment's.
+#[test]
+fn own_free_nodes_keep_their_segment() {
+    let mut scene = Scene::full(1);
+    scene.take();
+    let is_pinned = |id: usize, free| scene.slab.stay(id as NodeId, &free, &scene.who)._pinned.is_some();
+    assert!(!is_pinned(NODES, scene.free) && !is_pinned(2 * NODES - 1, scene.free));
+    assert!(is_pinned(NODES - 1, scene.free) && is_pinned(2 * NODES, scene.free));
+    assert!(is_pinned(NODES, FreeWord { bits: 0, ..scene.free }), "there are none left");
+}
+
+#[test]
+fn a_name_without_a_segment_finds_nothing() {
+    let scene = Scene::full(1);
+    let stay = Stay::pinned(&scene.who);
+    let is_there = |id: usize| scene.slab.get(id as NodeId, &stay).is_some();
+    assert!(is_there(NODES - 1) && !is_there(NODES) && !is_there(NodeId::MAX as usize));
+}
+
+#[test]
+fn empty_segments_go_the_highest_first() {
+    let scene = Scene::full(5);
+    [0, 2, 3].into_iter().for_each(|segment| scene.give(segment));
+    let eras = [(); 4].map(|()| scene.unlink(usize::MAX));
+    assert_eq!(eras, [Ok(3), Ok(2), Ok(0), Err(0)]);
+    assert_eq!(scene.usage(), (2 * NODES, 2 * NODES));
+}
+
+#[test]
+fn a_search_looks_at_a_few_segments_at_a_time() {
+    let scene = Scene::full(2 * LOOKED_AT + 2);
+    scene.give(1);
+    assert_eq!(scene.unlink(usize::MAX), Err(LOOKED_AT + 2));
+    assert_eq!(scene.unlink(LOOKED_AT + 2), Err(2));
+    assert_eq!(scene.unlink(2), Ok(1));
+    assert_eq!(scene.unlink(2), Err(0));
+}
+
+/// The first of all comes back like the others, and still has no node of the name that stands for none.
+#[test]
+fn a_slab_that_has_given_all_back_begins_anew() {
+    let mut scene = Scene::full(1);
+    scene.give(0);
+    assert_eq!((scene.unlink(usize::MAX), scene.slab.size()), (Ok(0), 0));
+    scene.free = FreeWord::default();
+    assert_eq!(scene.take(), 1);
+    assert_eq!(scene.usage(), (NODES - 1, WORD_NODES - 1));
+}
+
+/// A segment in the place of one that was given back is told apart from it by its era.
+#[test]
+fn a_place_is_used_again_by_a_segment_of_another_era() {
+    let mut scene = Scene::full(3);
+    scene.give(1);
+    let before = scene.unlink(usize::MAX);
+    assert_eq!((before, scene.usage().0), (Ok(1), 2 * NODES - 1));
+    let id = scene.take();
+    assert_eq!(id as usize, NODES);
+    let stay = Stay::pinned(&scene.who);
+    assert_eq!(scene.slab.get(id, &stay).map(|(_, era)| era), Some(3));
+    // SAFETY: the node was taken just now.
+    assert_eq!(unsafe { scene.slab.owned(id) }.1, 3);
+    assert_eq!(scene.usage(), (3 * NODES - 1, 2 * NODES - 1 + WORD_NODES));
+}
+
+/// The last half of the eras is for segments that stay, so that they cannot run out.
+#[test]
+fn no_segment_goes_when_there_are_too_few_eras() {
+    let scene = Scene::full(2);
+    scene.give(1);
+    // Ordering: Relaxed, there is one thread.
+    scene.slab.next_era.store(LAST_ERA_GIVEN_BACK + 1, Ordering::Relaxed);
+    assert_eq!(scene.unlink(usize::MAX), Err(0));
+    // Ordering: as above.
+    scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
+    assert_eq!(scene.unlink(usize::MAX), Ok(1));
+}
+
+/// Worn-out nodes are not waited for.
+#[test]
+fn a_segment_goes_without_its_worn_nodes() {
+    let scene = Scene::full(2);
+    let (words, worn) = (Segment::<Large>::WORDS, 5);
+    for word in words..2 * words {
+        scene.slab.give(word, !0 << if word == words { worn } else { 0 });
+    }
+    assert_eq!(scene.unlink(usize::MAX), Err(0));
+    (0..worn).for_each(|node| scene.slab.wear_out((NODES + node) as NodeId));
+    assert_eq!(scene.slab.worn(), worn);
+    assert_eq!(scene.unlink(usize::MAX), Ok(1));
+    assert_eq!(scene.slab.worn(), 0);
+}
+
+/// A payload that nobody has taken out goes with the slab.
+#[test]
+fn what_is_pending_ends_with_the_slab() {
+    let (payload, slab, who) =
+        (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join().expect("there is memory"));
+    let mut free = FreeWord::default();
+    for deadline in 1..=3 {
+        let id = slab.take(&mut free, &who).expect("there is memory");
+        // SAFETY: the node was taken just now.
+        let (node, _) = unsafe { slab.owned(id) };
+        let word = node.prepare(deadline).expect("it is new");
+        node.arm_free(word, Arc::clone(&payload));
+    }
+    assert_eq!(Arc::strong_count(&payload), 4);
+    drop(slab);
+    assert_eq!(Arc::strong_count(&payload), 1);
+}

@@ -1,0 +1,456 @@
+//! The producers' half.
+
+mod acquire;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::Tick;
+use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::shard::key::Key;
+use crate::shard::memory::slab::Stay;
+use crate::shard::node::payload::{Ripe, Seed};
+use crate::shard::node::{Extended, Node, Taken};
+use crate::shard::scheduler::acquire::Vacancy;
+use crate::shard::shared::Shared;
+use crate::shard::shared::lanes::{Entered, Held, Lane, Local};
+use crate::shard::shared::stats::ShardStats;
+use crate::sync::Arc;
+
+/// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
+/// [`shard`](crate::shard()); cloning it is cheap.
+///
+/// No call takes a lock or waits for the [`Advancer`](crate::Advancer) or another thread. (Where the system has no memory left,
+/// threads that use the shard for the first time wait for each other's calls.)
+///
+/// # Examples
+///
+/// ```
+/// use shardwheel::{Config, shard};
+///
+/// let (scheduler, mut advancer) = shard(&Config::default());
+/// let key = scheduler.schedule(30, "check the order")?;
+/// scheduler.schedule(10, "send the mail")?;
+/// assert_eq!(scheduler.cancel(key), Some("check the order"));
+///
+/// let fired: Vec<_> = advancer.advance(60).map(|fired| fired.payload).collect();
+/// assert_eq!(fired, ["send the mail"]);
+/// # Ok::<(), shardwheel::ScheduleError<&str>>(())
+/// ```
+pub struct Scheduler<T> {
+    pub(in crate::shard) shared: Arc<Shared<T>>,
+}
+
+/// What became of a timer whose payload was to be changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Exchanged<R> {
+    /// It is pending, with the new payload; what was made of the former.
+    Done(R),
+    /// It was due by then, or the shard had closed: it has been taken out, unless it has fired. What was made of the former
+    /// payload.
+    Over(R),
+    /// It had ended before.
+    Gone,
+}
+
+impl<T> Scheduler<T> {
+    /// Schedules a timer that fires when the shard's clock reaches `deadline`. One that is not after the
+    /// clock is due at the next advance.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`], with the payload, if the advancer is gone, as many timers are pending as the
+    /// shard may hold, or the system gives no memory.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free. Allocates only when the shard grows: nodes for 65,536 small timers at once, or an
+    /// overflow wheel.
+    #[inline]
+    pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
+        self.plant(deadline, payload)
+    }
+
+    /// As [`schedule`](Self::schedule), for a payload that is still a seed.
+    #[inline]
+    pub(crate) fn plant<S: Seed<T>>(&self, deadline: Tick, seed: S) -> Result<Key, ScheduleError<S>> {
+        let shared = &*self.shared;
+        let mut entered = shared.lanes.enter();
+        let (lane, local) = entered.parts();
+        if shared.clock.is_closed() {
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, seed));
+        }
+        if let Err(kind) = shared.bound.reserve() {
+            return Err(ScheduleError::new(kind, seed));
+        }
+        let vacancy = match self.vacancy(local, deadline) {
+            Ok(vacancy) => vacancy,
+            Err(kind) => {
+                shared.bound.release();
+                return Err(ScheduleError::new(kind, seed));
+            }
+        };
+        let accepted = self.accept(lane, local, vacancy, deadline, seed);
+        self.keep_few(lane, local);
+        let (key, owes_ring) = accepted?;
+        if owes_ring {
+            self.ring(entered);
+        }
+        Ok(key)
+    }
+
+    /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel chooses the
+    /// one that is cheapest for it. A window that has begun fires as soon as may be; one that is over, at
+    /// the next advance.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`](Self::schedule), and if the window is empty.
+    ///
+    /// # Performance
+    ///
+    /// As [`schedule`](Self::schedule), and O(levels squared) to choose.
+    pub fn schedule_within(&self, window: RangeInclusive<Tick>, payload: T) -> Result<Key, ScheduleError<T>> {
+        if window.is_empty() {
+            let (start, end) = window.into_inner();
+            return Err(ScheduleError::new(ScheduleErrorKind::EmptyWindow { start, end }, payload));
+        }
+        let deadline = self.shared.geometry.choose(self.shared.clock.flushed(), window);
+        self.schedule(deadline, payload)
+    }
+
+    /// Cancels a timer and hands back its payload. `None` means that it has fired, is being fired, or was
+    /// cancelled before: the answer is final at once.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free, no allocation.
+    #[inline]
+    pub fn cancel(&self, key: Key) -> Option<T> {
+        self.cancel_and(key, |ripe| Some(ripe.pick()))
+    }
+
+    /// As [`cancel`](Self::cancel), and hands back what `harvest` makes of the payload. It is called while the lane is in
+    /// use, so it runs no code of the user's, no drop of a part of the payload either.
+    #[inline]
+    pub(crate) fn cancel_and<R>(
+        &self,
+        key: Key,
+        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+    ) -> Option<R> {
+        let mut place = None;
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
+        if local.held.is_none() && lane.may_hold {
+            let (word, linked_for) = node.hold(era, key.generation, &mut place, harvest)?;
+            local.held = Held { node: key.node(), word, linked_for };
+        } else {
+            let linked_for = node.cancel_into(era, key.generation, &mut place, harvest)?;
+            local.hints.push(key.node(), linked_for);
+        }
+        drop(stay);
+        self.count_cancelled(lane);
+        if self.note_dead(lane, local) {
+            self.ring(entered);
+        }
+        place
+    }
+
+    /// Puts another payload in the place of a pending timer's, and hands back what `harvest` makes of the former. The
+    /// timer stays pending, for the same deadline and under the same key, and keeps its room under the bound.
+    ///
+    /// The advancer may come to the timer's tick while the payload is being changed: it then sets the node aside for its
+    /// next advance, which may be long in coming, and the shard may close. So the clock is looked at afterwards, and a
+    /// timer that is due by then, or whose shard has closed, is taken out again ([`Exchanged::Over`]).
+    pub(crate) fn exchange<S: Seed<T>, R>(
+        &self,
+        key: Key,
+        seed: S,
+        harvest: impl Fn(Ripe<'_, T>) -> R,
+    ) -> Exchanged<R> {
+        let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
+        let (_, local) = entered.parts();
+        // Protects: as in `cancel`.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let exchanged = self.find(key, &stay);
+        let exchanged = exchanged.and_then(|(node, era)| node.exchange(era, key.generation, seed, &harvest));
+        drop(stay);
+        let Some((deadline, former)) = exchanged else { return Exchanged::Gone };
+        let reading = self.shared.clock.read();
+        if deadline <= reading.now || self.shared.clock.is_closed() {
+            drop(entered);
+            let _ = self.cancel_and(key, |ripe| Some(harvest(ripe)));
+            return Exchanged::Over(former);
+        }
+        if reading.owes_ring(deadline) {
+            self.ring(entered);
+        }
+        Exchanged::Done(former)
+    }
+
+    /// Says that the timer will soon be cancelled or rescheduled, so that the processor can fetch its node from memory
+    /// meanwhile. It changes nothing, and any key will do.
+    ///
+    /// With a million timers pending, most of what a cancel costs is the wait for one cache line. Who has several at hand
+    /// to cancel names one some eight ahead:
+    ///
+    /// ```
+    /// # use shardwheel::{Config, shard};
+    /// # let (scheduler, _advancer) = shard(&Config::default());
+    /// # let keys: Vec<_> = (0..100).map(|i| scheduler.schedule(30, i).unwrap()).collect();
+    /// for (i, &key) in keys.iter().enumerate() {
+    ///     if let Some(&soon) = keys.get(i + 8) {
+    ///         scheduler.prefetch(soon);
+    ///     }
+    ///     scheduler.cancel(key);
+    /// }
+    /// # assert!(scheduler.is_empty());
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// A few instructions.
+    #[inline]
+    pub fn prefetch(&self, key: Key) {
+        if key.is_of(self.shared.id) {
+            self.shared.slab.prefetch(key.node());
+        }
+    }
+
+    /// Gives a pending timer another deadline and returns the key that it has now. `None` means that it
+    /// has fired, is being fired, or was cancelled before.
+    ///
+    /// A later deadline usually leaves the timer where it is, and its key as it was; an earlier one moves
+    /// it. Where a move finds no memory, the timer keeps its former deadline.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free; to a later deadline (up to 2^28 ticks after the one it was scheduled for) one
+    /// compare-and-swap.
+    #[inline]
+    pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: as in `cancel`.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
+        match node.extend(era, key.generation, deadline) {
+            Extended::Gone => None,
+            Extended::Done => {
+                lane.tally.extended.add(1);
+                Some(key)
+            }
+            Extended::NeedsMove => {
+                drop(stay);
+                self.relocate(entered, key, deadline)
+            }
+        }
+    }
+
+    /// The last tick all of whose timers have been taken out by the advancer: all ticks up to and including
+    /// this one have been flushed.
+    #[must_use]
+    pub fn now(&self) -> Tick {
+        self.shared.clock.flushed()
+    }
+
+    /// The tick up to which timers are due: that of [`now`](Self::now), or a later one while an advance is under way.
+    pub(crate) fn clock(&self) -> Tick {
+        self.shared.clock.read().now
+    }
+
+    /// How many timers are pending: neither fired nor cancelled. One that is due but not yet taken from
+    /// [`Expired`](crate::Expired) counts. O(threads).
+    ///
+    /// While other threads are at work the number is at least the truth of some moment during the call.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Whether no timer is pending. O(threads).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the shard has done and what it holds. O(threads + segments).
+    #[must_use]
+    pub fn stats(&self) -> ShardStats {
+        let mut entered = self.shared.lanes.enter();
+        // Protects: the segments whose free nodes are counted.
+        let pinned = entered.parts().1.participant.pin();
+        self.shared.stats(&pinned)
+    }
+
+    /// See [`model`](crate::model).
+    #[cfg(feature = "model")]
+    pub(crate) fn let_producers_hold(&self) {
+        self.shared.lanes.let_hold();
+    }
+
+    /// A lane for something to be done with the key's timer, if it is one of this shard; its node is asked for.
+    #[inline]
+    pub(in crate::shard) fn enter(&self, key: Key) -> Option<Entered<'_>> {
+        let shared = &*self.shared;
+        if !key.is_of(shared.id) {
+            return None;
+        }
+        shared.slab.prefetch(key.node());
+        Some(shared.lanes.enter())
+    }
+
+    /// The node that the key names and its segment's era, if there is a segment.
+    #[inline]
+    pub(in crate::shard) fn find<'g>(&'g self, key: Key, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
+        self.shared.firing.note_look();
+        self.shared.slab.get(key.node(), stay)
+    }
+
+    /// Counts a timer that the caller has cancelled or stopped.
+    #[inline]
+    pub(in crate::shard) fn count_cancelled(&self, lane: &Lane) {
+        self.shared.counting.note_change();
+        lane.tally.cancelled.add(1);
+        self.shared.bound.release();
+    }
+
+    /// Puts the timer into the vacancy, unless the shard closes meanwhile. Beside the key it says whether the caller owes
+    /// the advancer a ring.
+    #[inline]
+    fn accept<S: Seed<T>>(
+        &self,
+        lane: &Lane,
+        local: &mut Local,
+        vacancy: Vacancy<'_, T>,
+        deadline: Tick,
+        seed: S,
+    ) -> Result<(Key, bool), ScheduleError<S>> {
+        // Before the timer can be seen, so that `len` never misses it.
+        self.shared.counting.note_change();
+        lane.tally.scheduled.add(1);
+        let (key, owes_ring) = self.occupy(lane, local, vacancy, deadline, seed);
+        if self.shared.clock.is_closed()
+            && let Some(payload) = self.take_back(lane, local, key)
+        {
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::of(payload)));
+        }
+        Ok((key, owes_ring))
+    }
+
+    /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
+    /// back, or it is taken out again here.
+    #[cold]
+    fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
+        // Protects: the node, which may have been fired and freed, and its segment given back, just before.
+        let stay = Stay::pinned(&local.participant);
+        let (node, era) = self.shared.slab.get(key.node(), &stay)?;
+        let (linked_for, payload) = node.cancel(era, key.generation)?;
+        lane.tally.scheduled.take_back();
+        self.shared.bound.release();
+        local.hints.push(key.node(), linked_for);
+        Some(payload)
+    }
+
+    /// Moves a timer to another node, for a deadline that its own place cannot serve.
+    ///
+    /// The new node is at hand before the old one gives up the payload, so nothing can go wrong in between,
+    /// and the timer counts as pending throughout. Against the shard's end: the old node says that somebody
+    /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
+    /// sees the end puts the payload back, to be handed over.
+    #[cold]
+    pub(in crate::shard) fn relocate(
+        &self,
+        mut entered: Entered<'_>,
+        key: Key,
+        deadline: Tick,
+    ) -> Option<Key> {
+        let (lane, local) = entered.parts();
+        let (moved, owes_ring) = self.move_timer(lane, local, key, deadline)?;
+        if owes_ring {
+            self.ring(entered);
+        }
+        Some(moved)
+    }
+
+    fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
+        // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
+        let stay = Stay::pinned(&local.participant);
+        let (node, era) = self.find(key, &stay)?;
+        let Ok(vacancy) = self.vacancy(local, deadline) else {
+            return node.is_pending(era, key.generation).then_some((key, false));
+        };
+        let Some(taken) = node.take(era, key.generation) else {
+            vacancy.give_back(local);
+            return None;
+        };
+        if self.shared.clock.is_closed() {
+            node.restore(taken);
+            vacancy.give_back(local);
+            return None;
+        }
+        let Taken { word, linked_for, payload } = taken;
+        let (moved, owes_ring) = self.occupy(lane, local, vacancy, deadline, payload);
+        self.shared.counting.note_change();
+        lane.tally.moved.add(1);
+        node.finish_cancel(word);
+        drop(stay);
+        self.keep_few(lane, local);
+        local.hints.push(key.node(), linked_for);
+        let owes_request = self.note_dead(lane, local);
+        Some((moved, owes_ring || owes_request))
+    }
+
+    /// Gives the free nodes back that a call leaves over, if the lane is a common one.
+    #[inline]
+    fn keep_few(&self, lane: &Lane, local: &mut Local) {
+        if !lane.may_keep() {
+            self.shared.slab.hand_back(&mut local.free, &local.participant);
+        }
+    }
+
+    /// After a cancel or a move, which left a dead node: reports now and then how many there are. True if that asks for a
+    /// sweep, so that the caller owes the advancer a ring.
+    #[inline]
+    pub(in crate::shard) fn note_dead(&self, lane: &Lane, local: &mut Local) -> bool {
+        match local.until_report.checked_sub(1) {
+            Some(left) => {
+                local.until_report = left;
+                false
+            }
+            None => self.shared.report_dead(lane, local),
+        }
+    }
+
+    /// Wakes the advancer, unless that has been done since it went to sleep. The waker is user code, so the lane is left
+    /// first, and nothing is pinned.
+    #[cold]
+    pub(in crate::shard) fn ring(&self, mut entered: Entered<'_>) {
+        let call = self.shared.clock.bell.answer(&entered.parts().1.participant);
+        drop(entered);
+        if let Some(call) = call {
+            call.ring();
+        }
+    }
+}
+
+impl<T> Clone for Scheduler<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T> fmt::Debug for Scheduler<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler")
+            .field("now", &self.now())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests;

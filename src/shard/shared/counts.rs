@@ -1,0 +1,280 @@
+//! Sums over the counters of a shard's threads (see [`stats`](crate::shard::shared::stats)).
+
+use crate::shard::memory::epochs::Guard;
+use crate::shard::shared::Shared;
+use crate::shard::shared::lanes::{Lane, Local};
+use crate::shard::shared::stats::ShardStats;
+use crate::sync::plain::AtomicU64;
+use crate::sync::{Ordering, fence};
+
+/// Dead nodes that are always tolerated (promise 5); in models, which are small, two, and few for a fuzzer.
+const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
+    2
+} else if crate::SMALL {
+    8
+} else {
+    4096
+};
+
+/// Dead nodes that no lane has reported, at most, in all lanes together (of up to so many threads).
+const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 512 };
+
+/// The least number of dead nodes between two looks at all lanes.
+const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 64 };
+
+/// The most.
+const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { DEAD_FLOOR / 8 };
+
+/// How far above the estimate the next look may be at most, once that is more than `SURELY_TOLERATED`. With what has not
+/// been reported that is below the floor still.
+const FAR: i64 = 2 * MOST_STEP as i64;
+
+/// With so few dead nodes reported there is no need to look at all lanes.
+const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
+
+/// What the threads of a shard have reported of the dead nodes that they left. A sum over all lanes at each cancel, or
+/// at each tick, would take the longer the more threads there are.
+///
+/// `check_at` says when to take the sum again. Whoever sets it goes by counts that may be old by then, and two may set it
+/// at once. Cancels that come meanwhile do no harm: they raise the estimate, which was read before. But where nodes are freed
+/// meanwhile the estimate falls, and the next look would be far off, or never come. So the look is kept
+/// [near](Shared::bring_look_near), by those who set it and by the advancer: both write, pass a SeqCst fence, and then read
+/// what the other writes, so one of them sees to it.
+pub(crate) struct DeadReports {
+    /// Dead nodes made, less those reused, in all lanes.
+    reported: AtomicU64,
+    /// The estimate at which a canceller looks at all lanes: a signed number.
+    check_at: AtomicU64,
+}
+
+impl DeadReports {
+    pub(crate) fn new() -> Self {
+        Self { reported: AtomicU64::new(0), check_at: AtomicU64::new(SURELY_TOLERATED as u64) }
+    }
+}
+
+impl<T> Shared<T> {
+    /// How many timers are pending. Never less than the truth while others are at work: the ended ones are
+    /// counted first, the scheduled ones after. O(threads).
+    pub(crate) fn len(&self) -> usize {
+        self.counting.note_look();
+        let ended = self.lanes.iter().fold(self.tally.ended(), |sum, lane| sum + lane.tally.cancelled.get());
+        usize::try_from(self.scheduled().saturating_sub(ended)).unwrap_or(usize::MAX)
+    }
+
+    /// How many timers have been scheduled since the shard was made. O(threads).
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.tally.scheduled.get()))
+    }
+
+    /// Nodes of cancelled or moved timers that are still linked. O(threads).
+    pub(crate) fn dead(&self) -> u64 {
+        let gone = self.tally.buried.get();
+        let gone = self.lanes.iter().fold(gone, |sum, lane| sum + lane.tally.reused.get());
+        self.dead_made().saturating_sub(gone)
+    }
+
+    /// Nodes of cancelled or moved timers since the shard was made. O(threads).
+    pub(crate) fn dead_made(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.tally.dead_made()).sum()
+    }
+
+    /// How many dead nodes there may be (promise 5).
+    pub(crate) fn tolerated_dead(&self) -> u64 {
+        (self.len() as u64).max(DEAD_FLOOR)
+    }
+
+    /// Whether the dead are more than three quarters of what is tolerated. O(threads).
+    pub(crate) fn is_sweep_due(&self) -> bool {
+        4 * self.dead() > 3 * self.tolerated_dead()
+    }
+
+    /// Reports what the lane's owner has left dead since its last report, and asks for a sweep if one is due: true if the
+    /// caller owes the advancer a ring for that. O(1), but where there may be too many dead.
+    #[cold]
+    pub(crate) fn report_dead(&self, lane: &Lane, local: &mut Local) -> bool {
+        // What was reused counts less; so the sum may be negative for a lane.
+        let left = lane.tally.dead_made().wrapping_sub(lane.tally.reused.get());
+        let more = left.wrapping_sub(std::mem::replace(&mut local.reported, left));
+        local.until_report = self.lanes.share_of(UNREPORTED) - 1;
+        // Ordering: Relaxed, a count.
+        let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        // Ordering: Relaxed, a threshold.
+        let check_at = self.dead.check_at.load(Ordering::Relaxed) as i64;
+        self.estimate(reported) >= check_at && (self.join_request() || self.ask_for_sweep())
+    }
+
+    /// Whether a sweep has been asked for that the advancer has not begun. That is the caller's request too, which rings
+    /// for it: whoever made it may have been stopped before it rang. While the advancer is away this spares each
+    /// canceller the sums.
+    fn join_request(&self) -> bool {
+        let is_owed = self.is_sweep_owed();
+        if is_owed {
+            // Ordering: SeqCst, as in `ask_for_sweep`. As an Acquire fence it pairs with the Release of the request, which so
+            // comes before it.
+            fence(Ordering::SeqCst);
+        }
+        is_owed
+    }
+
+    /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).
+    #[cold]
+    pub(crate) fn ask_for_sweep(&self) -> bool {
+        // Ordering: Relaxed, a count. It is read first, and what has been buried last: see `DeadReports`.
+        let reported = self.dead.reported.load(Ordering::Relaxed);
+        let (dead, tolerated) = (self.dead(), self.tolerated_dead());
+        let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
+            // Ordering: Release, pairs with `take_sweep_owed`: the pass that begins finds what was counted here.
+            self.sweep_owed.store(true, Ordering::Release);
+            // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the request before it sleeps,
+            // or the caller sees its sleep, and rings.
+            fence(Ordering::SeqCst);
+            return true;
+        };
+        // A cancel takes one from what is pending and adds one to the dead: seven of these quarters.
+        let step = (left / 7).clamp(LEAST_STEP, MOST_STEP);
+        self.look_again_at(self.estimate(reported).saturating_add(step as i64));
+        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this threshold before it sleeps, or
+        // the caller sees what the advancer has freed.
+        fence(Ordering::SeqCst);
+        self.bring_look_near();
+        false
+    }
+
+    /// Asks for a sweep if so many timers have fired that one is due; for the advancer. O(1), but where there may be too
+    /// many dead.
+    #[inline]
+    pub(crate) fn look_for_dead(&self) {
+        // Ordering: Relaxed, a count.
+        if self.estimate(self.dead.reported.load(Ordering::Relaxed)) > SURELY_TOLERATED {
+            self.ask_for_sweep();
+        } else {
+            self.bring_look_near();
+        }
+    }
+
+    /// Brings the next look at all lanes near, where so many nodes have been freed since it was set that it is far off. O(1).
+    #[inline]
+    pub(crate) fn bring_look_near(&self) {
+        loop {
+            // Ordering: Relaxed for both: a count, and a threshold.
+            let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
+            let near = estimate.saturating_add(FAR).max(SURELY_TOLERATED);
+            if self.dead.check_at.load(Ordering::Relaxed) as i64 <= near {
+                return;
+            }
+            self.look_again_at(near);
+            // Ordering: SeqCst, as in `ask_for_sweep`.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn look_again_at(&self, estimate: i64) {
+        // Ordering: Relaxed, a threshold.
+        self.dead.check_at.store(estimate as u64, Ordering::Relaxed);
+    }
+
+    /// How many dead nodes there are, by what has been reported.
+    #[inline]
+    fn estimate(&self, reported: u64) -> i64 {
+        reported.wrapping_sub(self.tally.buried.get()) as i64
+    }
+
+    /// Whether a sweep was asked for since the last call; for the advancer.
+    pub(crate) fn take_sweep_owed(&self) -> bool {
+        // Ordering: Acquire, pairs with `ask_for_sweep`.
+        self.is_sweep_owed() && self.sweep_owed.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether a sweep has been asked for; for the advancer. After it has said until when it sleeps, it sees the requests
+    /// of those who have not seen that.
+    pub(crate) fn is_sweep_owed(&self) -> bool {
+        // Ordering: Relaxed, a look; the fence in `publish_wake_at` orders it where it counts.
+        self.sweep_owed.load(Ordering::Relaxed)
+    }
+
+    /// How many timers have been moved to another node. O(threads).
+    pub(crate) fn moved(&self) -> u64 {
+        self.counting.note_look();
+        self.lanes.iter().map(|lane| lane.tally.moved.get()).sum()
+    }
+
+    pub(crate) fn stats(&self, pinned: &Guard) -> ShardStats {
+        let pending = self.len();
+        let (node_capacity, nodes) = self.slab.usage(pinned);
+        let dead_nodes = usize::try_from(self.dead()).unwrap_or(usize::MAX);
+        let wheels = self.wheels(pinned);
+        let mut stats =
+            ShardStats { pending, nodes, node_capacity, dead_nodes, wheels, ..ShardStats::default() };
+        stats.fired = self.tally.fired.get();
+        stats.recurred = self.tally.recurred.get();
+        stats.handed_back = self.tally.handed_back.get();
+        stats.cascaded = self.tally.cascaded.get();
+        stats.swept = self.tally.swept.get();
+        for lane in self.lanes.iter() {
+            stats.cancelled += lane.tally.cancelled.get();
+            stats.extended += lane.tally.extended.get();
+            stats.moved += lane.tally.moved.get();
+            stats.reused += lane.tally.reused.get();
+            stats.scheduled += lane.tally.scheduled.get();
+        }
+        stats
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+mod tests {
+    use crate::shard::support::cancel;
+    use crate::{Config, ShardStats, shard};
+
+    /// A canceller sets when to look next by what it read before nodes were freed, and that is all that happens then.
+    #[test]
+    fn a_look_that_is_far_off_is_brought_near() {
+        let (scheduler, advancer) = shard::<u32>(&Config::default());
+        advancer.shared.look_again_at(100_000);
+        assert_eq!(advancer.next_expiration(), None);
+        let far = |deadline| scheduler.schedule(deadline, 0).expect("open");
+        let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| far(1_000_000 + i)).collect();
+        let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize / 2);
+        cancel(&scheduler, first);
+        assert!(!advancer.shared.is_sweep_owed(), "more are pending");
+        cancel(&scheduler, rest);
+        assert!(advancer.shared.is_sweep_owed());
+    }
+
+    #[test]
+    fn all_is_counted() {
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        let schedule = |deadline| scheduler.schedule(deadline, 0).expect("open");
+        let keys: Vec<_> = (0..10).map(|_| schedule(100)).collect();
+        cancel(&scheduler, &keys[..3]);
+        schedule(130);
+        assert_eq!(scheduler.reschedule(keys[3], 200), Some(keys[3]));
+        assert_eq!(scheduler.reschedule(keys[4], 110), Some(keys[4]));
+        assert!(scheduler.reschedule(keys[5], 50).is_some_and(|moved| moved != keys[5]));
+        assert!(scheduler.reschedule(keys[6], 60).is_some_and(|moved| moved != keys[6]));
+        assert_eq!(advancer.advance(60).count(), 2);
+        cancel(&scheduler, &keys[7..8]);
+        // Four that were cancelled and two that were moved left nodes behind, one of which was used again.
+        let ShardStats { nodes, node_capacity, wheels, .. } = scheduler.stats();
+        let expected = ShardStats {
+            pending: 5,
+            nodes,
+            node_capacity,
+            dead_nodes: 5,
+            wheels,
+            scheduled: 11,
+            fired: 2,
+            cancelled: 4,
+            extended: 2,
+            moved: 2,
+            reused: 1,
+            ..ShardStats::default()
+        };
+        assert_eq!((scheduler.stats(), advancer.shared.moved(), wheels), (expected, 2, 1));
+        // A word of them is taken at once; its first is not there.
+        assert_eq!((nodes, node_capacity), (63, 65_535));
+        assert_eq!(advancer.into_pending().count(), 5);
+        assert_eq!(scheduler.stats().handed_back, 5);
+    }
+}

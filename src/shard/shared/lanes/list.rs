@@ -1,0 +1,315 @@
+//! The lists of a shard's lanes: who is given which.
+
+use std::ptr::NonNull;
+
+use super::{Entered, Held, KEEPERS, Kind, Lane, OWNED, STAYING, cache};
+use crate::fallible::{Counted, Handle};
+use crate::shard::memory::epochs::{Epochs, Participant};
+use crate::shard::memory::slab::FreeWord;
+use crate::shard::shared::bell::Bell;
+use crate::shard::shared::lanes::barrier;
+use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use crate::sync::{Ordering, yield_now};
+
+pub(crate) struct Lanes {
+    /// Never used twice in a process, for a thread local may outlive the shard.
+    pub(super) id: u64,
+    /// One for each kind. They only grow.
+    lists: [List; 3],
+    /// What the owners of lanes are pinned in.
+    epochs: Epochs,
+    /// Whether threads may hold nodes in the lanes that are made from now on. Not so in most models, which are about nodes
+    /// that are left.
+    pub(super) holding: AtomicBool,
+    pub(super) turnover: Arc<Turnover>,
+}
+
+struct List {
+    head: AtomicPtr<Counted<Lane>>,
+    /// How many lanes there are, or are being made.
+    count: AtomicU32,
+}
+
+/// What the threads that take lanes over or give them up tell the others, and the advancer.
+pub(super) struct Turnover {
+    /// How often a lane has been taken over or given up.
+    changes: AtomicU64,
+    /// How many lanes threads own, or are about to.
+    owned: AtomicU32,
+    pub(super) bell: Arc<Bell>,
+}
+
+impl Turnover {
+    /// Has the advancer call the roll.
+    fn note(&self) {
+        // Ordering: Release, pairs with `Lanes::changes`; the fence with which the owner of a lane puts in its first timer
+        // comes after it.
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Notes that a thread no longer owns a lane: it is free.
+    pub(super) fn note_given_up(&self) {
+        // Ordering: Relaxed, the number alone matters; the lane's state says whether it is free.
+        self.owned.fetch_sub(1, Ordering::Relaxed);
+        self.note();
+    }
+
+    /// Whether one more thread may own a lane.
+    fn has_place(&self) -> bool {
+        // Ordering: Relaxed, as above.
+        self.owned.load(Ordering::Relaxed) < KEEPERS
+    }
+
+    /// Takes one of the places of the threads that own a lane.
+    fn take_place(&self) -> bool {
+        // Ordering: Relaxed, as above.
+        if self.owned.fetch_add(1, Ordering::Relaxed) < KEEPERS {
+            return true;
+        }
+        // Ordering: Relaxed, as above.
+        self.owned.fetch_sub(1, Ordering::Relaxed);
+        false
+    }
+}
+
+impl Lanes {
+    /// Lists without lanes, but for a common one; none if there is no memory.
+    pub(crate) fn new(bell: Arc<Bell>) -> Option<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Ordering: Relaxed, the number alone matters.
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let holding = AtomicBool::new(!cfg!(shardwheel_loom));
+        let turnover = Arc::new(Turnover { changes: AtomicU64::new(0), owned: AtomicU32::new(0), bell });
+        let lanes =
+            Self { id, lists: [(); 3].map(|()| List::new()), epochs: Epochs::new(), holding, turnover };
+        // Models' threads have lanes of their own.
+        let _first = cfg!(shardwheel_loom) || {
+            // SAFETY: the list holds the lane.
+            unsafe { lanes.add(Kind::Common)?.as_ref() }.release(OWNED)
+        };
+        Some(lanes)
+    }
+
+    /// How often a lane has been taken over or given up. For the advancer, which looks after its fence: see
+    /// [`roll`](crate::shard::advancer::roll).
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        // Ordering: Acquire, pairs with `Turnover::note`: the lane that was taken over is in the list.
+        self.turnover.changes.load(Ordering::Acquire)
+    }
+
+    /// The part of `total` that falls to each lane, from 1 to 64.
+    pub(crate) fn share_of(&self, total: u32) -> u32 {
+        // Ordering: Relaxed, a count.
+        let count = self.lists.iter().map(|list| list.count.load(Ordering::Relaxed)).sum::<u32>();
+        (total / count.max(1)).clamp(1, 64)
+    }
+
+    /// One more who may read what the advancer takes away; none if there is no memory.
+    pub(crate) fn participant(&self) -> Option<Participant> {
+        self.epochs.join()
+    }
+
+    /// A lane that is the caller's alone for as long as it keeps what this returns. Lock-free, while there is memory.
+    #[inline]
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        // Models end before their threads' locals do; they are lent a lane for each call, which keeps nodes all the same.
+        let own = if cfg!(shardwheel_loom) { None } else { cache::enter(self) };
+        match own {
+            // SAFETY: this list holds the lane for as long as it lives.
+            Some(lane) => Entered::new(unsafe { lane.as_ref() }, false),
+            None => Entered::new(self.borrow(), true),
+        }
+    }
+
+    /// A lane for one call.
+    #[cold]
+    pub(super) fn borrow(&self) -> &Lane {
+        loop {
+            let lane = if cfg!(shardwheel_loom) { self.find_or_add(Kind::Own) } else { self.common() };
+            if let Some(lane) = lane {
+                // SAFETY: this list holds the lane for as long as it lives.
+                return unsafe { lane.as_ref() };
+            }
+            // Without memory there is the one lane that was made with the shard, and another thread is in a call with it.
+            yield_now();
+        }
+    }
+
+    /// A common lane, of which the caller is the owner for a call; none if there is no memory.
+    fn common(&self) -> Option<NonNull<Counted<Lane>>> {
+        // The one that the thread was lent last: where many threads are stopped in a call, most of the others are taken.
+        let last = cache::lent(self).filter(|&lane| self.try_own(lane));
+        let lane = match last.or_else(|| self.find(Kind::Common)) {
+            Some(lane) => self.join(lane),
+            None => {
+                // Ordering: Relaxed, a count.
+                let has_place = self.list(Kind::Common).count.load(Ordering::Relaxed) < STAYING;
+                self.find_or_add(if has_place { Kind::Common } else { Kind::Extra })
+            }
+        }?;
+        cache::note_lent(self, lane);
+        Some(lane)
+    }
+
+    /// Whether [`acquire`](Self::acquire) may have a lane for one more thread.
+    #[inline]
+    pub(super) fn has_place(&self) -> bool {
+        self.turnover.has_place()
+    }
+
+    /// A lane that the calling thread owns from now on. None if as many threads as may do so own one, or there is no memory.
+    #[cold]
+    pub(super) fn acquire(&self) -> Option<Handle<Lane>> {
+        if !self.turnover.take_place() {
+            return None;
+        }
+        let lane = self.find_or_add(Kind::Own);
+        if lane.is_none() {
+            self.turnover.note_given_up();
+        }
+        // SAFETY: this list holds the lane for as long as it lives.
+        lane.map(|lane| unsafe { Handle::further(lane) })
+    }
+
+    /// A lane that nobody owns, or else a new one. None if there is no memory.
+    fn find_or_add(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
+        match self.find(kind) {
+            Some(lane) => self.join(lane),
+            None => self.add(kind),
+        }
+    }
+
+    /// A lane that nobody owned; the caller does now.
+    fn find(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
+        self.list(kind).lanes().find(|&lane| self.try_own(lane))
+    }
+
+    fn try_own(&self, lane: NonNull<Counted<Lane>>) -> bool {
+        // SAFETY: this list holds the lane for as long as it lives.
+        unsafe { lane.as_ref() }.try_own()
+    }
+
+    /// Has a lane that the caller owns take part in the epochs; none if there is no memory.
+    fn join(&self, of_list: NonNull<Counted<Lane>>) -> Option<NonNull<Counted<Lane>>> {
+        // SAFETY: this list holds the lane for as long as it lives.
+        let lane = unsafe { of_list.as_ref() };
+        // SAFETY: the caller owns the lane, and is in no call that uses it; the advancer takes other parts at most.
+        let participant = unsafe { &mut (*lane.local.get()).participant };
+        if lane.kind == Kind::Own || !participant.has_joined() {
+            // Before the first count: an advancer that sees what the owner has done sees this.
+            self.turnover.note();
+        }
+        (self.epochs.join_again(participant) || lane.release(OWNED)).then_some(of_list)
+    }
+
+    /// Makes a lane, of which the caller is the owner; none if there is no memory.
+    fn add(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
+        let mut lane = Lane::owned(kind, Arc::clone(&self.turnover), self.participant()?);
+        // Ordering: Relaxed, it was set before there were producers.
+        lane.may_hold = kind == Kind::Own && self.holding.load(Ordering::Relaxed);
+        let lane = self.list(kind).publish(Handle::new(lane)?);
+        // As in `join`.
+        self.turnover.note();
+        lane
+    }
+
+    fn list(&self, kind: Kind) -> &List {
+        &self.lists[kind as usize]
+    }
+
+    /// Takes what lanes keep from owners that are in no call: their free nodes, and the nodes that they hold. Nothing
+    /// happens where the system has no barrier to offer. For the advancer.
+    pub(crate) fn revoke(&self, mut take_in: impl FnMut((FreeWord, Held))) {
+        if !barrier::is_there() {
+            return;
+        }
+        let keepers = || self.list(Kind::Own).iter();
+        // Ordering: Relaxed, the barrier orders it.
+        keepers().for_each(|lane| lane.revoked.store(true, Ordering::Relaxed));
+        let has_passed = barrier::pass();
+        for lane in keepers() {
+            if let Some(kept) = has_passed.then(|| lane.revoke_nodes()).flatten() {
+                take_in(kept);
+            }
+            // Ordering: Release, pairs with `begin_call` and `give_up`.
+            lane.revoked.store(false, Ordering::Release);
+        }
+    }
+
+    /// Has threads hold nodes in the lanes that are made from now on, also in a model.
+    #[cfg(feature = "model")]
+    pub(crate) fn let_hold(&self) {
+        // Ordering: Relaxed, before there are producers.
+        self.holding.store(true, Ordering::Relaxed);
+    }
+
+    /// All lanes, in no order that means anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
+        self.lists.iter().flat_map(List::iter)
+    }
+
+    /// A further handle to each.
+    pub(in crate::shard) fn handles(&self) -> impl Iterator<Item = Handle<Lane>> {
+        // SAFETY: the list holds each for as long as `self` lives.
+        self.lists.iter().flat_map(List::lanes).map(|lane| unsafe { Handle::further(lane) })
+    }
+}
+
+impl List {
+    fn new() -> Self {
+        Self { head: AtomicPtr::new(std::ptr::null_mut()), count: AtomicU32::new(0) }
+    }
+
+    /// Puts a lane into the list, which keeps the handle; returns what a further one can be made of.
+    fn publish(&self, lane: Handle<Lane>) -> Option<NonNull<Counted<Lane>>> {
+        // Ordering: Relaxed, a count.
+        self.count.fetch_add(1, Ordering::Relaxed);
+        // Ordering: Relaxed, the value is only linked to.
+        let mut seen = self.head.load(Ordering::Relaxed);
+        let lane = NonNull::new(lane.into_raw())?;
+        loop {
+            // Ordering: Relaxed, published below.
+            // SAFETY: the handle is the list's, which holds it for as long as it lives.
+            unsafe { lane.as_ref() }.next.store(seen, Ordering::Relaxed);
+            // Ordering: Release, pairs with the Acquire of `lanes`: the lane is whole. So are those behind it, for each
+            // that came later continues the release sequences of those before.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            match self.head.compare_exchange_weak(seen, lane.as_ptr(), success, failure) {
+                Ok(_) => return Some(lane),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Lane> {
+        // SAFETY: the list holds each for as long as `self` lives.
+        self.lanes().map(|lane| &**unsafe { lane.as_ref() })
+    }
+
+    /// The lanes, by the pointers that a further handle can be made of.
+    fn lanes(&self) -> impl Iterator<Item = NonNull<Counted<Lane>>> {
+        // Ordering: Acquire, pairs with the Release in `publish`.
+        let head = NonNull::new(self.head.load(Ordering::Acquire));
+        std::iter::successors(head, |lane| {
+            // SAFETY: the list holds the lane for as long as it lives.
+            let lane = unsafe { lane.as_ref() };
+            // Ordering: Relaxed, written before the lane was published.
+            NonNull::new(lane.next.load(Ordering::Relaxed))
+        })
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, the last owner looks.
+        let mut next = NonNull::new(self.head.load(Ordering::Relaxed));
+        while let Some(lane) = next {
+            // SAFETY: the list's own handle, given up once; a thread local may hold another.
+            let lane = unsafe { Handle::from_raw(lane) };
+            // Ordering: as above.
+            next = NonNull::new(lane.next.load(Ordering::Relaxed));
+            lane.end();
+        }
+    }
+}

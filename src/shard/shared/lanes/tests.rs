@@ -1,0 +1,167 @@
+//! Who is given which lane.
+
+use std::cell::RefCell;
+
+use super::*;
+use crate::shard::shared::bell::Bell;
+
+/// So many lanes of a kind there are.
+fn count(lanes: &Lanes, kind: Kind) -> usize {
+    lanes.iter().filter(|lane| lane.kind == kind).count()
+}
+
+fn lanes() -> Lanes {
+    Lanes::new(Arc::new(Bell::new())).expect("there is memory")
+}
+
+/// Where the lane is that the calling thread is given.
+fn address(lanes: &Lanes) -> usize {
+    std::ptr::from_ref(lanes.enter().lane) as usize
+}
+
+#[test]
+fn a_thread_keeps_its_lane_and_another_takes_it_over() {
+    let lanes = lanes();
+    let first = std::thread::scope(|scope| {
+        let own = || {
+            let lane = address(&lanes);
+            assert_eq!(lane, address(&lanes));
+            lane
+        };
+        scope.spawn(own).join().unwrap()
+    });
+    assert_eq!(address(&lanes), first);
+    assert_eq!(count(&lanes, Kind::Own), 1);
+}
+
+#[test]
+fn a_call_within_a_call_gets_another_lane() {
+    let lanes = lanes();
+    let (outer, inner) = (lanes.enter(), lanes.enter());
+    assert!(!std::ptr::eq(outer.lane, inner.lane));
+    drop((outer, inner));
+    assert_eq!([Kind::Own, Kind::Common, Kind::Extra].map(|kind| count(&lanes, kind)), [1, 1, 0]);
+}
+
+#[test]
+fn a_thread_enters_its_own_lane_also_after_a_call_to_another_shard() {
+    let (lanes, others) = (lanes(), lanes());
+    for _ in 0..3 {
+        assert!(!lanes.enter().is_borrowed && !others.enter().is_borrowed);
+    }
+    let outer = lanes.enter();
+    assert!(!others.enter().is_borrowed);
+    let inner = lanes.enter();
+    assert!(inner.is_borrowed && !std::ptr::eq(outer.lane, inner.lane));
+}
+
+#[test]
+fn a_lane_has_one_owner() {
+    let lanes = lanes();
+    let lane = lanes.acquire().expect("there is memory");
+    let try_own = || lane.try_own();
+    assert!(!try_own());
+    lane.release(OWNED);
+    assert!(try_own() && !try_own());
+}
+
+/// Runs `look` in so many threads at once, each of which has entered a lane before, and stays until all have looked.
+fn at_once(lanes: &Lanes, threads: usize, look: impl Fn(&Lane, bool) + Sync) {
+    let (together, look) = (std::sync::Barrier::new(threads), &look);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                drop(lanes.enter());
+                together.wait();
+                let entered = lanes.enter();
+                look(entered.lane, entered.is_borrowed);
+                together.wait();
+            });
+        }
+    });
+}
+
+#[test]
+fn so_many_threads_own_a_lane_and_the_others_are_lent_one() {
+    let lanes = lanes();
+    let owners = AtomicU32::new(0);
+    at_once(&lanes, KEEPERS as usize + 20, |lane, is_borrowed| {
+        assert!(lane.may_keep() != is_borrowed && lane.may_hold != is_borrowed);
+        // Ordering: Relaxed, a count.
+        owners.fetch_add(u32::from(!is_borrowed), Ordering::Relaxed);
+    });
+    // Ordering: Relaxed, the threads have been joined.
+    assert_eq!((owners.load(Ordering::Relaxed), count(&lanes, Kind::Own)), (KEEPERS, KEEPERS as usize));
+    // Those have ended: whoever comes owns a lane again.
+    assert!(!lanes.enter().is_borrowed);
+    assert_eq!(count(&lanes, Kind::Own), KEEPERS as usize);
+}
+
+#[test]
+fn there_are_as_many_common_lanes_as_calls_at_once() {
+    let lanes = lanes();
+    let lend = |calls| drop((0..calls).map(|_| Entered::new(lanes.borrow(), true)).collect::<Vec<_>>());
+    (0..100).for_each(|_| lend(1));
+    assert_eq!(count(&lanes, Kind::Common), 1);
+    (0..10).for_each(|_| lend(STAYING + 5));
+    assert_eq!([Kind::Common, Kind::Extra].map(|kind| count(&lanes, kind)), [STAYING as usize, 5]);
+}
+
+/// The advancer tidies the lanes that are lent now and then, and has to call the roll when they are lent again; those that
+/// are lent often stay as they are.
+#[test]
+fn a_lane_that_was_tidied_is_noted_when_it_is_lent() {
+    let lanes = lanes();
+    let lend = || (0..STAYING + 1).map(|_| Entered::new(lanes.borrow(), true)).collect::<Vec<_>>();
+    drop(lend());
+    let changes = lanes.changes();
+    drop(lend());
+    assert_eq!(lanes.changes(), changes);
+    let tidied = lanes.handles().filter_map(|lane| lane.tidy().map(|mut tidied| tidied.take_nodes())).count();
+    assert_eq!(tidied, 1);
+    let mut all = lend();
+    assert_eq!(lanes.changes(), changes + 1);
+    all.iter_mut().for_each(|entered| drop(entered.parts().1.participant.pin()));
+}
+
+#[test]
+fn lanes_end_with_their_list_and_their_last_owner() {
+    let lanes = lanes();
+    let owned = [(); 2].map(|()| lanes.acquire().expect("there is memory"));
+    let turnover = Arc::downgrade(&lanes.turnover);
+    let [first, second] = owned;
+    assert_eq!((first.count(), second.count()), (2, 2));
+    drop(first);
+    drop(lanes);
+    assert_eq!((second.count(), turnover.strong_count()), (1, 1));
+    drop(second);
+    assert_eq!(turnover.strong_count(), 0);
+}
+
+/// A thread local that is dropped after the cache of lanes enters a lane.
+#[test]
+fn a_thread_that_ends_borrows_a_lane() {
+    struct Last(Arc<Lanes>, std::sync::mpsc::Sender<bool>);
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let entered = self.0.enter();
+            let is_owned =
+                self.0.iter().any(|lane| std::ptr::eq(lane, entered.lane)) && !entered.lane.try_own();
+            self.1.send(entered.is_borrowed && is_owned).unwrap();
+        }
+    }
+
+    thread_local!(static LAST: RefCell<Option<Last>> = const { RefCell::new(None) });
+
+    let lanes = Arc::new(lanes());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // First, for thread locals are dropped the last one first.
+            LAST.set(Some(Last(Arc::clone(&lanes), sender)));
+            assert!(!lanes.enter().is_borrowed);
+        });
+    });
+    assert_eq!(receiver.recv(), Ok(true));
+}

@@ -1,0 +1,159 @@
+//! A set of small numbers in plain memory, for one owner.
+
+use crate::zeroed;
+
+const WORD: usize = u64::BITS as usize;
+
+/// A bit per number, and a bit per word of those that has any: what is far apart is found without a look at all words
+/// between.
+pub(in crate::shard) struct Bitmap {
+    words: Box<[u64]>,
+    summary: Box<[u64]>,
+}
+
+impl Bitmap {
+    /// An empty one, without room for any number.
+    pub(in crate::shard) fn empty() -> Self {
+        Self { words: Box::default(), summary: Box::default() }
+    }
+
+    /// An empty one, for so many words of numbers, in memory that is backed where it is used; none if there is no memory.
+    pub(in crate::shard) fn new(words: usize) -> Option<Self> {
+        Some(Self { words: zeroed::slice(words)?, summary: zeroed::slice(words.div_ceil(WORD))? })
+    }
+
+    /// How many words there are.
+    #[inline]
+    pub(in crate::shard) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Where the word is; an address for prefetching alone.
+    #[inline]
+    pub(in crate::shard) fn address(&self, word: usize) -> *const u64 {
+        self.words.as_ptr().wrapping_add(word)
+    }
+
+    #[inline]
+    pub(in crate::shard) fn contains(&self, number: usize) -> bool {
+        (self.words[number / WORD] >> (number % WORD)) & 1 == 1
+    }
+
+    #[inline]
+    pub(in crate::shard) fn insert(&mut self, number: usize) {
+        let word = number / WORD;
+        self.words[word] |= 1 << (number % WORD);
+        self.summary[word / WORD] |= 1 << (word % WORD);
+    }
+
+    #[inline]
+    pub(in crate::shard) fn remove(&mut self, number: usize) {
+        let word = number / WORD;
+        self.words[word] &= !(1 << (number % WORD));
+        if self.words[word] == 0 {
+            self.summary[word / WORD] &= !(1 << (word % WORD));
+        }
+    }
+
+    /// Takes all numbers of a word out.
+    #[inline]
+    pub(in crate::shard) fn take_word(&mut self, word: usize) -> u64 {
+        self.summary[word / WORD] &= !(1 << (word % WORD));
+        std::mem::take(&mut self.words[word])
+    }
+
+    /// Takes the numbers of another one in, which is no larger.
+    pub(in crate::shard) fn absorb(&mut self, other: &Self) {
+        let mut from = 0;
+        while let Some(word) = other.word_from(from) {
+            self.words[word] |= other.words[word];
+            self.summary[word / WORD] |= 1 << (word % WORD);
+            from = word + 1;
+        }
+    }
+
+    /// The first number from `from` on.
+    #[inline]
+    pub(in crate::shard) fn first_from(&self, from: usize) -> Option<usize> {
+        let word = from / WORD;
+        let bits = self.words.get(word)? & (u64::MAX << (from % WORD));
+        if bits != 0 {
+            return Some(word * WORD + bits.trailing_zeros() as usize);
+        }
+        let word = self.word_from(word + 1)?;
+        Some(word * WORD + self.words[word].trailing_zeros() as usize)
+    }
+
+    /// The first word from `from` on that has any numbers.
+    #[inline]
+    pub(in crate::shard) fn word_from(&self, from: usize) -> Option<usize> {
+        let mut at = from / WORD;
+        let mut bits = self.summary.get(at)? & (u64::MAX << (from % WORD));
+        while bits == 0 {
+            at += 1;
+            bits = *self.summary.get(at)?;
+        }
+        Some(at * WORD + bits.trailing_zeros() as usize)
+    }
+
+    pub(in crate::shard) fn is_empty(&self) -> bool {
+        self.word_from(0).is_none()
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn it_agrees_with_a_tree() {
+        let (words, mut seed) = (200, 12345_u64);
+        let mut bitmap = Bitmap::new(words).expect("there is memory");
+        let mut tree = BTreeSet::new();
+        for step in 0..20_000 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let number = seed as usize % (words * WORD);
+            match seed >> 61 {
+                // Fuller and emptier by turns.
+                0..=3 if step % 4000 < 2000 => {
+                    bitmap.insert(number);
+                    tree.insert(number);
+                }
+                4 => {
+                    let bits = bitmap.take_word(number / WORD);
+                    let base = number / WORD * WORD;
+                    let taken = tree.range(base..base + WORD).fold(0, |bits, n| bits | 1 << (n - base));
+                    tree.retain(|n| n / WORD != number / WORD);
+                    assert_eq!(bits, taken);
+                }
+                _ => {
+                    bitmap.remove(number);
+                    tree.remove(&number);
+                }
+            }
+            assert_eq!(bitmap.first_from(number), tree.range(number..).next().copied());
+            assert_eq!(
+                bitmap.word_from(number / WORD),
+                tree.range(number / WORD * WORD..).next().map(|n| n / WORD)
+            );
+            assert_eq!(bitmap.contains(number), tree.contains(&number));
+            assert_eq!(bitmap.is_empty(), tree.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_larger_one_absorbs_a_smaller() {
+        let [mut small, mut large] = [80, 100].map(|words| Bitmap::new(words).expect("there is memory"));
+        let far = 70 * WORD + 5;
+        [3, 63, far].into_iter().for_each(|number| small.insert(number));
+        [4, 6399].into_iter().for_each(|number| large.insert(number));
+        large.absorb(&small);
+        let numbers = std::iter::successors(large.first_from(0), |&number| large.first_from(number + 1));
+        assert_eq!(numbers.collect::<Vec<_>>(), [3, 4, 63, far, 6399]);
+        assert_eq!((large.len(), large.take_word(0)), (100, 1 << 3 | 1 << 4 | 1 << 63));
+    }
+}

@@ -1,0 +1,264 @@
+//! The advancer's own wheels: where it puts what it has in hand and nobody else adds to.
+//!
+//! Each bucket has two halves. Producers push to the lists of the shared wheels; a node that the advancer
+//! moves (in a cascade or ahead of it, in a sweep, out of the inbox) goes to its own wheel, in plain memory: no compare-and-swap, no
+//! round, no fence. A flush takes both halves of what expires. So the shared lists have one kind of writer each
+//! way, and a timer that came down from an overflow wheel costs one atomic read-modify-write more, the one that
+//! fires it.
+//!
+//! An own wheel has twice as many buckets as a shared one. So all that the next overflow bucket holds can be placed
+//! here before that bucket expires (see [`draw`](crate::shard::advancer::early_cascade)).
+//!
+//! Invariant: what is linked here lies within one revolution of these wheels after `flushed` at its level, so a bucket
+//! holds the timers of one slot at a time, and its bit is set exactly if it holds something, or the sweep has it in
+//! hand.
+
+use crate::Tick;
+use crate::shard::node::{NIL, NodeId};
+use crate::shard::wheel::STRIPES;
+use crate::shard::wheel::bitset::Bitmap;
+use crate::shard::wheel::geometry::{Geometry, Slot};
+use crate::sync::{AtomicU32, Ordering};
+use crate::zeroed;
+
+/// A wheel per level, each made when it is first needed and dropped when it has been idle.
+pub(in crate::shard) struct OwnWheels(Box<[Option<OwnWheel>]>);
+
+pub(in crate::shard) struct OwnWheel {
+    /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn. An empty list is
+    /// `NIL`, which is zero.
+    buckets: Box<[[NodeId; STRIPES]]>,
+    /// The buckets that hold something.
+    occupied: Bitmap,
+}
+
+impl OwnWheels {
+    pub(in crate::shard) fn new(levels: usize) -> Self {
+        Self((0..levels).map(|_| None).collect())
+    }
+
+    pub(in crate::shard) fn level(&self, level: usize) -> Option<&OwnWheel> {
+        self.0[level].as_ref()
+    }
+
+    /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list; false if
+    /// there is no memory for the wheel.
+    #[inline]
+    #[must_use]
+    pub(in crate::shard) fn splice(
+        &mut self,
+        geometry: Geometry,
+        slot: Slot,
+        first: NodeId,
+        last: &AtomicU32,
+    ) -> bool {
+        let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
+        wheel.splice(geometry.own_index(slot), first, last);
+        true
+    }
+
+    #[inline]
+    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> Option<&mut OwnWheel> {
+        let wheel = &mut self.0[level];
+        if wheel.is_none() {
+            *wheel = OwnWheel::new(geometry.own_wheel_size());
+        }
+        wheel.as_mut()
+    }
+
+    /// All that a bucket holds, if it holds anything.
+    #[inline]
+    pub(in crate::shard) fn take(&mut self, level: usize, index: usize) -> Option<[NodeId; STRIPES]> {
+        self.0[level].as_mut()?.take(index)
+    }
+
+    /// Puts lists back into a bucket that was emptied by [`take`](Self::take), or was empty.
+    /// False if there is no memory for the wheel.
+    #[must_use]
+    pub(in crate::shard) fn put_back(
+        &mut self,
+        geometry: Geometry,
+        slot: Slot,
+        lists: [NodeId; STRIPES],
+    ) -> bool {
+        if lists == [NIL; STRIPES] {
+            return true;
+        }
+        let index = geometry.own_index(slot);
+        let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
+        debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
+        wheel.buckets[index] = lists;
+        wheel.occupied.insert(index);
+        true
+    }
+
+    /// Takes a bucket's lists and leaves its bit, as they will be linked again; for the sweep.
+    pub(in crate::shard) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
+        let wheel = self.0[level].as_mut();
+        wheel.map_or([NIL; STRIPES], |wheel| std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]))
+    }
+
+    /// Clears the bucket's bit if it holds nothing, after [`detach`](Self::detach).
+    pub(in crate::shard) fn settle(&mut self, level: usize, index: usize) {
+        if let Some(wheel) = &mut self.0[level]
+            && wheel.buckets[index] == [NIL; STRIPES]
+        {
+            wheel.occupied.remove(index);
+        }
+    }
+
+    /// The earliest tick, from `from` on, at which a bucket that holds something expires. O(wheels x wheel
+    /// size / 4096).
+    #[inline]
+    pub(in crate::shard) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
+        let finest = self.next_occupied_at(0, geometry, from);
+        // No overflow bucket expires before the next tick that starts one.
+        let is_first =
+            |&tick: &Tick| (tick ^ from) < geometry.span(1) && !geometry.starts_overflow_bucket(from);
+        match finest.filter(is_first) {
+            Some(tick) => Some(tick),
+            None => {
+                let overflow =
+                    (1..self.0.len()).filter_map(|level| self.next_occupied_at(level, geometry, from));
+                overflow.chain(finest).min()
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_occupied_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
+        let wheel = self.level(level)?;
+        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.own_index(slot)))
+    }
+
+    /// Drops a wheel, which is made anew when it is needed.
+    pub(in crate::shard) fn drop_empty(&mut self, level: usize) {
+        debug_assert!(self.level(level).is_none_or(OwnWheel::is_empty));
+        self.0[level] = None;
+    }
+}
+
+impl OwnWheel {
+    /// None if there is no memory.
+    fn new(size: usize) -> Option<Self> {
+        let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
+        Some(Self { buckets: zeroed::slice(size)?, occupied })
+    }
+
+    pub(in crate::shard) fn size(&self) -> usize {
+        self.buckets.len()
+    }
+
+    #[inline]
+    fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
+        let head = &mut self.buckets[index][first as usize % STRIPES];
+        // Ordering: Relaxed, nobody else looks at the link.
+        last.store(*head, Ordering::Relaxed);
+        *head = first;
+        self.occupied.insert(index);
+    }
+
+    #[inline]
+    fn take(&mut self, index: usize) -> Option<[NodeId; STRIPES]> {
+        if !self.occupied.contains(index) {
+            return None;
+        }
+        self.occupied.remove(index);
+        Some(std::mem::replace(&mut self.buckets[index], [NIL; STRIPES]))
+    }
+
+    /// How many buckets after `from`, going round, the first one stands that holds something.
+    #[inline]
+    pub(in crate::shard) fn next_occupied(&self, from: usize) -> Option<usize> {
+        let found = self.occupied.first_from(from).or_else(|| self.occupied.first_from(0))?;
+        Some(found.wrapping_sub(from) & (self.size() - 1))
+    }
+
+    pub(in crate::shard) fn is_empty(&self) -> bool {
+        self.occupied.is_empty()
+    }
+
+    /// The lists of a bucket as they stand, and whether its bit is set; for invariant checks.
+    pub(in crate::shard) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
+        (self.buckets[index], self.occupied.contains(index))
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_yields_what_was_pushed_once() {
+        let mut wheel = OwnWheel::new(16).expect("there is memory");
+        let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
+        wheel.splice(3, STRIPES as NodeId, &a);
+        wheel.splice(3, 2 * STRIPES as NodeId, &b);
+        assert_eq!(wheel.take(2), None);
+        assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(2 * STRIPES as NodeId));
+        // Ordering: Relaxed, there is one thread.
+        assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (STRIPES as NodeId, NIL));
+        assert_eq!(wheel.take(3), None);
+        assert!(wheel.is_empty());
+    }
+
+    #[test]
+    fn next_occupied_goes_round() {
+        for size in [2, 4, 8, 16, 64, 128, 2048] {
+            let mut wheel = OwnWheel::new(size).expect("there is memory");
+            assert_eq!(wheel.next_occupied(1), None);
+            for index in [0, size / 2, size - 1] {
+                wheel.splice(index, 1, &AtomicU32::new(NIL));
+                for from in 0..size {
+                    let expected = (index + size - from) % size;
+                    assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
+                }
+                wheel.take(index);
+            }
+        }
+    }
+
+    /// Ticks, and deadlines up to some revolutions of the finest wheel after each.
+    fn some_deadlines(size: Tick) -> impl Iterator<Item = (Tick, [Tick; 2])> {
+        (0..2 * size).flat_map(move |from| {
+            let deadlines =
+                move |first| (first..8 * size).map(move |second| (from, [from + first, from + second]));
+            (1..8 * size).step_by(3).flat_map(deadlines)
+        })
+    }
+
+    /// Whatever is placed where, the earliest expiration is found, from any tick up to it.
+    #[test]
+    fn next_occupied_is_the_earliest_of_all_wheels() {
+        for size in [2, 4, 8] {
+            let geometry = Geometry::new(size);
+            for (from, deadlines) in some_deadlines(size as Tick) {
+                let mut own = OwnWheels::new(geometry.levels());
+                let slots = deadlines.map(|deadline| geometry.place_own(from, deadline));
+                for slot in slots {
+                    assert!(own.splice(geometry, slot, 1, &AtomicU32::new(NIL)));
+                }
+                let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
+                for asked in from..=earliest.expect("there are two") {
+                    assert_eq!(
+                        own.next_occupied(geometry, asked),
+                        earliest,
+                        "{deadlines:?} from {from}, {asked}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wheel_is_made_when_needed_and_dropped_when_empty() {
+        let geometry = Geometry::new(16);
+        let mut own = OwnWheels::new(geometry.levels());
+        assert_eq!(own.next_occupied(geometry, 0), None);
+        assert!(own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL)));
+        assert_eq!(own.next_occupied(geometry, 5), Some(32));
+        assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(OwnWheel::is_empty));
+        own.drop_empty(1);
+        assert!(own.level(1).is_none());
+    }
+}

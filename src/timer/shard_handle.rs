@@ -1,0 +1,236 @@
+//! A shard as those who schedule on it see it, and which shard is a thread's own.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+
+use super::lending::Post;
+use super::panics::Watch;
+use super::parker::Bell;
+use super::stats::Counts;
+use super::task::Task;
+use super::time::{Nanos, Time, nanos};
+use super::unfired::Ended;
+use crate::clock::{ThreadNumber, this_thread};
+use crate::fallible;
+use crate::sync::Ordering;
+use crate::sync::plain::{AtomicU32, AtomicU64};
+use crate::{Advancer, Scheduler, Tick};
+
+/// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
+/// shares none of its counters with those who schedule on another.
+pub(crate) struct Home {
+    pub(crate) scheduler: Scheduler<Task>,
+    pub(crate) time: Time,
+    pub(crate) counts: Counts,
+    pub(crate) watch: Watch,
+    /// The core that the shard's thread is pinned to. Set by the worker before the timer is handed out.
+    pub(crate) core: OnceLock<usize>,
+    /// Wakes the shard's thread, if it has one of its own.
+    pub(crate) bell: Arc<Bell>,
+    /// Where the advancer lies while user code runs. The worker writes it at each callback, so it is kept apart from
+    /// what producers read.
+    pub(crate) post: CachePadded<Post<Advancer<Task>>>,
+    /// The thread that runs the worker, or the last that did.
+    runner: AtomicU64,
+    /// What a shutdown has made of the shard.
+    pub(super) ended: Mutex<Ended>,
+}
+
+impl Home {
+    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, watch: Watch) -> Self {
+        Self {
+            scheduler,
+            time,
+            counts: Counts::new(),
+            watch,
+            core: OnceLock::new(),
+            bell: Arc::new(Bell::new()),
+            post: CachePadded::new(Post::new()),
+            runner: AtomicU64::new(0),
+            ended: Mutex::new(Ended::default()),
+        }
+    }
+
+    // ---- time -------------------------------------------------------------------------------------
+
+    /// The time now, or a little after it: for deadlines. A clock of the user's that has been set back is behind the
+    /// shard's own; then it is that one's.
+    #[inline]
+    pub(crate) fn now_or_later(&self) -> Nanos {
+        self.time.fast_now().unwrap_or_else(|| self.now())
+    }
+
+    /// The time now, for deadlines.
+    pub(crate) fn now(&self) -> Nanos {
+        let now = self.time.now();
+        if self.time.is_users() { now.max(self.own_time()) } else { now }
+    }
+
+    /// The time now, for schedules.
+    pub(crate) fn now_instant(&self) -> Instant {
+        let now = self.time.now_instant();
+        if self.time.is_users() { now.max(self.own_instant()) } else { now }
+    }
+
+    /// The time by the shard's own clock.
+    fn own_time(&self) -> Nanos {
+        self.time.start_of(self.scheduler.clock())
+    }
+
+    fn own_instant(&self) -> Instant {
+        self.time.instant(self.own_time()).unwrap_or(self.time.start)
+    }
+
+    /// The time by the clock, or where that panics the shard's own; for the worker and for jobs.
+    pub(crate) fn present(&self) -> Nanos {
+        let present =
+            if self.time.is_users() { self.watched(|| self.time.now()) } else { Some(self.time.now()) };
+        present.unwrap_or_else(|| self.own_time())
+    }
+
+    /// The same, or a little later: for statistics, which a microsecond does not matter to.
+    #[inline]
+    pub(crate) fn present_or_later(&self) -> Nanos {
+        self.time.fast_now().unwrap_or_else(|| self.present())
+    }
+
+    /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
+    pub(crate) fn present_instant(&self) -> Instant {
+        let now = || self.now_instant();
+        let present = if self.time.is_users() { self.watched(now) } else { Some(now()) };
+        present.unwrap_or_else(|| self.own_instant())
+    }
+
+    /// The tick for a timer that is due `delay` from now: never early, and not before the next tick.
+    #[inline]
+    pub(crate) fn tick_after(&self, delay: Duration) -> Tick {
+        let now = self.now_or_later();
+        let tick = self.time.tick_for(now.saturating_add(nanos(delay)));
+        tick.max(self.time.tick_at(now).saturating_add(1))
+    }
+
+    /// The tick for a timer that is due at that moment: never early. Where the shard is at work it is not before the next
+    /// tick, so that a callback that schedules for the past has time pass. The clock is read only if the shard has come
+    /// to the deadline.
+    #[inline]
+    pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
+        let tick = self.time.tick_for(self.time.since_start(deadline));
+        if tick > self.scheduler.now().saturating_add(1) { tick } else { tick.max(self.next_tick()) }
+    }
+
+    #[cold]
+    fn next_tick(&self) -> Tick {
+        self.time.tick_at(self.now()).saturating_add(1)
+    }
+
+    // ---- the worker and the end --------------------------------------------------------------------
+
+    /// Whether the timer has been shut down.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.post.is_stopping()
+    }
+
+    /// Tells the worker to stop; false if it has been told before.
+    pub(crate) fn stop(&self) -> bool {
+        let first = self.post.stop();
+        self.bell.ring();
+        first
+    }
+
+    /// The thread that runs the worker.
+    pub(crate) fn runner(&self) -> ThreadNumber {
+        // Ordering: Relaxed. It is the thread's own number, written by itself; or it was written under the lock of the
+        // slots, or before the timer was handed out, and the reader came by the same way.
+        self.runner.load(Ordering::Relaxed)
+    }
+
+    /// Says that the calling thread runs the worker from now on.
+    pub(crate) fn set_runner(&self) {
+        // Ordering: Relaxed, see `runner`.
+        self.runner.store(this_thread(), Ordering::Relaxed);
+    }
+
+    /// Whether the calling thread runs the worker: it is in user code that the worker called.
+    pub(crate) fn is_run_here(&self) -> bool {
+        self.runner() == this_thread()
+    }
+}
+
+/// Tells timers apart; 0 is none.
+pub(crate) fn next_timer_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Ordering: Relaxed, the number alone matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Which shard a thread schedules on.
+#[derive(Clone, Copy)]
+struct Seat {
+    /// The timer of the thread's last call, and its shard there.
+    timer: u64,
+    shard: usize,
+}
+
+/// By what a thread is given a shard of each timer.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// It may run on this core only.
+    Core(usize),
+    /// It runs anywhere; threads are numbered in the order in which they come.
+    Number(usize),
+}
+
+thread_local! {
+    static SEAT: Cell<Seat> = const { Cell::new(Seat { timer: 0, shard: 0 }) };
+    /// None before the thread's first use of a timer.
+    static ORIGIN: Cell<Option<Origin>> = const { Cell::new(None) };
+}
+
+/// The calling thread's shard of that timer.
+#[inline]
+pub(crate) fn own_shard(timer: u64, homes: &[Arc<Home>]) -> usize {
+    let seat = SEAT.get();
+    if seat.timer == timer { seat.shard } else { take_seat(timer, homes) }
+}
+
+#[cold]
+fn take_seat(timer: u64, homes: &[Arc<Home>]) -> usize {
+    let shard = match origin() {
+        Origin::Core(core) => {
+            let pinned = homes.iter().position(|home| home.core.get() == Some(&core));
+            pinned.unwrap_or(core % homes.len())
+        }
+        Origin::Number(number) => number % homes.len(),
+    };
+    SEAT.set(Seat { timer, shard });
+    shard
+}
+
+/// Makes that shard the calling thread's own, for its worker.
+pub(crate) fn settle_in(timer: u64, shard: usize) {
+    SEAT.set(Seat { timer, shard });
+    ORIGIN.set(Some(Origin::Number(shard)));
+}
+
+fn origin() -> Origin {
+    let origin = ORIGIN.get().unwrap_or_else(find_origin);
+    ORIGIN.set(Some(origin));
+    origin
+}
+
+fn find_origin() -> Origin {
+    /// More than the list of cores takes.
+    const MOST_ASKED_FOR: usize = 1 << 14;
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+    // It ends the process where there is no memory for them.
+    let has_memory = fallible::is_there(MOST_ASKED_FOR);
+    // The cores that the calling thread may run on.
+    match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
+        Some([only]) => Origin::Core(only.id),
+        // Ordering: Relaxed, the number alone matters.
+        _ => Origin::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
+    }
+}
