@@ -4,8 +4,12 @@
 
 use std::time::Duration;
 
-use crate::Tick;
 use crate::error::ConfigError;
+use crate::tick::Tick;
+
+/// Whether tables, segments, bounds and steps are small. Fuzzers then reach every case in a few
+/// operations, and Miri, which takes minutes over full sizes, ends in time.
+pub(crate) const SMALL: bool = cfg!(any(fuzzing, miri));
 
 /// Smallest number of buckets in a wheel: with fewer there is nothing to go round.
 pub const MIN_WHEEL_SIZE: usize = 2;

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::Tick;
+use crate::tick::Tick;
 
 /// Why a [`Config`](crate::Config) could not be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod shard;
 mod sync;
 #[cfg(any(feature = "model", fuzzing))]
 mod testing;
+mod tick;
 mod timer;
 mod unwind;
 mod zeroed;
@@ -27,6 +28,7 @@ pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_
 pub use error::{BuildError, ConfigError, ScheduleError, ScheduleErrorKind};
 pub use future::{Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, Expired, Fired, Key, Scheduler, ShardStats, shard};
+pub use tick::Tick;
 pub use timer::{
     CallbackPanic, Every, Executor, Figures, Job, Lateness, Missed, Schedule, Stats, Timer, TimerBuilder,
     TimerKey, Unfired, UnfiredTask,
@@ -41,10 +43,3 @@ pub use testing::model;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use testing::slots;
-
-/// Whether tables, segments, bounds and steps are small, so that a few operations come to all there is to be seen: for
-/// fuzzers, and for Miri, which takes minutes over what has its full size.
-const SMALL: bool = cfg!(any(fuzzing, miri));
-
-/// A point in a shard's time, counted in ticks.
-pub type Tick = u64;

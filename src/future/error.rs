@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::ScheduleErrorKind;
+use crate::error::ScheduleErrorKind;
 
 /// Why a [`Sleep`](crate::Sleep) ended before its time: the timer has been shut down, or did not take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use futures_core::Stream;
 
 use super::error::SleepError;
 use super::sleep::Sleep;
-use crate::{Every, Missed, Schedule, ScheduleErrorKind};
+use crate::error::ScheduleErrorKind;
+use crate::timer::schedule::{Every, Missed, Schedule};
 
 /// Moments that are a period apart, the first after one. Made by [`Timer::interval`](crate::Timer::interval).
 ///

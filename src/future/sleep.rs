@@ -30,9 +30,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::error::SleepError;
-use crate::shard::Exchanged;
+use crate::error::ScheduleErrorKind;
+use crate::shard::{Exchanged, Key, Scheduler};
+use crate::tick::Tick;
 use crate::timer::{Home, Nanos, Task, ToWake};
-use crate::{Key, ScheduleErrorKind, Scheduler, Tick};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 ///

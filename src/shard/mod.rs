@@ -49,7 +49,7 @@ pub(crate) use {
     wheel::{Place, Wheel},
 };
 
-use crate::Config;
+use crate::config::Config;
 use crate::sync::Arc;
 
 /// Makes a shard: the half that schedules, which can be cloned and shared, and the half that advances, of

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::Tick;
 use crate::shard::{Geometry, Slot};
+use crate::tick::Tick;
 
 /// A bucket in absolute terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,11 @@ use super::shard_handle::{Home, next_timer_id, settle_in};
 use super::time::Time;
 use super::worker::Worker;
 use super::{Inner, Timer};
+use crate::clock::Clock;
 use crate::clock::Driven;
+use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::shard::{Bound, ShardId, shard_within};
-use crate::{Clock, Config, ConfigBuilder};
 
 /// Most shards that a timer can have.
 const MAX_SHARDS: usize = 1024;

@@ -1,6 +1,6 @@
 //! The user's name for a timer of a `Timer`.
 
-use crate::Key;
+use crate::shard::Key;
 
 /// Names a timer. Small and `Copy`; a stale one is harmless for ever, as is one of another [`Timer`](crate::Timer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

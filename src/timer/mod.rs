@@ -20,7 +20,7 @@ mod pace;
 mod panics;
 mod parker;
 mod run;
-mod schedule;
+pub(crate) mod schedule;
 mod shard_handle;
 mod stats;
 mod task;
@@ -46,11 +46,11 @@ pub(crate) use shard_handle::Home;
 pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
-use crate::Tick;
 use crate::clock::Driven;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::future::{Interval, Sleep, Timeout};
 use crate::shard::{ShardId, Stopped};
+use crate::tick::Tick;
 use drive::Drive;
 use task::{Once, Recurring};
 

@@ -11,9 +11,9 @@ use histogram::{AtomicHistogram, Histogram};
 
 use super::shard_handle::Home;
 use super::time::Nanos;
-use crate::Tick;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
+use crate::tick::Tick;
 
 /// Buckets of the histogram are at most a sixteenth of their value wide.
 const GROUPING: u8 = 4;

@@ -21,8 +21,8 @@ use super::run::{Done, Outlet, Returned, Work};
 use super::shard_handle::Home;
 use super::task::{Kind, Task};
 use super::time::Nanos;
-use crate::Tick;
 use crate::shard::{Advancer, Due};
+use crate::tick::Tick;
 
 /// Timers run in a turn at most.
 const BUDGET: usize = 1024;

@@ -11,20 +11,20 @@
 //! case, takes the rest. What is not drawn in time, because the clock jumps or nothing has the advancer move it, is
 //! cascaded when the bucket expires.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, InHand};
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
+use crate::tick::Tick;
 
 /// How many nodes are drawn for each tick that the clock has moved by, and at most in an advance. With a hundred million
 /// timers over half an hour, 56 become due in a tick.
-const NODES_PER_TICK: Tick = if crate::SMALL { 1 } else { 64 };
-const MOST_NODES: Tick = if crate::SMALL { 3 } else { 512 };
+const NODES_PER_TICK: Tick = if crate::config::SMALL { 1 } else { 64 };
+const MOST_NODES: Tick = if crate::config::SMALL { 3 } else { 512 };
 
 /// Where nothing was left to draw, the next look comes so many ticks later.
-const REST: Tick = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 8 };
+const REST: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
 
 /// When the advancer drew last, and draws next.
 pub(in crate::shard) struct Draw {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
+use crate::tick::Tick;
 
 /// A timer that has fired.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,13 +21,13 @@
 //! A recurring timer whose payload is out has fired for the last time: nobody arms it anew any more. The walk
 //! counts it so, unless it is stopped first, and does not wait for the payload.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::slab::Ids;
 use crate::shard::node::state::Word;
 use crate::shard::node::{Met, NIL, Node, NodeId};
 use crate::shard::shared::Shared;
 use crate::sync::{Arc, yield_now};
+use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
 /// The most walks there are: a few over many nodes, more over few, about a millisecond's worth.

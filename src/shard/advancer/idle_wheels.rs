@@ -19,23 +19,24 @@
 //! The finest overflow wheel stays because that pin is a quarter of what it takes to schedule a timer, and nearly every
 //! timer that is not due within one revolution of level 0 is due within one of that wheel.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::epochs::Unlinked;
 use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::OwnWheel;
+use crate::tick::Tick;
 
 /// The least time between two looks, in ticks.
-const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 4096 };
+const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 4096 };
 
 /// How often in turn a wheel is found idle before it is given back: making it anew costs as much as clearing
 /// its memory, which must not happen at every few advances of a clock that takes large jumps.
-const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 8 };
+const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
 
 /// Wheels of this level and of coarser ones are given back. In models, whose timers reach no further, and under
 /// fuzzing the finest overflow wheel is, too, so that what coarse ones go through is seen, and often.
-pub(in crate::shard) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 2 };
+pub(in crate::shard) const FIRST_TO_GO: usize =
+    if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 2 };
 
 /// When each level was last in use.
 pub(in crate::shard) struct IdleWatch {

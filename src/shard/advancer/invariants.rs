@@ -1,6 +1,5 @@
 //! What must hold between operations, checked by walking everything.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::node::{Met, NIL, NodeId};
@@ -8,6 +7,7 @@ use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Slot;
 use crate::shard::wheel::private::OwnWheel;
 use crate::sync::Ordering;
+use crate::tick::Tick;
 
 /// Nodes seen so far, and what was found in them.
 #[derive(Default)]

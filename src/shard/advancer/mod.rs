@@ -37,7 +37,6 @@ pub(in crate::shard) mod sweep;
 use std::fmt;
 use std::task::Waker;
 
-use crate::Tick;
 use crate::shard::advancer::chains::{Chains, InHand};
 use crate::shard::advancer::early_cascade::Draw;
 use crate::shard::advancer::fire::{Expired, Fired};
@@ -57,6 +56,7 @@ use crate::shard::shared::bell::Keeper;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::OwnWheels;
 use crate::sync::Arc;
+use crate::tick::Tick;
 
 /// A drain that fired this many sees to it at its end that the nodes can be used again.
 const LONG_DRAIN: usize = 1 << 14;

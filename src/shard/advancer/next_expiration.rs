@@ -1,9 +1,9 @@
 //! The earliest tick at which anything that the advancer knows of may be due.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::node::{Met, NIL, NodeId};
 use crate::sync::Ordering;
+use crate::tick::Tick;
 
 /// How many of the inbox's nodes `next_expiration` looks at before it says "now".
 pub(in crate::shard) const INBOX_LOOK: usize = 64;

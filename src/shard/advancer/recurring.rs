@@ -12,13 +12,13 @@
 //!
 //! A `Running` that is dropped leaves its node to the end of the shard, where the timer counts as fired.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::fire::Fired;
 use crate::shard::key::Key;
 use crate::shard::node::state::Word;
 use crate::shard::node::{Ended, NodeId, Run};
 use crate::shard::scheduler::Scheduler;
+use crate::tick::Tick;
 
 /// How a timer was stopped.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::idle_wheels::Closed;
 use crate::shard::node::{Met, NIL, NodeId};
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
+use crate::tick::Tick;
 
 /// Where a node that the advancer has in hand is to go.
 enum Place {

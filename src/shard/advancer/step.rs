@@ -9,12 +9,12 @@
 //! passed: no other bucket that expires by the clock comes to hold anything meanwhile (see
 //! [`shared`](crate::shard::shared)).
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{InHand, Source};
 use crate::shard::node::{Met, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
+use crate::tick::Tick;
 
 impl<T> Advancer<T> {
     /// Moves on until something is in hand, or the clock is reached.

@@ -18,17 +18,17 @@
 //! says until when it will sleep, for there may be no further cancel. What was cancelled before a pass began, all at
 //! once perhaps, is above the bound until the pass comes to it.
 
-use crate::Tick;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, InHand};
 use crate::shard::node::{Met, NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::Ordering;
+use crate::tick::Tick;
 
 /// Nodes looked at in an advance for each cancel since the one before, and at least.
 const NODES_PER_CANCEL: u64 = 16;
-const LEAST_NODES: u64 = if crate::SMALL { 4 } else { 4096 };
+const LEAST_NODES: u64 = if crate::config::SMALL { 4 } else { 4096 };
 
 pub(in crate::shard) struct Sweep {
     /// The next bucket to look at, while a pass is under way.

@@ -25,9 +25,9 @@ use crate::shard::wheel::Wheel;
 /// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
 /// nodes, or this share of those that there is memory for, so that a word is given once for several nodes also
 /// where timers end in no order.
-const LEAST_WORTH: usize = if crate::SMALL { 4 } else { 64 };
+const LEAST_WORTH: usize = if crate::config::SMALL { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
-const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 64 };
+const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
 /// How many nodes wait for their words of the bitmap, which is as large as a cache where there are millions of timers.
 const QUEUE: usize = 8;
@@ -38,7 +38,7 @@ const ATTEMPTS: usize = 8;
 /// A segment goes back for so many moves of the clock divided by the segments that are too many, but not more often than
 /// at each move, nor less often than at this many; at each move where nothing has been scheduled since the last.
 const MOVES_PER_SEGMENT: usize = 256;
-const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 16 };
+const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
 
 /// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
 const SHARE: usize = 16;
@@ -48,7 +48,7 @@ const USED_SHARE: usize = 2;
 
 /// How many words of the bitmap are given to the slab in a step, beside one for each node that has been freed since the
 /// last: so a batch is given before the next one is as large.
-const WORDS_PER_STEP: usize = if crate::SMALL { 2 } else { 1024 };
+const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
     /// Nodes freed last, whose words of the bitmap are on their way from memory; `NIL` where there is none.

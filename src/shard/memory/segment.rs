@@ -25,7 +25,7 @@ pub(crate) const WORD_NODES: usize = 4;
 /// The memory of a segment is about this large; only what has been used of it is backed by the system. A fuzzer
 /// makes a shard for each input and fills little of it: small segments are quickly made and often given back.
 #[cfg(not(shardwheel_loom))]
-const SEGMENT_BYTES: usize = if crate::SMALL { 1 << 11 } else { 2 << 20 };
+const SEGMENT_BYTES: usize = if crate::config::SMALL { 1 << 11 } else { 2 << 20 };
 
 /// A shard of so many segments, 8 MiB, stays on ordinary pages: the processor's table of pages covers them,
 /// and where the system has to find a huge page first (a virtual machine whose host backs memory as it is

@@ -24,12 +24,12 @@ use crate::zeroed;
 
 /// The most segments; a fuzzer, whose shards are small, makes and clears a table for each input.
 #[cfg(not(shardwheel_loom))]
-const TABLE: usize = if crate::SMALL { 1 << 6 } else { 1 << 16 };
+const TABLE: usize = if crate::config::SMALL { 1 << 6 } else { 1 << 16 };
 #[cfg(shardwheel_loom)]
 const TABLE: usize = 4;
 
 /// How many segments are looked at in the search for one to be given back.
-const LOOKED_AT: usize = if crate::SMALL { 3 } else { 64 };
+const LOOKED_AT: usize = if crate::config::SMALL { 3 } else { 64 };
 
 /// Segments are given back only while so many eras are left that they cannot run out after.
 const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;

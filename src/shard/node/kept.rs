@@ -5,9 +5,9 @@
 //! version has no meaning any more: its place in the word names the next node that is kept.
 
 use super::{Node, NodeId};
-use crate::Tick;
 use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
+use crate::tick::Tick;
 
 /// Where the version stands in a word.
 const NAME_SHIFT: u32 = 32;

@@ -13,10 +13,10 @@ use std::mem::MaybeUninit;
 
 pub(crate) use recurring::{Ended, Run};
 
-use crate::Tick;
 use crate::shard::node::payload::{Ripe, Seed};
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::tick::Tick;
 
 /// Names a node: which segment of the slab, and which place there. 0 names none.
 pub(crate) type NodeId = u32;

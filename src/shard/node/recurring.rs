@@ -3,9 +3,9 @@
 //! The transitions and their races are in [`state`](crate::shard::node::state).
 
 use super::{Node, join};
-use crate::Tick;
 use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
+use crate::tick::Tick;
 
 /// How a timer was stopped.
 pub(crate) enum Ended<T> {

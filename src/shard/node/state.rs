@@ -80,7 +80,7 @@
 //! - `extend` reads it before its swap and relies on it: **a recurring timer is never extended in place**, it is
 //!   moved to another node (`Scheduler::relocate_recurring`).
 
-use crate::Tick;
+use crate::tick::Tick;
 
 const STATUS_BITS: u32 = 3;
 const VERSION_SHIFT: u32 = 32;
@@ -92,7 +92,7 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
 /// A node lasts for so many timers; a fuzzer's are worn out soon, so that it sees what comes then.
-const LAST_VERSION: u32 = if crate::SMALL { 7 } else { u32::MAX };
+const LAST_VERSION: u32 = if crate::config::SMALL { 7 } else { u32::MAX };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {

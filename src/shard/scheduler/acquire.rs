@@ -1,6 +1,5 @@
 //! Where a producer puts a timer: the node that it holds, another that it has cancelled a timer of, or a free one.
 
-use crate::Tick;
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Slab;
@@ -9,6 +8,7 @@ use crate::shard::node::state::Word;
 use crate::shard::node::{NIL, Node, NodeId, join};
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::lanes::{Lane, Local};
+use crate::tick::Tick;
 
 /// How many nodes that hints name a schedule tries to claim; each try may be a cache miss.
 const HINTS_TRIED: usize = 4;

@@ -5,7 +5,6 @@ mod acquire;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::Tick;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
@@ -16,6 +15,7 @@ use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Entered, Held, Lane, Local};
 use crate::shard::shared::stats::ShardStats;
 use crate::sync::Arc;
+use crate::tick::Tick;
 
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
 /// [`shard`](crate::shard()); cloning it is cheap.

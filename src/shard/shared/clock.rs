@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use crate::Tick;
 use crate::shard::shared::bell::Bell;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::tick::Tick;
 
 /// Stands in `wake_below` while the advancer is at work: no adder rings, but for a deadline of 0, which
 /// does no harm.

@@ -10,20 +10,20 @@ use crate::sync::{Ordering, fence};
 /// Dead nodes that are always tolerated (promise 5); in models, which are small, two, and few for a fuzzer.
 const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
     2
-} else if crate::SMALL {
+} else if crate::config::SMALL {
     8
 } else {
     4096
 };
 
 /// Dead nodes that no lane has reported, at most, in all lanes together (of up to so many threads).
-const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 512 };
+const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 512 };
 
 /// The least number of dead nodes between two looks at all lanes.
-const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { 64 };
+const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
 /// The most.
-const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::SMALL { 1 } else { DEAD_FLOOR / 8 };
+const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { DEAD_FLOOR / 8 };
 
 /// How far above the estimate the next look may be at most, once that is more than `SURELY_TOLERATED`. With what has not
 /// been reported that is below the floor still.

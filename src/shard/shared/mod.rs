@@ -65,6 +65,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use crate::config::Config;
 use crate::fallible;
 use crate::shard::advancer::idle_wheels::FIRST_TO_GO;
 use crate::shard::key::ShardId;
@@ -80,7 +81,7 @@ use crate::shard::shared::stats::AdvancerTally;
 use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::shard::wheel::{Place, STRIPES, Wheel};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Trace, UnsafeCell};
-use crate::{Config, Tick};
+use crate::tick::Tick;
 
 pub(crate) struct Shared<T> {
     pub(crate) id: ShardId,

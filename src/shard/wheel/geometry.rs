@@ -13,7 +13,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::Tick;
+use crate::tick::Tick;
 
 /// A bucket in absolute terms: not a place in an array, but the span of ticks that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

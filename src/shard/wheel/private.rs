@@ -13,12 +13,12 @@
 //! holds the timers of one slot at a time, and its bit is set exactly if it holds something, or the sweep has it in
 //! hand.
 
-use crate::Tick;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
 use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::{AtomicU32, Ordering};
+use crate::tick::Tick;
 use crate::zeroed;
 
 /// A wheel per level, each made when it is first needed and dropped when it has been idle.

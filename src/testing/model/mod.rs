@@ -4,8 +4,8 @@ mod parts;
 
 pub use parts::{Epochs, FreeNodes, Grace, List, Node, Participant};
 
-use crate::Tick;
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};
+use crate::tick::Tick;
 
 /// How a timer was stopped.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Parts of a shard by themselves: models of them are small enough to be explored to the end.
 
-use crate::Tick;
 use crate::shard;
 use crate::sync::{AtomicU32, Ordering};
+use crate::tick::Tick;
 
 /// A node by itself, for models of its word: in no list, of no segment.
 pub struct Node<T>(shard::Node<T>);

@@ -1,7 +1,7 @@
 //! How the clock moves over buckets, in one thread.
 
-use crate::Tick;
 use crate::shard::support::{cancel, schedule, small};
+use crate::tick::Tick;
 
 /// A timer that is a whole revolution of the advancer's wheel ahead stands where the bucket of the clock stood, and is left
 /// there.

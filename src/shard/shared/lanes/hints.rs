@@ -1,10 +1,10 @@
 //! Which nodes a producer may use again where they stand.
 
-use crate::Tick;
 use crate::shard::node::{NIL, NodeId};
+use crate::tick::Tick;
 
 /// How many hints a lane keeps, and how many of them a schedule looks at.
-const HINTS: usize = if cfg!(shardwheel_loom) || crate::SMALL { 16 } else { 1024 };
+const HINTS: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 16 } else { 1024 };
 const LOOKED_AT: usize = 4;
 
 /// Nodes that the owner of a lane has cancelled a timer of, with the tick that they are linked for: candidates for

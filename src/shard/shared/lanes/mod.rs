@@ -51,7 +51,6 @@ use crossbeam_utils::CachePadded;
 
 pub(crate) use self::list::Lanes;
 use self::list::Turnover;
-use crate::Tick;
 use crate::fallible::Counted;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::FreeWord;
@@ -61,6 +60,7 @@ use crate::shard::shared::lanes::hints::Hints;
 use crate::shard::shared::stats::Tally;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, UnsafeCell};
 use crate::sync::{Ordering, Token, fence, thread_token};
+use crate::tick::Tick;
 
 /// How many of a shard's lanes threads own, which may keep a node that they hold, and free nodes, from one call to the
 /// next. The advancer looks at each advance at held ones whose bucket is past, or is being drawn ahead.
