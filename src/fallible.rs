@@ -7,12 +7,73 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::sync::{AtomicPtr, AtomicU64};
+
 /// A slice of so many values; none if there is no memory.
 pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).ok()?;
     values.resize_with(len, value);
     Some(values.into_boxed_slice())
+}
+
+/// A value that may be all zero bytes.
+///
+/// # Safety
+///
+/// All bytes zero is a valid value.
+pub(crate) unsafe trait Zeroable {
+    #[cfg(shardwheel_loom)]
+    fn zero() -> Self;
+}
+
+macro_rules! zeroable {
+    ($type:ty, $zero:expr $(, $param:ident)?) => {
+        // SAFETY: an atomic integer, or an atomic pointer, has the representation of its value.
+        unsafe impl $(<$param>)? Zeroable for $type {
+            #[cfg(shardwheel_loom)]
+            fn zero() -> Self {
+                Self::new($zero)
+            }
+        }
+    };
+}
+
+zeroable!(AtomicU64, 0);
+zeroable!(AtomicPtr<P>, std::ptr::null_mut(), P);
+
+macro_rules! zeroable_plain {
+    ($($type:ty),*) => {$(
+        // SAFETY: an integer, or an array of them.
+        unsafe impl Zeroable for $type {
+            #[cfg(shardwheel_loom)]
+            fn zero() -> Self {
+                Default::default()
+            }
+        }
+    )*};
+}
+
+zeroable_plain!(u64, [u32; 1], [u32; 16]);
+
+/// A slice of so many zeroes; `None` if there is no memory. The system backs it only where it is used: a
+/// table of half a megabyte costs an almost empty slab nothing.
+#[cfg(not(shardwheel_loom))]
+pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
+    let layout = std::alloc::Layout::array::<Z>(len).ok()?;
+    if layout.size() == 0 {
+        return Some(Box::default());
+    }
+    // SAFETY: the layout is not empty.
+    let raw = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Z>();
+    // SAFETY: `len` elements were allocated with the layout that a box of them has, and zero is a
+    // valid value of each.
+    (!raw.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(raw, len)) })
+}
+
+#[cfg(shardwheel_loom)]
+pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
+    Some((0..len).map(|_| Z::zero()).collect())
 }
 
 /// A box with that value; none if there is no memory.
@@ -27,12 +88,12 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
 
 /// Whether there is so much memory: for those who are about to ask others for some, who end the process where there is
 /// none.
-pub(crate) fn is_there(bytes: usize) -> bool {
+pub(crate) fn has_memory(bytes: usize) -> bool {
     let mut memory = Vec::<u8>::new();
-    let is_there = memory.try_reserve_exact(bytes).is_ok();
+    let has_memory = memory.try_reserve_exact(bytes).is_ok();
     // The compiler would leave it out.
     black_box(&mut memory);
-    is_there
+    has_memory
 }
 
 /// A counted handle to a value, as an `Arc` is, whose memory may be refused. It makes no steps in models.
@@ -153,6 +214,6 @@ mod tests {
         let mut next = 0..;
         assert_eq!(slice(3, || next.next()).as_deref(), Some(&[Some(0), Some(1), Some(2)][..]));
         assert_eq!(slice::<u64>(usize::MAX, || 0), None);
-        assert!(is_there(1 << 12) && !is_there(usize::MAX));
+        assert!(has_memory(1 << 12) && !has_memory(usize::MAX));
     }
 }

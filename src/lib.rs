@@ -11,6 +11,7 @@ mod config;
 mod error;
 mod fallible;
 mod future;
+mod hardware;
 #[cfg(doc)]
 #[doc = include_str!("proof.md")]
 pub mod proof {}
@@ -21,7 +22,6 @@ mod testing;
 mod tick;
 mod timer;
 mod unwind;
-mod zeroed;
 
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};

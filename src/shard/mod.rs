@@ -45,12 +45,13 @@ pub(crate) use {
     memory::epochs::{Epochs, Grace, Participant},
     memory::segment::{FreeBits, WORD_NODES},
     node::{Met, Node},
-    shared::clock::Clock,
+    shared::protocol::ShardClock,
     wheel::{Place, Wheel},
 };
 
 use crate::config::Config;
-use crate::sync::Arc;
+use shared::Shared;
+use shared::consumer::Consumer;
 
 /// Makes a shard: the half that schedules, which can be cloned and shared, and the half that advances, of
 /// which there is one.
@@ -87,7 +88,6 @@ pub(crate) fn shard_within<T: Send>(
     bound: &Bound,
     id: ShardId,
 ) -> Option<(Scheduler<T>, Advancer<T>)> {
-    let shared = Arc::new(shared::Shared::new(config, bound, id)?);
-    let advancer = Advancer::new(Arc::clone(&shared))?;
-    Some((Scheduler { shared }, advancer))
+    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?))?;
+    Some((advancer.scheduler(), advancer))
 }

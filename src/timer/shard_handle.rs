@@ -226,7 +226,7 @@ fn find_origin() -> Origin {
     const MOST_ASKED_FOR: usize = 1 << 14;
     static THREADS: AtomicU32 = AtomicU32::new(0);
     // It ends the process where there is no memory for them.
-    let has_memory = fallible::is_there(MOST_ASKED_FOR);
+    let has_memory = fallible::has_memory(MOST_ASKED_FOR);
     // The cores that the calling thread may run on.
     match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
         Some([only]) => Origin::Core(only.id),

@@ -4,8 +4,8 @@
 //! prefetched, keeps as many misses in flight as there are chains; and because an adder picks its list by
 //! its node's place in memory, nodes that lie side by side are met one after the other.
 
-use crate::shard::memory::slab::Slab;
 use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
 use crate::sync::{AtomicU32, Ordering};
 
@@ -47,9 +47,9 @@ impl Chains {
     }
 
     /// With one half of a bucket, whichever, and nothing else to come.
-    pub(crate) fn of(lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) -> Self {
+    pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
         let mut chains = Self::new();
-        chains.add(Source::Own, lists, slab);
+        chains.add(Source::Own, lists, nodes);
         chains
     }
 
@@ -59,7 +59,7 @@ impl Chains {
 
     /// Takes a bucket's lists in; what there was of that source has all been taken off.
     #[inline]
-    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], slab: &Slab<impl Sized>) {
+    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) {
         let at = source as usize * STRIPES;
         debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
         self.heads[at..at + STRIPES].copy_from_slice(&lists);
@@ -68,7 +68,7 @@ impl Chains {
         self.left |= set << at;
         let mut ahead = set;
         while ahead != 0 {
-            slab.prefetch(lists[ahead.trailing_zeros() as usize % STRIPES]);
+            nodes.slab.prefetch(lists[ahead.trailing_zeros() as usize % STRIPES]);
             ahead &= ahead - 1;
         }
     }
@@ -91,8 +91,8 @@ impl Chains {
 
     /// Takes the next node off.
     #[inline]
-    pub(crate) fn pop<'s, T>(&mut self, slab: &'s Slab<T>) -> Option<InHand<'s, T>> {
-        let (hand, turn) = self.pop_from(self.turn, slab)?;
+    pub(crate) fn pop<'s, T>(&mut self, nodes: &'s Consumer<T>) -> Option<InHand<'s, T>> {
+        let (hand, turn) = self.pop_from(self.turn, nodes)?;
         self.turn = turn;
         Some(hand)
     }
@@ -100,7 +100,11 @@ impl Chains {
     /// Takes a node off, of the chain whose turn it is or the first after it that has one; and says whose turn comes
     /// next. For a loop, which keeps the turn in a register: stored and loaded again it would be waited for.
     #[inline]
-    pub(crate) fn pop_from<'s, T>(&mut self, turn: u32, slab: &'s Slab<T>) -> Option<(InHand<'s, T>, u32)> {
+    pub(crate) fn pop_from<'s, T>(
+        &mut self,
+        turn: u32,
+        nodes: &'s Consumer<T>,
+    ) -> Option<(InHand<'s, T>, u32)> {
         if self.left == 0 {
             return None;
         }
@@ -108,67 +112,70 @@ impl Chains {
         let at = if ahead == 0 { self.left } else { ahead }.trailing_zeros();
         let head = &mut self.heads[at as usize];
         let id = *head;
-        // SAFETY: the node is linked in a chain that the advancer holds: it is in use.
-        let (node, era) = unsafe { slab.owned(id) };
+        let (node, era) = nodes.node(id);
         // Ordering: Relaxed, the chain was detached with Acquire.
         *head = node.next().load(Ordering::Relaxed);
         if *head == NIL {
             self.left &= !(1 << at);
         } else {
-            slab.prefetch(*head);
+            nodes.slab.prefetch(*head);
         }
         Some((InHand { id, node, era }, (at + 1) % CHAINS as u32))
     }
 
     /// The nodes, for invariant checks.
-    pub(crate) fn ids<T>(&self, slab: &Slab<T>) -> Vec<NodeId> {
+    pub(crate) fn ids<T>(&self, nodes: &Consumer<T>) -> Vec<NodeId> {
         let mut copy = self.clone();
-        std::iter::from_fn(|| copy.pop(slab)).map(|InHand { id, .. }| id).collect()
+        std::iter::from_fn(|| copy.pop(nodes)).map(|InHand { id, .. }| id).collect()
     }
 }
 
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::shard::key::ShardId;
     use crate::shard::memory::epochs::Epochs;
     use crate::shard::memory::slab::FreeWord;
+    use crate::shard::shared::Shared;
+    use crate::shard::shared::bound::Bound;
 
     const COUNT: NodeId = 4 * STRIPES as NodeId;
 
-    /// A slab whose first nodes are taken, up to that one.
-    fn taken(last: NodeId) -> Slab<u64> {
-        let (slab, mut free) = (Slab::new().expect("there is memory"), FreeWord::default());
+    /// A nodes whose first nodes are taken, up to that one.
+    fn taken(last: NodeId) -> Consumer<u64> {
+        let shared = Shared::new(&Config::default(), &Bound::new(usize::MAX), ShardId::block(1));
+        let (nodes, mut free) = (Consumer::new(shared.expect("there is memory")), FreeWord::default());
         let who = Epochs::new().join().expect("there is memory");
-        (1..=last).for_each(|id| assert_eq!(slab.take(&mut free, &who).ok(), Some(id)));
-        slab
+        (1..=last).for_each(|id| assert_eq!(nodes.slab.take(&mut free, &who).ok(), Some(id)));
+        nodes
     }
 
     /// A list for each stripe of the nodes meant, the first of each the last.
-    fn lists(slab: &Slab<u64>, nodes: impl Iterator<Item = NodeId>) -> [NodeId; STRIPES] {
+    fn lists(nodes: &Consumer<u64>, ids: impl Iterator<Item = NodeId>) -> [NodeId; STRIPES] {
         let mut lists = [NIL; STRIPES];
-        for id in nodes {
-            // SAFETY: the node is taken.
-            let (node, _) = unsafe { slab.owned(id) };
+        for id in ids {
+            let (node, _) = nodes.node(id);
             // Ordering: Relaxed, there is one thread.
             node.next().store(std::mem::replace(&mut lists[id as usize % STRIPES], id), Ordering::Relaxed);
         }
         lists
     }
 
-    fn drain(chains: &mut Chains, slab: &Slab<u64>) -> Vec<NodeId> {
-        std::iter::from_fn(|| chains.pop(slab)).map(|InHand { id, .. }| id).collect()
+    fn drain(chains: &mut Chains, nodes: &Consumer<u64>) -> Vec<NodeId> {
+        std::iter::from_fn(|| chains.pop(nodes)).map(|InHand { id, .. }| id).collect()
     }
 
     /// Each chain has its turn, from stripe to stripe and source to source.
     #[test]
     fn chains_are_walked_in_turn() {
-        let slab = taken(COUNT);
+        let nodes = taken(COUNT);
         let mut chains = Chains::new();
-        assert!(chains.is_empty() && chains.pop(&slab).is_none());
+        assert!(chains.is_empty() && chains.pop(&nodes).is_none());
         // The first, the second and the last but one sixteen; each source has some of all stripes.
         let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
         for (source, row) in [(Source::Sweep, 0), (Source::Own, 1), (Source::Shared, 2)] {
-            chains.add(source, lists(&slab, of(row)), &slab);
+            chains.add(source, lists(&nodes, of(row)), &nodes);
         }
         assert!(!chains.is_empty());
         let by_stripe = |row| {
@@ -177,34 +184,33 @@ mod tests {
             nodes
         };
         let expected = [by_stripe(1), by_stripe(2), by_stripe(0)].concat();
-        assert_eq!(chains.ids(&slab), expected);
-        assert_eq!(drain(&mut chains, &slab), expected);
+        assert_eq!(chains.ids(&nodes), expected);
+        assert_eq!(drain(&mut chains, &nodes), expected);
         assert!(chains.is_empty());
     }
 
     /// A long chain goes on when the others are done, and what is put in front of it comes next.
     #[test]
     fn one_chain_is_walked_to_its_end() {
-        let slab = taken(COUNT);
-        let mut chains = Chains::of(lists(&slab, [3, 3 + STRIPES as NodeId, 4].into_iter()), &slab);
+        let nodes = taken(COUNT);
+        let mut chains = Chains::of(lists(&nodes, [3, 3 + STRIPES as NodeId, 4].into_iter()), &nodes);
         assert_eq!(chains.lists()[3..5], [3 + STRIPES as NodeId, 4]);
-        assert_eq!(chains.pop(&slab).map(|hand| hand.id), Some(3 + STRIPES as NodeId));
+        assert_eq!(chains.pop(&nodes).map(|hand| hand.id), Some(3 + STRIPES as NodeId));
         let id = 3 + 2 * STRIPES as NodeId;
-        // SAFETY: the node is taken.
-        let (node, _) = unsafe { slab.owned(id) };
+        let (node, _) = nodes.node(id);
         chains.push(id, node.next());
-        assert_eq!(drain(&mut chains, &slab), [4, id, 3]);
+        assert_eq!(drain(&mut chains, &nodes), [4, id, 3]);
         chains.push(id, node.next());
-        assert_eq!((chains.is_empty(), drain(&mut chains, &slab)), (false, vec![id]));
+        assert_eq!((chains.is_empty(), drain(&mut chains, &nodes)), (false, vec![id]));
     }
 
     /// A loop keeps the turn by itself.
     #[test]
     fn the_turn_can_be_kept_outside() {
-        let slab = taken(COUNT);
-        let mut chains = Chains::of(lists(&slab, 1..=COUNT), &slab);
+        let nodes = taken(COUNT);
+        let mut chains = Chains::of(lists(&nodes, 1..=COUNT), &nodes);
         let (mut seen, mut turn) = (Vec::new(), 0);
-        while let Some((InHand { id, .. }, next)) = chains.pop_from(turn, &slab) {
+        while let Some((InHand { id, .. }, next)) = chains.pop_from(turn, &nodes) {
             assert_eq!(next, id % STRIPES as NodeId + 1);
             turn = next;
             seen.push(id);

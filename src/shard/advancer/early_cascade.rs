@@ -27,13 +27,13 @@ const MOST_NODES: Tick = if crate::config::SMALL { 3 } else { 512 };
 const REST: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
 
 /// When the advancer drew last, and draws next.
-pub(in crate::shard) struct Draw {
+pub(super) struct Draw {
     last: Tick,
     next: Tick,
 }
 
 impl Draw {
-    pub(in crate::shard) fn new(start: Tick) -> Self {
+    pub(super) fn new(start: Tick) -> Self {
         Self { last: start, next: start }
     }
 }
@@ -41,7 +41,7 @@ impl Draw {
 impl<T> Advancer<T> {
     /// Draws ahead, if it is time to; the clock has moved.
     #[inline]
-    pub(in crate::shard) fn draw_ahead(&mut self) {
+    pub(super) fn draw_ahead(&mut self) {
         if self.now >= self.draw.next {
             self.draw_from_all();
         }
@@ -94,10 +94,10 @@ impl<T> Advancer<T> {
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket; how many it has placed.
     fn draw(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
         self.idle.note_use(slot.level, self.flushed);
-        let mut chains = Chains::of(lists, &self.shared.slab);
+        let mut chains = Chains::of(lists, &self.shared);
         let mut drawn = 0;
         while drawn < budget
-            && let Some(InHand { id, .. }) = chains.pop(&self.shared.slab)
+            && let Some(InHand { id, .. }) = chains.pop(&self.shared)
         {
             self.shared.tally.cascaded.add(1);
             self.put_back(id);
@@ -107,7 +107,7 @@ impl<T> Advancer<T> {
         self.sweep.note_transfer();
         if !self.own.put_back(self.shared.geometry, slot, chains.lists()) {
             // No memory: one by one, to wherever there is a place.
-            while let Some(InHand { id, .. }) = chains.pop(&self.shared.slab) {
+            while let Some(InHand { id, .. }) = chains.pop(&self.shared) {
                 self.put_back(id);
             }
         }

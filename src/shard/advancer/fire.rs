@@ -31,7 +31,7 @@ pub struct Expired<'a, T> {
 }
 
 impl<'a, T> Expired<'a, T> {
-    pub(in crate::shard) fn new(advancer: &'a mut Advancer<T>) -> Self {
+    pub(super) fn new(advancer: &'a mut Advancer<T>) -> Self {
         Self { advancer }
     }
 }

@@ -25,8 +25,8 @@ use crate::shard::advancer::Advancer;
 use crate::shard::memory::slab::Ids;
 use crate::shard::node::state::Word;
 use crate::shard::node::{Met, NIL, Node, NodeId};
-use crate::shard::shared::Shared;
-use crate::sync::{Arc, yield_now};
+use crate::shard::shared::consumer::Consumer;
+use crate::sync::yield_now;
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
@@ -35,8 +35,8 @@ const LEAST_WALKS: usize = 3;
 const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };
 
 /// Yields the timers of a closed shard; drops those that are not taken.
-pub(in crate::shard) struct Handover<T> {
-    shared: Arc<Shared<T>>,
+pub(super) struct Handover<T> {
+    shared: Consumer<T>,
     word: usize,
     ids: Ids,
     walks_left: usize,
@@ -46,7 +46,7 @@ pub(in crate::shard) struct Handover<T> {
 }
 
 impl<T> Handover<T> {
-    pub(in crate::shard) fn new(shared: Arc<Shared<T>>) -> Self {
+    pub(super) fn new(shared: Consumer<T>) -> Self {
         let moved = shared.moved();
         let walks_left = LEAST_WALKS.max(WORDS_WALKED / shared.slab.words().max(1));
         Self { shared, word: 0, ids: Ids::default(), walks_left, met_busy: false, moved }
@@ -85,8 +85,7 @@ impl<T> Handover<T> {
 
     /// What `win` makes of the timer in that node, if there is one.
     fn settle<W>(&mut self, id: NodeId, win: impl Fn(&Node<T>, Tick, Word) -> Option<W>) -> Option<W> {
-        // SAFETY: the node is not free, and the advancer, whose place this has taken, gives nothing back.
-        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        let (node, _) = self.shared.node(id);
         loop {
             match node.meet() {
                 Met::Pending(deadline, word) => {
@@ -155,7 +154,7 @@ impl<T> Drop for Handover<T> {
 /// Timers that had not fired when their shard ended, each in its node still, in memory order. Yields them; drops those
 /// that are not taken.
 pub(crate) struct Kept<T> {
-    shared: Arc<Shared<T>>,
+    shared: Consumer<T>,
     /// The first node; each names the next.
     first: NodeId,
     count: usize,
@@ -174,15 +173,13 @@ impl<T> Advancer<T> {
     pub(crate) fn end(mut self, keeps: impl Fn(&T) -> bool, mut dispose: impl FnMut(T)) -> Kept<T> {
         self.handed_over = true;
         self.close();
-        let shared = Arc::clone(&self.shared);
-        // Its wheels and lists are of no interest any more.
+        let mut kept = Kept { shared: self.shared.pass_on(), first: NIL, count: 0 };
+        // The walk needs neither its wheels nor its lists.
         drop(self);
-        let mut kept = Kept { shared: Arc::clone(&shared), first: NIL, count: 0 };
-        let (mut walk, mut last) = (Handover::new(Arc::clone(&shared)), None);
+        let (mut walk, mut last) = (Handover::new(kept.shared.pass_on()), None);
         while let Some(id) = walk.next_id() {
             let Some(word) = walk.settle(id, |node, _, word| node.keep(word)) else { continue };
-            // SAFETY: the node is kept, so it is not free, and the advancer is gone.
-            let (node, _) = unsafe { shared.slab.owned(id) };
+            let (node, _) = kept.shared.node(id);
             node.link_kept(word, NIL);
             if node.look_at_kept(&keeps) {
                 kept.push(id, last.replace((id, word)));
@@ -205,8 +202,7 @@ impl<T> Kept<T> {
         match last {
             None => self.first = id,
             Some((last, word)) => {
-                // SAFETY: the node is kept, so it is not free, and the advancer is gone.
-                let (node, _) = unsafe { self.shared.slab.owned(last) };
+                let (node, _) = self.shared.node(last);
                 node.link_kept(word, id);
             }
         }
@@ -220,8 +216,7 @@ impl<T> Iterator for Kept<T> {
         if self.first == NIL {
             return None;
         }
-        // SAFETY: the node is kept, so it is not free, and the advancer is gone.
-        let (node, _) = unsafe { self.shared.slab.owned(self.first) };
+        let (node, _) = self.shared.node(self.first);
         let (next, deadline, payload) = node.take_kept();
         (self.first, self.count) = (next, self.count - 1);
         Some((deadline, payload))

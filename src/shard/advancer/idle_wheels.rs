@@ -35,11 +35,10 @@ const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else {
 
 /// Wheels of this level and of coarser ones are given back. In models, whose timers reach no further, and under
 /// fuzzing the finest overflow wheel is, too, so that what coarse ones go through is seen, and often.
-pub(in crate::shard) const FIRST_TO_GO: usize =
-    if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 2 };
+pub(super) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 2 };
 
 /// When each level was last in use.
-pub(in crate::shard) struct IdleWatch {
+pub(super) struct IdleWatch {
     next_look: Tick,
     levels: Box<[Idle]>,
 }
@@ -51,20 +50,20 @@ struct Idle {
 }
 
 /// A wheel that is on its way back to the system.
-pub(in crate::shard) struct Closed {
+pub(super) struct Closed {
     level: usize,
     wheel: Unlinked<Wheel>,
 }
 
 impl IdleWatch {
-    pub(in crate::shard) fn new(levels: usize, start: Tick) -> Self {
+    pub(super) fn new(levels: usize, start: Tick) -> Self {
         let next_look = start.saturating_add(LOOK_EVERY);
         Self { next_look, levels: vec![Idle { since: start, looks: 0 }; levels].into() }
     }
 
     /// Notes that a wheel of that level held something.
     #[inline]
-    pub(in crate::shard) fn note_use(&mut self, level: usize, tick: Tick) {
+    pub(super) fn note_use(&mut self, level: usize, tick: Tick) {
         self.levels[level] = Idle { since: tick, looks: 0 };
     }
 
@@ -80,7 +79,7 @@ impl<T> Advancer<T> {
     /// Now and then, closes and unlinks overflow wheels that have been idle for the time of two of their
     /// buckets; what remains to be done about them needs the fence that follows.
     #[inline]
-    pub(in crate::shard) fn close_idle_wheels(&mut self) -> Vec<Closed> {
+    pub(super) fn close_idle_wheels(&mut self) -> Vec<Closed> {
         if self.now < self.idle.next_look { Vec::new() } else { self.look_for_idle_wheels() }
     }
 
@@ -116,11 +115,7 @@ impl<T> Advancer<T> {
     }
 
     /// Takes what came to be in the wheels in the last moment, after the fence: `admit` is given each list.
-    pub(in crate::shard) fn drain_wheels(
-        &mut self,
-        closed: Vec<Closed>,
-        mut admit: impl FnMut(&mut Self, NodeId),
-    ) {
+    pub(super) fn drain_wheels(&mut self, closed: Vec<Closed>, mut admit: impl FnMut(&mut Self, NodeId)) {
         let geometry = self.shared.geometry;
         for Closed { level, wheel } in closed {
             let round = geometry.round(geometry.slot(level, self.flushed));

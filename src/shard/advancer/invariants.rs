@@ -65,7 +65,7 @@ impl<T> Advancer<T> {
 
     fn check_hands(&self, census: &mut Census, flushed: Tick) {
         assert!(self.moving.is_empty(), "a cascade has stopped half way");
-        for id in self.due.ids(&self.shared.slab) {
+        for id in self.due.ids(&self.shared) {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");
         }
@@ -117,7 +117,7 @@ impl<T> Advancer<T> {
             let shared = self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
             let own = self.own.level(slot.level).is_some_and(|own| own.lists(geometry.own_index(slot)).1);
             assert!(shared || own, "no bit says where the sweep has detached something");
-            self.check_list(census, slot, chains.ids(&self.shared.slab).into_iter());
+            self.check_list(census, slot, chains.ids(&self.shared).into_iter());
         }
     }
 
@@ -135,8 +135,7 @@ impl<T> Advancer<T> {
     fn record(&self, census: &mut Census, id: NodeId) -> Tick {
         assert!(census.seen.insert(id), "node {id} is linked twice");
         census.linked += 1;
-        // SAFETY: the node is linked: it is in use.
-        let (node, _) = unsafe { self.shared.slab.owned(id) };
+        let (node, _) = self.shared.node(id);
         match node.meet() {
             Met::Pending(deadline, word) => {
                 census.pending += 1;
@@ -155,8 +154,7 @@ impl<T> Advancer<T> {
         let mut next = first;
         std::iter::from_fn(move || {
             let id = (next != NIL).then_some(next)?;
-            // SAFETY: the node is linked: it is in use.
-            let (node, _) = unsafe { self.shared.slab.owned(id) };
+            let (node, _) = self.shared.node(id);
             // Ordering: Relaxed, nobody else is at work.
             next = node.next().load(Ordering::Relaxed);
             Some(id)

@@ -53,9 +53,9 @@ use crate::shard::node::{Met, Node, NodeId, join};
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::Shared;
 use crate::shard::shared::bell::Keeper;
+use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::OwnWheels;
-use crate::sync::Arc;
 use crate::tick::Tick;
 
 /// A drain that fired this many sees to it at its end that the nodes can be used again.
@@ -93,33 +93,33 @@ const KEPT_BUFFER: usize = 1 << 12;
 /// # Ok::<(), shardwheel::ScheduleError<char>>(())
 /// ```
 pub struct Advancer<T> {
-    pub(in crate::shard) shared: Arc<Shared<T>>,
-    pub(in crate::shard) now: Tick,
-    pub(in crate::shard) flushed: Tick,
-    pub(in crate::shard) own: OwnWheels,
+    shared: Consumer<T>,
+    now: Tick,
+    flushed: Tick,
+    own: OwnWheels,
     /// The first bucket of the shared wheels that expires after `flushed` and by `now`.
-    pub(in crate::shard) next_in_shared: Option<Tick>,
-    pub(in crate::shard) idle: IdleWatch,
-    pub(in crate::shard) due: Chains,
+    next_in_shared: Option<Tick>,
+    idle: IdleWatch,
+    due: Chains,
     /// Empty but for within a cascade: what it detached and has yet to place.
-    pub(in crate::shard) moving: Chains,
-    pub(in crate::shard) overdue: Vec<Overdue>,
-    pub(in crate::shard) deferred: Vec<NodeId>,
+    moving: Chains,
+    overdue: Vec<Overdue>,
+    deferred: Vec<NodeId>,
     /// Empty; its memory is what counts.
-    pub(in crate::shard) deferred_before: Vec<NodeId>,
-    pub(in crate::shard) recycler: Recycler<T>,
-    pub(in crate::shard) participant: Participant,
-    pub(in crate::shard) sweep: Sweep,
-    pub(in crate::shard) draw: Draw,
+    deferred_before: Vec<NodeId>,
+    recycler: Recycler<T>,
+    participant: Participant,
+    sweep: Sweep,
+    draw: Draw,
     /// Timers fired since the last drain's end.
     drained: usize,
-    pub(in crate::shard) handed_over: bool,
+    handed_over: bool,
     keeper: Keeper,
-    pub(in crate::shard) roll: Roll,
+    roll: Roll,
 }
 
 impl<T> Advancer<T> {
-    pub(in crate::shard) fn new(shared: Arc<Shared<T>>) -> Option<Self> {
+    pub(super) fn new(shared: Consumer<T>) -> Option<Self> {
         let start = shared.clock.flushed();
         let levels = shared.geometry.levels();
         let participant = shared.lanes.participant()?;
@@ -282,7 +282,7 @@ impl<T> Advancer<T> {
     /// A further handle of the producers' half.
     #[must_use]
     pub fn scheduler(&self) -> Scheduler<T> {
-        Scheduler { shared: Arc::clone(&self.shared) }
+        Scheduler { shared: self.shared.share() }
     }
 
     /// Shuts the shard down and hands back what is pending, as (deadline, payload), in no order that
@@ -296,14 +296,14 @@ impl<T> Advancer<T> {
     pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
         self.handed_over = true;
         self.shared.clock.close();
-        Handover::new(Arc::clone(&self.shared))
+        Handover::new(self.shared.pass_on())
     }
 
     // ---- yielding ---------------------------------------------------------------------------------
 
     /// The next timer that is due, if there is one up to the clock.
     #[inline(always)]
-    pub(in crate::shard) fn next_fired(&mut self) -> Option<Fired<T>> {
+    pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         let (key, deadline, payload) = self.next_taken(Node::fire)?;
         self.count_fired(key.node());
         Some(Fired { key, deadline, payload })
@@ -311,17 +311,16 @@ impl<T> Advancer<T> {
 
     /// The next timer that is due, as `take` takes it out of its node, if that has not changed since.
     #[inline]
-    pub(in crate::shard) fn next_taken<O>(
+    pub(super) fn next_taken<O>(
         &mut self,
         take: impl Fn(&Node<T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
         loop {
             let Self { shared, overdue, due, .. } = self;
             let (deadline, hand) = if let Some(Overdue { deadline, id, .. }) = overdue.pop() {
-                // SAFETY: it is in use, or it would not be in hand.
-                let (node, era) = unsafe { shared.slab.owned(id) };
+                let (node, era) = shared.node(id);
                 (deadline, InHand { id, node, era })
-            } else if let Some(hand) = due.pop(&shared.slab) {
+            } else if let Some(hand) = due.pop(shared) {
                 (self.flushed.saturating_add(1), hand)
             } else if self.step() {
                 continue;
@@ -338,7 +337,7 @@ impl<T> Advancer<T> {
 
     /// Counts a timer that has fired for the last time, its node freed.
     #[inline]
-    pub(in crate::shard) fn count_fired(&mut self, id: NodeId) {
+    pub(super) fn count_fired(&mut self, id: NodeId) {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
         self.drained += 1;
@@ -349,7 +348,7 @@ impl<T> Advancer<T> {
     }
 
     /// Counts a dead node that has been unlinked and freed.
-    pub(in crate::shard) fn retire_dead(&mut self, id: NodeId) {
+    pub(super) fn retire_dead(&mut self, id: NodeId) {
         self.shared.tally.buried.add(1);
         self.recycler.retire(id);
     }
@@ -380,15 +379,13 @@ impl<T> Advancer<T> {
 
     /// The shared wheel of a level, if it exists.
     #[inline]
-    pub(in crate::shard) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        // SAFETY: the advancer, who is here, alone takes wheels out of reach.
-        unsafe { self.shared.wheel(level) }
+    pub(super) fn wheel(&self, level: usize) -> Option<&Wheel> {
+        self.shared.wheel(level)
     }
 
     /// A node that the advancer holds in its hands, and its segment's era.
-    pub(in crate::shard) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
-        // SAFETY: it is in use, or it would not be in hand.
-        unsafe { self.shared.slab.owned(id) }
+    pub(super) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
+        self.shared.node(id)
     }
 }
 
@@ -422,7 +419,7 @@ impl<T> Drop for Advancer<T> {
         self.shared.keep(self.recycler.end());
         if !self.handed_over {
             self.shared.clock.close();
-            drop(Handover::new(Arc::clone(&self.shared)));
+            drop(Handover::new(self.shared.pass_on()));
         }
     }
 }

@@ -6,11 +6,11 @@ use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// How many of the inbox's nodes `next_expiration` looks at before it says "now".
-pub(in crate::shard) const INBOX_LOOK: usize = 64;
+pub(super) const INBOX_LOOK: usize = 64;
 
 impl<T> Advancer<T> {
     /// The earliest tick at which anything known may be due.
-    pub(in crate::shard) fn earliest(&self) -> Option<Tick> {
+    pub(super) fn earliest(&self) -> Option<Tick> {
         let overdue = self.overdue.last().map(|due| due.deadline);
         let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
         let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();

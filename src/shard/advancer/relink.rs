@@ -22,11 +22,11 @@ enum Place {
 }
 
 /// A timer in hand that is due.
-pub(in crate::shard) struct Overdue {
-    pub(in crate::shard) deadline: Tick,
+pub(super) struct Overdue {
+    pub(super) deadline: Tick,
     /// Where it stood before it was sorted in.
     place: u32,
-    pub(in crate::shard) id: NodeId,
+    pub(super) id: NodeId,
 }
 
 /// Sorts those from `known` on in among the others: latest first, because it is emptied from its end. The inbox yields the
@@ -52,7 +52,7 @@ fn sort(overdue: &mut [Overdue]) {
 impl<T> Advancer<T> {
     /// Looks at the inbox, at what was deferred, and at what wheels that were closed hold: what is due to `overdue`, the
     /// rest to its bucket.
-    pub(in crate::shard) fn admit_newcomers(&mut self, closed: Vec<Closed>) {
+    pub(super) fn admit_newcomers(&mut self, closed: Vec<Closed>) {
         let known = self.overdue.len();
         // What is to be deferred further goes to another buffer, which is used again by turns.
         let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
@@ -89,9 +89,7 @@ impl<T> Advancer<T> {
             self.overdue.insert(at, Overdue { deadline, place: 0, id });
         } else {
             let Self { shared, due, .. } = self;
-            // SAFETY: it is in use, or it would not be in hand.
-            let (node, _) = unsafe { shared.slab.owned(id) };
-            due.push(id, node.next());
+            due.push(id, shared.node(id).0.next());
         }
     }
 
@@ -119,7 +117,7 @@ impl<T> Advancer<T> {
 
     /// Puts a node that is not to be yielded now where it belongs: a bucket, the dead, or aside until the
     /// next advance.
-    pub(in crate::shard) fn put_back(&mut self, id: NodeId) {
+    pub(super) fn put_back(&mut self, id: NodeId) {
         match self.find_place(id) {
             Place::Bucket(slot) => self.link(slot, id, id),
             Place::Overdue(deadline) => {
@@ -135,7 +133,7 @@ impl<T> Advancer<T> {
     ///
     /// No look at the word: the timer may have been cancelled since, or the node reused for a later tick, as may
     /// happen to any node that is linked for its `base`.
-    pub(in crate::shard) fn link_armed(&mut self, id: NodeId, base: Tick) {
+    pub(super) fn link_armed(&mut self, id: NodeId, base: Tick) {
         if base > self.flushed {
             let slot = self.shared.geometry.place_own(self.flushed + 1, base);
             self.link(slot, id, id);
@@ -157,9 +155,8 @@ impl<T> Advancer<T> {
     }
 
     /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the advancer's own wheels.
-    pub(in crate::shard) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
-        // SAFETY: it is in use, or it would not be in hand.
-        let (node, _) = unsafe { self.shared.slab.owned(last) };
+    pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
+        let (node, _) = self.shared.node(last);
         if !self.own.splice(self.shared.geometry, slot, first, node.next()) {
             self.shared.push_to_inbox(first, last);
         }

@@ -31,7 +31,7 @@ use crate::shard::shared::stats::Tally;
 use crate::sync::Ordering;
 
 #[derive(Default)]
-pub(in crate::shard) struct Roll {
+pub(super) struct Roll {
     /// The changes when the roll was called last; none where there was no memory for it.
     seen: Option<u64>,
     /// The lanes that had an owner then.
@@ -51,7 +51,7 @@ const LEAST_HELPS: usize = 8;
 
 impl Roll {
     /// Whether what threads have left in the epochs is still to go back.
-    pub(in crate::shard) fn owes_help(&self) -> bool {
+    pub(super) fn owes_help(&self) -> bool {
         self.helps > 0
     }
 
@@ -83,19 +83,19 @@ impl Roll {
 impl<T> Advancer<T> {
     /// How many timers are pending; as [`Shared::len`].
     #[inline]
-    pub(in crate::shard) fn pending(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         self.roll.pending(&self.shared).unwrap_or_else(|| self.shared.len())
     }
 
     /// How many timers have been scheduled since the shard was made.
     #[inline]
-    pub(in crate::shard) fn scheduled(&self) -> u64 {
+    pub(super) fn scheduled(&self) -> u64 {
         self.roll.scheduled(&self.shared).unwrap_or_else(|| self.shared.scheduled())
     }
 
     /// Calls the roll if lanes have been taken over or given up since the last time.
     #[inline]
-    pub(in crate::shard) fn call_roll(&mut self) {
+    pub(super) fn call_roll(&mut self) {
         let changes = self.shared.lanes.changes();
         if self.roll.seen != Some(changes) && !cfg!(shardwheel_loom) {
             self.call_roll_anew(changes);
@@ -104,7 +104,7 @@ impl<T> Advancer<T> {
 
     #[cold]
     fn call_roll_anew(&mut self, changes: u64) {
-        let shared = self.shared.clone();
+        let shared = self.shared.share();
         let former = self.roll.in_use.len();
         let mut roll = Roll {
             in_use: std::mem::take(&mut self.roll.in_use),
@@ -146,7 +146,7 @@ impl<T> Advancer<T> {
 
     /// Helps the epochs on by a step, while that is owed.
     #[inline]
-    pub(in crate::shard) fn help_epochs(&mut self) {
+    pub(super) fn help_epochs(&mut self) {
         if self.roll.helps > 0 {
             self.roll.helps -= 1;
             Grace::help(&self.participant);
@@ -155,7 +155,7 @@ impl<T> Advancer<T> {
 
     /// Whether leftovers keep memory that `pending` timers do not need: those of what has been scheduled and cancelled
     /// since the last time. O(threads + segments).
-    pub(in crate::shard) fn are_leftovers_due(&self, pending: usize) -> bool {
+    pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.roll.reclaimed_at != self.doings()
             && self.recycler.is_worth_asking(&self.shared.slab, pending)
@@ -163,13 +163,13 @@ impl<T> Advancer<T> {
 
     /// Takes what lanes keep, and has a sweep begin, if that is due.
     #[cold]
-    pub(in crate::shard) fn reclaim_leftovers(&mut self, pending: usize) {
+    pub(super) fn reclaim_leftovers(&mut self, pending: usize) {
         if !self.are_leftovers_due(pending) {
             return;
         }
         self.roll.reclaimed_at = self.doings();
         self.recycler.note_asked();
-        let shared = self.shared.clone();
+        let shared = self.shared.share();
         shared.lanes.revoke(|kept| self.take_in(kept));
         // Ordering: Relaxed, the advancer sees its own request.
         shared.sweep_owed.store(true, Ordering::Relaxed);

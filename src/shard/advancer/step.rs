@@ -18,7 +18,7 @@ use crate::tick::Tick;
 
 impl<T> Advancer<T> {
     /// Moves on until something is in hand, or the clock is reached.
-    pub(in crate::shard) fn look_ahead(&mut self) {
+    pub(super) fn look_ahead(&mut self) {
         if self.overdue.is_empty() && self.due.is_empty() {
             self.step();
         }
@@ -26,7 +26,7 @@ impl<T> Advancer<T> {
 
     /// Moves `flushed` on to before the next occupied bucket and takes that bucket's timers in hand; false
     /// when there is none up to the clock.
-    pub(in crate::shard) fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> bool {
         while self.flushed < self.now {
             let own = self.own.next_occupied(self.shared.geometry, self.flushed + 1);
             let next = own.into_iter().chain(self.next_in_shared).min();
@@ -50,7 +50,7 @@ impl<T> Advancer<T> {
     }
 
     /// Finds the first bucket of the shared wheels that expires after `tick` and by the clock.
-    pub(in crate::shard) fn look_at_shared_wheels(&mut self, tick: Tick) {
+    pub(super) fn look_at_shared_wheels(&mut self, tick: Tick) {
         let from = tick.checked_add(1).filter(|&from| from <= self.now);
         self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.now));
     }
@@ -83,7 +83,7 @@ impl<T> Advancer<T> {
         let Self { shared, own, moving, due, .. } = self;
         let geometry = shared.geometry;
         let (mut placed, mut turn, mut other) = (0, 0, None);
-        while let Some((InHand { id, node, .. }, next)) = moving.pop_from(turn, &shared.slab) {
+        while let Some((InHand { id, node, .. }, next)) = moving.pop_from(turn, shared) {
             turn = next;
             match node.meet() {
                 Met::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
@@ -134,7 +134,7 @@ impl<T> Advancer<T> {
     #[inline]
     fn take_in_hand(&mut self, level: usize, source: Source, lists: [NodeId; STRIPES]) {
         let chains = if level == 0 { &mut self.due } else { &mut self.moving };
-        chains.add(source, lists, &self.shared.slab);
+        chains.add(source, lists, &self.shared);
     }
 
     fn take_shared(&self, slot: Slot) -> Option<[NodeId; STRIPES]> {

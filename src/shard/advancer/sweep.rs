@@ -30,7 +30,7 @@ use crate::tick::Tick;
 const NODES_PER_CANCEL: u64 = 16;
 const LEAST_NODES: u64 = if crate::config::SMALL { 4 } else { 4096 };
 
-pub(in crate::shard) struct Sweep {
+pub(super) struct Sweep {
     /// The next bucket to look at, while a pass is under way.
     next: Option<Stop>,
     detached: Option<Detached>,
@@ -91,18 +91,18 @@ struct Detached {
 }
 
 impl Sweep {
-    pub(in crate::shard) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { next: None, detached: None, made: 0, freed: 0, has_missed: false }
     }
 
     /// Whether a pass is under way.
-    pub(in crate::shard) fn is_under_way(&self) -> bool {
+    pub(super) fn is_under_way(&self) -> bool {
         self.next.is_some()
     }
 
     /// What is detached of that bucket; for a flush.
     #[inline]
-    pub(in crate::shard) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<[NodeId; STRIPES]> {
+    pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let is_meant = |Detached { at, .. }: &mut Detached| {
             let index = if at.half == Half::Own { geometry.own_index(slot) } else { geometry.index(slot) };
             (at.level, at.index) == (slot.level, index)
@@ -111,25 +111,25 @@ impl Sweep {
     }
 
     /// Notes that nodes have gone from the producers' half to the advancer's, where a pass may have been.
-    pub(in crate::shard) fn note_transfer(&mut self) {
+    pub(super) fn note_transfer(&mut self) {
         self.has_missed = self.is_under_way();
     }
 
     /// Whether it has the lists of that bucket of the advancer's own half in hand.
-    pub(in crate::shard) fn has_own(&self, level: usize, index: usize) -> bool {
+    pub(super) fn has_own(&self, level: usize, index: usize) -> bool {
         let own = |Detached { at, .. }: &Detached| (at.half, at.level, at.index) == (Half::Own, level, index);
         self.detached.as_ref().is_some_and(own)
     }
 
     /// What is detached: the bucket, and the nodes; for invariant checks.
-    pub(in crate::shard) fn in_hand(&self, geometry: Geometry, flushed: Tick) -> Option<(Slot, &Chains)> {
+    pub(super) fn in_hand(&self, geometry: Geometry, flushed: Tick) -> Option<(Slot, &Chains)> {
         self.detached.as_ref().map(|Detached { at, chains }| (at.slot(geometry, flushed), chains))
     }
 }
 
 impl<T> Advancer<T> {
     /// Goes on with the pass under way, or begins one if it is owed.
-    pub(in crate::shard) fn sweep_in_steps(&mut self) {
+    pub(super) fn sweep_in_steps(&mut self) {
         // Also while a pass is under way: cancellers then ask, and wake, for the next step.
         let owed = self.shared.take_sweep_owed();
         if self.sweep.next.is_none() {
@@ -160,7 +160,7 @@ impl<T> Advancer<T> {
             Half::Shared => self.wheel(at.level).map_or([NIL; STRIPES], |wheel| wheel.detach_all(at.index)),
             Half::Own => self.own.detach(at.level, at.index),
         };
-        self.sweep.detached = Some(Detached { at, chains: Chains::of(lists, &self.shared.slab) });
+        self.sweep.detached = Some(Detached { at, chains: Chains::of(lists, &self.shared) });
         true
     }
 
@@ -203,7 +203,7 @@ impl<T> Advancer<T> {
         let mut living = [None; STRIPES];
         let mut seen = 0;
         while seen < budget
-            && let Some(InHand { id, .. }) = chains.pop(&self.shared.slab)
+            && let Some(InHand { id, .. }) = chains.pop(&self.shared)
         {
             seen += 1;
             if !self.free_if_dead(id) {

@@ -1,7 +1,7 @@
 //! Nodes, segments and wheels that wait together for a grace period (see [`recycle`](crate::shard::memory::recycle)).
 
+use crate::hardware;
 use crate::shard::memory::epochs::Unlinked;
-use crate::shard::memory::prefetch;
 use crate::shard::memory::segment::{Segment, WORD_NODES};
 use crate::shard::memory::slab::Slab;
 use crate::shard::node::NodeId;
@@ -11,13 +11,13 @@ use crate::shard::wheel::bitset::Bitmap;
 /// So many words of a bitmap are kept in any case: 8 KiB.
 const KEPT_WORDS: usize = 1024;
 
-pub(in crate::shard) struct Batch<T> {
+pub(super) struct Batch<T> {
     /// Given in memory order, whatever the order in which they came.
     ids: Bitmap,
     nodes: usize,
     /// Words before this one have been given.
     given: usize,
-    pub(in crate::shard) remains: Remains<T>,
+    pub(super) remains: Remains<T>,
 }
 
 /// What has been taken out of reach, and is freed when this is dropped.
@@ -27,28 +27,28 @@ pub(crate) struct Remains<T> {
 }
 
 impl<T> Batch<T> {
-    pub(in crate::shard) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { ids: Bitmap::empty(), nodes: 0, given: 0, remains: Remains::default() }
     }
 
     /// How many nodes there are.
-    pub(in crate::shard) fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         self.nodes
     }
 
-    pub(in crate::shard) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.nodes == 0 && self.remains.is_empty()
     }
 
     /// Asks for the node's word of the bitmap.
     #[inline]
-    pub(in crate::shard) fn prefetch(&self, id: NodeId) {
-        prefetch::for_writing(self.ids.address(id as usize / WORD_NODES));
+    pub(super) fn prefetch(&self, id: NodeId) {
+        hardware::prefetch_for_writing(self.ids.address(id as usize / WORD_NODES));
     }
 
     /// Adds a node. One for which there is no memory is left unused, until the shard ends.
     #[inline]
-    pub(in crate::shard) fn add(&mut self, id: NodeId) {
+    pub(super) fn add(&mut self, id: NodeId) {
         let word = id as usize / WORD_NODES;
         if word >= self.ids.len() && !self.make_room(word) {
             return;
@@ -67,7 +67,7 @@ impl<T> Batch<T> {
     }
 
     /// Gives the nodes of so many words to the slab.
-    pub(in crate::shard) fn release(&mut self, slab: &Slab<T>, words: usize) {
+    pub(super) fn release(&mut self, slab: &Slab<T>, words: usize) {
         // The segment of the word before: it is opened when its words are all given.
         let mut to_open = None;
         for _ in 0..words {
@@ -89,7 +89,7 @@ impl<T> Batch<T> {
 
     /// Gives the memory back that is for more nodes than there are segments for.
     #[inline]
-    pub(in crate::shard) fn trim(&mut self, slab: &Slab<T>) {
+    pub(super) fn trim(&mut self, slab: &Slab<T>) {
         if self.nodes == 0
             && self.ids.len() > KEPT_WORDS
             && self.ids.len() > 8 * slab.size() * Segment::<T>::WORDS
@@ -98,7 +98,7 @@ impl<T> Batch<T> {
         }
     }
 
-    pub(in crate::shard) fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
         let next = |from| self.ids.first_from(from);
         std::iter::successors(next(0), move |&id| next(id + 1)).map(|id| id as NodeId)
     }
@@ -111,43 +111,43 @@ impl<T> Default for Batch<T> {
 }
 
 impl<T> Remains<T> {
-    pub(in crate::shard) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.wheels.is_empty()
     }
 
     /// How many segments there are.
-    pub(in crate::shard) fn segments(&self) -> usize {
+    pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
 
     /// Whether there is memory for so many more.
-    pub(in crate::shard) fn has_room(&mut self, segments: usize, wheels: usize) -> bool {
+    pub(super) fn has_room(&mut self, segments: usize, wheels: usize) -> bool {
         self.segments.try_reserve(segments).is_ok() && self.wheels.try_reserve(wheels).is_ok()
     }
 
     /// Whether there is memory to add `more`.
-    pub(in crate::shard) fn make_room_for(&mut self, more: &Self) -> bool {
+    pub(super) fn make_room_for(&mut self, more: &Self) -> bool {
         self.has_room(more.segments.len(), more.wheels.len())
     }
 
     /// There is [room](Self::has_room) for it.
-    pub(in crate::shard) fn push_segment(&mut self, segment: Unlinked<Segment<T>>) {
+    pub(super) fn push_segment(&mut self, segment: Unlinked<Segment<T>>) {
         self.segments.push(segment);
     }
 
     /// There is [room](Self::has_room) for it.
-    pub(in crate::shard) fn push_wheel(&mut self, wheel: Unlinked<Wheel>) {
+    pub(super) fn push_wheel(&mut self, wheel: Unlinked<Wheel>) {
         self.wheels.push(wheel);
     }
 
     /// There is [room](Self::make_room_for) for it.
-    pub(in crate::shard) fn add(&mut self, more: Self) {
+    pub(super) fn add(&mut self, more: Self) {
         self.segments.extend(more.segments);
         self.wheels.extend(more.wheels);
     }
 
     /// Gives one of each to the system.
-    pub(in crate::shard) fn drop_one(&mut self) {
+    pub(super) fn drop_one(&mut self) {
         drop((self.segments.pop(), self.wheels.pop()));
     }
 }

@@ -64,7 +64,7 @@ const MOST_ASKED_FOR: usize = 4096;
 /// Whether the system has memory for what crossbeam-epoch is about to ask for.
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 fn has_memory() -> bool {
-    crate::fallible::is_there(MOST_ASKED_FOR)
+    crate::fallible::has_memory(MOST_ASKED_FOR)
 }
 
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]

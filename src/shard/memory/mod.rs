@@ -2,7 +2,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod epochs;
-pub(crate) mod prefetch;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;

@@ -14,7 +14,6 @@ use std::io;
 use crate::fallible;
 use crate::shard::node::{Node, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
-use crate::zeroed;
 
 /// Free bits in a word; in models, all that a segment has.
 #[cfg(not(shardwheel_loom))]
@@ -186,8 +185,8 @@ impl FreeBits {
         let words = nodes / WORD_NODES;
         let capacity = (nodes - reserved) as u32;
         let bits = Self {
-            words: zeroed::slice(words)?,
-            summary: zeroed::slice(words.div_ceil(WORD_NODES))?,
+            words: fallible::zeroed(words)?,
+            summary: fallible::zeroed(words.div_ceil(WORD_NODES))?,
             count: AtomicU32::new(0),
             worn: AtomicU32::new(0),
             capacity,

@@ -13,14 +13,13 @@ use std::marker::PhantomData;
 
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
+use crate::hardware;
 use crate::shard::memory::epochs::{Guard, Participant, Unlinked};
-use crate::shard::memory::prefetch;
 use crate::shard::memory::segment::{Segment, WORD_NODES};
 use crate::shard::node::{Node, NodeId};
 use crate::sync::plain::AtomicU32 as PlainU32;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::unwind::FirstPanic;
-use crate::zeroed;
 
 /// The most segments; a fuzzer, whose shards are small, makes and clears a table for each input.
 #[cfg(not(shardwheel_loom))]
@@ -84,10 +83,10 @@ impl<T> Slab<T> {
     /// An empty slab; none if there is no memory for its table.
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
-            table: zeroed::slice(TABLE)?,
-            addresses: zeroed::slice(TABLE)?,
+            table: fallible::zeroed(TABLE)?,
+            addresses: fallible::zeroed(TABLE)?,
             next_era: AtomicU32::new(0),
-            open: zeroed::slice(TABLE.div_ceil(WORD_NODES))?,
+            open: fallible::zeroed(TABLE.div_ceil(WORD_NODES))?,
             height: AtomicU32::new(0),
             size: PlainU32::new(0),
             given_back: AtomicU64::new(0),
@@ -125,7 +124,7 @@ impl<T> Slab<T> {
         if let Some(address) = self.addresses.get(id as usize >> Segment::<T>::SHIFT) {
             // Ordering: Relaxed, an old address does no harm.
             let nodes = address.load(Ordering::Relaxed).cast_const();
-            prefetch::for_writing(nodes.wrapping_add(id as usize & (Segment::<T>::NODES - 1)));
+            hardware::prefetch_for_writing(nodes.wrapping_add(id as usize & (Segment::<T>::NODES - 1)));
         }
     }
 
@@ -142,6 +141,21 @@ impl<T> Slab<T> {
         let segment = place.load(Ordering::Relaxed);
         // SAFETY: a segment with a node in use is in the table and stays there, by the caller's promise.
         let segment = unsafe { &*segment };
+        (segment.node(id), segment.era)
+    }
+
+    /// The node and its segment's era.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such node.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the advancer, which alone takes segments away, for as long as it uses the node.
+    #[inline]
+    pub(in crate::shard) unsafe fn node(&self, id: NodeId) -> (&Node<T>, u32) {
+        let segment = self.load(id as usize >> Segment::<T>::SHIFT).expect("a node in hand exists");
         (segment.node(id), segment.era)
     }
 

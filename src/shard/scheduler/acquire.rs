@@ -14,7 +14,7 @@ use crate::tick::Tick;
 const HINTS_TRIED: usize = 4;
 
 /// A node to put a timer into, and how it came to hand.
-pub(in crate::shard) enum Vacancy<'g, T> {
+pub(super) enum Vacancy<'g, T> {
     /// Free, linked nowhere, and ready for the deadline.
     Free(NodeId, &'g Node<T>, u32, Word),
     /// Claimed where it stands in a list.
@@ -27,7 +27,7 @@ impl<T> Scheduler<T> {
     /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
     /// keeps its segment.
     #[inline(always)]
-    pub(in crate::shard) fn vacancy(
+    pub(super) fn vacancy(
         &self,
         local: &mut Local,
         deadline: Tick,
@@ -87,7 +87,7 @@ impl<T> Scheduler<T> {
     /// Inlined always, as is [`vacancy`](Self::vacancy): where a compiler decided otherwise the vacancy went through memory,
     /// and schedule + cancel took 21 ns instead of 12.
     #[inline(always)]
-    pub(in crate::shard) fn occupy(
+    pub(super) fn occupy(
         &self,
         lane: &Lane,
         local: &Local,
@@ -118,7 +118,7 @@ impl<T> Scheduler<T> {
 }
 
 impl<T> Vacancy<'_, T> {
-    pub(in crate::shard) fn give_back(self, local: &mut Local) {
+    pub(super) fn give_back(self, local: &mut Local) {
         match self {
             Self::Free(id, ..) => Slab::<T>::put_back(&mut local.free, id),
             Self::Claimed(_, node, _, claimed) => node.unclaim(claimed),

@@ -294,7 +294,7 @@ impl<T> Scheduler<T> {
 
     /// A lane for something to be done with the key's timer, if it is one of this shard; its node is asked for.
     #[inline]
-    pub(in crate::shard) fn enter(&self, key: Key) -> Option<Entered<'_>> {
+    pub(super) fn enter(&self, key: Key) -> Option<Entered<'_>> {
         let shared = &*self.shared;
         if !key.is_of(shared.id) {
             return None;
@@ -305,14 +305,14 @@ impl<T> Scheduler<T> {
 
     /// The node that the key names and its segment's era, if there is a segment.
     #[inline]
-    pub(in crate::shard) fn find<'g>(&'g self, key: Key, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
+    pub(super) fn find<'g>(&'g self, key: Key, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         self.shared.firing.note_look();
         self.shared.slab.get(key.node(), stay)
     }
 
     /// Counts a timer that the caller has cancelled or stopped.
     #[inline]
-    pub(in crate::shard) fn count_cancelled(&self, lane: &Lane) {
+    pub(super) fn count_cancelled(&self, lane: &Lane) {
         self.shared.counting.note_change();
         lane.tally.cancelled.add(1);
         self.shared.bound.release();
@@ -362,12 +362,7 @@ impl<T> Scheduler<T> {
     /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
     /// sees the end puts the payload back, to be handed over.
     #[cold]
-    pub(in crate::shard) fn relocate(
-        &self,
-        mut entered: Entered<'_>,
-        key: Key,
-        deadline: Tick,
-    ) -> Option<Key> {
+    pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
         let (lane, local) = entered.parts();
         let (moved, owes_ring) = self.move_timer(lane, local, key, deadline)?;
         if owes_ring {
@@ -415,7 +410,7 @@ impl<T> Scheduler<T> {
     /// After a cancel or a move, which left a dead node: reports now and then how many there are. True if that asks for a
     /// sweep, so that the caller owes the advancer a ring.
     #[inline]
-    pub(in crate::shard) fn note_dead(&self, lane: &Lane, local: &mut Local) -> bool {
+    pub(super) fn note_dead(&self, lane: &Lane, local: &mut Local) -> bool {
         match local.until_report.checked_sub(1) {
             Some(left) => {
                 local.until_report = left;
@@ -428,7 +423,7 @@ impl<T> Scheduler<T> {
     /// Wakes the advancer, unless that has been done since it went to sleep. The waker is user code, so the lane is left
     /// first, and nothing is pinned.
     #[cold]
-    pub(in crate::shard) fn ring(&self, mut entered: Entered<'_>) {
+    pub(super) fn ring(&self, mut entered: Entered<'_>) {
         let call = self.shared.clock.bell.answer(&entered.parts().1.participant);
         drop(entered);
         if let Some(call) = call {

@@ -8,7 +8,7 @@
 //!
 //! Each answer of `next_expiration`, and each registration, begins a *sleep*, which has a number. `rung` is the number of the last sleep that
 //! has been rung for *to the end*: the waker's `wake` has returned. A producer whose timer is due before the sleep ends
-//! (see [`clock`](crate::shard::shared::clock)), or that asks for a sweep, rings unless `rung` shows that this sleep has been rung for.
+//! (see [`protocol`](super::protocol)), or that asks for a sweep, rings unless `rung` shows that this sleep has been rung for.
 //! So a producer that is stopped before its ring, or within the user's waker, keeps nobody else from ringing. One ring
 //! that has been completed is enough for all: the advancer looks at everything before it sleeps again.
 //!

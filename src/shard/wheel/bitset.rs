@@ -1,6 +1,6 @@
 //! A set of small numbers in plain memory, for one owner.
 
-use crate::zeroed;
+use crate::fallible;
 
 const WORD: usize = u64::BITS as usize;
 
@@ -19,7 +19,7 @@ impl Bitmap {
 
     /// An empty one, for so many words of numbers, in memory that is backed where it is used; none if there is no memory.
     pub(in crate::shard) fn new(words: usize) -> Option<Self> {
-        Some(Self { words: zeroed::slice(words)?, summary: zeroed::slice(words.div_ceil(WORD))? })
+        Some(Self { words: fallible::zeroed(words)?, summary: fallible::zeroed(words.div_ceil(WORD))? })
     }
 
     /// How many words there are.
@@ -99,6 +99,28 @@ impl Bitmap {
     pub(in crate::shard) fn is_empty(&self) -> bool {
         self.word_from(0).is_none()
     }
+}
+
+/// The first set bit from `from` on, going round `words` words of 64 bits (a power of two), which `load` reads:
+/// in the word of `from` and the `steps` after it.
+#[inline]
+pub(in crate::shard) fn next_set(
+    words: usize,
+    from: usize,
+    steps: usize,
+    load: impl Fn(usize) -> u64,
+) -> Option<usize> {
+    let first = from / 64;
+    let mut bits = load(first) & (u64::MAX << (from % 64));
+    let mut step = 0;
+    while bits == 0 {
+        if step == steps {
+            return None;
+        }
+        step += 1;
+        bits = load((first + step) & (words - 1));
+    }
+    Some(((first + step) & (words - 1)) * 64 + bits.trailing_zeros() as usize)
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]

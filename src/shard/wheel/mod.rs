@@ -24,7 +24,6 @@
 //! pushes until it is flushed. An adder that is refused has the shard's inbox; the advancer, which knows the
 //! clock, puts such timers into its own wheels.
 
-mod bits;
 pub(crate) mod bitset;
 pub(crate) mod geometry;
 pub(crate) mod private;
@@ -32,7 +31,6 @@ pub(crate) mod private;
 use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
-use crate::zeroed;
 
 /// Lists per bucket. Sixteen chains walked in turn keep sixteen cache misses in flight, about as many as it takes for
 /// none of them to be waited for; an adder picks its list by its node, so nodes that lie side by side are walked so.
@@ -110,7 +108,7 @@ impl Wheel {
         let words = size.div_ceil(BUCKETS_PER_WORD);
         Some(Self {
             buckets: fallible::slice(size, bucket)?,
-            occupied: zeroed::slice(words)?,
+            occupied: fallible::zeroed(words)?,
             closed: AtomicBool::new(false),
             life: Life::begin(),
         })
@@ -268,7 +266,7 @@ impl Wheel {
         let steps = last / BUCKETS_PER_WORD.min(self.size());
         // Ordering: Relaxed, the caller's SeqCst fence stands between what it published and this.
         let load = |word: usize| self.occupied[word].load(Ordering::Relaxed);
-        let list = bits::next_set(self.occupied.len(), from * STRIPES, steps, load)?;
+        let list = bitset::next_set(self.occupied.len(), from * STRIPES, steps, load)?;
         let ahead = (list / STRIPES).wrapping_sub(from) & (self.size() - 1);
         (ahead < count).then_some(ahead)
     }

@@ -13,13 +13,13 @@
 //! holds the timers of one slot at a time, and its bit is set exactly if it holds something, or the sweep has it in
 //! hand.
 
+use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
 use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
-use crate::zeroed;
 
 /// A wheel per level, each made when it is first needed and dropped when it has been idle.
 pub(in crate::shard) struct OwnWheels(Box<[Option<OwnWheel>]>);
@@ -142,7 +142,7 @@ impl OwnWheel {
     /// None if there is no memory.
     fn new(size: usize) -> Option<Self> {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
-        Some(Self { buckets: zeroed::slice(size)?, occupied })
+        Some(Self { buckets: fallible::zeroed(size)?, occupied })
     }
 
     pub(in crate::shard) fn size(&self) -> usize {

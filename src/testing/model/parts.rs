@@ -144,7 +144,7 @@ impl Grace {
 
 /// A list of an overflow wheel by itself, and nodes to push to it, which have numbers from 1 on.
 pub struct List {
-    clock: shard::Clock,
+    clock: shard::ShardClock,
     wheel: shard::Wheel,
     links: Vec<AtomicU32>,
 }
@@ -158,7 +158,7 @@ impl List {
     pub fn new(nodes: usize) -> Self {
         let links = (0..=nodes).map(|_| AtomicU32::new(0)).collect();
         Self {
-            clock: shard::Clock::new(0),
+            clock: shard::ShardClock::new(0),
             wheel: shard::Wheel::new(4, LIST.round).expect("there is memory"),
             links,
         }

@@ -4,6 +4,7 @@ use super::*;
 use crate::shard::Scheduler;
 use crate::shard::node::Taken;
 use crate::shard::support::small;
+use crate::sync::Arc;
 
 /// Schedules a timer, and stops in the middle of moving it.
 fn stall(scheduler: &Scheduler<u32>) -> (&Node<u32>, Taken<u32>) {
@@ -25,9 +26,9 @@ fn walk_in_vain(handover: &mut Handover<u32>) {
 
 #[test]
 fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
-    let (scheduler, advancer) = small();
+    let (scheduler, mut advancer) = small();
     let (node, taken) = stall(&scheduler);
-    let mut handover = Handover::new(Arc::clone(&advancer.shared));
+    let mut handover = Handover::new(advancer.shared.pass_on());
     walk_in_vain(&mut handover);
     node.restore(taken);
     assert_eq!(handover.next(), Some((9, 7)));
@@ -36,10 +37,10 @@ fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
 
 #[test]
 fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
-    let (scheduler, advancer) = small();
+    let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(9, 7).expect("open");
     assert!(scheduler.cancel(key).is_some());
-    let mut handover = Handover::new(Arc::clone(&advancer.shared));
+    let mut handover = Handover::new(advancer.shared.pass_on());
     walk_in_vain(&mut handover);
     advancer.shared.lanes.enter().parts().0.tally.moved.add(1);
     walk_in_vain(&mut handover);
@@ -49,9 +50,9 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
 /// It ends without the timer of a producer that is stalled, after many walks where there are few nodes.
 #[test]
 fn there_is_a_last_walk() {
-    let (scheduler, advancer) = small();
+    let (scheduler, mut advancer) = small();
     let (node, taken) = stall(&scheduler);
-    let mut handover = Handover::new(Arc::clone(&advancer.shared));
+    let mut handover = Handover::new(advancer.shared.pass_on());
     assert!(handover.walks_left >= 100);
     assert_eq!((handover.next(), handover.walks_left), (None, 0));
     node.restore(taken);

@@ -4,10 +4,10 @@ use std::ptr::NonNull;
 
 use super::{Entered, Held, KEEPERS, Kind, Lane, OWNED, STAYING, cache};
 use crate::fallible::{Counted, Handle};
+use crate::hardware;
 use crate::shard::memory::epochs::{Epochs, Participant};
 use crate::shard::memory::slab::FreeWord;
 use crate::shard::shared::bell::Bell;
-use crate::shard::shared::lanes::barrier;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::{Ordering, yield_now};
 
@@ -221,13 +221,13 @@ impl Lanes {
     /// Takes what lanes keep from owners that are in no call: their free nodes, and the nodes that they hold. Nothing
     /// happens where the system has no barrier to offer. For the advancer.
     pub(crate) fn revoke(&self, mut take_in: impl FnMut((FreeWord, Held))) {
-        if !barrier::is_there() {
+        if !hardware::has_membarrier() {
             return;
         }
         let keepers = || self.list(Kind::Own).iter();
         // Ordering: Relaxed, the barrier orders it.
         keepers().for_each(|lane| lane.revoked.store(true, Ordering::Relaxed));
-        let has_passed = barrier::pass();
+        let has_passed = hardware::membarrier();
         for lane in keepers() {
             if let Some(kept) = has_passed.then(|| lane.revoke_nodes()).flatten() {
                 take_in(kept);

@@ -39,7 +39,6 @@
 //! | [`LEAVING`] | [`FREE`] | that owner |
 //! | [`OWNED`] | [`ENDED`] | the shard's end, which then empties `local`: no call is under way, and the owner leaves nothing |
 
-mod barrier;
 mod cache;
 mod hints;
 mod list;

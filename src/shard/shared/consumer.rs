@@ -1,0 +1,108 @@
+//! The consumer's handle: what the advancer alone may do with what both halves share.
+
+use std::ops::Deref;
+
+use super::Shared;
+use crate::shard::memory::batch::Remains;
+use crate::shard::memory::epochs::Unlinked;
+use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::wheel::Wheel;
+use crate::sync::{Arc, Ordering};
+use crate::tick::Tick;
+
+/// A shard has one. Whoever has it is the advancer, or walks over the nodes once the advancer has
+/// ended. Segments and wheels are taken away by its owner alone, so what it lends stays there.
+pub(crate) struct Consumer<T>(Arc<Shared<T>>);
+
+impl<T> Consumer<T> {
+    /// The handle of a shard that has none yet.
+    pub(crate) fn new(shared: Shared<T>) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// A further reference, for producers.
+    pub(crate) fn share(&self) -> Arc<Shared<T>> {
+        Arc::clone(&self.0)
+    }
+
+    /// A node, and its segment's era.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such node. A node that is in use exists.
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
+        // SAFETY: the advancer alone takes segments away, and is here.
+        unsafe { self.0.slab.node(id) }
+    }
+
+    /// The shared wheel of a level, if it exists.
+    #[inline]
+    pub(crate) fn wheel(&self, level: usize) -> Option<&Wheel> {
+        // SAFETY: the advancer alone takes wheels away, and is here.
+        unsafe { self.0.wheels.get(level) }
+    }
+
+    /// Takes an overflow wheel out of the producers' reach.
+    pub(crate) fn unlink_wheel(&mut self, level: usize) -> Option<Unlinked<Wheel>> {
+        self.0.wheels.unlink(level)
+    }
+
+    /// The earliest tick within `from..=to` at which a shared bucket that may hold something
+    /// expires.
+    pub(crate) fn next_occupied(&self, from: Tick, to: Tick) -> Option<Tick> {
+        (0..self.0.wheels.levels()).filter_map(|level| self.next_occupied_at(level, from, to)).min()
+    }
+
+    fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
+        let (wheel, geometry) = (self.wheel(level)?, self.0.geometry);
+        let count = geometry.starts_within(level, from, to);
+        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.index(slot), count))
+    }
+
+    /// Puts a chain of nodes in hand on the inbox, from the first to the last.
+    #[cold]
+    pub(crate) fn push_to_inbox(&self, first: NodeId, last: NodeId) {
+        self.0.push_to_inbox(first, self.node(last).0);
+    }
+
+    /// Takes the inbox's nodes, as a list.
+    pub(crate) fn take_inbox(&self) -> NodeId {
+        // Ordering: Relaxed; the next advance finds a push that this load misses.
+        if self.0.inbox.load(Ordering::Relaxed) == NIL {
+            return NIL;
+        }
+        // Ordering: Acquire, pairs with the Release of each push. Each push is a read-modify-write,
+        // so the last one continues the release sequences of those before it.
+        self.0.inbox.swap(NIL, Ordering::Acquire)
+    }
+
+    /// The inbox's first node, left there.
+    pub(crate) fn peek_inbox(&self) -> NodeId {
+        // Ordering: Acquire, as in `take_inbox`.
+        self.0.inbox.load(Ordering::Acquire)
+    }
+
+    /// Keeps what the advancer took out of reach until the last owner of the shard drops it:
+    /// readers may still be pinned.
+    pub(crate) fn keep(&mut self, remains: Remains<T>) {
+        self.0.graveyard.with_mut(|graveyard| {
+            // SAFETY: the advancer comes here at its end, and the last owner drops it after that.
+            unsafe { *graveyard = remains };
+        });
+    }
+
+    /// The handle for the walk over the nodes that ends the shard. This one is used no more.
+    pub(crate) fn pass_on(&mut self) -> Self {
+        Self(self.share())
+    }
+}
+
+impl<T> Deref for Consumer<T> {
+    type Target = Shared<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Shared<T> {
+        &self.0
+    }
+}

@@ -1,0 +1,266 @@
+//! How a timer gets into a bucket while the clock moves: the clock's words, both sides' steps, and
+//! the argument that no timer is lost. The other files link here.
+//!
+//! # The words
+//!
+//! - `now` is the clock: a deadline at or before it is due.
+//! - `flushed` is the last tick all of whose timers the advancer has taken out. It lags behind `now`
+//!   while an advance is under way.
+//! - `wake_below` says which deadlines wake a sleeping advancer: those at or before it.
+//! - `closed` refuses timers, from the shard's end on.
+//!
+//! # The producer's steps
+//!
+//! For a node that it owns and has armed, a producer
+//!
+//! 1. loads `flushed` (Acquire) and computes the slot, within one revolution after it at each level;
+//! 2. sets the occupancy bit of the list;
+//! 3. passes a SeqCst fence;
+//! 4. loads `now`. If the slot expires later, and the wheel is not closed, it pushes. A push fails
+//!    if the list has been flushed past the slot's round;
+//! 5. if it did not push, it puts the node on the *inbox*, a stack that each advance empties.
+//!
+//! # The advancer's steps
+//!
+//! 1. It stores `now`.
+//! 2. It passes a SeqCst fence.
+//! 3. It empties the inbox, and looks at the bits of every bucket that expires at or before `now`.
+//! 4. Where a bucket has a bit set, it clears the bucket's bits, then swaps each such list for an
+//!    empty one of the next round.
+//! 5. It stores `flushed` (Release) when it has done with the tick.
+//!
+//! # No timer is lost
+//!
+//! Take a producer whose slot expires at `e`, and the first advance whose `now` is at or past `e`.
+//! One of the two fences comes first.
+//!
+//! - *The producer's fence comes first.* The advancer's look at the bits comes after its own fence,
+//!   so it finds the bit set. (Or an earlier producer had set the bit, and the advancer has cleared
+//!   it since; then it swaps that list next.) So the advancer swaps the list. If the push came
+//!   before the swap, the swap takes the node. If it comes after, the push fails on the round.
+//! - *The advancer's fence comes first.* The producer's load of `now` returns at least that clock,
+//!   and the producer does not push.
+//!
+//! A producer that does not push puts the node on the inbox. The next advance finds it there: late
+//! by one advance at most.
+//!
+//! **One look is enough.** By the same argument a look at the bits after the fence holds for the
+//! whole advance: no further bucket that expires at or before `now` comes to hold anything.
+//!
+//! **No bit is cleared under a timer of the next round.** A producer that means a bucket's next
+//! round has loaded a `flushed` at or past the bucket's expiration. It has thereby acquired the
+//! clearing of the bit and the swap of the list, sees the bit clear, and sets it anew.
+//!
+//! **No bucket holds two rounds.** What is pushed lies within one revolution after `flushed`, and
+//! everything earlier is out.
+//!
+//! # Sleep
+//!
+//! To sleep until `answer`, the advancer stores `wake_below = answer - 1`, passes a SeqCst fence, and
+//! looks at the bits and the inbox *once more*. A producer loads `wake_below` after its own fence.
+//! Its fence comes after it has set the bit (for the inbox: after the push; for a node that is
+//! reused in place: after the store of the node's word). If the producer's fence comes first, the
+//! advancer's second look sees the bit. If the advancer's comes first, the producer sees
+//! `wake_below`, and wakes the advancer ([`bell`](super::bell)) once it has left its lane. The bit
+//! comes before the push, so the advancer may wake for nothing. It never wakes too late.
+//!
+//! # No memory
+//!
+//! If there is no memory for an overflow wheel, the node goes to the inbox. Each advance tries again
+//! to place it, and the advancer wakes by the deadlines in the inbox, so the timer fires in time. If
+//! the advancer has no memory for its own lists, it puts the node back on the inbox.
+//!
+//! # The end
+//!
+//! The end stores `closed`, passes a SeqCst fence, and looks at all nodes. A producer checks
+//! `closed` after its fence. Either it sees `closed` and takes its timer back, or the end sees its
+//! node. So no timer that was accepted is lost.
+
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+
+use super::Shared;
+use super::bell::Bell;
+use super::table::FIRST_TO_GO;
+use crate::shard::memory::epochs::Participant;
+use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::wheel::geometry::Slot;
+use crate::shard::wheel::{Place, STRIPES};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::tick::Tick;
+
+/// Stands in `wake_below` while the advancer is at work: no adder rings, but for a deadline of 0, which
+/// does no harm.
+const AWAKE: Tick = 0;
+
+/// The clock of a shard: written by the advancer, read by every producer.
+pub(crate) struct ShardClock {
+    words: CachePadded<Words>,
+    /// Shared with the lanes, whose owners ring it when they give a lane up.
+    pub(crate) bell: Arc<Bell>,
+}
+
+/// What every adder reads and the advancer alone writes.
+struct Words {
+    now: AtomicU64,
+    flushed: AtomicU64,
+    wake_below: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// The clock as an adder sees it after its fence.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) now: Tick,
+    /// A timer that is due at or before this owes the advancer a ring.
+    wake_below: Tick,
+}
+
+impl Reading {
+    /// Whether a timer that the advancer may not know of, due at `deadline`, is due before the advancer's sleep ends.
+    #[inline]
+    pub(crate) fn owes_ring(self, deadline: Tick) -> bool {
+        deadline <= self.wake_below
+    }
+}
+
+impl ShardClock {
+    pub(crate) fn new(start: Tick) -> Self {
+        let words = Words {
+            now: AtomicU64::new(start),
+            flushed: AtomicU64::new(start),
+            wake_below: AtomicU64::new(AWAKE),
+            closed: AtomicBool::new(false),
+        };
+        Self { words: CachePadded::new(words), bell: Arc::new(Bell::new()) }
+    }
+
+    #[inline]
+    pub(crate) fn flushed(&self) -> Tick {
+        // Ordering: Acquire, pairs with `publish_flushed`: bits cleared and lists swapped up to this tick.
+        self.words.flushed.load(Ordering::Acquire)
+    }
+
+    /// Moves the clock; for the advancer, before it looks at bits and inbox.
+    pub(crate) fn publish_now(&self, now: Tick) {
+        // Ordering: Relaxed, the fence orders it against the looks that follow.
+        self.words.now.store(now, Ordering::Relaxed);
+        // Ordering: Relaxed, adders need not wake who is awake; seeing an old value wakes once too often.
+        self.words.wake_below.store(AWAKE, Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence in `read`.
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn publish_flushed(&self, tick: Tick) {
+        // Ordering: Release, pairs with `flushed`.
+        self.words.flushed.store(tick, Ordering::Release);
+    }
+
+    /// Reads the clock after all that the caller has done so far.
+    #[inline]
+    pub(crate) fn read(&self) -> Reading {
+        // Ordering: SeqCst, pairs with the fences in `publish_now`, `publish_wake_at` and `close`.
+        fence(Ordering::SeqCst);
+        // Ordering: Relaxed, the fence orders both.
+        let now = self.words.now.load(Ordering::Relaxed);
+        Reading { now, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
+    }
+
+    /// Begins a sleep, and says when it will end; the advancer looks at the bits and the inbox once more after this.
+    pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
+        self.bell.begin_sleep();
+        // Ordering: Relaxed, the fence orders it.
+        self.words.wake_below.store(below(answer), Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence in `read`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Corrects what [`publish_wake_at`](Self::publish_wake_at) said, downwards.
+    pub(crate) fn lower_published(&self, answer: Option<Tick>) {
+        // Ordering: Relaxed for both: the advancer alone writes it, and an adder that sees the former value rings once
+        // too often.
+        if below(answer) < self.words.wake_below.load(Ordering::Relaxed) {
+            self.words.wake_below.store(below(answer), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        // Ordering: Relaxed, the callers' fences order it where it matters.
+        self.words.closed.load(Ordering::Relaxed)
+    }
+
+    /// Refuses timers from now on; the caller looks at all nodes next.
+    pub(crate) fn close(&self) {
+        // Ordering: Relaxed, the fence orders it.
+        self.words.closed.store(true, Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence of every insert: an adder sees `closed`, or we its node.
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The last deadline for which an advancer that sleeps until `answer` has to be woken.
+fn below(answer: Option<Tick>) -> Tick {
+    answer.map_or(Tick::MAX, |tick| tick.saturating_sub(1))
+}
+
+impl<T> Shared<T> {
+    /// The adder's protocol, and the look at `wake_below`: true if the caller owes the advancer a ring. Lock-free.
+    #[inline]
+    #[must_use]
+    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick, who: &Participant) -> bool {
+        let flushed = self.clock.flushed();
+        if deadline > flushed {
+            let slot = self.geometry.place(flushed, deadline);
+            // Protects: a wheel that the advancer may give back meanwhile.
+            let pinned = (slot.level >= FIRST_TO_GO).then(|| who.pin());
+            // SAFETY: pinned if the wheel does not stay, for as long as it is used.
+            if let Some(wheel) = unsafe { self.wheels.get_or_create(slot.level, flushed) } {
+                let place = self.place(slot, id);
+                wheel.mark(place.index, place.stripe);
+                let reading = self.clock.read();
+                if reading.now < self.geometry.expiration(slot)
+                    && !wheel.is_closed()
+                    && wheel.push(place, id, node.next())
+                {
+                    drop(pinned);
+                    return reading.owes_ring(deadline);
+                }
+            }
+        }
+        self.push_to_inbox(id, node);
+        self.owes_ring(deadline)
+    }
+
+    /// The look at `wake_below` for a timer that is in its list already: reused where it stands, or in the
+    /// inbox. True if the caller owes the advancer a ring.
+    #[inline]
+    #[must_use]
+    pub(crate) fn owes_ring(&self, deadline: Tick) -> bool {
+        self.clock.read().owes_ring(deadline)
+    }
+
+    /// Puts a chain of nodes on the inbox, from `first` to the node `last`. The caller owns them.
+    #[cold]
+    pub(super) fn push_to_inbox(&self, first: NodeId, last: &Node<T>) {
+        // The inbox is nearly always empty. A load first would have loom miss an interleaving: it
+        // remembers the last access of each thread only (see `Trace`).
+        let mut seen = NIL;
+        loop {
+            // Ordering: Relaxed, published by the compare-and-swap.
+            last.next().store(seen, Ordering::Relaxed);
+            // Ordering: Release, pairs with the Acquire of `take_inbox`.
+            match self.inbox.compare_exchange_weak(seen, first, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    fn place(&self, slot: Slot, id: NodeId) -> Place {
+        let (index, round) = (self.geometry.index(slot), self.geometry.round(slot));
+        Place { index, stripe: id as usize % STRIPES, round }
+    }
+}
