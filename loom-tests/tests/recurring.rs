@@ -7,13 +7,13 @@
 #![allow(missing_docs)]
 
 use shardwheel::model::{
-    Due, Running, Stopped, end_drain, end_running, is_pending, move_to, next_due, rearm, relocate_recurring,
-    stop,
+    Due, RearmTicket, Stopped, end_drain, end_running, is_pending, move_to, next_due, rearm,
+    relocate_recurring, stop,
 };
 use shardwheel::{Advancer, Key, Scheduler, Tick};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
-type Occurrence = (Running, Payload);
+type Occurrence = (RearmTicket, Payload);
 
 /// The advancer, and the occurrences of the model's timer 0, which recurs.
 struct Runner {

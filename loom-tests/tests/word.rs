@@ -211,14 +211,14 @@ fn hazard_7_a_node_claimed_in_vain_is_handed_out_again() {
         let both = (Arc::clone(&node), ledger.clone());
         let advancer = thread::spawn(move || {
             let (node, ledger) = both;
-            node.bury().then(|| node.arm(1, ledger.payload(1)).unwrap())
+            node.free_cancelled().then(|| node.arm(1, ledger.payload(1)).unwrap())
         });
         assert!(ledger.cancelled(node.cancel(first)));
         let claimed = node.claim_in_vain(2);
         let early = advancer.join().unwrap();
         assert!(claimed || early.is_some());
         let second = early.unwrap_or_else(|| {
-            assert!(node.bury());
+            assert!(node.free_cancelled());
             node.arm(1, ledger.payload(1)).unwrap()
         });
         assert!(node.cancel(first).is_none());

@@ -92,11 +92,11 @@ impl Interval {
 
     /// Begins to wait for the next tick; returns when the one before was due.
     fn go_on(&mut self) -> Instant {
-        let now = self.sleep.home().now_instant();
+        let now = self.sleep.handle().now_instant();
         let due = self.sleep.deadline().unwrap_or(now);
         let next = self.schedule.next_after(due, now);
         self.sleep
-            .reset_to(next.map_or(crate::timer::NEVER, |next| self.sleep.home().time.since_start(next)));
+            .reset_to(next.map_or(crate::timer::NEVER, |next| self.sleep.handle().time.since_start(next)));
         due
     }
 }

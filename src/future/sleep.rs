@@ -33,7 +33,7 @@ use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler};
 use crate::tick::Tick;
-use crate::timer::{Home, Nanos, Task, ToWake};
+use crate::timer::{Nanos, ShardHandle, Task, ToWake};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 ///
@@ -61,7 +61,7 @@ use crate::timer::{Home, Nanos, Task, ToWake};
 /// it. A poll with the same waker looks at one word.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    home: Arc<Home>,
+    handle: Arc<ShardHandle>,
     deadline: Nanos,
     state: State,
 }
@@ -90,14 +90,14 @@ impl WakerId {
 }
 
 impl Sleep {
-    pub(crate) fn new(home: Arc<Home>, deadline: Nanos) -> Self {
-        Self { home, deadline, state: State::Idle }
+    pub(crate) fn new(handle: Arc<ShardHandle>, deadline: Nanos) -> Self {
+        Self { handle, deadline, state: State::Idle }
     }
 
     /// When it is over; `None` if that is further off than the system can say.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.home.time.instant(self.deadline)
+        self.handle.time.instant(self.deadline)
     }
 
     /// Whether its time is over. A sleep that is polled for the first time after that resolves at once, or, where its
@@ -105,8 +105,10 @@ impl Sleep {
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
         match self.state {
-            State::Idle | State::Done(Err(_)) => self.home.now() >= self.deadline,
-            State::Waiting { key, .. } => !self.home.scheduler.is_pending(key) && self.outcome(None).is_ok(),
+            State::Idle | State::Done(Err(_)) => self.handle.now() >= self.deadline,
+            State::Waiting { key, .. } => {
+                !self.handle.scheduler.is_pending(key) && self.outcome(None).is_ok()
+            }
             State::Done(Ok(())) => true,
         }
     }
@@ -114,14 +116,14 @@ impl Sleep {
     /// Gives it another deadline, whether it has resolved or not. The task that has polled it is woken for the new
     /// one; a sleep that has resolved has to be polled again.
     pub fn reset(&mut self, deadline: Instant) {
-        self.reset_to(self.home.time.since_start(deadline));
+        self.reset_to(self.handle.time.since_start(deadline));
     }
 
     pub(super) fn reset_to(&mut self, deadline: Nanos) {
         self.deadline = deadline;
         self.state = match self.state {
             State::Waiting { key, waker } => {
-                let moved = self.home.scheduler.reschedule(key, self.tick());
+                let moved = self.handle.scheduler.reschedule(key, self.tick());
                 moved.map_or(State::Idle, |key| State::Waiting { key, waker })
             }
             State::Idle | State::Done(_) => State::Idle,
@@ -133,14 +135,14 @@ impl Sleep {
         self.state = State::Idle;
     }
 
-    pub(super) fn home(&self) -> &Home {
-        &self.home
+    pub(super) fn handle(&self) -> &ShardHandle {
+        &self.handle
     }
 
     /// The deadline's tick.
     #[inline]
     fn tick(&self) -> Tick {
-        self.home.time.tick_for(self.deadline)
+        self.handle.time.tick_for(self.deadline)
     }
 
     #[inline]
@@ -155,13 +157,13 @@ impl Sleep {
     /// Has the timer wake `waker`, unless the deadline's tick is over.
     fn begin(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
         let tick = self.tick();
-        if tick <= self.home.scheduler.now() && !self.home.is_stopping() {
+        if tick <= self.handle.scheduler.now() && !self.handle.is_stopping() {
             return self.end(Ok(()));
         }
         let waker = waker.clone();
         // That of the handle in the node, which keeps what it points to from being another waker's.
         let id = WakerId::of(&waker);
-        match self.home.scheduler.plant(tick, ToWake(waker)) {
+        match self.handle.scheduler.schedule_in_place(tick, ToWake(waker)) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
@@ -174,7 +176,7 @@ impl Sleep {
     fn look(&mut self, key: Key, known: WakerId, waker: &Waker) -> Poll<Result<(), SleepError>> {
         if known != WakerId::of(waker) {
             self.change_waker(key, waker)
-        } else if self.home.scheduler.is_pending(key) {
+        } else if self.handle.scheduler.is_pending(key) {
             Poll::Pending
         } else {
             self.end(self.outcome(None))
@@ -186,7 +188,7 @@ impl Sleep {
         // First of all, for a clone may panic: nothing has been given up yet.
         let waker = waker.clone();
         let id = WakerId::of(&waker);
-        match self.home.scheduler.exchange(key, ToWake(waker), |task| task.pick_part(Task::take_waker)) {
+        match self.handle.scheduler.exchange(key, ToWake(waker), |task| task.read_part(Task::take_waker)) {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);
@@ -208,10 +210,10 @@ impl Sleep {
 
     /// How a sleep has ended whose timer is gone, or was refused.
     fn outcome(&self, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
-        let shut_down = self.home.is_stopping().then_some(ScheduleErrorKind::ShutDown);
+        let shut_down = self.handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
         match refused.or(shut_down) {
             // It may have fired before the end.
-            Some(ScheduleErrorKind::ShutDown) if self.home.now() >= self.deadline => Ok(()),
+            Some(ScheduleErrorKind::ShutDown) if self.handle.now() >= self.deadline => Ok(()),
             Some(kind) => Err(SleepError::new(kind)),
             None => Ok(()),
         }
@@ -221,7 +223,7 @@ impl Sleep {
 /// The waker of the sleep's timer, if it has neither fired nor been cancelled.
 #[inline(always)]
 fn cancel(scheduler: &Scheduler<Task>, key: Key) -> Option<Waker> {
-    scheduler.cancel_and(key, |task| task.pick_part(Task::take_waker))
+    scheduler.cancel_and(key, |task| task.read_part(Task::take_waker))
 }
 
 impl Future for Sleep {
@@ -235,7 +237,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let State::Waiting { key, .. } = self.state {
-            drop(cancel(&self.home.scheduler, key));
+            drop(cancel(&self.handle.scheduler, key));
         }
     }
 }

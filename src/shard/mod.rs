@@ -35,8 +35,8 @@ pub use scheduler::Scheduler;
 pub use shared::stats::ShardStats;
 
 pub(crate) use advancer::handover::Kept;
-pub(crate) use advancer::recurring::{Due, Running, Stopped};
-pub(crate) use node::payload::Seed;
+pub(crate) use advancer::recurring::{Due, RearmTicket, Stopped};
+pub(crate) use node::payload::IntoPayload;
 pub(crate) use shared::bound::Bound;
 #[cfg(fuzzing)]
 pub(crate) use wheel::geometry::{Geometry, Slot};
@@ -44,9 +44,9 @@ pub(crate) use wheel::geometry::{Geometry, Slot};
 pub(crate) use {
     memory::epochs::{Epochs, Grace, Participant},
     memory::segment::{FreeBits, WORD_NODES},
-    node::{Met, Node},
+    node::{Node, Observed},
     shared::protocol::ShardClock,
-    wheel::{Place, Wheel},
+    wheel::{ListSlot, Wheel},
 };
 
 use crate::config::Config;

@@ -55,16 +55,16 @@ impl Slots {
         self.0.place(from, deadline).into()
     }
 
-    /// `Geometry::place_own`.
+    /// `Geometry::place_private`.
     #[must_use]
-    pub fn place_own(self, from: Tick, deadline: Tick) -> Place {
-        self.0.place_own(from, deadline).into()
+    pub fn place_private(self, from: Tick, deadline: Tick) -> Place {
+        self.0.place_private(from, deadline).into()
     }
 
     /// `Geometry::slot_ahead`, for the bucket of the advancer's own wheel that the place has.
     #[must_use]
     pub fn own_ahead(self, place: Place, flushed: Tick) -> Place {
-        let (index, size) = (self.0.own_index(place.into()), self.0.own_wheel_size());
+        let (index, size) = (self.0.private_index(place.into()), self.0.private_wheel_size());
         self.0.slot_ahead(place.level, index, size, flushed).into()
     }
 

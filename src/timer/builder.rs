@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use core_affinity::CoreId;
 
-use super::drive::{Drive, Slots};
+use super::drive::{Drive, ManualWorkers};
 use super::executor::Executor;
-use super::panics::{CallbackPanic, Watch};
-use super::shard_handle::{Home, next_timer_id, settle_in};
+use super::panics::{CallbackPanic, PanicGuard};
+use super::shard_handle::{ShardHandle, next_timer_id, settle_in};
 use super::time::Time;
 use super::worker::Worker;
 use super::{Inner, Timer};
@@ -34,7 +34,7 @@ pub struct TimerBuilder {
     name: String,
     executor: Option<Arc<dyn Executor>>,
     clock: Option<Arc<dyn Clock>>,
-    watch: Watch,
+    panic_guard: PanicGuard,
 }
 
 impl TimerBuilder {
@@ -46,7 +46,7 @@ impl TimerBuilder {
             name: DEFAULT_NAME.to_owned(),
             executor: None,
             clock: None,
-            watch: Watch::default(),
+            panic_guard: PanicGuard::default(),
         }
     }
 
@@ -113,7 +113,7 @@ impl TimerBuilder {
     /// hook, which prints the message, has been called by then). A recurring timer goes on after a panic, unless
     /// it is cancelled.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
-        self.watch.hook = Some(Arc::new(hook));
+        self.panic_guard.hook = Some(Arc::new(hook));
         self
     }
 
@@ -135,15 +135,16 @@ impl TimerBuilder {
         let id = next_timer_id();
         let first = ShardId::block(shards);
         let workers = self.workers((id, first), shards, &config)?;
-        let homes = workers.iter().map(|worker| Arc::clone(worker.home())).collect();
+        let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
         match self.clock.as_ref().and_then(|clock| clock.as_manual()) {
             Some(clock) => {
-                let inner = Arc::new(Inner { id, homes, first, drive: Drive::Hand(Slots::new(workers)) });
+                let inner =
+                    Arc::new(Inner { id, handles, first, drive: Drive::Manual(ManualWorkers::new(workers)) });
                 let driven: Arc<dyn Driven> = inner.clone();
                 clock.drive(Arc::downgrade(&driven));
                 Ok(Timer { inner })
             }
-            None => self.start((id, first), homes, workers, &cores),
+            None => self.start((id, first), handles, workers, &cores),
         }
     }
 
@@ -172,8 +173,8 @@ impl TimerBuilder {
             let no_memory = || BuildError::OutOfMemory { shard: shard as usize };
             let number = first.after(shard as usize);
             let (scheduler, advancer) = shard_within(config, &bound, number).ok_or_else(no_memory)?;
-            let home = Arc::new(Home::new(scheduler, time.clone(), self.watch.clone()));
-            Ok(Worker::new((id, shard), advancer, home, self.executor.clone()))
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone()));
+            Ok(Worker::new((id, shard), advancer, handle, self.executor.clone()))
         };
         (0..shards as u32).map(worker).collect()
     }
@@ -182,17 +183,17 @@ impl TimerBuilder {
     fn start(
         &self,
         (id, first): (u64, ShardId),
-        homes: Arc<[Arc<Home>]>,
+        handles: Arc<[Arc<ShardHandle>]>,
         workers: Vec<Worker>,
         cores: &[CoreId],
     ) -> Result<Timer, BuildError> {
         let (ready, started) = mpsc::channel();
-        let mut handles = Vec::new();
+        let mut threads = Vec::new();
         let mut failed = None;
         for (shard, worker) in workers.into_iter().enumerate() {
             let core = cores.get(shard).copied();
             match self.spawn(worker, core, ready.clone()) {
-                Ok(handle) => handles.push(handle),
+                Ok(thread) => threads.push(thread),
                 Err(error) => {
                     failed = Some(BuildError::Spawn { shard, error });
                     break;
@@ -202,7 +203,7 @@ impl TimerBuilder {
         drop(ready);
         started.into_iter().for_each(drop);
         // Dropped where one has failed, which ends those that have been started.
-        let timer = Timer { inner: Arc::new(Inner { id, homes, first, drive: Drive::threads(handles) }) };
+        let timer = Timer { inner: Arc::new(Inner { id, handles, first, drive: Drive::threads(threads) }) };
         failed.map_or(Ok(timer), Err)
     }
 
@@ -212,14 +213,14 @@ impl TimerBuilder {
         core: Option<CoreId>,
         ready: mpsc::Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
-        let (timer, shard) = worker.place();
+        let (timer, shard) = worker.number();
         thread::Builder::new().name(format!("{}-{shard}", self.name)).spawn(move || {
-            let home = worker.home();
-            home.bell.settle();
-            home.set_runner();
+            let handle = worker.handle();
+            handle.parker.set_thread();
+            handle.set_runner();
             // It is set here alone.
             if let Some(core) = core.filter(|&core| core_affinity::set_for_current(core)) {
-                let _ = home.core.set(core.id);
+                let _ = handle.core.set(core.id);
             }
             settle_in(timer, shard as usize);
             drop(ready);

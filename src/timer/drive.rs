@@ -8,7 +8,7 @@
 //! - *The thread that runs the worker waits for the caller*, by itself or through others (see
 //!   [`Wait`]): two callbacks that shut down each other's timer.
 //!
-//! Then the advancer lies in the [post](super::lending), and the shutdown takes it from there. The worker finds out when the
+//! Then the advancer lies in the [post](super::advancer_slot), and the shutdown takes it from there. The worker finds out when the
 //! user code returns, and ends.
 //!
 //! A thread that has ended is joined, so that nothing of it is left when the shutdown returns. One that has not, for one of
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::lending::Phase;
-use super::shard_handle::Home;
+use super::advancer_slot::Phase;
+use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::worker::Worker;
 use crate::clock::{Wait, unpoisoned};
@@ -32,11 +32,11 @@ pub(crate) enum Drive {
     /// A thread for each shard; taken by who shuts the timer down.
     Threads(Mutex<Vec<JoinHandle<()>>>),
     /// A manual clock.
-    Hand(Slots),
+    Manual(ManualWorkers),
 }
 
 /// The workers of a timer that a manual clock drives, each in its slot but for the one that is at work.
-pub(crate) struct Slots(Mutex<Vec<Slot>>);
+pub(crate) struct ManualWorkers(Mutex<Vec<Slot>>);
 
 enum Slot {
     In(Box<Worker>),
@@ -45,61 +45,63 @@ enum Slot {
 }
 
 impl Drive {
-    pub(crate) fn threads(handles: Vec<JoinHandle<()>>) -> Self {
-        Self::Threads(Mutex::new(handles))
+    pub(crate) fn threads(threads: Vec<JoinHandle<()>>) -> Self {
+        Self::Threads(Mutex::new(threads))
     }
 
     /// The advancer of a shard that has been told to stop. For how long this waits is told at the head of the file.
-    pub(crate) fn retrieve(&self, home: &Home, shard: usize) -> Option<Box<Advancer<Task>>> {
+    pub(crate) fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
         loop {
             // First of all: the wait is for what comes after.
-            let seen = home.post.look();
-            let is_idle = if let Self::Hand(slots) = self { slots.end_idle(shard) } else { false };
-            if is_idle || seen.phase != Phase::AtWork || home.is_run_here() {
-                return home.post.take();
+            let seen = handle.advancer_slot.look();
+            let is_idle = if let Self::Manual(slots) = self { slots.end_idle(shard) } else { false };
+            if is_idle || seen.phase != Phase::AtWork || handle.is_run_here() {
+                return handle.advancer_slot.take();
             }
-            if let Some(advancer) = home.post.take_from_executor() {
+            if let Some(advancer) = handle.advancer_slot.take_from_executor() {
                 return Some(advancer);
             }
-            let wait = Wait::begin(home.runner());
+            let wait = Wait::begin(handle.runner());
             // Where that is refused the worker is in user code, or about to go on, which it makes known.
             if wait.is_none()
-                && let Some(advancer) = home.post.take()
+                && let Some(advancer) = handle.advancer_slot.take()
             {
                 return Some(advancer);
             }
-            home.post.wait(seen, None);
+            handle.advancer_slot.wait(seen, None);
         }
     }
 
     /// Waits for the threads that have ended, their advancers having been retrieved.
-    pub(crate) fn join(&self, homes: &[Arc<Home>]) {
-        let Self::Threads(handles) = self else { return };
-        let handles = std::mem::take(&mut *unpoisoned(handles.lock()));
-        for (home, handle) in homes.iter().zip(handles) {
-            if let Some(_wait) = has_ended(home).then(|| Wait::begin(home.runner())).flatten() {
+    pub(crate) fn join(&self, handles: &[Arc<ShardHandle>]) {
+        let Self::Threads(threads) = self else { return };
+        let threads = std::mem::take(&mut *unpoisoned(threads.lock()));
+        for (handle, thread) in handles.iter().zip(threads) {
+            if let Some(_wait) = has_ended(handle).then(|| Wait::begin(handle.runner())).flatten() {
                 // It has panicked if it could not be helped; its advancer is in safety.
-                let _ = handle.join();
+                let _ = thread.join();
             }
         }
     }
 }
 
 /// Whether a thread has come to its end, or does so soon.
-fn has_ended(home: &Home) -> bool {
+fn has_ended(handle: &ShardHandle) -> bool {
     let begin = Instant::now();
     loop {
-        let seen = home.post.look();
+        let seen = handle.advancer_slot.look();
         let left = GRACE.saturating_sub(begin.elapsed());
         match seen.phase {
-            Phase::Ended => return !home.is_run_here(),
-            Phase::Left if !left.is_zero() && !home.is_run_here() => home.post.wait(seen, Some(left)),
+            Phase::Ended => return !handle.is_run_here(),
+            Phase::Left if !left.is_zero() && !handle.is_run_here() => {
+                handle.advancer_slot.wait(seen, Some(left))
+            }
             _ => return false,
         }
     }
 }
 
-impl Slots {
+impl ManualWorkers {
     pub(crate) fn new(workers: Vec<Worker>) -> Self {
         Self(Mutex::new(workers.into_iter().map(|worker| Slot::In(Box::new(worker))).collect()))
     }
@@ -122,15 +124,15 @@ impl Slots {
         let Some(mut worker) = self.take(shard) else { return };
         while worker.turn() || worker.is_sweeping() {}
         worker.rest();
-        let home = Arc::clone(worker.home());
-        if home.is_stopping() {
+        let handle = Arc::clone(worker.handle());
+        if handle.is_stopping() {
             // The drop ends it.
             return drop(worker);
         }
         self.lock()[shard] = Slot::In(worker);
         // A shutdown that has found the slot empty waits; one that comes after finds the worker there.
-        if home.is_stopping() {
-            home.post.note_change();
+        if handle.is_stopping() {
+            handle.advancer_slot.note_change();
         }
     }
 
@@ -138,7 +140,7 @@ impl Slots {
     fn take(&self, shard: usize) -> Option<Box<Worker>> {
         let mut slots = self.lock();
         let Slot::In(worker) = std::mem::replace(&mut slots[shard], Slot::Out) else { return None };
-        worker.home().set_runner();
+        worker.handle().set_runner();
         Some(worker)
     }
 

@@ -1,6 +1,6 @@
 //! A task's content, its type forgotten: in the task itself where it fits, boxed where it does not.
 //!
-//! Beside [`post`](super::lending) the upper floor's only unsafe code. Invariant: `room` holds a live value of the type that `view` was made for, from
+//! Beside [`advancer_slot`](super::advancer_slot) the upper floor's only unsafe code. Invariant: `room` holds a live value of the type that `view` was made for, from
 //! [`Inline::hold`] until it is dropped. Whoever has the `Inline` has the value.
 
 use std::marker::PhantomData;
@@ -64,7 +64,7 @@ fn view<R: Run + 'static>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::task::{Once, Place, Task};
+    use super::super::task::{Once, ReservedBox, Task};
     use super::*;
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
             let (held, words) = (Arc::new(()), [7_usize; WORDS]);
             let inner = Arc::clone(&held);
             let once = Once::new(move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS])));
-            let place = Place::new().expect("there is memory");
+            let place = ReservedBox::new().expect("there is memory");
             let mut task = Task::callback(once, place);
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {

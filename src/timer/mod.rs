@@ -7,15 +7,15 @@
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks; when a recurring timer is due next. |
 //! | `task.rs`, `inline.rs`, `run.rs`, `executor.rs`, `panics.rs` | What a node holds; running it, here or on an executor; its panics. |
 //! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns and its sleep: what ends a sleep, and how long it lasts. |
-//! | `drive.rs`, `lending.rs` | A thread for each shard, or a manual clock for all; how a shutdown reaches their advancers. |
+//! | `drive.rs`, `advancer_slot.rs` | A thread for each shard, or a manual clock for all; how a shutdown reaches their advancers. |
 //! | `stats.rs`, `unfired.rs` | What the timer has done; what had not fired when it was shut down. |
 
+mod advancer_slot;
 mod builder;
 mod drive;
 mod executor;
 mod inline;
 mod key;
-mod lending;
 mod pace;
 mod panics;
 mod parker;
@@ -42,7 +42,7 @@ pub use stats::{Figures, Lateness, Stats};
 use unfired::Ended;
 pub use unfired::{Unfired, UnfiredTask};
 
-pub(crate) use shard_handle::Home;
+pub(crate) use shard_handle::ShardHandle;
 pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
@@ -90,7 +90,7 @@ pub struct Timer {
 struct Inner {
     /// Tells this timer from others in thread locals.
     id: u64,
-    homes: Arc<[Arc<Home>]>,
+    handles: Arc<[Arc<ShardHandle>]>,
     /// The first shard's number; the others' follow.
     first: ShardId,
     drive: Drive,
@@ -122,8 +122,8 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let home = self.home();
-        self.schedule_once(home, home.tick_after(delay), callback)
+        let handle = self.handle();
+        self.schedule_once(handle, handle.tick_after(delay), callback)
     }
 
     /// Calls `callback` once, at `deadline`; as [`schedule_after`](Self::schedule_after). A deadline that has passed
@@ -137,8 +137,8 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let home = self.home();
-        self.schedule_once(home, home.tick_for(deadline), callback)
+        let handle = self.handle();
+        self.schedule_once(handle, handle.tick_for(deadline), callback)
     }
 
     /// Calls `callback` every `period` from now on, the first time after one, at a fixed rate: what is missed is
@@ -180,17 +180,18 @@ impl Timer {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        let home = self.home();
-        let Some(first) = schedule.next(home.now_instant()) else {
-            home.discard(schedule);
+        let handle = self.handle();
+        let Some(first) = schedule.next(handle.now_instant()) else {
+            handle.discard(schedule);
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
-        let tick = home.tick_for(first);
-        let planted = task::plant(&home.scheduler, tick, Recurring::new(schedule, first, tick, callback));
-        let key = planted.map_err(|refused| {
+        let tick = handle.tick_for(first);
+        let scheduled =
+            task::schedule_in_place(&handle.scheduler, tick, Recurring::new(schedule, first, tick, callback));
+        let key = scheduled.map_err(|refused| {
             refused.map(|mut recurring| {
                 let callback = recurring.take_callback();
-                home.discard(recurring);
+                handle.discard(recurring);
                 callback
             })
         })?;
@@ -207,11 +208,11 @@ impl Timer {
     ///
     /// O(1), lock-free, no allocation.
     pub fn cancel(&self, key: TimerKey) -> bool {
-        let Some(home) = self.inner.home_of(key) else { return false };
+        let Some(handle) = self.inner.home_of(key) else { return false };
         if key.recurs() {
-            !matches!(home.scheduler.stop(key.key()), Stopped::Gone)
+            !matches!(handle.scheduler.stop(key.key()), Stopped::Gone)
         } else {
-            home.scheduler.cancel(key.key()).is_some()
+            handle.scheduler.cancel(key.key()).is_some()
         }
     }
 
@@ -223,24 +224,24 @@ impl Timer {
     ///
     /// O(1), lock-free; to a later time usually one compare-and-swap, and the key stays the same.
     pub fn reschedule_after(&self, key: TimerKey, delay: Duration) -> Option<TimerKey> {
-        self.reschedule(key, |home| home.tick_after(delay))
+        self.reschedule(key, |handle| handle.tick_after(delay))
     }
 
     /// Has a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
-        self.reschedule(key, |home| home.tick_for(deadline))
+        self.reschedule(key, |handle| handle.tick_for(deadline))
     }
 
     /// A future that is ready when `duration` has passed from now.
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        let home = self.home();
-        Sleep::new(Arc::clone(home), home.now_or_later().saturating_add(nanos(duration)))
+        let handle = self.handle();
+        Sleep::new(Arc::clone(handle), handle.now_or_later().saturating_add(nanos(duration)))
     }
 
     /// A future that is ready at `deadline`.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let home = self.home();
-        Sleep::new(Arc::clone(home), home.time.since_start(deadline))
+        let handle = self.handle();
+        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
     }
 
     /// Gives `future` that much time from now.
@@ -262,19 +263,19 @@ impl Timer {
     /// has come to.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.home().now_instant()
+        self.handle().now_instant()
     }
 
     /// How many shards there are.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.homes.len()
+        self.inner.handles.len()
     }
 
     /// What the timer has done and what it holds. O(threads + segments) a shard; it disturbs nobody.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(self.inner.homes.iter().map(|home| &**home))
+        Stats::of(self.inner.handles.iter().map(|handle| &**handle))
     }
 
     /// Stops the timer: its threads end, and what they had not fired is returned. Sleeps, timeouts and intervals that
@@ -304,27 +305,32 @@ impl Timer {
 
     /// The calling thread's own shard.
     #[inline]
-    fn home(&self) -> &Arc<Home> {
-        &self.inner.homes[shard_handle::own_shard(self.inner.id, &self.inner.homes)]
+    fn handle(&self) -> &Arc<ShardHandle> {
+        &self.inner.handles[shard_handle::own_shard(self.inner.id, &self.inner.handles)]
     }
 
     #[inline]
-    fn schedule_once<F>(&self, home: &Home, tick: Tick, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    fn schedule_once<F>(
+        &self,
+        handle: &ShardHandle,
+        tick: Tick,
+        callback: F,
+    ) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        let planted = task::plant(&home.scheduler, tick, Once::new(callback));
-        let key = planted.map_err(|refused| refused.map(Once::into_callback))?;
+        let scheduled = task::schedule_in_place(&handle.scheduler, tick, Once::new(callback));
+        let key = scheduled.map_err(|refused| refused.map(Once::into_callback))?;
         Ok(TimerKey::once(key))
     }
 
-    fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&Home) -> Tick) -> Option<TimerKey> {
-        let home = self.inner.home_of(key)?;
-        let tick = tick(home);
+    fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
+        let handle = self.inner.home_of(key)?;
+        let tick = tick(handle);
         if key.recurs() {
-            home.scheduler.relocate_recurring(key.key(), tick).map(TimerKey::recurring)
+            handle.scheduler.relocate_recurring(key.key(), tick).map(TimerKey::recurring)
         } else {
-            home.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
+            handle.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
         }
     }
 }
@@ -332,25 +338,25 @@ impl Timer {
 impl Inner {
     /// The shard that the key is of, if it is of one of ours.
     #[inline]
-    fn home_of(&self, key: TimerKey) -> Option<&Home> {
-        self.homes.get(key.key().shards_after(self.first)).map(|home| &**home)
+    fn home_of(&self, key: TimerKey) -> Option<&ShardHandle> {
+        self.handles.get(key.key().shards_after(self.first)).map(|handle| &**handle)
     }
 
     fn shutdown(&self) -> Unfired {
-        let Some((first, others)) = self.homes.split_first() else { return Unfired::default() };
+        let Some((first, others)) = self.handles.split_first() else { return Unfired::default() };
         if !first.stop() {
             return Unfired::default();
         }
-        for home in others {
-            home.stop();
+        for handle in others {
+            handle.stop();
         }
-        for (shard, home) in self.homes.iter().enumerate() {
-            if let Some(advancer) = self.drive.retrieve(home, shard) {
-                *home.ended() = Ended::Retrieved(advancer);
+        for (shard, handle) in self.handles.iter().enumerate() {
+            if let Some(advancer) = self.drive.retrieve(handle, shard) {
+                *handle.ended() = Ended::Retrieved(advancer);
             }
         }
-        self.drive.join(&self.homes);
-        Unfired::of(Arc::clone(&self.homes))
+        self.drive.join(&self.handles);
+        Unfired::of(Arc::clone(&self.handles))
     }
 }
 
@@ -362,15 +368,15 @@ impl Drop for Inner {
 
 impl Driven for Inner {
     fn next_expiration(&self) -> Option<Instant> {
-        let Drive::Hand(slots) = &self.drive else { return None };
+        let Drive::Manual(slots) = &self.drive else { return None };
         slots.least(|worker| {
-            let time = &worker.home().time;
+            let time = &worker.handle().time;
             worker.next_expiration().and_then(|tick| time.instant(time.start_of(tick)))
         })
     }
 
     fn run_due(&self) {
-        if let Drive::Hand(slots) = &self.drive {
+        if let Drive::Manual(slots) = &self.drive {
             slots.run_due();
         }
     }

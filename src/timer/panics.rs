@@ -48,14 +48,14 @@ impl fmt::Debug for CallbackPanic<'_> {
 pub(crate) type Hook = Arc<dyn Fn(&CallbackPanic<'_>) + Send + Sync>;
 
 #[derive(Clone, Default)]
-pub(crate) struct Watch {
+pub(crate) struct PanicGuard {
     pub(crate) hook: Option<Hook>,
 }
 
-impl Watch {
+impl PanicGuard {
     /// Runs user code of that timer.
     #[inline]
-    pub(crate) fn over<R>(
+    pub(crate) fn run<R>(
         &self,
         counts: &Counts,
         key: Option<TimerKey>,

@@ -20,28 +20,28 @@ use std::time::{Duration, Instant};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicBool;
 
-pub(crate) struct Bell {
-    rung: AtomicBool,
+pub(crate) struct Parker {
+    notified: AtomicBool,
     /// The thread that waits, if there is one.
     thread: OnceLock<Thread>,
 }
 
-impl Bell {
+impl Parker {
     pub(crate) fn new() -> Self {
-        Self { rung: AtomicBool::new(false), thread: OnceLock::new() }
+        Self { notified: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
     /// Says that the calling thread is the one that waits.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn set_thread(&self) {
         // It is set here alone, once.
         let _ = self.thread.set(thread::current());
     }
 
     /// Has the thread look around.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         // Ordering: Release, pairs with `clear` and `wait`: what the thread is rung for is there. A read-modify-write
         // continues the release sequences of the rings before it, so `clear` sees what all of them were for.
-        self.rung.swap(true, Ordering::Release);
+        self.notified.swap(true, Ordering::Release);
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
@@ -49,14 +49,14 @@ impl Bell {
 
     /// Comes before the thread's look at what it can be rung for.
     pub(crate) fn clear(&self) {
-        // Ordering: Acquire, pairs with `ring`. A read-modify-write, so that it does not come after the look.
-        self.rung.swap(false, Ordering::Acquire);
+        // Ordering: Acquire, pairs with `notify`. A read-modify-write, so that it does not come after the look.
+        self.notified.swap(false, Ordering::Acquire);
     }
 
     /// Waits until it rings, or for that long.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         let begin = Instant::now();
-        while !self.has_rung() {
+        while !self.is_notified() {
             match limit.map(|limit| limit.saturating_sub(begin.elapsed())) {
                 None => thread::park(),
                 Some(Duration::ZERO) => return,
@@ -65,19 +65,19 @@ impl Bell {
         }
     }
 
-    fn has_rung(&self) -> bool {
-        // Ordering: Acquire, pairs with `ring`.
-        self.rung.load(Ordering::Acquire)
+    fn is_notified(&self) -> bool {
+        // Ordering: Acquire, pairs with `notify`.
+        self.notified.load(Ordering::Acquire)
     }
 }
 
-impl Wake for Bell {
+impl Wake for Parker {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 }
 
@@ -87,19 +87,19 @@ mod tests {
 
     #[test]
     fn a_ring_is_not_lost_where_its_token_is_eaten() {
-        let bell = Bell::new();
-        bell.settle();
-        bell.clear();
-        bell.ring();
+        let parker = Parker::new();
+        parker.set_thread();
+        parker.clear();
+        parker.notify();
         thread::park();
-        bell.wait(None);
+        parker.wait(None);
     }
 
     #[test]
     fn a_token_that_is_left_over_ends_no_wait() {
-        let (bell, begin) = (Bell::new(), Instant::now());
+        let (parker, begin) = (Parker::new(), Instant::now());
         thread::current().unpark();
-        bell.wait(Some(Duration::from_millis(5)));
+        parker.wait(Some(Duration::from_millis(5)));
         assert!(begin.elapsed() >= Duration::from_millis(5));
     }
 }

@@ -4,41 +4,41 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::key::TimerKey;
-use super::shard_handle::Home;
+use super::shard_handle::ShardHandle;
 use super::task::{Kind, Task};
 use super::time::Nanos;
-use crate::shard::Running;
+use crate::shard::RearmTicket;
 
 /// A task that has been taken out because it is due.
 pub(crate) struct Work {
     pub(crate) key: TimerKey,
     pub(crate) task: Task,
     /// The node that is kept for it, if it recurs.
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<RearmTicket>,
 }
 
 /// A recurring task that has run, on its way back to its shard.
 pub(crate) struct Done {
-    pub(crate) running: Running,
+    pub(crate) running: RearmTicket,
     /// When it is due next, and the task; `None` where it has ended.
     pub(crate) next: Option<(Nanos, Task)>,
 }
 
-impl Home {
+impl ShardHandle {
     /// Runs a task once. The rest of a recurring one comes back.
     ///
     /// Each piece of user code is watched by itself: the callback, the clock, the schedule, and the drop of both.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
         let Work { key, mut task, running } = work;
         let named = (task.kind() != Kind::Wake).then_some(key);
-        self.watch.over(&self.counts, named, || task.run());
+        self.panic_guard.run(&self.counts, named, || task.run());
         // A task that runs once holds nothing of the user's any more.
         let running = running?;
         let now = self.present_instant();
         let next = || task.next(running.deadline(), &self.time, now);
-        let next = self.watch.over(&self.counts, Some(key), next).flatten();
+        let next = self.panic_guard.run(&self.counts, Some(key), next).flatten();
         if next.is_none() {
-            self.watch.over(&self.counts, Some(key), || drop(task));
+            self.panic_guard.run(&self.counts, Some(key), || drop(task));
             return Some(Done { running, next: None });
         }
         Some(Done { running, next: next.map(|at| (at, task)) })
@@ -46,18 +46,18 @@ impl Home {
 
     /// Drops what the user gave.
     pub(crate) fn discard<D>(&self, what: D) {
-        self.watched(|| drop(what));
+        self.run_guarded(|| drop(what));
     }
 
     /// Runs user code that is no timer's; none if it panics.
-    pub(crate) fn watched<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
-        self.watch.over(&self.counts, None, code)
+    pub(crate) fn run_guarded<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
+        self.panic_guard.run(&self.counts, None, code)
     }
 }
 
 /// How a job gets at its shard.
 pub(crate) struct Outlet {
-    pub(crate) home: Arc<Home>,
+    pub(crate) handle: Arc<ShardHandle>,
     pub(crate) done: Sender<Returned>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Outlet {
 /// dropped with it.
 pub(crate) struct Returned {
     done: Option<Done>,
-    home: Arc<Home>,
+    handle: Arc<ShardHandle>,
 }
 
 impl Returned {
@@ -77,23 +77,23 @@ impl Returned {
 impl Drop for Returned {
     fn drop(&mut self) {
         if let Some(Done { next, .. }) = self.done.take() {
-            self.home.discard(next);
+            self.handle.discard(next);
         }
     }
 }
 
 impl Outlet {
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
-        let begin = self.home.present_or_later();
-        let done = self.home.run(work);
-        self.home.counts.note_callback(self.home.present_or_later().saturating_sub(begin));
+        let begin = self.handle.present_or_later();
+        let done = self.handle.run(work);
+        self.handle.counts.note_callback(self.handle.present_or_later().saturating_sub(begin));
         done
     }
 
     /// What is to be done where the task is not run at all; it is dropped here.
     pub(crate) fn abandon(&self, work: Work) -> Option<Done> {
         let Work { task, running, .. } = work;
-        self.home.discard(task);
+        self.handle.discard(task);
         running.map(|running| Done { running, next: None })
     }
 
@@ -102,8 +102,8 @@ impl Outlet {
         if done.is_none() {
             return;
         }
-        if self.done.send(Returned { done, home: Arc::clone(&self.home) }).is_ok() {
-            self.home.bell.ring();
+        if self.done.send(Returned { done, handle: Arc::clone(&self.handle) }).is_ok() {
+            self.handle.parker.notify();
         }
     }
 }

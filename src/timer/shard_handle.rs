@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use super::lending::Post;
-use super::panics::Watch;
-use super::parker::Bell;
+use super::advancer_slot::AdvancerSlot;
+use super::panics::PanicGuard;
+use super::parker::Parker;
 use super::stats::Counts;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
@@ -21,34 +21,34 @@ use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
 /// shares none of its counters with those who schedule on another.
-pub(crate) struct Home {
+pub(crate) struct ShardHandle {
     pub(crate) scheduler: Scheduler<Task>,
     pub(crate) time: Time,
     pub(crate) counts: Counts,
-    pub(crate) watch: Watch,
+    pub(crate) panic_guard: PanicGuard,
     /// The core that the shard's thread is pinned to. Set by the worker before the timer is handed out.
     pub(crate) core: OnceLock<usize>,
     /// Wakes the shard's thread, if it has one of its own.
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) parker: Arc<Parker>,
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it is kept apart from
     /// what producers read.
-    pub(crate) post: CachePadded<Post<Advancer<Task>>>,
+    pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
     /// The thread that runs the worker, or the last that did.
     runner: AtomicU64,
     /// What a shutdown has made of the shard.
     pub(super) ended: Mutex<Ended>,
 }
 
-impl Home {
-    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, watch: Watch) -> Self {
+impl ShardHandle {
+    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, panic_guard: PanicGuard) -> Self {
         Self {
             scheduler,
             time,
             counts: Counts::new(),
-            watch,
+            panic_guard,
             core: OnceLock::new(),
-            bell: Arc::new(Bell::new()),
-            post: CachePadded::new(Post::new()),
+            parker: Arc::new(Parker::new()),
+            advancer_slot: CachePadded::new(AdvancerSlot::new()),
             runner: AtomicU64::new(0),
             ended: Mutex::new(Ended::default()),
         }
@@ -87,7 +87,7 @@ impl Home {
     /// The time by the clock, or where that panics the shard's own; for the worker and for jobs.
     pub(crate) fn present(&self) -> Nanos {
         let present =
-            if self.time.is_users() { self.watched(|| self.time.now()) } else { Some(self.time.now()) };
+            if self.time.is_users() { self.run_guarded(|| self.time.now()) } else { Some(self.time.now()) };
         present.unwrap_or_else(|| self.own_time())
     }
 
@@ -100,7 +100,7 @@ impl Home {
     /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
     pub(crate) fn present_instant(&self) -> Instant {
         let now = || self.now_instant();
-        let present = if self.time.is_users() { self.watched(now) } else { Some(now()) };
+        let present = if self.time.is_users() { self.run_guarded(now) } else { Some(now()) };
         present.unwrap_or_else(|| self.own_instant())
     }
 
@@ -130,13 +130,13 @@ impl Home {
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.post.is_stopping()
+        self.advancer_slot.is_stopping()
     }
 
     /// Tells the worker to stop; false if it has been told before.
     pub(crate) fn stop(&self) -> bool {
-        let first = self.post.stop();
-        self.bell.ring();
+        let first = self.advancer_slot.stop();
+        self.parker.notify();
         first
     }
 
@@ -191,19 +191,19 @@ thread_local! {
 
 /// The calling thread's shard of that timer.
 #[inline]
-pub(crate) fn own_shard(timer: u64, homes: &[Arc<Home>]) -> usize {
+pub(crate) fn own_shard(timer: u64, handles: &[Arc<ShardHandle>]) -> usize {
     let seat = SEAT.get();
-    if seat.timer == timer { seat.shard } else { take_seat(timer, homes) }
+    if seat.timer == timer { seat.shard } else { take_seat(timer, handles) }
 }
 
 #[cold]
-fn take_seat(timer: u64, homes: &[Arc<Home>]) -> usize {
+fn take_seat(timer: u64, handles: &[Arc<ShardHandle>]) -> usize {
     let shard = match origin() {
         Origin::Core(core) => {
-            let pinned = homes.iter().position(|home| home.core.get() == Some(&core));
-            pinned.unwrap_or(core % homes.len())
+            let pinned = handles.iter().position(|handle| handle.core.get() == Some(&core));
+            pinned.unwrap_or(core % handles.len())
         }
-        Origin::Number(number) => number % homes.len(),
+        Origin::Number(number) => number % handles.len(),
     };
     SEAT.set(Seat { timer, shard });
     shard

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use histogram::{AtomicHistogram, Histogram};
 
-use super::shard_handle::Home;
+use super::shard_handle::ShardHandle;
 use super::time::Nanos;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
@@ -89,8 +89,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of<'a>(homes: impl Iterator<Item = &'a Home>) -> Self {
-        let shards: Vec<_> = homes.map(Figures::of).collect();
+    pub(crate) fn of<'a>(handles: impl Iterator<Item = &'a ShardHandle>) -> Self {
+        let shards: Vec<_> = handles.map(Figures::of).collect();
         let mut total = Figures::default();
         shards.iter().for_each(|shard| total.add(shard));
         Self { total, shards }
@@ -144,12 +144,12 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(home: &Home) -> Self {
-        let (shard, counts) = (home.scheduler.stats(), &home.counts);
+    fn of(handle: &ShardHandle) -> Self {
+        let (shard, counts) = (handle.scheduler.stats(), &handle.counts);
         // Ordering: Relaxed, figures.
         let duration = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         // Ordering: Relaxed, a figure.
-        let next = home.time.start_of(counts.at_work_for.load(Ordering::Relaxed));
+        let next = handle.time.start_of(counts.at_work_for.load(Ordering::Relaxed));
         Self {
             scheduled: shard.scheduled,
             fired: shard.fired + shard.recurred,
@@ -163,10 +163,10 @@ impl Figures {
             // Ordering: Relaxed, a count.
             panics: counts.panics.load(Ordering::Relaxed),
             longest_callback: duration(&counts.longest),
-            backlog: Duration::from_nanos(home.time.now().saturating_sub(next)),
+            backlog: Duration::from_nanos(handle.time.now().saturating_sub(next)),
             lateness: Lateness { histogram: Some(counts.lateness.load()), max: duration(&counts.latest) },
             node_capacity: shard.node_capacity,
-            core: home.core.get().copied(),
+            core: handle.core.get().copied(),
         }
     }
 

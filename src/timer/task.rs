@@ -13,7 +13,7 @@ use super::schedule::Schedule;
 use super::time::{Nanos, Time};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::fallible;
-use crate::shard::{Key, Seed};
+use crate::shard::{IntoPayload, Key};
 use crate::unwind::FirstPanic;
 use crate::{Scheduler, Tick};
 
@@ -53,23 +53,23 @@ pub(crate) trait Run: Send {
 
 /// Schedules a callback; it comes back if it is refused.
 #[inline]
-pub(super) fn plant<R: Run + 'static>(
+pub(super) fn schedule_in_place<R: Run + 'static>(
     scheduler: &Scheduler<Task>,
     tick: Tick,
     content: R,
 ) -> Result<Key, ScheduleError<R>> {
-    let Some(place) = Place::new() else {
+    let Some(place) = ReservedBox::new() else {
         return Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes: size_of::<R>() }, content));
     };
     scheduler
-        .plant(tick, Planted { content, place })
-        .map_err(|refused| refused.map(|planted| planted.content))
+        .schedule_in_place(tick, InPlace { content, place })
+        .map_err(|refused| refused.map(|scheduled| scheduled.content))
 }
 
 /// Where a content is to lie that does not fit into a task; nothing for one that does.
-pub(super) struct Place<R>(Option<Box<MaybeUninit<R>>>);
+pub(super) struct ReservedBox<R>(Option<Box<MaybeUninit<R>>>);
 
-impl<R> Place<R> {
+impl<R> ReservedBox<R> {
     /// None if there is no memory.
     #[inline(always)]
     pub(super) fn new() -> Option<Self> {
@@ -81,20 +81,20 @@ impl<R> Place<R> {
 }
 
 /// A callback on its way to be a task.
-struct Planted<R> {
+struct InPlace<R> {
     content: R,
-    place: Place<R>,
+    place: ReservedBox<R>,
 }
 
-impl<R: Run + 'static> Seed<Task> for Planted<R> {
+impl<R: Run + 'static> IntoPayload<Task> for InPlace<R> {
     #[inline(always)]
-    fn grow(self) -> Task {
+    fn into_payload(self) -> Task {
         Task::callback(self.content, self.place)
     }
 
-    fn of(task: Task) -> Self {
+    fn from_payload(task: Task) -> Self {
         // Where it lay goes with the task, and the content goes back to the caller.
-        Self { content: task.into_content(), place: Place(None) }
+        Self { content: task.into_content(), place: ReservedBox(None) }
     }
 }
 
@@ -104,7 +104,7 @@ impl Task {
     }
 
     #[inline(always)]
-    pub(super) fn callback<R: Run + 'static>(content: R, place: Place<R>) -> Self {
+    pub(super) fn callback<R: Run + 'static>(content: R, place: ReservedBox<R>) -> Self {
         Self(Content::Callback(match place.0 {
             Some(place) if !fits::<R>() => Inline::hold(Box::write(place, content)),
             _ => Inline::hold(content),
@@ -168,13 +168,13 @@ impl Task {
 /// A waker on its way to be a task that wakes it.
 pub(crate) struct ToWake(pub(crate) Waker);
 
-impl Seed<Task> for ToWake {
+impl IntoPayload<Task> for ToWake {
     #[inline(always)]
-    fn grow(self) -> Task {
+    fn into_payload(self) -> Task {
         Task::wake(self.0)
     }
 
-    fn of(mut task: Task) -> Self {
+    fn from_payload(mut task: Task) -> Self {
         Self(task.take_waker().expect("a task that was refused has not run"))
     }
 }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_refused_callback_comes_back_as_it_was() {
-        let task = Task::callback(Once::new(move_five()), Place::new().expect("there is memory"));
+        let task = Task::callback(Once::new(move_five()), ReservedBox::new().expect("there is memory"));
         assert_eq!(five(task.into_content::<Once<fn()>>().into_callback()), 5);
 
         fn move_five() -> fn() {

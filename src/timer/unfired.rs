@@ -8,7 +8,7 @@ use std::iter::FusedIterator;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::shard_handle::Home;
+use super::shard_handle::ShardHandle;
 use super::task::{Kind, Task};
 use crate::clock::unpoisoned;
 use crate::shard::Kept;
@@ -23,7 +23,7 @@ use crate::{Advancer, Tick};
 pub struct Unfired {
     /// The shards that may have any, the first last.
     /// Those that have been ended, if any: what is left of each is with its home.
-    homes: Option<Arc<[Arc<Home>]>>,
+    handles: Option<Arc<[Arc<ShardHandle>]>>,
     /// The shard that is being gone through, and what is left of it.
     place: usize,
     current: Option<Kept<Task>>,
@@ -48,36 +48,36 @@ pub struct UnfiredTask {
 
 impl Unfired {
     /// Ends the shards whose advancers have been retrieved: wakes what sleeps there, and keeps the callbacks.
-    pub(super) fn of(homes: Arc<[Arc<Home>]>) -> Self {
+    pub(super) fn of(handles: Arc<[Arc<ShardHandle>]>) -> Self {
         // All refuse timers before the first waker runs.
-        for home in &homes[..] {
-            if let Ended::Retrieved(advancer) = &*home.ended() {
+        for handle in &handles[..] {
+            if let Ended::Retrieved(advancer) = &*handle.ended() {
                 advancer.close();
             }
         }
-        for home in &homes[..] {
+        for handle in &handles[..] {
             // The lock is free while wakers run.
-            let ended = std::mem::take(&mut *home.ended());
+            let ended = std::mem::take(&mut *handle.ended());
             if let Ended::Retrieved(advancer) = ended {
-                let wake = |mut task: Task| _ = home.watched(move || task.run());
+                let wake = |mut task: Task| _ = handle.run_guarded(move || task.run());
                 let kept = advancer.end(|task| task.kind() != Kind::Wake, wake);
-                *home.ended() = Ended::Closed(kept);
+                *handle.ended() = Ended::Closed(kept);
             }
         }
-        Self { homes: Some(homes), place: 0, current: None }
+        Self { handles: Some(handles), place: 0, current: None }
     }
 
-    fn homes(&self) -> &[Arc<Home>] {
-        self.homes.as_deref().unwrap_or_default()
+    fn handles(&self) -> &[Arc<ShardHandle>] {
+        self.handles.as_deref().unwrap_or_default()
     }
 
     /// The next callback, and the home of its shard.
-    fn take_next(&mut self) -> Option<(Arc<Home>, Tick, Task)> {
+    fn take_next(&mut self) -> Option<(Arc<ShardHandle>, Tick, Task)> {
         loop {
-            let home = Arc::clone(self.homes().get(self.place)?);
-            self.current = self.current.take().or_else(|| home.take_kept());
+            let handle = Arc::clone(self.handles().get(self.place)?);
+            self.current = self.current.take().or_else(|| handle.take_kept());
             if let Some((tick, task)) = self.current.as_mut().and_then(Iterator::next) {
-                return Some((home, tick, task));
+                return Some((handle, tick, task));
             }
             (self.place, self.current) = (self.place + 1, None);
         }
@@ -90,7 +90,7 @@ impl Unfired {
     }
 
     fn left(&self) -> usize {
-        let untouched = self.homes().iter().map(|home| home.ended().len()).sum::<usize>();
+        let untouched = self.handles().iter().map(|handle| handle.ended().len()).sum::<usize>();
         untouched + self.current.as_ref().map_or(0, Kept::len)
     }
 }
@@ -101,7 +101,7 @@ impl Ended {
     }
 }
 
-impl Home {
+impl ShardHandle {
     pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
         unpoisoned(self.ended.lock())
     }
@@ -116,8 +116,8 @@ impl Iterator for Unfired {
     type Item = UnfiredTask;
 
     fn next(&mut self) -> Option<UnfiredTask> {
-        let (home, tick, task) = self.take_next()?;
-        Some(UnfiredTask { deadline: home.time.instant(home.time.start_of(tick)), task })
+        let (handle, tick, task) = self.take_next()?;
+        Some(UnfiredTask { deadline: handle.time.instant(handle.time.start_of(tick)), task })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -132,8 +132,8 @@ impl FusedIterator for Unfired {}
 impl Drop for Unfired {
     /// Each callback's drop by itself.
     fn drop(&mut self) {
-        while let Some((home, _, task)) = self.take_next() {
-            home.discard(task);
+        while let Some((handle, _, task)) = self.take_next() {
+            handle.discard(task);
         }
     }
 }

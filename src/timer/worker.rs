@@ -5,7 +5,7 @@
 //! due and comes first in the next turn. So a slow callback makes what comes after it late, and loses nothing.
 //!
 //! While user code runs (a callback, a waker, a drop, an executor, a clock of the user's), nothing is held and the
-//! advancer lies in the shard's [post](super::lending), where a `shutdown` finds it. A worker that finds the post empty
+//! advancer lies in the shard's [post](super::advancer_slot), where a `shutdown` finds it. A worker that finds the post empty
 //! afterwards has been shut down, and ends. All user code is watched: a panic in it ends nothing.
 
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::Waker;
 use std::time::Duration;
 
+use super::advancer_slot::{Code, Phase};
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
-use super::lending::{Code, Phase};
 use super::pace::Pace;
 use super::run::{Done, Outlet, Returned, Work};
-use super::shard_handle::Home;
+use super::shard_handle::ShardHandle;
 use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::shard::{Advancer, Due};
@@ -31,13 +31,13 @@ const BUDGET: usize = 1024;
 const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
 
 /// A timer's number, and a shard's within it.
-pub(crate) type Place = (u64, u32);
+pub(crate) type ShardNumber = (u64, u32);
 
 pub(crate) struct Worker {
     /// None once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
-    home: Arc<Home>,
-    place: Place,
+    handle: Arc<ShardHandle>,
+    number: ShardNumber,
     executor: Option<Arc<dyn Executor>>,
     done: (Sender<Returned>, Receiver<Returned>),
     /// Whether a recurring task was armed for a time that has passed: it comes in the next turn.
@@ -47,21 +47,21 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(
-        place: Place,
+        number: ShardNumber,
         advancer: Advancer<Task>,
-        home: Arc<Home>,
+        handle: Arc<ShardHandle>,
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
         let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
-        Self { advancer, home, place, executor, done: channel(), is_behind: false, pace }
+        Self { advancer, handle, number, executor, done: channel(), is_behind: false, pace }
     }
 
-    pub(crate) fn home(&self) -> &Arc<Home> {
-        &self.home
+    pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
+        &self.handle
     }
 
-    pub(crate) fn place(&self) -> Place {
-        self.place
+    pub(crate) fn number(&self) -> ShardNumber {
+        self.number
     }
 
     /// Runs what is due, as far as the budget goes; true if more may be.
@@ -71,7 +71,7 @@ impl Worker {
         self.is_behind = false;
         self.take_back();
         let Some(advancer) = &mut self.advancer else { return false };
-        advancer.move_to(self.home.time.tick_at(now));
+        advancer.move_to(self.handle.time.tick_at(now));
         for _ in 0..BUDGET {
             let Some(due) = self.next_due() else {
                 // What an executor has run at once would otherwise wait for the next turn.
@@ -86,7 +86,7 @@ impl Worker {
 
     /// The next task that is due; the turn is over if there is none.
     fn next_due(&mut self) -> Option<(Tick, Work)> {
-        if self.home.is_stopping() {
+        if self.handle.is_stopping() {
             return None;
         }
         let due = self.advancer.as_mut()?.next_due(Task::recurs);
@@ -114,39 +114,40 @@ impl Worker {
 
     /// Runs a task, or hands it to the executor; returns the time after that.
     fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
-        self.home.counts.note_fired(deadline, begin.saturating_sub(self.home.time.start_of(deadline)));
+        self.handle.counts.note_fired(deadline, begin.saturating_sub(self.handle.time.start_of(deadline)));
         let executor = self.executor.clone().filter(|_| work.task.kind() != Kind::Wake);
         let end = match executor {
             Some(executor) => self.hand_over(&*executor, work),
             None => self.run(work),
         };
         let end = end.unwrap_or(begin);
-        self.home.counts.note_callback(end.saturating_sub(begin));
+        self.handle.counts.note_callback(end.saturating_sub(begin));
         end
     }
 
     fn run(&mut self, work: Work) -> Option<Nanos> {
-        let (done, end) = self.in_user_code(Code::Own, |home| (home.run(work), home.present_or_later()))?;
+        let (done, end) =
+            self.in_user_code(Code::Own, |handle| (handle.run(work), handle.present_or_later()))?;
         self.settle(done);
         Some(end)
     }
 
     fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<Nanos> {
         let key = work.key;
-        let outlet = Outlet { home: Arc::clone(&self.home), done: self.done.0.clone() };
+        let outlet = Outlet { handle: Arc::clone(&self.handle), done: self.done.0.clone() };
         let job = Job::new(work, outlet);
-        self.in_user_code(Code::Executor, |home| {
-            home.watch.over(&home.counts, Some(key), || executor.execute(job));
-            home.present_or_later()
+        self.in_user_code(Code::Executor, |handle| {
+            handle.panic_guard.run(&handle.counts, Some(key), || executor.execute(job));
+            handle.present_or_later()
         })
     }
 
     /// The time by the clock; none if the worker has been shut down.
     fn present(&mut self) -> Option<Nanos> {
-        if self.home.time.is_users() {
-            self.in_user_code(Code::Own, Home::present)
+        if self.handle.time.is_users() {
+            self.in_user_code(Code::Own, ShardHandle::present)
         } else {
-            Some(self.home.time.now())
+            Some(self.handle.time.now())
         }
     }
 
@@ -161,29 +162,29 @@ impl Worker {
     fn settle(&mut self, done: Option<Done>) {
         let Some(Done { running, next }) = done else { return };
         let Some(advancer) = &mut self.advancer else {
-            self.home.discard(next);
+            self.handle.discard(next);
             return;
         };
         let Some((at, task)) = next else { return advancer.end_running(running) };
-        let tick = self.home.time.tick_for(at);
-        if tick == Tick::MAX && self.home.scheduler.now() == Tick::MAX {
+        let tick = self.handle.time.tick_for(at);
+        if tick == Tick::MAX && self.handle.scheduler.now() == Tick::MAX {
             // At the end of time no later occurrence comes.
             advancer.end_running(running);
-            self.in_user_code(Code::Own, |home| home.discard(task));
+            self.in_user_code(Code::Own, |handle| handle.discard(task));
             return;
         }
-        self.is_behind |= tick <= self.home.scheduler.now();
+        self.is_behind |= tick <= self.handle.scheduler.now();
         let stopped = advancer.rearm(running, tick, task).err();
         if let Some(task) = stopped {
-            self.in_user_code(Code::Own, |home| home.discard(task));
+            self.in_user_code(Code::Own, |handle| handle.discard(task));
         }
     }
 
     /// Runs user code, the advancer in the post. None, and the code does not run, if the worker has been shut down.
-    fn in_user_code<R>(&mut self, what: Code, code: impl FnOnce(&Home) -> R) -> Option<R> {
-        self.home.post.put(self.advancer.take()?, what);
-        let result = code(&self.home);
-        self.advancer = self.home.post.take();
+    fn in_user_code<R>(&mut self, what: Code, code: impl FnOnce(&ShardHandle) -> R) -> Option<R> {
+        self.handle.advancer_slot.put(self.advancer.take()?, what);
+        let result = code(&self.handle);
+        self.advancer = self.handle.advancer_slot.take();
         Some(result)
     }
 
@@ -199,15 +200,15 @@ impl Worker {
 
     /// Notes that there is nothing to do until the next expiration.
     pub(crate) fn rest(&self) {
-        self.home.counts.note_sleep(self.next_expiration());
+        self.handle.counts.note_sleep(self.next_expiration());
     }
 
     // ---- on a thread of its own -------------------------------------------------------------------
 
     /// Works until told to stop.
     pub(crate) fn work(mut self) {
-        let waker = Waker::from(Arc::clone(&self.home.bell));
-        while !self.home.is_stopping() {
+        let waker = Waker::from(Arc::clone(&self.handle.parker));
+        while !self.handle.is_stopping() {
             if !self.turn() && !self.is_sweeping() {
                 self.sleep(&waker);
             }
@@ -217,27 +218,27 @@ impl Worker {
     /// Sleeps until the next expiration, or until something needs attention before. The bell is cleared before the look
     /// at all that it can ring for, so nothing is missed between the look and the wait, whatever runs there.
     fn sleep(&mut self, waker: &Waker) {
-        self.home.bell.clear();
-        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.home.is_stopping()) else { return };
+        self.handle.parker.clear();
+        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else { return };
         advancer.register_waker(waker);
         let next = advancer.next_expiration();
-        self.home.counts.note_sleep(next);
+        self.handle.counts.note_sleep(next);
         let left = next.map(|next| self.time_until(next));
         let Some(advancer) = &mut self.advancer else { return };
         if advancer.needs_maintenance() && left.is_none_or(|left| left > UNTIL_NEXT_SHARE) {
-            self.home.bell.wait(Some(UNTIL_NEXT_SHARE));
+            self.handle.parker.wait(Some(UNTIL_NEXT_SHARE));
             advancer.maintain();
         } else {
-            self.home.bell.wait(left);
+            self.handle.parker.wait(left);
         }
     }
 
     /// For how long to sleep, at most, until that tick. The clock of the user's is read, which is user code.
     fn time_until(&mut self, tick: Tick) -> Duration {
-        let due = self.home.time.start_of(tick);
+        let due = self.handle.time.start_of(tick);
         let Some(now) = self.present() else { return Duration::ZERO };
-        if self.home.time.is_users() {
-            self.pace.begin_sleep(now, due, self.home.time.tick())
+        if self.handle.time.is_users() {
+            self.pace.begin_sleep(now, due, self.handle.time.tick())
         } else {
             Duration::from_nanos(due.saturating_sub(now))
         }
@@ -251,10 +252,10 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.take_back();
         if let Some(advancer) = self.advancer.take() {
-            self.home.post.put(advancer, Code::Own);
+            self.handle.advancer_slot.put(advancer, Code::Own);
         }
-        self.home.post.enter(Phase::Left);
-        self.home.discard(self.executor.take());
-        self.home.post.enter(Phase::Ended);
+        self.handle.advancer_slot.enter(Phase::Left);
+        self.handle.discard(self.executor.take());
+        self.handle.advancer_slot.enter(Phase::Ended);
     }
 }

@@ -3,7 +3,7 @@
 //! A bucket that is cascaded when it expires is cascaded at one go: with ten million timers over half an hour and
 //! wheels of 2,048 buckets, eleven thousand nodes while those that are due wait. So each advance takes a few nodes out
 //! of the next bucket of each overflow wheel and places them. That bucket's deadlines lie within two revolutions of the
-//! next finer wheel, and the advancer's own wheels are that large (see [`own`](crate::shard::wheel::private)).
+//! next finer wheel, and the advancer's own wheels are that large (see [`private`](crate::shard::wheel::private)).
 //!
 //! What is left of a list when the step is over goes back to the bucket, to the advancer's half: between advances
 //! nothing is in hand. A list of the shared half is detached as the sweep does it, its bit and its round staying as they
@@ -27,12 +27,12 @@ const MOST_NODES: Tick = if crate::config::SMALL { 3 } else { 512 };
 const REST: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
 
 /// When the advancer drew last, and draws next.
-pub(super) struct Draw {
+pub(super) struct EarlyCascade {
     last: Tick,
     next: Tick,
 }
 
-impl Draw {
+impl EarlyCascade {
     pub(super) fn new(start: Tick) -> Self {
         Self { last: start, next: start }
     }
@@ -41,32 +41,32 @@ impl Draw {
 impl<T> Advancer<T> {
     /// Draws ahead, if it is time to; the clock has moved.
     #[inline]
-    pub(super) fn draw_ahead(&mut self) {
-        if self.now >= self.draw.next {
-            self.draw_from_all();
+    pub(super) fn cascade_early(&mut self) {
+        if self.now >= self.early_cascade.next {
+            self.cascade_each_level_early();
         }
     }
 
     /// Empties the next bucket of each overflow wheel, finer wheels first, or as much of it as is due for the ticks that
     /// have passed.
-    fn draw_from_all(&mut self) {
-        let moved = self.now - std::mem::replace(&mut self.draw.last, self.now);
+    fn cascade_each_level_early(&mut self) {
+        let moved = self.now - std::mem::replace(&mut self.early_cascade.last, self.now);
         let mut budget = moved.saturating_mul(NODES_PER_TICK).min(MOST_NODES);
         for level in 1..self.shared.geometry.levels() {
-            let Some(slot) = self.next_to_draw(level) else { continue };
+            let Some(slot) = self.next_early_bucket(level) else { continue };
             while budget > 0
-                && let Some(lists) = self.take_to_draw(slot)
+                && let Some(lists) = self.take_early_lists(slot)
             {
-                budget -= self.draw(slot, lists, budget);
+                budget -= self.place_early(slot, lists, budget);
             }
         }
-        self.draw.next = self.now.saturating_add(if budget == 0 { 1 } else { REST });
+        self.early_cascade.next = self.now.saturating_add(if budget == 0 { 1 } else { REST });
     }
 
     /// The first bucket of that level after the clock.
     #[inline]
-    fn next_to_draw(&self, level: usize) -> Option<Slot> {
-        if self.own.level(level).is_none() && self.wheel(level).is_none() {
+    fn next_early_bucket(&self, level: usize) -> Option<Slot> {
+        if self.private.level(level).is_none() && self.wheel(level).is_none() {
             return None;
         }
         let geometry = self.shared.geometry;
@@ -76,14 +76,14 @@ impl<T> Advancer<T> {
     }
 
     /// The lists of the advancer's half of a bucket, or else of the producers' half, if there is anything in it.
-    fn take_to_draw(&mut self, slot: Slot) -> Option<[NodeId; STRIPES]> {
+    fn take_early_lists(&mut self, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let (geometry, level) = (self.shared.geometry, slot.level);
-        let own = geometry.own_index(slot);
-        if self.sweep.has_own(level, own) {
+        let private = geometry.private_index(slot);
+        if self.sweep.has_private(level, private) {
             // It looks to the bit, which would have to stay.
             return None;
         }
-        self.own.take(level, own).or_else(|| {
+        self.private.take(level, private).or_else(|| {
             let index = geometry.index(slot);
             let wheel = self.wheel(level).filter(|wheel| wheel.is_occupied(index))?;
             let lists = wheel.detach_all(index);
@@ -92,26 +92,26 @@ impl<T> Advancer<T> {
     }
 
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket; how many it has placed.
-    fn draw(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
+    fn place_early(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
         self.idle.note_use(slot.level, self.flushed);
         let mut chains = Chains::of(lists, &self.shared);
-        let mut drawn = 0;
-        while drawn < budget
+        let mut placed = 0;
+        while placed < budget
             && let Some(InHand { id, .. }) = chains.pop(&self.shared)
         {
             self.shared.tally.cascaded.add(1);
-            self.put_back(id);
-            drawn += 1;
+            self.relink(id);
+            placed += 1;
         }
         // A pass that has seen the advancer's half already does not meet them.
         self.sweep.note_transfer();
-        if !self.own.put_back(self.shared.geometry, slot, chains.lists()) {
+        if !self.private.put_lists_back(self.shared.geometry, slot, chains.lists()) {
             // No memory: one by one, to wherever there is a place.
             while let Some(InHand { id, .. }) = chains.pop(&self.shared) {
-                self.put_back(id);
+                self.relink(id);
             }
         }
-        drawn
+        placed
     }
 }
 

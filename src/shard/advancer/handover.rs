@@ -11,7 +11,7 @@
 //! has passed a fence and sees the end. It does not wait for a producer that is stalled in a move: after some walks it
 //! ends, and that one timer is dropped with the shard.
 //!
-//! There are two ways to hand back. [`Handover`] takes a timer out when it is asked for the next one, and until then the
+//! There are two ways to hand back. [`PendingWalk`] takes a timer out when it is asked for the next one, and until then the
 //! timer can be cancelled; it is for those who know nothing of the payloads. [`Advancer::end`] goes over all nodes at
 //! once: timers that it does not keep it takes out for good, the others it wins but leaves in their nodes, linked to one
 //! another ([`Kept`]). So each timer has its outcome when the walk is over, nothing is copied, and nothing is allocated.
@@ -24,7 +24,7 @@
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::slab::Ids;
 use crate::shard::node::state::Word;
-use crate::shard::node::{Met, NIL, Node, NodeId};
+use crate::shard::node::{NIL, Node, NodeId, Observed};
 use crate::shard::shared::consumer::Consumer;
 use crate::sync::yield_now;
 use crate::tick::Tick;
@@ -35,7 +35,7 @@ const LEAST_WALKS: usize = 3;
 const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };
 
 /// Yields the timers of a closed shard; drops those that are not taken.
-pub(super) struct Handover<T> {
+pub(super) struct PendingWalk<T> {
     shared: Consumer<T>,
     word: usize,
     ids: Ids,
@@ -45,7 +45,7 @@ pub(super) struct Handover<T> {
     moved: u64,
 }
 
-impl<T> Handover<T> {
+impl<T> PendingWalk<T> {
     pub(super) fn new(shared: Consumer<T>) -> Self {
         let moved = shared.moved();
         let walks_left = LEAST_WALKS.max(WORDS_WALKED / shared.slab.words().max(1));
@@ -87,20 +87,20 @@ impl<T> Handover<T> {
     fn settle<W>(&mut self, id: NodeId, win: impl Fn(&Node<T>, Tick, Word) -> Option<W>) -> Option<W> {
         let (node, _) = self.shared.node(id);
         loop {
-            match node.meet() {
-                Met::Pending(deadline, word) => {
+            match node.observe() {
+                Observed::Pending(deadline, word) => {
                     if let Some(won) = win(node, deadline, word) {
                         self.shared.tally.handed_back.add(1);
                         self.shared.bound.release();
                         return Some(won);
                     }
                 }
-                Met::Running(word) => {
+                Observed::Running(word) => {
                     self.end_run(node, word);
                     return None;
                 }
                 met => {
-                    self.met_busy |= met == Met::Busy;
+                    self.met_busy |= met == Observed::Busy;
                     return None;
                 }
             }
@@ -108,7 +108,7 @@ impl<T> Handover<T> {
     }
 }
 
-impl<T> Handover<T> {
+impl<T> PendingWalk<T> {
     fn take(&mut self, id: NodeId) -> Option<(Tick, T)> {
         self.settle(id, |node, deadline, word| node.fire(word).map(|payload| (deadline, payload)))
     }
@@ -130,7 +130,7 @@ impl<T> Handover<T> {
     }
 }
 
-impl<T> Iterator for Handover<T> {
+impl<T> Iterator for PendingWalk<T> {
     type Item = (Tick, T);
 
     fn next(&mut self) -> Option<(Tick, T)> {
@@ -143,7 +143,7 @@ impl<T> Iterator for Handover<T> {
     }
 }
 
-impl<T> Drop for Handover<T> {
+impl<T> Drop for PendingWalk<T> {
     fn drop(&mut self) {
         let mut panics = FirstPanic::new();
         self.for_each(|(_, payload)| panics.catch_drop(payload));
@@ -176,7 +176,7 @@ impl<T> Advancer<T> {
         let mut kept = Kept { shared: self.shared.pass_on(), first: NIL, count: 0 };
         // The walk needs neither its wheels nor its lists.
         drop(self);
-        let (mut walk, mut last) = (Handover::new(kept.shared.pass_on()), None);
+        let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), None);
         while let Some(id) = walk.next_id() {
             let Some(word) = walk.settle(id, |node, _, word| node.keep(word)) else { continue };
             let (node, _) = kept.shared.node(id);

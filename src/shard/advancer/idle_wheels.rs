@@ -23,7 +23,7 @@ use crate::shard::advancer::Advancer;
 use crate::shard::memory::epochs::Unlinked;
 use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
-use crate::shard::wheel::private::OwnWheel;
+use crate::shard::wheel::private::PrivateWheel;
 use crate::tick::Tick;
 
 /// The least time between two looks, in ticks.
@@ -96,7 +96,7 @@ impl<T> Advancer<T> {
 
     /// There is room for the wheel among those that are `closed`, and where it goes then.
     fn close_if_idle(&mut self, level: usize, closed: &mut Vec<Closed>) -> Option<Closed> {
-        let own_is_empty = self.own.level(level).is_none_or(OwnWheel::is_empty);
+        let own_is_empty = self.private.level(level).is_none_or(PrivateWheel::is_empty);
         if !(own_is_empty && self.wheel(level).is_none_or(Wheel::is_empty)) {
             self.idle.note_use(level, self.now);
             return None;
@@ -105,7 +105,7 @@ impl<T> Advancer<T> {
         if !self.idle.note_idle(level, self.now, long) {
             return None;
         }
-        self.own.drop_empty(level);
+        self.private.drop_empty(level);
         let has_room = closed.try_reserve(1).is_ok() && self.recycler.has_room(closed.len() + 1);
         if level < FIRST_TO_GO || !has_room {
             return None;

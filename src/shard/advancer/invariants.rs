@@ -2,10 +2,10 @@
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::relink::Overdue;
-use crate::shard::node::{Met, NIL, NodeId};
+use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Slot;
-use crate::shard::wheel::private::OwnWheel;
+use crate::shard::wheel::private::PrivateWheel;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
@@ -53,8 +53,8 @@ impl<T> Advancer<T> {
             if let Some(wheel) = self.wheel(level) {
                 self.check_wheel(&mut census, level, wheel, flushed);
             }
-            if let Some(own) = self.own.level(level) {
-                self.check_own(&mut census, level, own, flushed);
+            if let Some(private) = self.private.level(level) {
+                self.check_private(&mut census, level, private, flushed);
             }
         }
         self.check_sweep(&mut census, flushed);
@@ -100,13 +100,13 @@ impl<T> Advancer<T> {
     }
 
     /// The advancer's half of the buckets, and what the sweep has detached of either.
-    fn check_own(&self, census: &mut Census, level: usize, own: &OwnWheel, flushed: Tick) {
-        for index in 0..own.size() {
-            let (lists, occupied) = own.lists(index);
+    fn check_private(&self, census: &mut Census, level: usize, private: &PrivateWheel, flushed: Tick) {
+        for index in 0..private.size() {
+            let (lists, occupied) = private.lists(index);
             let holds = lists.iter().any(|&first| first != NIL);
             assert!(occupied || !holds, "level {level}, own bucket {index}: a list without its bit");
-            assert!(holds || !occupied || self.sweep.has_own(level, index), "a bit without a list");
-            let slot = self.shared.geometry.slot_ahead(level, index, own.size(), flushed);
+            assert!(holds || !occupied || self.sweep.has_private(level, index), "a bit without a list");
+            let slot = self.shared.geometry.slot_ahead(level, index, private.size(), flushed);
             lists.into_iter().for_each(|first| self.check_list(census, slot, self.list(first)));
         }
     }
@@ -115,8 +115,11 @@ impl<T> Advancer<T> {
         let geometry = self.shared.geometry;
         if let Some((slot, chains)) = self.sweep.in_hand(geometry, flushed) {
             let shared = self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
-            let own = self.own.level(slot.level).is_some_and(|own| own.lists(geometry.own_index(slot)).1);
-            assert!(shared || own, "no bit says where the sweep has detached something");
+            let private = self
+                .private
+                .level(slot.level)
+                .is_some_and(|private| private.lists(geometry.private_index(slot)).1);
+            assert!(shared || private, "no bit says where the sweep has detached something");
             self.check_list(census, slot, chains.ids(&self.shared).into_iter());
         }
     }
@@ -136,13 +139,13 @@ impl<T> Advancer<T> {
         assert!(census.seen.insert(id), "node {id} is linked twice");
         census.linked += 1;
         let (node, _) = self.shared.node(id);
-        match node.meet() {
-            Met::Pending(deadline, word) => {
+        match node.observe() {
+            Observed::Pending(deadline, word) => {
                 census.pending += 1;
                 assert!(node.linked_for(word) <= deadline, "node {id} is linked after its deadline");
                 node.linked_for(word)
             }
-            Met::Cancelled(word) | Met::Held(word) => {
+            Observed::Cancelled(word) | Observed::Held(word) => {
                 census.dead += 1;
                 node.linked_for(word)
             }
@@ -204,11 +207,11 @@ impl<T> Advancer<T> {
 
     /// Counts a node that is not linked; whether it holds nothing.
     fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
-        match self.node(id).0.meet() {
-            Met::Running(_) => census.pending += 1,
-            Met::Stopped => {}
+        match self.node(id).0.observe() {
+            Observed::Running(_) => census.pending += 1,
+            Observed::Stopped => {}
             met => {
-                assert_eq!(met, Met::Free, "node {id} is lost");
+                assert_eq!(met, Observed::Free, "node {id} is lost");
                 return true;
             }
         }

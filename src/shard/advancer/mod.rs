@@ -5,7 +5,7 @@
 //!
 //! | in hand | what |
 //! |---|---|
-//! | `own` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
+//! | `private` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
 //! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
 //! | `moving` | within a cascade, what is left of the overflow bucket |
 //! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
@@ -17,7 +17,7 @@
 //! any tick that its nodes are linked for (see [`state`](crate::shard::node::state)).
 //!
 //! What is here: the public surface, and firing. Moving the clock is in [`flush`](crate::shard::advancer::step), finding a
-//! node's place in [`placing`](crate::shard::advancer::relink), emptying overflow buckets ahead of time in [`draw`](crate::shard::advancer::early_cascade),
+//! node's place in [`placing`](crate::shard::advancer::relink), emptying overflow buckets ahead of time in [`early_cascade`](crate::shard::advancer::early_cascade),
 //! timers that recur in [`recurring`], the dead in [`sweep`], idle overflow wheels
 //! in [`overflow`](crate::shard::advancer::idle_wheels).
 
@@ -27,10 +27,10 @@ pub(crate) mod fire;
 pub(crate) mod handover;
 pub(crate) mod idle_wheels;
 pub(in crate::shard) mod invariants;
+pub(in crate::shard) mod lane_totals;
 pub(in crate::shard) mod next_expiration;
 pub(crate) mod recurring;
 pub(in crate::shard) mod relink;
-pub(in crate::shard) mod roll;
 pub(in crate::shard) mod step;
 pub(in crate::shard) mod sweep;
 
@@ -38,24 +38,24 @@ use std::fmt;
 use std::task::Waker;
 
 use crate::shard::advancer::chains::{Chains, InHand};
-use crate::shard::advancer::early_cascade::Draw;
+use crate::shard::advancer::early_cascade::EarlyCascade;
 use crate::shard::advancer::fire::{Expired, Fired};
-use crate::shard::advancer::handover::Handover;
+use crate::shard::advancer::handover::PendingWalk;
 use crate::shard::advancer::idle_wheels::IdleWatch;
+use crate::shard::advancer::lane_totals::LaneTotals;
 use crate::shard::advancer::relink::Overdue;
-use crate::shard::advancer::roll::Roll;
 use crate::shard::advancer::sweep::Sweep;
 use crate::shard::key::Key;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::recycle::Recycler;
 use crate::shard::node::state::Word;
-use crate::shard::node::{Met, Node, NodeId, join};
+use crate::shard::node::{Node, NodeId, Observed, join};
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::Shared;
-use crate::shard::shared::bell::Keeper;
+use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::Wheel;
-use crate::shard::wheel::private::OwnWheels;
+use crate::shard::wheel::private::PrivateWheels;
 use crate::tick::Tick;
 
 /// A drain that fired this many sees to it at its end that the nodes can be used again.
@@ -96,7 +96,7 @@ pub struct Advancer<T> {
     shared: Consumer<T>,
     now: Tick,
     flushed: Tick,
-    own: OwnWheels,
+    private: PrivateWheels,
     /// The first bucket of the shared wheels that expires after `flushed` and by `now`.
     next_in_shared: Option<Tick>,
     idle: IdleWatch,
@@ -110,12 +110,12 @@ pub struct Advancer<T> {
     recycler: Recycler<T>,
     participant: Participant,
     sweep: Sweep,
-    draw: Draw,
+    early_cascade: EarlyCascade,
     /// Timers fired since the last drain's end.
     drained: usize,
     handed_over: bool,
-    keeper: Keeper,
-    roll: Roll,
+    waker_owner: WakerOwner,
+    lane_totals: LaneTotals,
 }
 
 impl<T> Advancer<T> {
@@ -127,7 +127,7 @@ impl<T> Advancer<T> {
             shared,
             now: start,
             flushed: start,
-            own: OwnWheels::new(levels),
+            private: PrivateWheels::new(levels),
             next_in_shared: None,
             idle: IdleWatch::new(levels, start),
             due: Chains::new(),
@@ -138,11 +138,11 @@ impl<T> Advancer<T> {
             recycler: Recycler::new(),
             participant,
             sweep: Sweep::new(),
-            draw: Draw::new(start),
+            early_cascade: EarlyCascade::new(start),
             drained: 0,
             handed_over: false,
-            keeper: Keeper::default(),
-            roll: Roll::default(),
+            waker_owner: WakerOwner::default(),
+            lane_totals: LaneTotals::default(),
         })
     }
 
@@ -171,18 +171,18 @@ impl<T> Advancer<T> {
         self.shared.clock.publish_now(self.now);
         self.look_at_shared_wheels(self.flushed);
         self.admit_newcomers(closed);
-        self.call_roll();
+        self.refresh_lane_totals();
         self.help_epochs();
         self.sweep_in_steps();
         self.poll_recycler();
         if moves {
-            self.draw_ahead();
+            self.cascade_early();
             let (scheduled, pending) = (self.scheduled(), self.pending());
             if self.recycler.note_move(&self.shared.slab, scheduled, pending) {
                 self.reclaim_leftovers(pending);
             }
         }
-        self.look_ahead();
+        self.ensure_due();
     }
 
     /// Whether memory that is not needed waits to be given back to the system. An event loop that has nothing to do for a
@@ -209,7 +209,7 @@ impl<T> Advancer<T> {
     pub fn needs_maintenance(&self) -> bool {
         let pending = self.pending();
         self.is_sweeping()
-            || self.roll.owes_help()
+            || self.lane_totals.owes_help()
             || self.recycler.owes_memory(&self.shared.slab, pending)
             || self.are_leftovers_due(pending)
     }
@@ -221,7 +221,7 @@ impl<T> Advancer<T> {
     ///
     /// Never blocks. A segment of 2 MiB takes some 50 microseconds.
     pub fn maintain(&mut self) {
-        self.call_roll();
+        self.refresh_lane_totals();
         let pending = self.pending();
         self.reclaim_leftovers(pending);
         self.sweep_in_steps();
@@ -245,10 +245,10 @@ impl<T> Advancer<T> {
         self.shared.clock.publish_wake_at(first);
         let checked = self.earliest();
         self.shared.clock.lower_published(checked);
-        self.shared.bring_look_near();
+        self.shared.bring_check_near();
         // Asked for while the advancer was awake; or under way, and nobody may cancel any more, and ask for the next step.
-        if self.shared.is_sweep_owed() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
-            self.keeper.ring(&self.shared.clock.bell);
+        if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
+            self.waker_owner.wake(&self.shared.clock.waker);
         }
         // Not `checked` alone: where the timer of `first` was cancelled in between, adders still wake us for
         // what is earlier than `first` only.
@@ -276,7 +276,7 @@ impl<T> Advancer<T> {
     /// Allocates where the waker is another than the last; where there is no memory, the waker is woken at once. Never
     /// blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
-        self.keeper.register(&self.shared.clock.bell, waker, &self.participant);
+        self.waker_owner.register(&self.shared.clock.waker, waker, &self.participant);
     }
 
     /// A further handle of the producers' half.
@@ -296,7 +296,7 @@ impl<T> Advancer<T> {
     pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
         self.handed_over = true;
         self.shared.clock.close();
-        Handover::new(self.shared.pass_on())
+        PendingWalk::new(self.shared.pass_on())
     }
 
     // ---- yielding ---------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ impl<T> Advancer<T> {
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         let (key, deadline, payload) = self.next_taken(Node::fire)?;
-        self.count_fired(key.node());
+        self.retire_fired(key.node());
         Some(Fired { key, deadline, payload })
     }
 
@@ -331,13 +331,13 @@ impl<T> Advancer<T> {
             if let Some(taken) = shared.settle(hand, deadline, &take) {
                 return Some(taken);
             }
-            self.put_back(id);
+            self.relink(id);
         }
     }
 
     /// Counts a timer that has fired for the last time, its node freed.
     #[inline]
-    pub(super) fn count_fired(&mut self, id: NodeId) {
+    pub(super) fn retire_fired(&mut self, id: NodeId) {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
         self.drained += 1;
@@ -349,7 +349,7 @@ impl<T> Advancer<T> {
 
     /// Counts a dead node that has been unlinked and freed.
     pub(super) fn retire_dead(&mut self, id: NodeId) {
-        self.shared.tally.buried.add(1);
+        self.shared.tally.dead_freed.add(1);
         self.recycler.retire(id);
     }
 
@@ -360,11 +360,11 @@ impl<T> Advancer<T> {
 
     /// Ends a drain: after a long one its nodes become free at once.
     pub(crate) fn end_drain(&mut self) {
-        self.look_ahead();
+        self.ensure_due();
         let drained = std::mem::take(&mut self.drained);
         if drained > 0 {
             // What is tolerated falls with what is pending.
-            self.shared.look_for_dead();
+            self.shared.check_dead();
         }
         if drained >= LONG_DRAIN {
             let shared = &self.shared;
@@ -399,7 +399,7 @@ impl<T> Shared<T> {
         deadline: Tick,
         take: impl Fn(&Node<T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
-        while let Met::Pending(found, word) = node.meet() {
+        while let Observed::Pending(found, word) = node.observe() {
             if found > deadline {
                 self.tally.cascaded.add(1);
                 return None;
@@ -415,11 +415,11 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Advancer<T> {
     fn drop(&mut self) {
-        self.keeper.end(&self.shared.clock.bell, &self.participant);
+        self.waker_owner.end(&self.shared.clock.waker, &self.participant);
         self.shared.keep(self.recycler.end());
         if !self.handed_over {
             self.shared.clock.close();
-            drop(Handover::new(self.shared.pass_on()));
+            drop(PendingWalk::new(self.shared.pass_on()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The earliest tick at which anything that the advancer knows of may be due.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::node::{Met, NIL, NodeId};
+use crate::shard::node::{NIL, NodeId, Observed};
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
@@ -15,8 +15,8 @@ impl<T> Advancer<T> {
         let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
         let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
         let from = self.flushed.checked_add(1);
-        let own = from.and_then(|from| self.own.next_occupied(self.shared.geometry, from));
-        let known = [overdue, due, deferred, self.earliest_in_inbox(), own].into_iter().flatten().min();
+        let private = from.and_then(|from| self.private.next_occupied(self.shared.geometry, from));
+        let known = [overdue, due, deferred, self.earliest_in_inbox(), private].into_iter().flatten().min();
         // Where something is due soon, few bits tell whether anything is before.
         let to = known.unwrap_or(Tick::MAX);
         let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
@@ -41,8 +41,8 @@ impl<T> Advancer<T> {
 
     /// The deadline of a timer in hand. A producer at work in the node looks at `wake_below` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
-        match self.node(id).0.meet() {
-            Met::Pending(deadline, _) => Some(deadline),
+        match self.node(id).0.observe() {
+            Observed::Pending(deadline, _) => Some(deadline),
             _ => None,
         }
     }

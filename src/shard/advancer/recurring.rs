@@ -1,6 +1,6 @@
 //! Timers that recur: one node and one key for all occurrences.
 //!
-//! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere; a [`Running`]
+//! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere; a [`RearmTicket`]
 //! is the right to it, and there is one. Whoever runs the payload gives both back to the advancer, which arms the
 //! timer anew or frees the node. Anyone with the key may stop the timer meanwhile. The transitions and their races
 //! are in [`state`](crate::shard::node::state).
@@ -10,7 +10,7 @@
 //! counts as cancelled, by the thread that stopped it. Its node is not dead: no sweep could free it before the payload is
 //! back.
 //!
-//! A `Running` that is dropped leaves its node to the end of the shard, where the timer counts as fired.
+//! A `RearmTicket` that is dropped leaves its node to the end of the shard, where the timer counts as fired.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::fire::Fired;
@@ -37,20 +37,20 @@ pub(crate) enum Due<T> {
     /// It has fired, and that was all.
     Fired(Fired<T>),
     /// It is to be armed anew, or ended: its node is kept.
-    Recurring(Running, T),
+    Recurring(RearmTicket, T),
 }
 
 /// The right to a recurring timer's node while the payload is out: for [`Advancer::rearm`] or
 /// [`Advancer::end_running`] of its own shard.
 #[derive(Debug)]
 #[must_use = "the timer's node is kept until the timer is armed anew or ended"]
-pub(crate) struct Running {
+pub(crate) struct RearmTicket {
     key: Key,
     deadline: Tick,
     word: Word,
 }
 
-impl Running {
+impl RearmTicket {
     /// The timer's key, now and when it is armed anew.
     pub(crate) fn key(&self) -> Key {
         self.key
@@ -102,7 +102,7 @@ impl<T> Scheduler<T> {
             Ended::Cancelled(linked_for, payload) => {
                 local.hints.push(key.node(), linked_for);
                 if self.note_dead(lane, local) {
-                    self.ring(entered);
+                    self.wake_advancer(entered);
                 }
                 Some(Stopped::Pending(payload))
             }
@@ -130,10 +130,10 @@ impl<T> Advancer<T> {
         let (key, deadline, run) = self.next_taken(|node, word| node.run(word, &recurs))?;
         let payload = match run {
             Run::Recurring(word, payload) => {
-                return Some(Due::Recurring(Running { key, deadline, word }, payload));
+                return Some(Due::Recurring(RearmTicket { key, deadline, word }, payload));
             }
             Run::Over(payload) => {
-                self.count_fired(key.node());
+                self.retire_fired(key.node());
                 payload
             }
             Run::Stopped(payload) => {
@@ -150,7 +150,7 @@ impl<T> Advancer<T> {
     /// # Errors
     ///
     /// The payload, if the timer was stopped meanwhile.
-    pub(crate) fn rearm(&mut self, running: Running, deadline: Tick, payload: T) -> Result<(), T> {
+    pub(crate) fn rearm(&mut self, running: RearmTicket, deadline: Tick, payload: T) -> Result<(), T> {
         let id = self.node_of(&running);
         if let Err(payload) = self.node(id).0.rearm(running.word, deadline, payload) {
             self.recycler.retire(id);
@@ -162,10 +162,10 @@ impl<T> Advancer<T> {
     }
 
     /// Ends a recurring timer whose payload does not come back.
-    pub(crate) fn end_running(&mut self, running: Running) {
+    pub(crate) fn end_running(&mut self, running: RearmTicket) {
         let id = self.node_of(&running);
         if self.node(id).0.end_run(running.word) {
-            self.count_fired(id);
+            self.retire_fired(id);
         } else {
             self.recycler.retire(id);
         }
@@ -173,11 +173,11 @@ impl<T> Advancer<T> {
 
     /// Whether a sweep's pass is under way or owed: an advance would go on with it.
     pub(crate) fn is_sweeping(&self) -> bool {
-        self.sweep.is_under_way() || self.shared.is_sweep_owed()
+        self.sweep.is_under_way() || self.shared.is_sweep_requested()
     }
 
     /// The node that a timer of this shard is kept in.
-    fn node_of(&self, running: &Running) -> NodeId {
+    fn node_of(&self, running: &RearmTicket) -> NodeId {
         assert!(running.key.is_of(self.shared.id), "a recurring timer belongs to another shard");
         running.key.node()
     }

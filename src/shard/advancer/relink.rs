@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::idle_wheels::Closed;
-use crate::shard::node::{Met, NIL, NodeId};
+use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// Where a node that the advancer has in hand is to go.
-enum Place {
+enum Destination {
     /// Into this bucket.
     Bucket(Slot),
     /// Nowhere: its timer is due already, at this tick.
@@ -74,11 +74,11 @@ impl<T> Advancer<T> {
     }
 
     fn admit(&mut self, id: NodeId) {
-        match self.meet_to_place(id) {
-            Met::Pending(deadline, _) if deadline <= self.flushed => {
+        match self.observe_displaced(id) {
+            Observed::Pending(deadline, _) if deadline <= self.flushed => {
                 self.put_overdue(self.overdue.len(), deadline, id)
             }
-            _ => self.put_back(id),
+            _ => self.relink(id),
         }
     }
 
@@ -105,11 +105,11 @@ impl<T> Advancer<T> {
     /// What a node holds that is about to be placed for its deadline; one that is due later than at its `base`
     /// says by then that it is displaced. Lock-free: it looks again only where a producer has changed the
     /// timer.
-    fn meet_to_place(&self, id: NodeId) -> Met {
+    fn observe_displaced(&self, id: NodeId) -> Observed {
         let (node, _) = self.node(id);
         loop {
-            match node.meet() {
-                Met::Pending(_, word) if !node.displace(word) => {}
+            match node.observe() {
+                Observed::Pending(_, word) if !node.displace(word) => {}
                 met => return met,
             }
         }
@@ -117,15 +117,15 @@ impl<T> Advancer<T> {
 
     /// Puts a node that is not to be yielded now where it belongs: a bucket, the dead, or aside until the
     /// next advance.
-    pub(super) fn put_back(&mut self, id: NodeId) {
-        match self.find_place(id) {
-            Place::Bucket(slot) => self.link(slot, id, id),
-            Place::Overdue(deadline) => {
+    pub(super) fn relink(&mut self, id: NodeId) {
+        match self.find_destination(id) {
+            Destination::Bucket(slot) => self.link(slot, id, id),
+            Destination::Overdue(deadline) => {
                 let at = self.overdue.partition_point(|later| later.deadline > deadline);
                 self.put_overdue(at, deadline, id);
             }
-            Place::Dead => self.retire_dead(id),
-            Place::Aside => self.defer(id),
+            Destination::Dead => self.retire_dead(id),
+            Destination::Aside => self.defer(id),
         }
     }
 
@@ -135,29 +135,29 @@ impl<T> Advancer<T> {
     /// happen to any node that is linked for its `base`.
     pub(super) fn link_armed(&mut self, id: NodeId, base: Tick) {
         if base > self.flushed {
-            let slot = self.shared.geometry.place_own(self.flushed + 1, base);
+            let slot = self.shared.geometry.place_private(self.flushed + 1, base);
             self.link(slot, id, id);
         } else {
             self.defer(id);
         }
     }
 
-    fn find_place(&self, id: NodeId) -> Place {
-        match self.meet_to_place(id) {
-            Met::Pending(deadline, _) if deadline > self.flushed => {
-                Place::Bucket(self.shared.geometry.place_own(self.flushed + 1, deadline))
+    fn find_destination(&self, id: NodeId) -> Destination {
+        match self.observe_displaced(id) {
+            Observed::Pending(deadline, _) if deadline > self.flushed => {
+                Destination::Bucket(self.shared.geometry.place_private(self.flushed + 1, deadline))
             }
-            Met::Pending(deadline, _) => Place::Overdue(deadline),
-            Met::Cancelled(word) if self.node(id).0.bury(word) => Place::Dead,
+            Observed::Pending(deadline, _) => Destination::Overdue(deadline),
+            Observed::Cancelled(word) if self.node(id).0.free_cancelled(word) => Destination::Dead,
             // A producer is at work; a timer whose payload is out is not in hand.
-            _ => Place::Aside,
+            _ => Destination::Aside,
         }
     }
 
     /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the advancer's own wheels.
     pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
         let (node, _) = self.shared.node(last);
-        if !self.own.splice(self.shared.geometry, slot, first, node.next()) {
+        if !self.private.splice(self.shared.geometry, slot, first, node.next()) {
             self.shared.push_to_inbox(first, last);
         }
     }

@@ -11,14 +11,14 @@
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{InHand, Source};
-use crate::shard::node::{Met, NodeId};
+use crate::shard::node::{NodeId, Observed};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
 
 impl<T> Advancer<T> {
     /// Moves on until something is in hand, or the clock is reached.
-    pub(super) fn look_ahead(&mut self) {
+    pub(super) fn ensure_due(&mut self) {
         if self.overdue.is_empty() && self.due.is_empty() {
             self.step();
         }
@@ -28,8 +28,8 @@ impl<T> Advancer<T> {
     /// when there is none up to the clock.
     pub(super) fn step(&mut self) -> bool {
         while self.flushed < self.now {
-            let own = self.own.next_occupied(self.shared.geometry, self.flushed + 1);
-            let next = own.into_iter().chain(self.next_in_shared).min();
+            let private = self.private.next_occupied(self.shared.geometry, self.flushed + 1);
+            let next = private.into_iter().chain(self.next_in_shared).min();
             let Some(tick) = next.filter(|&tick| tick <= self.now) else {
                 self.set_flushed(self.now);
                 return false;
@@ -72,7 +72,7 @@ impl<T> Advancer<T> {
             }
             self.take_bucket(slot);
             while let Some(id) = self.place_moving(tick) {
-                self.put_back(id);
+                self.relink(id);
             }
         }
     }
@@ -80,15 +80,15 @@ impl<T> Advancer<T> {
     /// Places the timers of an overflow bucket that expires at `tick` anew, or adds them to what is due, until it meets
     /// a node that does not simply hold a timer, which it returns.
     fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
-        let Self { shared, own, moving, due, .. } = self;
+        let Self { shared, private, moving, due, .. } = self;
         let geometry = shared.geometry;
         let (mut placed, mut turn, mut other) = (0, 0, None);
         while let Some((InHand { id, node, .. }, next)) = moving.pop_from(turn, shared) {
             turn = next;
-            match node.meet() {
-                Met::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
-                Met::Pending(deadline, word) if node.displace(word) => {
-                    if !own.splice(geometry, geometry.place_own(tick, deadline), id, node.next()) {
+            match node.observe() {
+                Observed::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
+                Observed::Pending(deadline, word) if node.displace(word) => {
+                    if !private.splice(geometry, geometry.place_private(tick, deadline), id, node.next()) {
                         shared.push_to_inbox(id, id);
                     }
                     placed += 1;
@@ -120,7 +120,7 @@ impl<T> Advancer<T> {
             }
             self.take_in_hand(slot.level, Source::Shared, lists);
         }
-        if let Some(lists) = self.own.take(slot.level, geometry.own_index(slot)) {
+        if let Some(lists) = self.private.take(slot.level, geometry.private_index(slot)) {
             self.take_in_hand(slot.level, Source::Own, lists);
         }
         if let Some(lists) = self.sweep.take(geometry, slot) {

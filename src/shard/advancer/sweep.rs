@@ -20,7 +20,7 @@
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, InHand};
-use crate::shard::node::{Met, NIL, NodeId};
+use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::Ordering;
@@ -32,7 +32,7 @@ const LEAST_NODES: u64 = if crate::config::SMALL { 4 } else { 4096 };
 
 pub(super) struct Sweep {
     /// The next bucket to look at, while a pass is under way.
-    next: Option<Stop>,
+    next: Option<SweepPosition>,
     detached: Option<Detached>,
     /// How many dead nodes had been made when the last step ended.
     made: u64,
@@ -44,7 +44,7 @@ pub(super) struct Sweep {
 
 /// Half a bucket, in the order in which a pass goes.
 #[derive(Clone, Copy)]
-struct Stop {
+struct SweepPosition {
     half: Half,
     level: usize,
     index: usize,
@@ -56,7 +56,7 @@ enum Half {
     Shared,
 }
 
-impl Stop {
+impl SweepPosition {
     const FIRST: Self = Self { half: Half::Own, level: 0, index: 0 };
 
     fn slot(self, geometry: Geometry, flushed: Tick) -> Slot {
@@ -68,7 +68,7 @@ impl Half {
     /// How many buckets its wheels have.
     fn size(self, geometry: Geometry) -> usize {
         match self {
-            Self::Own => geometry.own_wheel_size(),
+            Self::Own => geometry.private_wheel_size(),
             Self::Shared => geometry.wheel_size(),
         }
     }
@@ -86,7 +86,7 @@ struct Chain {
 
 /// The lists of half a bucket, or what is left of them to look at.
 struct Detached {
-    at: Stop,
+    at: SweepPosition,
     chains: Chains,
 }
 
@@ -104,7 +104,8 @@ impl Sweep {
     #[inline]
     pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let is_meant = |Detached { at, .. }: &mut Detached| {
-            let index = if at.half == Half::Own { geometry.own_index(slot) } else { geometry.index(slot) };
+            let index =
+                if at.half == Half::Own { geometry.private_index(slot) } else { geometry.index(slot) };
             (at.level, at.index) == (slot.level, index)
         };
         self.detached.take_if(is_meant).map(|detached| detached.chains.lists())
@@ -116,9 +117,10 @@ impl Sweep {
     }
 
     /// Whether it has the lists of that bucket of the advancer's own half in hand.
-    pub(super) fn has_own(&self, level: usize, index: usize) -> bool {
-        let own = |Detached { at, .. }: &Detached| (at.half, at.level, at.index) == (Half::Own, level, index);
-        self.detached.as_ref().is_some_and(own)
+    pub(super) fn has_private(&self, level: usize, index: usize) -> bool {
+        let private =
+            |Detached { at, .. }: &Detached| (at.half, at.level, at.index) == (Half::Own, level, index);
+        self.detached.as_ref().is_some_and(private)
     }
 
     /// What is detached: the bucket, and the nodes; for invariant checks.
@@ -131,12 +133,12 @@ impl<T> Advancer<T> {
     /// Goes on with the pass under way, or begins one if it is owed.
     pub(super) fn sweep_in_steps(&mut self) {
         // Also while a pass is under way: cancellers then ask, and wake, for the next step.
-        let owed = self.shared.take_sweep_owed();
+        let owed = self.shared.take_sweep_request();
         if self.sweep.next.is_none() {
             if !owed {
                 return;
             }
-            self.sweep.next = Some(Stop::FIRST);
+            self.sweep.next = Some(SweepPosition::FIRST);
             // What was cancelled before has been reckoned with: the step that begins a pass is as short as the others.
             self.sweep.made = self.shared.dead_made();
         }
@@ -155,45 +157,45 @@ impl<T> Advancer<T> {
             self.end_pass();
             return self.sweep.next.is_some();
         };
-        self.sweep.next = Some(Stop { index: at.index + 1, ..at });
+        self.sweep.next = Some(SweepPosition { index: at.index + 1, ..at });
         let lists = match at.half {
             Half::Shared => self.wheel(at.level).map_or([NIL; STRIPES], |wheel| wheel.detach_all(at.index)),
-            Half::Own => self.own.detach(at.level, at.index),
+            Half::Own => self.private.detach(at.level, at.index),
         };
         self.sweep.detached = Some(Detached { at, chains: Chains::of(lists, &self.shared) });
         true
     }
 
     /// The first half bucket from there on that may hold something.
-    fn occupied_from(&self, next: Stop) -> Option<Stop> {
+    fn occupied_from(&self, next: SweepPosition) -> Option<SweepPosition> {
         let levels = self.shared.geometry.levels();
-        let this_half = (next.level..levels).map(|level| Stop { level, ..next });
-        let other_half = (0..levels).map(|level| Stop { level, half: Half::Shared, ..next });
+        let this_half = (next.level..levels).map(|level| SweepPosition { level, ..next });
+        let other_half = (0..levels).map(|level| SweepPosition { level, half: Half::Shared, ..next });
         let stops = this_half.chain(other_half.filter(|_| next.half == Half::Own));
         stops.enumerate().find_map(|(passed, stop)| {
             let from = if passed == 0 { stop.index } else { 0 };
-            let index = self.occupied_index(Stop { index: from, ..stop })?;
-            Some(Stop { index, ..stop })
+            let index = self.occupied_index(SweepPosition { index: from, ..stop })?;
+            Some(SweepPosition { index, ..stop })
         })
     }
 
     /// The index of the first bucket that may hold something, of that half and level, from there on.
-    fn occupied_index(&self, Stop { half, level, index }: Stop) -> Option<usize> {
+    fn occupied_index(&self, SweepPosition { half, level, index }: SweepPosition) -> Option<usize> {
         let ahead = half.size(self.shared.geometry).checked_sub(index).filter(|&ahead| ahead > 0)?;
         let found = match half {
             Half::Shared => self.wheel(level)?.next_occupied(index, ahead),
-            Half::Own => self.own.level(level)?.next_occupied(index).filter(|&found| found < ahead),
+            Half::Own => self.private.level(level)?.next_occupied(index).filter(|&found| found < ahead),
         };
         Some(index + found?)
     }
 
     /// A pass is over. If it freed something, or missed some, and there is too much still, the next begins.
     fn end_pass(&mut self) {
-        self.shared.bring_look_near();
+        self.shared.bring_check_near();
         let freed = std::mem::take(&mut self.sweep.freed);
         let has_missed = std::mem::take(&mut self.sweep.has_missed);
         let again = (freed > 0 || has_missed) && self.shared.is_sweep_due();
-        self.sweep.next = again.then_some(Stop::FIRST);
+        self.sweep.next = again.then_some(SweepPosition::FIRST);
     }
 
     /// Frees the dead among the next `budget` nodes detached, and links the living again. Returns how many
@@ -215,15 +217,15 @@ impl<T> Advancer<T> {
         if !chains.is_empty() {
             self.sweep.detached = Some(Detached { at, chains });
         } else if at.half == Half::Own {
-            self.own.settle(at.level, at.index);
+            self.private.settle(at.level, at.index);
         }
         seen
     }
 
     fn free_if_dead(&mut self, id: NodeId) -> bool {
         let (node, _) = self.node(id);
-        let Met::Cancelled(word) = node.meet() else { return false };
-        if !node.bury(word) {
+        let Observed::Cancelled(word) = node.observe() else { return false };
+        if !node.free_cancelled(word) {
             return false;
         }
         self.shared.tally.swept.add(1);

@@ -249,10 +249,10 @@ fn a_sweep_is_asked_for_once() {
         advancer.register_waker(&Waker::from(Counted::clone(&woken)));
         for key in &keys[(now - 1) * 10_000..][..10_000] {
             cancel(&scheduler, &[*key]);
-            let asked = usize::from(advancer.shared.is_sweep_owed());
+            let asked = usize::from(advancer.shared.is_sweep_requested());
             assert_eq!(woken.0.load(Ordering::SeqCst), now - 1 + asked);
         }
-        assert!(advancer.shared.is_sweep_owed());
+        assert!(advancer.shared.is_sweep_requested());
         drop(advancer.advance(now as Tick));
     }
 }
@@ -265,10 +265,12 @@ fn the_next_expiration_wakes_for_a_sweep() {
     let keys = schedule(&scheduler, 1 << 40, 20_000);
     assert_eq!(Woken::by_next_expiration(&mut advancer), 0);
     cancel(&scheduler, &keys[..14_000]);
-    assert!(advancer.shared.is_sweep_owed() && !advancer.sweep.is_under_way());
+    assert!(advancer.shared.is_sweep_requested() && !advancer.sweep.is_under_way());
     assert_eq!(Woken::by_next_expiration(&mut advancer), 1, "it is owed");
     drop(advancer.advance(0));
-    assert!(!advancer.shared.is_sweep_owed() && advancer.is_sweeping() && advancer.shared.is_sweep_due());
+    assert!(
+        !advancer.shared.is_sweep_requested() && advancer.is_sweeping() && advancer.shared.is_sweep_due()
+    );
     assert_eq!(Woken::by_next_expiration(&mut advancer), 1, "it is under way, and there is too much");
     while advancer.shared.is_sweep_due() {
         drop(advancer.advance(0));

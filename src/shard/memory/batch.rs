@@ -17,18 +17,18 @@ pub(super) struct Batch<T> {
     nodes: usize,
     /// Words before this one have been given.
     given: usize,
-    pub(super) remains: Remains<T>,
+    pub(super) remains: Retired<T>,
 }
 
 /// What has been taken out of reach, and is freed when this is dropped.
-pub(crate) struct Remains<T> {
+pub(crate) struct Retired<T> {
     segments: Vec<Unlinked<Segment<T>>>,
     wheels: Vec<Unlinked<Wheel>>,
 }
 
 impl<T> Batch<T> {
     pub(super) fn new() -> Self {
-        Self { ids: Bitmap::empty(), nodes: 0, given: 0, remains: Remains::default() }
+        Self { ids: Bitmap::empty(), nodes: 0, given: 0, remains: Retired::default() }
     }
 
     /// How many nodes there are.
@@ -110,7 +110,7 @@ impl<T> Default for Batch<T> {
     }
 }
 
-impl<T> Remains<T> {
+impl<T> Retired<T> {
     pub(super) fn is_empty(&self) -> bool {
         self.segments.is_empty() && self.wheels.is_empty()
     }
@@ -152,7 +152,7 @@ impl<T> Remains<T> {
     }
 }
 
-impl<T> Default for Remains<T> {
+impl<T> Default for Retired<T> {
     fn default() -> Self {
         Self { segments: Vec::new(), wheels: Vec::new() }
     }

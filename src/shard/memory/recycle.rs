@@ -15,7 +15,7 @@
 //! memory again. Where nothing is scheduled from one move to the next, it goes faster. The last segment goes like the
 //! others where nothing is pending, but not before many timers have used it.
 
-use crate::shard::memory::batch::{Batch, Remains};
+use crate::shard::memory::batch::{Batch, Retired};
 use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant, Unlinked};
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Slab, staying};
@@ -60,7 +60,7 @@ pub(crate) struct Recycler<T> {
     /// Has waited long enough, and is on its way to the slab; its segments and wheels are in `leaving`.
     releasing: Batch<T>,
     /// What has waited long enough and goes back to the system.
-    leaving: Remains<T>,
+    leaving: Retired<T>,
     /// A batch's memory, to be used again.
     spare: Batch<T>,
     polls: u32,
@@ -86,13 +86,13 @@ pub(crate) struct Recycler<T> {
     /// How often producers had given nodes back when a search began.
     given_back: u64,
     /// What a model keeps to its end.
-    kept: Remains<T>,
+    kept: Retired<T>,
 }
 
 impl<T> Recycler<T> {
     pub(crate) fn new() -> Self {
         let (collecting, spare) = (Batch::new(), Batch::new());
-        let kept = Remains::default();
+        let kept = Retired::default();
         let queue = [NIL; QUEUE];
         Self {
             queue,
@@ -100,7 +100,7 @@ impl<T> Recycler<T> {
             collecting,
             waiting: None,
             releasing: Batch::new(),
-            leaving: Remains::default(),
+            leaving: Retired::default(),
             spare,
             polls: 0,
             freed: 0,
@@ -334,7 +334,7 @@ impl<T> Recycler<T> {
     }
 
     /// What is out of reach and has not waited long enough; for the advancer's end.
-    pub(crate) fn end(&mut self) -> Remains<T> {
+    pub(crate) fn end(&mut self) -> Retired<T> {
         let waiting = self.waiting.take().map(|(batch, _)| batch.remains);
         let all =
             [std::mem::take(&mut self.kept), std::mem::take(&mut self.leaving), waiting.unwrap_or_default()];

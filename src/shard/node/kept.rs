@@ -13,7 +13,7 @@ use crate::tick::Tick;
 const NAME_SHIFT: u32 = 32;
 
 impl<T> Node<T> {
-    /// Keeps the timer that [`meet`](Self::meet) found, unless it has changed since; returns the word for
+    /// Keeps the timer that [`observe`](Self::observe) found, unless it has changed since; returns the word for
     /// [`link_kept`](Self::link_kept).
     ///
     /// Against a cancel or a move: one of the two compare-and-swaps fails, and that caller gets nothing.

@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 
 pub(crate) use recurring::{Ended, Run};
 
-use crate::shard::node::payload::{Ripe, Seed};
+use crate::shard::node::payload::{IntoPayload, PayloadSlot};
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
@@ -57,7 +57,7 @@ pub(crate) struct Taken<T> {
 
 /// What the advancer found in a node it meets in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Met {
+pub(crate) enum Observed {
     /// A timer, and its deadline.
     Pending(Tick, Word),
     /// A dead node.
@@ -110,7 +110,7 @@ impl<T> Node<T> {
     }
 
     /// Puts a timer into a node that [`prepare`](Self::prepare) has made ready for its deadline; returns its version.
-    pub(crate) fn arm_free(&self, free: Word, seed: impl Seed<T>) -> u32 {
+    pub(crate) fn arm_free(&self, free: Word, seed: impl IntoPayload<T>) -> u32 {
         let next = free.next_version(Status::Pending);
         self.fill(next, seed);
         next.version()
@@ -144,7 +144,7 @@ impl<T> Node<T> {
     }
 
     /// Puts a timer into a node that [`claim`](Self::claim) took over; returns its version.
-    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl Seed<T>) -> u32 {
+    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
         // Ordering: Relaxed, the claim acquired the word that published it.
         let extension = deadline - self.base.load(Ordering::Relaxed);
         self.fill(claimed.with_status(Status::Pending).with_extension(extension), seed);
@@ -154,24 +154,24 @@ impl<T> Node<T> {
     /// Puts a timer into a node that [`hold`](Self::hold) has left to the caller, at whose former word it was, due no
     /// earlier than the node is linked for; returns its version.
     #[inline]
-    pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl Seed<T>) -> u32 {
+    pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
         let next = held.next_version_in_place(Status::Claimed);
         self.arm_claimed(next, deadline, seed)
     }
 
     /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
     /// the node's segment back, so a caller that is not pinned does not look at the node again.
-    fn fill(&self, word: Word, seed: impl Seed<T>) {
+    fn fill(&self, word: Word, seed: impl IntoPayload<T>) {
         self.put_payload(seed);
         // Ordering: Release, pairs with the Acquire of whoever finds the timer pending.
         self.word.store(word.raw(), Ordering::Release);
     }
 
-    fn put_payload(&self, seed: impl Seed<T>) {
+    fn put_payload(&self, seed: impl IntoPayload<T>) {
         self.payload.with_mut(|cell| {
             // SAFETY: the caller owns the node (free, claimed, or its timer's payload is out), so nobody else
             // touches the payload.
-            unsafe { (*cell).write(seed.grow()) };
+            unsafe { (*cell).write(seed.into_payload()) };
         });
     }
 
@@ -180,7 +180,7 @@ impl<T> Node<T> {
     /// or version and gets nothing.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
         let mut place = None;
-        let linked_for = self.cancel_into(era, generation, &mut place, |ripe| Some(ripe.pick()))?;
+        let linked_for = self.cancel_into(era, generation, &mut place, |slot| Some(slot.read()))?;
         place.map(|payload| (linked_for, payload))
     }
 
@@ -191,7 +191,7 @@ impl<T> Node<T> {
         era: u32,
         generation: u64,
         place: &mut Option<R>,
-        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
     ) -> Option<Tick> {
         let word = self.win(era, generation, Status::Cancelling)?;
         *place = self.with_payload(harvest);
@@ -208,7 +208,7 @@ impl<T> Node<T> {
         era: u32,
         generation: u64,
         place: &mut Option<R>,
-        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
     ) -> Option<(Word, Tick)> {
         let word = self.win(era, generation, Status::Held)?;
         *place = self.with_payload(harvest);
@@ -243,7 +243,7 @@ impl<T> Node<T> {
 
     /// Declares the node free for the taking, after [`take`](Self::take) or [`hold`](Self::hold).
     pub(crate) fn finish_cancel(&self, word: Word) {
-        // Ordering: Release, pairs with the Acquire in `claim` and `meet`: the payload is out before
+        // Ordering: Release, pairs with the Acquire in `claim` and `observe`: the payload is out before
         // anybody may put another in.
         self.word.store(word.with_status(Status::Cancelled).raw(), Ordering::Release);
     }
@@ -259,8 +259,8 @@ impl<T> Node<T> {
         &self,
         era: u32,
         generation: u64,
-        seed: impl Seed<T>,
-        harvest: impl FnOnce(Ripe<'_, T>) -> R,
+        seed: impl IntoPayload<T>,
+        harvest: impl FnOnce(PayloadSlot<'_, T>) -> R,
     ) -> Option<(Tick, R)> {
         let word = self.win(era, generation, Status::Cancelling)?;
         let former = self.with_payload(harvest);
@@ -302,40 +302,40 @@ impl<T> Node<T> {
     }
 
     /// What the node holds; for the advancer, which has it in a list that nobody else can take apart.
-    pub(crate) fn meet(&self) -> Met {
+    pub(crate) fn observe(&self) -> Observed {
         // Ordering: Acquire, pairs with the Release in `fill` (a node reused where it stands is not
         // pushed anew) and in `finish_cancel`.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
         if word.is(Status::Pending) {
-            Met::Pending(self.deadline(word), word)
+            Observed::Pending(self.deadline(word), word)
         } else if word.is(Status::Cancelled) {
-            Met::Cancelled(word)
+            Observed::Cancelled(word)
         } else if word.is(Status::Free) {
-            Met::Free
+            Observed::Free
         } else if word.is(Status::Running) {
-            Met::Running(word)
+            Observed::Running(word)
         } else if word.is(Status::Stopped) {
-            Met::Stopped
+            Observed::Stopped
         } else if word.is(Status::Held) {
-            Met::Held(word)
+            Observed::Held(word)
         } else {
-            Met::Busy
+            Observed::Busy
         }
     }
 
-    /// Fires the timer that [`meet`](Self::meet) found, unless it has changed since.
+    /// Fires the timer that [`observe`](Self::observe) found, unless it has changed since.
     pub(crate) fn fire(&self, word: Word) -> Option<T> {
         self.replace(word, word.with_status(Status::Free)).then(|| self.take_payload())
     }
 
-    /// Says of the timer that [`meet`](Self::meet) found, and whose node the advancer is about to link for its
+    /// Says of the timer that [`observe`](Self::observe) found, and whose node the advancer is about to link for its
     /// deadline, that it is no longer linked for `base`. False if the timer has changed since.
     pub(crate) fn displace(&self, word: Word) -> bool {
         word.extension() == 0 || word.is_displaced() || self.replace(word, word.displaced())
     }
 
-    /// Frees the dead node that [`meet`](Self::meet) found, unless a producer has taken it over since.
-    pub(crate) fn bury(&self, word: Word) -> bool {
+    /// Frees the dead node that [`observe`](Self::observe) found, unless a producer has taken it over since.
+    pub(crate) fn free_cancelled(&self, word: Word) -> bool {
         self.replace(word, word.with_status(Status::Free))
     }
 
@@ -361,23 +361,23 @@ impl<T> Node<T> {
     }
 
     fn take_payload(&self) -> T {
-        self.with_payload(|ripe| ripe.pick())
+        self.with_payload(|slot| slot.read())
     }
 
     #[inline(always)]
-    fn with_payload<R>(&self, harvest: impl FnOnce(Ripe<'_, T>) -> R) -> R {
+    fn with_payload<R>(&self, harvest: impl FnOnce(PayloadSlot<'_, T>) -> R) -> R {
         self.payload.with_mut(|cell| {
             // SAFETY: the caller won the transition out of `Pending`, or has the timer out and put the payload in:
             // nobody else touches it.
             let cell = unsafe { &mut *cell };
             // SAFETY: it was written before that, and nobody reads it after.
-            harvest(unsafe { Ripe::new(cell) })
+            harvest(unsafe { PayloadSlot::new(cell) })
         })
     }
 
     /// The payload of a timer that is still pending; for the last owner of the slab.
     pub(crate) fn take_pending(&self) -> Option<T> {
-        if let Met::Pending(_, word) = self.meet() { self.fire(word) } else { None }
+        if let Observed::Pending(_, word) = self.observe() { self.fire(word) } else { None }
     }
 }
 

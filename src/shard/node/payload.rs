@@ -7,29 +7,29 @@
 use std::mem::MaybeUninit;
 
 /// Becomes a payload.
-pub(crate) trait Seed<T>: Sized {
-    fn grow(self) -> T;
+pub(crate) trait IntoPayload<T>: Sized {
+    fn into_payload(self) -> T;
 
     /// What `payload` has grown from.
-    fn of(payload: T) -> Self;
+    fn from_payload(payload: T) -> Self;
 }
 
 /// A payload is its own seed.
-impl<T> Seed<T> for T {
+impl<T> IntoPayload<T> for T {
     #[inline(always)]
-    fn grow(self) -> T {
+    fn into_payload(self) -> T {
         self
     }
 
-    fn of(payload: T) -> Self {
+    fn from_payload(payload: T) -> Self {
         payload
     }
 }
 
 /// A payload whose timer is over, where it lies; whoever has it has it to himself. What is not picked is forgotten.
-pub(crate) struct Ripe<'n, T>(&'n mut MaybeUninit<T>);
+pub(crate) struct PayloadSlot<'n, T>(&'n mut MaybeUninit<T>);
 
-impl<'n, T> Ripe<'n, T> {
+impl<'n, T> PayloadSlot<'n, T> {
     /// # Safety
     ///
     /// There is a payload, and it is not looked at again.
@@ -40,7 +40,7 @@ impl<'n, T> Ripe<'n, T> {
 
     /// All of it.
     #[inline(always)]
-    pub(crate) fn pick(self) -> T {
+    pub(crate) fn read(self) -> T {
         // SAFETY: there is one, by the promise of `new`, and this is the last look at it.
         unsafe { self.0.assume_init_read() }
     }
@@ -48,7 +48,7 @@ impl<'n, T> Ripe<'n, T> {
     /// A part of it; the rest is dropped. Of a payload of several words this takes the one that is wanted from memory,
     /// where a copy of the whole would have to be made first.
     #[inline(always)]
-    pub(crate) fn pick_part<R>(self, part: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn read_part<R>(self, part: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: as in `pick`.
         let payload = unsafe { self.0.assume_init_mut() };
         let part = part(payload);

@@ -51,7 +51,7 @@ impl<T> Node<T> {
         }
     }
 
-    /// Fires the timer that [`meet`](Self::meet) found, unless it has changed since; where `recurs` says so of
+    /// Fires the timer that [`observe`](Self::observe) found, unless it has changed since; where `recurs` says so of
     /// the payload, the node is kept, for [`rearm`](Self::rearm) or [`end_run`](Self::end_run).
     ///
     /// The payload can be looked at only when it is out, as until then a canceller may take it.

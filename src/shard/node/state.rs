@@ -76,7 +76,7 @@
 //! - `take` and `hold` (cancel, stop, move) read it after they have won, when nobody writes it.
 //! - `claim` goes from `Cancelled`. A timer does not come back from there: the node's next one, if the swap is not
 //!   to fail, has another version.
-//! - `meet`, `displace`, `fire` and `bury` are the advancer's, which alone arms timers anew, and not in between.
+//! - `observe`, `displace`, `fire` and `free_cancelled` are the advancer's, which alone arms timers anew, and not in between.
 //! - `extend` reads it before its swap and relies on it: **a recurring timer is never extended in place**, it is
 //!   moved to another node (`Scheduler::relocate_recurring`).
 

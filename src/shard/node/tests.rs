@@ -22,22 +22,22 @@ fn arm<T>(node: &Node<T>, deadline: Tick, payload: T) -> u64 {
 
 /// The deadline and the word of the timer.
 fn pending<T>(node: &Node<T>) -> (Tick, Word) {
-    match node.meet() {
-        Met::Pending(deadline, word) => (deadline, word),
+    match node.observe() {
+        Observed::Pending(deadline, word) => (deadline, word),
         met => panic!("{met:?}"),
     }
 }
 
 /// Claims the node and gives it back.
 fn can_be_claimed(node: &Node<Name>, deadline: Tick) -> bool {
-    let before = node.meet();
+    let before = node.observe();
     let Some(claimed) = node.claim(deadline) else {
-        assert_eq!(node.meet(), before);
+        assert_eq!(node.observe(), before);
         return false;
     };
-    assert_eq!((node.meet(), node.claim(deadline)), (Met::Busy, None));
+    assert_eq!((node.observe(), node.claim(deadline)), (Observed::Busy, None));
     node.unclaim(claimed);
-    assert!(matches!(node.meet(), Met::Cancelled(_)));
+    assert!(matches!(node.observe(), Observed::Cancelled(_)));
     true
 }
 
@@ -50,8 +50,8 @@ fn a_cancelled_node_is_claimed_for_what_its_list_is_in_time_for() {
         assert_eq!(can_be_claimed(&node, deadline), can, "{deadline}");
     }
     assert!(can_be_claimed(&node, BASE + MAX_EXTENSION) && !can_be_claimed(&node, BASE + MAX_EXTENSION + 1));
-    let Met::Cancelled(word) = node.meet() else { panic!("it was given back") };
-    assert!(node.bury(word) && node.meet() == Met::Free);
+    let Observed::Cancelled(word) = node.observe() else { panic!("it was given back") };
+    assert!(node.free_cancelled(word) && node.observe() == Observed::Free);
     assert!(!can_be_claimed(&node, BASE), "it is free");
 }
 
@@ -89,14 +89,14 @@ fn a_claimed_node_holds_the_next_timer() {
 fn a_held_node_holds_the_next_timer() {
     let (node, generation) = armed();
     let mut place = None;
-    let (word, linked_for) = node.hold(0, generation, &mut place, |ripe| Some(ripe.pick())).expect("pending");
+    let (word, linked_for) = node.hold(0, generation, &mut place, |slot| Some(slot.read())).expect("pending");
     assert_eq!((linked_for, place), (BASE, Some("first")));
-    assert_eq!((node.meet(), node.claim(BASE)), (Met::Held(word.with_status(Status::Held)), None));
+    assert_eq!((node.observe(), node.claim(BASE)), (Observed::Held(word.with_status(Status::Held)), None));
     assert!(node.can_be_armed(word, BASE) && node.can_be_armed(word, BASE + MAX_EXTENSION));
     assert!(!node.can_be_armed(word, BASE + MAX_EXTENSION + 1));
     let next: u64 = node.arm_held(word, BASE + 3, "second").into();
     assert!(next != generation && pending(&node).0 == BASE + 3 && node.is_pending(0, next));
-    let (word, _) = node.hold(0, next, &mut place, |ripe| Some(ripe.pick())).expect("pending");
+    let (word, _) = node.hold(0, next, &mut place, |slot| Some(slot.read())).expect("pending");
     node.finish_cancel(word);
     assert!(can_be_claimed(&node, BASE));
 }
@@ -120,7 +120,7 @@ fn a_timer_is_put_off_where_it_stands() {
     assert_eq!(node.extend(0, generation + 1, far), Extended::Gone);
     assert!(node.fire(before).is_none(), "it has been put off since");
     assert_eq!(node.fire(pending(&node).1), Some("first"));
-    assert!(node.meet() == Met::Free && !node.is_pending(0, generation));
+    assert!(node.observe() == Observed::Free && !node.is_pending(0, generation));
     assert_eq!(node.extend(0, generation, far), Extended::Gone);
 }
 
@@ -129,7 +129,7 @@ fn what_is_taken_in_vain_is_put_back() {
     let (node, generation) = armed();
     assert_eq!(node.extend(0, generation, BASE + 5), Extended::Done);
     let taken = node.take(0, generation).expect("pending");
-    assert_eq!((taken.payload, taken.linked_for, node.meet()), ("first", BASE, Met::Busy));
+    assert_eq!((taken.payload, taken.linked_for, node.observe()), ("first", BASE, Observed::Busy));
     assert!(node.take(0, generation).is_none());
     node.restore(taken);
     assert_eq!((pending(&node).0, node.is_pending(0, generation)), (BASE + 5, true));
@@ -159,7 +159,7 @@ fn what_is_pending_at_the_end_is_dropped() {
     arm(&node, BASE, Rc::clone(&payload));
     assert_eq!(Rc::strong_count(&payload), 2);
     drop(node.take_pending());
-    assert_eq!((Rc::strong_count(&payload), node.meet()), (1, Met::Free));
+    assert_eq!((Rc::strong_count(&payload), node.observe()), (1, Observed::Free));
     drop(node.take_pending());
     assert_eq!(Rc::strong_count(&payload), 1);
 }

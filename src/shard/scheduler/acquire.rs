@@ -3,7 +3,7 @@
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Slab;
-use crate::shard::node::payload::Seed;
+use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::state::Word;
 use crate::shard::node::{NIL, Node, NodeId, join};
 use crate::shard::scheduler::Scheduler;
@@ -14,7 +14,7 @@ use crate::tick::Tick;
 const HINTS_TRIED: usize = 4;
 
 /// A node to put a timer into, and how it came to hand.
-pub(super) enum Vacancy<'g, T> {
+pub(super) enum Acquired<'g, T> {
     /// Free, linked nowhere, and ready for the deadline.
     Free(NodeId, &'g Node<T>, u32, Word),
     /// Claimed where it stands in a list.
@@ -27,26 +27,26 @@ impl<T> Scheduler<T> {
     /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
     /// keeps its segment.
     #[inline(always)]
-    pub(super) fn vacancy(
+    pub(super) fn acquire(
         &self,
         local: &mut Local,
         deadline: Tick,
-    ) -> Result<Vacancy<'_, T>, ScheduleErrorKind> {
+    ) -> Result<Acquired<'_, T>, ScheduleErrorKind> {
         if !local.held.is_none() {
             let (id, word) = (local.held.node, local.held.word);
             // SAFETY: the lane's owner holds the node.
             let (node, era) = unsafe { self.shared.slab.owned(id) };
             local.held.node = NIL;
             if local.held.linked_for <= deadline && node.can_be_armed(word, deadline) {
-                return Ok(Vacancy::Held(id, node, era, word));
+                return Ok(Acquired::Held(id, node, era, word));
             }
             node.finish_cancel(word);
             local.hints.push(id, local.held.linked_for);
         }
         if let Some(id) = local.hints.pop(deadline)
-            && let Some(vacancy) = self.claim(local, id, deadline)
+            && let Some(acquire) = self.claim(local, id, deadline)
         {
-            return Ok(vacancy);
+            return Ok(acquire);
         }
         let slab = &self.shared.slab;
         loop {
@@ -54,7 +54,7 @@ impl<T> Scheduler<T> {
             // SAFETY: the node was taken just now.
             let (node, era) = unsafe { slab.owned(id) };
             if let Some(word) = node.prepare(deadline) {
-                return Ok(Vacancy::Free(id, node, era, word));
+                return Ok(Acquired::Free(id, node, era, word));
             }
             slab.wear_out(id);
         }
@@ -62,7 +62,7 @@ impl<T> Scheduler<T> {
 
     /// The node that the hint names, or another that a hint names, if it can be claimed.
     #[inline]
-    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Vacancy<'_, T>> {
+    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Acquired<'_, T>> {
         let slab = &self.shared.slab;
         self.shared.counting.note_look();
         let mut id = hint;
@@ -73,7 +73,7 @@ impl<T> Scheduler<T> {
             if let Some(claimed) = claimed {
                 // SAFETY: the node was claimed just now.
                 let (node, era) = unsafe { slab.owned(id) };
-                return Some(Vacancy::Claimed(id, node, era, claimed));
+                return Some(Acquired::Claimed(id, node, era, claimed));
             }
             if tried < HINTS_TRIED {
                 id = local.hints.pop(deadline)?;
@@ -84,40 +84,40 @@ impl<T> Scheduler<T> {
 
     /// Arms the node and makes it reachable; returns the timer's key, and whether the caller owes the advancer a ring.
     ///
-    /// Inlined always, as is [`vacancy`](Self::vacancy): where a compiler decided otherwise the vacancy went through memory,
+    /// Inlined always, as is [`acquire`](Self::acquire): where a compiler decided otherwise the vacancy went through memory,
     /// and schedule + cancel took 21 ns instead of 12.
     #[inline(always)]
-    pub(super) fn occupy(
+    pub(super) fn arm_and_insert(
         &self,
         lane: &Lane,
         local: &Local,
-        vacancy: Vacancy<'_, T>,
+        acquire: Acquired<'_, T>,
         deadline: Tick,
-        seed: impl Seed<T>,
+        seed: impl IntoPayload<T>,
     ) -> (Key, bool) {
         let shared = &*self.shared;
-        let (id, era, version, owes_ring) = match vacancy {
-            Vacancy::Free(id, node, era, word) => {
+        let (id, era, version, must_wake) = match acquire {
+            Acquired::Free(id, node, era, word) => {
                 let version = node.arm_free(word, seed);
-                let owes_ring = shared.insert(id, node, deadline, &local.participant);
-                (id, era, version, owes_ring)
+                let must_wake = shared.insert(id, node, deadline, &local.participant);
+                (id, era, version, must_wake)
             }
-            Vacancy::Claimed(id, node, era, claimed) => {
+            Acquired::Claimed(id, node, era, claimed) => {
                 lane.tally.reused.add(1);
                 let version = node.arm_claimed(claimed, deadline, seed);
-                (id, era, version, shared.owes_ring(deadline))
+                (id, era, version, shared.must_wake(deadline))
             }
-            Vacancy::Held(id, node, era, word) => {
+            Acquired::Held(id, node, era, word) => {
                 lane.tally.reused.add(1);
                 let version = node.arm_held(word, deadline, seed);
-                (id, era, version, shared.owes_ring(deadline))
+                (id, era, version, shared.must_wake(deadline))
             }
         };
-        (Key::new(shared.id, id, join(era, version)), owes_ring)
+        (Key::new(shared.id, id, join(era, version)), must_wake)
     }
 }
 
-impl<T> Vacancy<'_, T> {
+impl<T> Acquired<'_, T> {
     pub(super) fn give_back(self, local: &mut Local) {
         match self {
             Self::Free(id, ..) => Slab::<T>::put_back(&mut local.free, id),

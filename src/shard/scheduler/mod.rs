@@ -8,9 +8,9 @@ use std::ops::RangeInclusive;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::payload::{Ripe, Seed};
+use crate::shard::node::payload::{IntoPayload, PayloadSlot};
 use crate::shard::node::{Extended, Node, Taken};
-use crate::shard::scheduler::acquire::Vacancy;
+use crate::shard::scheduler::acquire::Acquired;
 use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Entered, Held, Lane, Local};
 use crate::shard::shared::stats::ShardStats;
@@ -68,12 +68,16 @@ impl<T> Scheduler<T> {
     /// overflow wheel.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
-        self.plant(deadline, payload)
+        self.schedule_in_place(deadline, payload)
     }
 
     /// As [`schedule`](Self::schedule), for a payload that is still a seed.
     #[inline]
-    pub(crate) fn plant<S: Seed<T>>(&self, deadline: Tick, seed: S) -> Result<Key, ScheduleError<S>> {
+    pub(crate) fn schedule_in_place<S: IntoPayload<T>>(
+        &self,
+        deadline: Tick,
+        seed: S,
+    ) -> Result<Key, ScheduleError<S>> {
         let shared = &*self.shared;
         let mut entered = shared.lanes.enter();
         let (lane, local) = entered.parts();
@@ -83,18 +87,18 @@ impl<T> Scheduler<T> {
         if let Err(kind) = shared.bound.reserve() {
             return Err(ScheduleError::new(kind, seed));
         }
-        let vacancy = match self.vacancy(local, deadline) {
-            Ok(vacancy) => vacancy,
+        let acquire = match self.acquire(local, deadline) {
+            Ok(acquire) => acquire,
             Err(kind) => {
                 shared.bound.release();
                 return Err(ScheduleError::new(kind, seed));
             }
         };
-        let accepted = self.accept(lane, local, vacancy, deadline, seed);
-        self.keep_few(lane, local);
-        let (key, owes_ring) = accepted?;
-        if owes_ring {
-            self.ring(entered);
+        let accepted = self.accept(lane, local, acquire, deadline, seed);
+        self.return_spare_nodes(lane, local);
+        let (key, must_wake) = accepted?;
+        if must_wake {
+            self.wake_advancer(entered);
         }
         Ok(key)
     }
@@ -127,7 +131,7 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free, no allocation.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
-        self.cancel_and(key, |ripe| Some(ripe.pick()))
+        self.cancel_and(key, |slot| Some(slot.read()))
     }
 
     /// As [`cancel`](Self::cancel), and hands back what `harvest` makes of the payload. It is called while the lane is in
@@ -136,7 +140,7 @@ impl<T> Scheduler<T> {
     pub(crate) fn cancel_and<R>(
         &self,
         key: Key,
-        harvest: impl FnOnce(Ripe<'_, T>) -> Option<R>,
+        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
     ) -> Option<R> {
         let mut place = None;
         let mut entered = self.enter(key)?;
@@ -154,7 +158,7 @@ impl<T> Scheduler<T> {
         drop(stay);
         self.count_cancelled(lane);
         if self.note_dead(lane, local) {
-            self.ring(entered);
+            self.wake_advancer(entered);
         }
         place
     }
@@ -165,11 +169,11 @@ impl<T> Scheduler<T> {
     /// The advancer may come to the timer's tick while the payload is being changed: it then sets the node aside for its
     /// next advance, which may be long in coming, and the shard may close. So the clock is looked at afterwards, and a
     /// timer that is due by then, or whose shard has closed, is taken out again ([`Exchanged::Over`]).
-    pub(crate) fn exchange<S: Seed<T>, R>(
+    pub(crate) fn exchange<S: IntoPayload<T>, R>(
         &self,
         key: Key,
         seed: S,
-        harvest: impl Fn(Ripe<'_, T>) -> R,
+        harvest: impl Fn(PayloadSlot<'_, T>) -> R,
     ) -> Exchanged<R> {
         let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
         let (_, local) = entered.parts();
@@ -182,11 +186,11 @@ impl<T> Scheduler<T> {
         let reading = self.shared.clock.read();
         if deadline <= reading.now || self.shared.clock.is_closed() {
             drop(entered);
-            let _ = self.cancel_and(key, |ripe| Some(harvest(ripe)));
+            let _ = self.cancel_and(key, |slot| Some(harvest(slot)));
             return Exchanged::Over(former);
         }
-        if reading.owes_ring(deadline) {
-            self.ring(entered);
+        if reading.must_wake(deadline) {
+            self.wake_advancer(entered);
         }
         Exchanged::Done(former)
     }
@@ -321,24 +325,24 @@ impl<T> Scheduler<T> {
     /// Puts the timer into the vacancy, unless the shard closes meanwhile. Beside the key it says whether the caller owes
     /// the advancer a ring.
     #[inline]
-    fn accept<S: Seed<T>>(
+    fn accept<S: IntoPayload<T>>(
         &self,
         lane: &Lane,
         local: &mut Local,
-        vacancy: Vacancy<'_, T>,
+        acquire: Acquired<'_, T>,
         deadline: Tick,
         seed: S,
     ) -> Result<(Key, bool), ScheduleError<S>> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         lane.tally.scheduled.add(1);
-        let (key, owes_ring) = self.occupy(lane, local, vacancy, deadline, seed);
+        let (key, must_wake) = self.arm_and_insert(lane, local, acquire, deadline, seed);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
-            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::of(payload)));
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::from_payload(payload)));
         }
-        Ok((key, owes_ring))
+        Ok((key, must_wake))
     }
 
     /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
@@ -364,9 +368,9 @@ impl<T> Scheduler<T> {
     #[cold]
     pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
         let (lane, local) = entered.parts();
-        let (moved, owes_ring) = self.move_timer(lane, local, key, deadline)?;
-        if owes_ring {
-            self.ring(entered);
+        let (moved, must_wake) = self.move_timer(lane, local, key, deadline)?;
+        if must_wake {
+            self.wake_advancer(entered);
         }
         Some(moved)
     }
@@ -375,33 +379,33 @@ impl<T> Scheduler<T> {
         // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
         let stay = Stay::pinned(&local.participant);
         let (node, era) = self.find(key, &stay)?;
-        let Ok(vacancy) = self.vacancy(local, deadline) else {
+        let Ok(acquire) = self.acquire(local, deadline) else {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
         let Some(taken) = node.take(era, key.generation) else {
-            vacancy.give_back(local);
+            acquire.give_back(local);
             return None;
         };
         if self.shared.clock.is_closed() {
             node.restore(taken);
-            vacancy.give_back(local);
+            acquire.give_back(local);
             return None;
         }
         let Taken { word, linked_for, payload } = taken;
-        let (moved, owes_ring) = self.occupy(lane, local, vacancy, deadline, payload);
+        let (moved, must_wake) = self.arm_and_insert(lane, local, acquire, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         node.finish_cancel(word);
         drop(stay);
-        self.keep_few(lane, local);
+        self.return_spare_nodes(lane, local);
         local.hints.push(key.node(), linked_for);
         let owes_request = self.note_dead(lane, local);
-        Some((moved, owes_ring || owes_request))
+        Some((moved, must_wake || owes_request))
     }
 
     /// Gives the free nodes back that a call leaves over, if the lane is a common one.
     #[inline]
-    fn keep_few(&self, lane: &Lane, local: &mut Local) {
+    fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
         if !lane.may_keep() {
             self.shared.slab.hand_back(&mut local.free, &local.participant);
         }
@@ -423,11 +427,11 @@ impl<T> Scheduler<T> {
     /// Wakes the advancer, unless that has been done since it went to sleep. The waker is user code, so the lane is left
     /// first, and nothing is pinned.
     #[cold]
-    pub(super) fn ring(&self, mut entered: Entered<'_>) {
-        let call = self.shared.clock.bell.answer(&entered.parts().1.participant);
+    pub(super) fn wake_advancer(&self, mut entered: Entered<'_>) {
+        let pending = self.shared.clock.waker.pending_wake(&entered.parts().1.participant);
         drop(entered);
-        if let Some(call) = call {
-            call.ring();
+        if let Some(pending) = pending {
+            pending.wake();
         }
     }
 }

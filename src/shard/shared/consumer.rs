@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::Shared;
-use crate::shard::memory::batch::Remains;
+use crate::shard::memory::batch::Retired;
 use crate::shard::memory::epochs::Unlinked;
 use crate::shard::node::{NIL, Node, NodeId};
 use crate::shard::wheel::Wheel;
@@ -85,10 +85,10 @@ impl<T> Consumer<T> {
 
     /// Keeps what the advancer took out of reach until the last owner of the shard drops it:
     /// readers may still be pinned.
-    pub(crate) fn keep(&mut self, remains: Remains<T>) {
-        self.0.graveyard.with_mut(|graveyard| {
+    pub(crate) fn keep(&mut self, remains: Retired<T>) {
+        self.0.retired.with_mut(|retired| {
             // SAFETY: the advancer comes here at its end, and the last owner drops it after that.
-            unsafe { *graveyard = remains };
+            unsafe { *retired = remains };
         });
     }
 

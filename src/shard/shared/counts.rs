@@ -38,7 +38,7 @@ const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
 /// `check_at` says when to take the sum again. Whoever sets it goes by counts that may be old by then, and two may set it
 /// at once. Cancels that come meanwhile do no harm: they raise the estimate, which was read before. But where nodes are freed
 /// meanwhile the estimate falls, and the next look would be far off, or never come. So the look is kept
-/// [near](Shared::bring_look_near), by those who set it and by the advancer: both write, pass a SeqCst fence, and then read
+/// [near](Shared::bring_check_near), by those who set it and by the advancer: both write, pass a SeqCst fence, and then read
 /// what the other writes, so one of them sees to it.
 pub(crate) struct DeadReports {
     /// Dead nodes made, less those reused, in all lanes.
@@ -69,7 +69,7 @@ impl<T> Shared<T> {
 
     /// Nodes of cancelled or moved timers that are still linked. O(threads).
     pub(crate) fn dead(&self) -> u64 {
-        let gone = self.tally.buried.get();
+        let gone = self.tally.dead_freed.get();
         let gone = self.lanes.iter().fold(gone, |sum, lane| sum + lane.tally.reused.get());
         self.dead_made().saturating_sub(gone)
     }
@@ -101,16 +101,16 @@ impl<T> Shared<T> {
         let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         // Ordering: Relaxed, a threshold.
         let check_at = self.dead.check_at.load(Ordering::Relaxed) as i64;
-        self.estimate(reported) >= check_at && (self.join_request() || self.ask_for_sweep())
+        self.estimate(reported) >= check_at && (self.join_request() || self.request_sweep())
     }
 
     /// Whether a sweep has been asked for that the advancer has not begun. That is the caller's request too, which rings
     /// for it: whoever made it may have been stopped before it rang. While the advancer is away this spares each
     /// canceller the sums.
     fn join_request(&self) -> bool {
-        let is_owed = self.is_sweep_owed();
+        let is_owed = self.is_sweep_requested();
         if is_owed {
-            // Ordering: SeqCst, as in `ask_for_sweep`. As an Acquire fence it pairs with the Release of the request, which so
+            // Ordering: SeqCst, as in `request_sweep`. As an Acquire fence it pairs with the Release of the request, which so
             // comes before it.
             fence(Ordering::SeqCst);
         }
@@ -119,13 +119,13 @@ impl<T> Shared<T> {
 
     /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).
     #[cold]
-    pub(crate) fn ask_for_sweep(&self) -> bool {
+    pub(crate) fn request_sweep(&self) -> bool {
         // Ordering: Relaxed, a count. It is read first, and what has been buried last: see `DeadReports`.
         let reported = self.dead.reported.load(Ordering::Relaxed);
         let (dead, tolerated) = (self.dead(), self.tolerated_dead());
         let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
-            // Ordering: Release, pairs with `take_sweep_owed`: the pass that begins finds what was counted here.
-            self.sweep_owed.store(true, Ordering::Release);
+            // Ordering: Release, pairs with `take_sweep_request`: the pass that begins finds what was counted here.
+            self.sweep_requested.store(true, Ordering::Release);
             // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the request before it sleeps,
             // or the caller sees its sleep, and rings.
             fence(Ordering::SeqCst);
@@ -133,29 +133,29 @@ impl<T> Shared<T> {
         };
         // A cancel takes one from what is pending and adds one to the dead: seven of these quarters.
         let step = (left / 7).clamp(LEAST_STEP, MOST_STEP);
-        self.look_again_at(self.estimate(reported).saturating_add(step as i64));
+        self.set_next_check(self.estimate(reported).saturating_add(step as i64));
         // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this threshold before it sleeps, or
         // the caller sees what the advancer has freed.
         fence(Ordering::SeqCst);
-        self.bring_look_near();
+        self.bring_check_near();
         false
     }
 
     /// Asks for a sweep if so many timers have fired that one is due; for the advancer. O(1), but where there may be too
     /// many dead.
     #[inline]
-    pub(crate) fn look_for_dead(&self) {
+    pub(crate) fn check_dead(&self) {
         // Ordering: Relaxed, a count.
         if self.estimate(self.dead.reported.load(Ordering::Relaxed)) > SURELY_TOLERATED {
-            self.ask_for_sweep();
+            self.request_sweep();
         } else {
-            self.bring_look_near();
+            self.bring_check_near();
         }
     }
 
     /// Brings the next look at all lanes near, where so many nodes have been freed since it was set that it is far off. O(1).
     #[inline]
-    pub(crate) fn bring_look_near(&self) {
+    pub(crate) fn bring_check_near(&self) {
         loop {
             // Ordering: Relaxed for both: a count, and a threshold.
             let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
@@ -163,13 +163,13 @@ impl<T> Shared<T> {
             if self.dead.check_at.load(Ordering::Relaxed) as i64 <= near {
                 return;
             }
-            self.look_again_at(near);
-            // Ordering: SeqCst, as in `ask_for_sweep`.
+            self.set_next_check(near);
+            // Ordering: SeqCst, as in `request_sweep`.
             fence(Ordering::SeqCst);
         }
     }
 
-    fn look_again_at(&self, estimate: i64) {
+    fn set_next_check(&self, estimate: i64) {
         // Ordering: Relaxed, a threshold.
         self.dead.check_at.store(estimate as u64, Ordering::Relaxed);
     }
@@ -177,20 +177,20 @@ impl<T> Shared<T> {
     /// How many dead nodes there are, by what has been reported.
     #[inline]
     fn estimate(&self, reported: u64) -> i64 {
-        reported.wrapping_sub(self.tally.buried.get()) as i64
+        reported.wrapping_sub(self.tally.dead_freed.get()) as i64
     }
 
     /// Whether a sweep was asked for since the last call; for the advancer.
-    pub(crate) fn take_sweep_owed(&self) -> bool {
-        // Ordering: Acquire, pairs with `ask_for_sweep`.
-        self.is_sweep_owed() && self.sweep_owed.swap(false, Ordering::Acquire)
+    pub(crate) fn take_sweep_request(&self) -> bool {
+        // Ordering: Acquire, pairs with `request_sweep`.
+        self.is_sweep_requested() && self.sweep_requested.swap(false, Ordering::Acquire)
     }
 
     /// Whether a sweep has been asked for; for the advancer. After it has said until when it sleeps, it sees the requests
     /// of those who have not seen that.
-    pub(crate) fn is_sweep_owed(&self) -> bool {
+    pub(crate) fn is_sweep_requested(&self) -> bool {
         // Ordering: Relaxed, a look; the fence in `publish_wake_at` orders it where it counts.
-        self.sweep_owed.load(Ordering::Relaxed)
+        self.sweep_requested.load(Ordering::Relaxed)
     }
 
     /// How many timers have been moved to another node. O(threads).
@@ -231,15 +231,15 @@ mod tests {
     #[test]
     fn a_look_that_is_far_off_is_brought_near() {
         let (scheduler, advancer) = shard::<u32>(&Config::default());
-        scheduler.shared.look_again_at(100_000);
+        scheduler.shared.set_next_check(100_000);
         assert_eq!(advancer.next_expiration(), None);
         let far = |deadline| scheduler.schedule(deadline, 0).expect("open");
         let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| far(1_000_000 + i)).collect();
         let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize / 2);
         cancel(&scheduler, first);
-        assert!(!scheduler.shared.is_sweep_owed(), "more are pending");
+        assert!(!scheduler.shared.is_sweep_requested(), "more are pending");
         cancel(&scheduler, rest);
-        assert!(scheduler.shared.is_sweep_owed());
+        assert!(scheduler.shared.is_sweep_requested());
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! [`protocol`] is the way of a timer into a bucket, with its argument. [`consumer`] is the handle
 //! that the advancer alone has. [`table`] holds the wheels that producers add to, [`lanes`] what
-//! each producer has to itself. [`bell`] wakes the advancer; [`stats`], `counts` and [`bound`] count.
+//! each producer has to itself. [`waker`] wakes the advancer; [`stats`], `counts` and [`bound`] count.
 
-pub(crate) mod bell;
+pub(crate) mod advancer_waker;
 pub(crate) mod bound;
 pub(crate) mod consumer;
 mod counts;
@@ -25,7 +25,7 @@ use self::stats::AdvancerTally;
 use self::table::WheelTable;
 use crate::config::Config;
 use crate::shard::key::ShardId;
-use crate::shard::memory::batch::Remains;
+use crate::shard::memory::batch::Retired;
 use crate::shard::memory::slab::Slab;
 use crate::shard::node::NIL;
 use crate::shard::wheel::geometry::Geometry;
@@ -45,13 +45,13 @@ pub(crate) struct Shared<T> {
     pub(crate) firing: Trace,
     inbox: CachePadded<AtomicU32>,
     /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the advancer.
-    pub(crate) sweep_owed: AtomicBool,
+    pub(crate) sweep_requested: AtomicBool,
     /// Written by cancellers, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
     wheels: WheelTable,
     /// What the advancer took out of reach shortly before it ended; readers may still be pinned.
-    graveyard: UnsafeCell<Remains<T>>,
+    retired: UnsafeCell<Retired<T>>,
 }
 
 // SAFETY: every part but the graveyard is Send and Sync for a payload that is Send; the graveyard is written
@@ -67,7 +67,7 @@ impl<T> Shared<T> {
         let start = config.start();
         let clock = ShardClock::new(start);
         let wheels = WheelTable::new(geometry, start)?;
-        let (slab, lanes) = (Slab::new()?, Lanes::new(Arc::clone(&clock.bell))?);
+        let (slab, lanes) = (Slab::new()?, Lanes::new(Arc::clone(&clock.waker))?);
         Some(Self {
             id,
             geometry,
@@ -78,11 +78,11 @@ impl<T> Shared<T> {
             counting: Trace::begin(),
             firing: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
-            sweep_owed: AtomicBool::new(false),
+            sweep_requested: AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels,
-            graveyard: UnsafeCell::new(Remains::default()),
+            retired: UnsafeCell::new(Retired::default()),
         })
     }
 }

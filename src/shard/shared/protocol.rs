@@ -61,7 +61,7 @@
 //! Its fence comes after it has set the bit (for the inbox: after the push; for a node that is
 //! reused in place: after the store of the node's word). If the producer's fence comes first, the
 //! advancer's second look sees the bit. If the advancer's comes first, the producer sees
-//! `wake_below`, and wakes the advancer ([`bell`](super::bell)) once it has left its lane. The bit
+//! `wake_below`, and wakes the advancer ([`waker`](super::waker)) once it has left its lane. The bit
 //! comes before the push, so the advancer may wake for nothing. It never wakes too late.
 //!
 //! # No memory
@@ -81,12 +81,12 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use super::Shared;
-use super::bell::Bell;
+use super::advancer_waker::AdvancerWaker;
 use super::table::FIRST_TO_GO;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::node::{NIL, Node, NodeId};
 use crate::shard::wheel::geometry::Slot;
-use crate::shard::wheel::{Place, STRIPES};
+use crate::shard::wheel::{ListSlot, STRIPES};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::tick::Tick;
 
@@ -98,7 +98,7 @@ const AWAKE: Tick = 0;
 pub(crate) struct ShardClock {
     words: CachePadded<Words>,
     /// Shared with the lanes, whose owners ring it when they give a lane up.
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) waker: Arc<AdvancerWaker>,
 }
 
 /// What every adder reads and the advancer alone writes.
@@ -120,7 +120,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Whether a timer that the advancer may not know of, due at `deadline`, is due before the advancer's sleep ends.
     #[inline]
-    pub(crate) fn owes_ring(self, deadline: Tick) -> bool {
+    pub(crate) fn must_wake(self, deadline: Tick) -> bool {
         deadline <= self.wake_below
     }
 }
@@ -133,7 +133,7 @@ impl ShardClock {
             wake_below: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
         };
-        Self { words: CachePadded::new(words), bell: Arc::new(Bell::new()) }
+        Self { words: CachePadded::new(words), waker: Arc::new(AdvancerWaker::new()) }
     }
 
     #[inline]
@@ -170,7 +170,7 @@ impl ShardClock {
 
     /// Begins a sleep, and says when it will end; the advancer looks at the bits and the inbox once more after this.
     pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
-        self.bell.begin_sleep();
+        self.waker.begin_sleep();
         // Ordering: Relaxed, the fence orders it.
         self.words.wake_below.store(below(answer), Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence in `read`.
@@ -226,20 +226,20 @@ impl<T> Shared<T> {
                     && wheel.push(place, id, node.next())
                 {
                     drop(pinned);
-                    return reading.owes_ring(deadline);
+                    return reading.must_wake(deadline);
                 }
             }
         }
         self.push_to_inbox(id, node);
-        self.owes_ring(deadline)
+        self.must_wake(deadline)
     }
 
     /// The look at `wake_below` for a timer that is in its list already: reused where it stands, or in the
     /// inbox. True if the caller owes the advancer a ring.
     #[inline]
     #[must_use]
-    pub(crate) fn owes_ring(&self, deadline: Tick) -> bool {
-        self.clock.read().owes_ring(deadline)
+    pub(crate) fn must_wake(&self, deadline: Tick) -> bool {
+        self.clock.read().must_wake(deadline)
     }
 
     /// Puts a chain of nodes on the inbox, from `first` to the node `last`. The caller owns them.
@@ -259,8 +259,8 @@ impl<T> Shared<T> {
         }
     }
 
-    fn place(&self, slot: Slot, id: NodeId) -> Place {
+    fn place(&self, slot: Slot, id: NodeId) -> ListSlot {
         let (index, round) = (self.geometry.index(slot), self.geometry.round(slot));
-        Place { index, stripe: id as usize % STRIPES, round }
+        ListSlot { index, stripe: id as usize % STRIPES, round }
     }
 }

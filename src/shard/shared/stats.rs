@@ -77,13 +77,14 @@ pub(crate) struct AdvancerTally {
     pub(crate) cascaded: Counter,
     pub(crate) swept: Counter,
     /// Dead nodes unlinked, by a flush or a sweep.
-    pub(crate) buried: Counter,
+    pub(crate) dead_freed: Counter,
 }
 
 impl AdvancerTally {
     pub(crate) fn new() -> Self {
-        let [fired, recurred, handed_back, cascaded, swept, buried] = std::array::from_fn(|_| Counter::new());
-        Self { fired, recurred, handed_back, cascaded, swept, buried }
+        let [fired, recurred, handed_back, cascaded, swept, dead_freed] =
+            std::array::from_fn(|_| Counter::new());
+        Self { fired, recurred, handed_back, cascaded, swept, dead_freed }
     }
 
     /// Timers that have ended without being cancelled.

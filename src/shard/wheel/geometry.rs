@@ -48,7 +48,7 @@ impl Geometry {
     }
 
     /// How many buckets the advancer's own wheels have.
-    pub(crate) fn own_wheel_size(self) -> usize {
+    pub(crate) fn private_wheel_size(self) -> usize {
         2 << self.bits
     }
 
@@ -84,8 +84,8 @@ impl Geometry {
     /// ones: as low as it can be. (Of wheels of two buckets, of which twice as many are a level more, perhaps one higher
     /// where the finest does not reach.)
     #[inline]
-    pub(crate) fn place_own(self, from: Tick, deadline: Tick) -> Slot {
-        if deadline - from < self.own_wheel_size() as u64 {
+    pub(crate) fn place_private(self, from: Tick, deadline: Tick) -> Slot {
+        if deadline - from < self.private_wheel_size() as u64 {
             // Nearly always, and found in less than half of the time.
             return self.slot(0, deadline);
         }
@@ -93,7 +93,7 @@ impl Geometry {
         let Some(level) = slot.level.checked_sub(1) else { return slot };
         let below = self.slot(level, deadline);
         let ahead = below.number - (from >> self.shift(level));
-        if ahead < self.own_wheel_size() as u64 { below } else { slot }
+        if ahead < self.private_wheel_size() as u64 { below } else { slot }
     }
 
     /// The slot's expiration: the first tick that it spans.
@@ -110,8 +110,8 @@ impl Geometry {
 
     /// The place of the slot's bucket in the advancer's own wheel.
     #[inline]
-    pub(crate) fn own_index(self, slot: Slot) -> usize {
-        slot.number as usize & (self.own_wheel_size() - 1)
+    pub(crate) fn private_index(self, slot: Slot) -> usize {
+        slot.number as usize & (self.private_wheel_size() - 1)
     }
 
     /// The round of the slot's bucket, modulo 2^32.
@@ -271,9 +271,9 @@ mod tests {
                     let slot = geometry.place(from, deadline);
                     let slowly = |size| place_slowly(geometry, size, from, deadline);
                     assert_eq!(slot, slowly(geometry.wheel_size()), "{from} to {deadline}");
-                    let own = geometry.place_own(from, deadline);
+                    let own = geometry.place_private(from, deadline);
                     if geometry.wheel_size() > 2 {
-                        assert_eq!(own, slowly(geometry.own_wheel_size()), "{from} to {deadline}, own");
+                        assert_eq!(own, slowly(geometry.private_wheel_size()), "{from} to {deadline}, own");
                     }
                     assert!(slot.level < geometry.levels());
                 }
@@ -318,12 +318,12 @@ mod tests {
                     let first = geometry.expiration(next);
                     let last = first.saturating_add(geometry.span(level) - 1);
                     for deadline in [first, last] {
-                        let slot = geometry.place_own(flushed + 1, deadline);
+                        let slot = geometry.place_private(flushed + 1, deadline);
                         assert!(slot.level < level, "{flushed}, {deadline}");
                         let ahead = geometry.slot_ahead(
                             slot.level,
-                            geometry.own_index(slot),
-                            geometry.own_wheel_size(),
+                            geometry.private_index(slot),
+                            geometry.private_wheel_size(),
                             flushed,
                         );
                         assert_eq!(slot, ahead, "{flushed}, {deadline}");

@@ -79,7 +79,7 @@ impl Head {
 
 /// One list of a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ListSlot {
     pub(crate) index: usize,
     pub(crate) stripe: usize,
     pub(crate) round: u32,
@@ -142,7 +142,7 @@ impl Wheel {
     ///
     /// Lock-free: a failed compare-and-swap means that another push or a flush has succeeded.
     #[inline]
-    pub(crate) fn push(&self, place: Place, id: NodeId, next: &AtomicU32) -> bool {
+    pub(crate) fn push(&self, place: ListSlot, id: NodeId, next: &AtomicU32) -> bool {
         self.life.note_use();
         let head = self.head(place.index, place.stripe);
         // Ordering: Relaxed, the value is only compared, and the node it names is not looked at.
@@ -272,13 +272,13 @@ impl Wheel {
     }
 
     /// The lists of a bucket as they stand: round and first node; for invariant checks.
-    pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (Place, NodeId, bool)> + '_ {
+    pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (ListSlot, NodeId, bool)> + '_ {
         let (word, shift) = self.bits(index);
         // Ordering: Relaxed for both, for checks while nobody adds.
         let bits = word.load(Ordering::Relaxed) >> shift;
         (0..STRIPES).map(move |stripe| {
             let head = Head(self.head(index, stripe).load(Ordering::Relaxed));
-            (Place { index, stripe, round: head.round() }, head.first(), (bits >> stripe) & 1 == 1)
+            (ListSlot { index, stripe, round: head.round() }, head.first(), (bits >> stripe) & 1 == 1)
         })
     }
 

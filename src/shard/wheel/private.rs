@@ -22,9 +22,9 @@ use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
 
 /// A wheel per level, each made when it is first needed and dropped when it has been idle.
-pub(in crate::shard) struct OwnWheels(Box<[Option<OwnWheel>]>);
+pub(in crate::shard) struct PrivateWheels(Box<[Option<PrivateWheel>]>);
 
-pub(in crate::shard) struct OwnWheel {
+pub(in crate::shard) struct PrivateWheel {
     /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn. An empty list is
     /// `NIL`, which is zero.
     buckets: Box<[[NodeId; STRIPES]]>,
@@ -32,12 +32,12 @@ pub(in crate::shard) struct OwnWheel {
     occupied: Bitmap,
 }
 
-impl OwnWheels {
+impl PrivateWheels {
     pub(in crate::shard) fn new(levels: usize) -> Self {
         Self((0..levels).map(|_| None).collect())
     }
 
-    pub(in crate::shard) fn level(&self, level: usize) -> Option<&OwnWheel> {
+    pub(in crate::shard) fn level(&self, level: usize) -> Option<&PrivateWheel> {
         self.0[level].as_ref()
     }
 
@@ -53,15 +53,15 @@ impl OwnWheels {
         last: &AtomicU32,
     ) -> bool {
         let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
-        wheel.splice(geometry.own_index(slot), first, last);
+        wheel.splice(geometry.private_index(slot), first, last);
         true
     }
 
     #[inline]
-    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> Option<&mut OwnWheel> {
+    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> Option<&mut PrivateWheel> {
         let wheel = &mut self.0[level];
         if wheel.is_none() {
-            *wheel = OwnWheel::new(geometry.own_wheel_size());
+            *wheel = PrivateWheel::new(geometry.private_wheel_size());
         }
         wheel.as_mut()
     }
@@ -75,7 +75,7 @@ impl OwnWheels {
     /// Puts lists back into a bucket that was emptied by [`take`](Self::take), or was empty.
     /// False if there is no memory for the wheel.
     #[must_use]
-    pub(in crate::shard) fn put_back(
+    pub(in crate::shard) fn put_lists_back(
         &mut self,
         geometry: Geometry,
         slot: Slot,
@@ -84,7 +84,7 @@ impl OwnWheels {
         if lists == [NIL; STRIPES] {
             return true;
         }
-        let index = geometry.own_index(slot);
+        let index = geometry.private_index(slot);
         let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
         debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
         wheel.buckets[index] = lists;
@@ -128,17 +128,17 @@ impl OwnWheels {
     #[inline(always)]
     fn next_occupied_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
         let wheel = self.level(level)?;
-        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.own_index(slot)))
+        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.private_index(slot)))
     }
 
     /// Drops a wheel, which is made anew when it is needed.
     pub(in crate::shard) fn drop_empty(&mut self, level: usize) {
-        debug_assert!(self.level(level).is_none_or(OwnWheel::is_empty));
+        debug_assert!(self.level(level).is_none_or(PrivateWheel::is_empty));
         self.0[level] = None;
     }
 }
 
-impl OwnWheel {
+impl PrivateWheel {
     /// None if there is no memory.
     fn new(size: usize) -> Option<Self> {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_bucket_yields_what_was_pushed_once() {
-        let mut wheel = OwnWheel::new(16).expect("there is memory");
+        let mut wheel = PrivateWheel::new(16).expect("there is memory");
         let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
         wheel.splice(3, STRIPES as NodeId, &a);
         wheel.splice(3, 2 * STRIPES as NodeId, &b);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn next_occupied_goes_round() {
         for size in [2, 4, 8, 16, 64, 128, 2048] {
-            let mut wheel = OwnWheel::new(size).expect("there is memory");
+            let mut wheel = PrivateWheel::new(size).expect("there is memory");
             assert_eq!(wheel.next_occupied(1), None);
             for index in [0, size / 2, size - 1] {
                 wheel.splice(index, 1, &AtomicU32::new(NIL));
@@ -233,8 +233,8 @@ mod tests {
         for size in [2, 4, 8] {
             let geometry = Geometry::new(size);
             for (from, deadlines) in some_deadlines(size as Tick) {
-                let mut own = OwnWheels::new(geometry.levels());
-                let slots = deadlines.map(|deadline| geometry.place_own(from, deadline));
+                let mut own = PrivateWheels::new(geometry.levels());
+                let slots = deadlines.map(|deadline| geometry.place_private(from, deadline));
                 for slot in slots {
                     assert!(own.splice(geometry, slot, 1, &AtomicU32::new(NIL)));
                 }
@@ -253,11 +253,11 @@ mod tests {
     #[test]
     fn a_wheel_is_made_when_needed_and_dropped_when_empty() {
         let geometry = Geometry::new(16);
-        let mut own = OwnWheels::new(geometry.levels());
+        let mut own = PrivateWheels::new(geometry.levels());
         assert_eq!(own.next_occupied(geometry, 0), None);
         assert!(own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL)));
         assert_eq!(own.next_occupied(geometry, 5), Some(32));
-        assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(OwnWheel::is_empty));
+        assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(PrivateWheel::is_empty));
         own.drop_empty(1);
         assert!(own.level(1).is_none());
     }

@@ -6,11 +6,11 @@ fn new(size: usize, round: u32) -> Wheel {
     Wheel::new(size, round).expect("there is memory")
 }
 
-fn place(index: usize, stripe: usize, round: u32) -> Place {
-    Place { index, stripe, round }
+fn place(index: usize, stripe: usize, round: u32) -> ListSlot {
+    ListSlot { index, stripe, round }
 }
 
-fn push(wheel: &Wheel, at: Place, id: NodeId, link: &AtomicU32) -> bool {
+fn push(wheel: &Wheel, at: ListSlot, id: NodeId, link: &AtomicU32) -> bool {
     wheel.mark(at.index, at.stripe);
     wheel.push(at, id, link)
 }

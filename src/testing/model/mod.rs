@@ -24,15 +24,15 @@ pub enum Due<T> {
     /// It has fired, and that was all.
     Fired(Fired<T>),
     /// It is to be armed anew, or ended.
-    Recurring(Running, T),
+    Recurring(RearmTicket, T),
 }
 
 /// The right to a recurring timer's node while the payload is out.
 #[derive(Debug)]
 #[must_use = "the timer's node is kept until the timer is armed anew or ended"]
-pub struct Running(shard::Running);
+pub struct RearmTicket(shard::RearmTicket);
 
-impl Running {
+impl RearmTicket {
     /// The timer's key.
     #[must_use]
     pub fn key(&self) -> Key {
@@ -84,7 +84,7 @@ pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
 pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
     advancer.next_due(recurs).map(|due| match due {
         shard::Due::Fired(fired) => Due::Fired(fired),
-        shard::Due::Recurring(running, payload) => Due::Recurring(Running(running), payload),
+        shard::Due::Recurring(running, payload) => Due::Recurring(RearmTicket(running), payload),
     })
 }
 
@@ -95,7 +95,7 @@ pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> O
 /// The payload, if the timer was stopped meanwhile.
 pub fn rearm<T>(
     advancer: &mut Advancer<T>,
-    Running(running): Running,
+    RearmTicket(running): RearmTicket,
     deadline: Tick,
     payload: T,
 ) -> Result<(), T> {
@@ -103,7 +103,7 @@ pub fn rearm<T>(
 }
 
 /// `Advancer::end_running`.
-pub fn end_running<T>(advancer: &mut Advancer<T>, Running(running): Running) {
+pub fn end_running<T>(advancer: &mut Advancer<T>, RearmTicket(running): RearmTicket) {
     advancer.end_running(running);
 }
 

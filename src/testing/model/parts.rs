@@ -41,14 +41,14 @@ impl<T> Node<T> {
     }
 
     /// What the advancer does with a cancelled node that it meets; the node is free then, and its own.
-    pub fn bury(&self) -> bool {
-        matches!(self.0.meet(), shard::Met::Cancelled(word) if self.0.bury(word))
+    pub fn free_cancelled(&self) -> bool {
+        matches!(self.0.observe(), shard::Observed::Cancelled(word) if self.0.free_cancelled(word))
     }
 
     /// What the advancer does with a timer that it meets and that is due; the node is free then, and its own.
     pub fn fire(&self) -> Option<T> {
-        match self.0.meet() {
-            shard::Met::Pending(_, word) => self.0.fire(word),
+        match self.0.observe() {
+            shard::Observed::Pending(_, word) => self.0.fire(word),
             _ => None,
         }
     }
@@ -150,7 +150,7 @@ pub struct List {
 }
 
 /// Where it stands.
-const LIST: shard::Place = shard::Place { index: 0, stripe: 0, round: 0 };
+const LIST: shard::ListSlot = shard::ListSlot { index: 0, stripe: 0, round: 0 };
 
 impl List {
     /// Empty, with so many nodes beside it.

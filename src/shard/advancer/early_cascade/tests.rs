@@ -13,25 +13,25 @@ fn bucket_of(count: usize, expiration: Tick) -> Shard {
 }
 
 /// How many have been drawn after an advance to each of these ticks.
-fn drawn(count: usize, ticks: &[Tick]) -> Vec<u64> {
+fn placed(count: usize, ticks: &[Tick]) -> Vec<u64> {
     let (scheduler, mut advancer) = bucket_of(count, 16);
-    let drawn = ticks.iter().map(|&now| {
+    let placed = ticks.iter().map(|&now| {
         assert_eq!(advancer.advance(now).count(), 0);
         advancer.check_invariants();
         scheduler.stats().cascaded
     });
-    drawn.collect()
+    placed.collect()
 }
 
 #[test]
 fn so_many_nodes_are_drawn_for_each_tick() {
     let each = NODES_PER_TICK;
-    assert_eq!(drawn(1_000, &[0, 1, 2, 2, 5]), [0, each, 2 * each, 2 * each, 5 * each]);
+    assert_eq!(placed(1_000, &[0, 1, 2, 2, 5]), [0, each, 2 * each, 2 * each, 5 * each]);
 }
 
 #[test]
 fn an_advance_draws_no_more_than_so_many() {
-    assert_eq!(drawn(1_000, &[12, 13]), [MOST_NODES, MOST_NODES + NODES_PER_TICK]);
+    assert_eq!(placed(1_000, &[12, 13]), [MOST_NODES, MOST_NODES + NODES_PER_TICK]);
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn where_nothing_is_left_the_next_look_comes_later() {
     let (scheduler, mut advancer) = bucket_of(0, 16);
     drop(advancer.advance(1));
     scheduler.schedule(16, 0).expect("open");
-    for (now, drawn) in [(REST, 0), (REST + 1, 1)] {
+    for (now, placed) in [(REST, 0), (REST + 1, 1)] {
         drop(advancer.advance(now));
-        assert_eq!(scheduler.stats().cascaded, drawn, "at {now}");
+        assert_eq!(scheduler.stats().cascaded, placed, "at {now}");
     }
 }
 

@@ -15,7 +15,7 @@ fn stall(scheduler: &Scheduler<u32>) -> (&Node<u32>, Taken<u32>) {
 }
 
 /// Goes over all nodes once, and finds nothing.
-fn walk_in_vain(handover: &mut Handover<u32>) {
+fn walk_in_vain(handover: &mut PendingWalk<u32>) {
     for _ in 0..handover.shared.slab.words() {
         assert!(handover.next_word());
         while let Some(id) = handover.ids.next() {
@@ -28,7 +28,7 @@ fn walk_in_vain(handover: &mut Handover<u32>) {
 fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
     let (scheduler, mut advancer) = small();
     let (node, taken) = stall(&scheduler);
-    let mut handover = Handover::new(advancer.shared.pass_on());
+    let mut handover = PendingWalk::new(advancer.shared.pass_on());
     walk_in_vain(&mut handover);
     node.restore(taken);
     assert_eq!(handover.next(), Some((9, 7)));
@@ -40,7 +40,7 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(9, 7).expect("open");
     assert!(scheduler.cancel(key).is_some());
-    let mut handover = Handover::new(advancer.shared.pass_on());
+    let mut handover = PendingWalk::new(advancer.shared.pass_on());
     walk_in_vain(&mut handover);
     advancer.shared.lanes.enter().parts().0.tally.moved.add(1);
     walk_in_vain(&mut handover);
@@ -52,7 +52,7 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
 fn there_is_a_last_walk() {
     let (scheduler, mut advancer) = small();
     let (node, taken) = stall(&scheduler);
-    let mut handover = Handover::new(advancer.shared.pass_on());
+    let mut handover = PendingWalk::new(advancer.shared.pass_on());
     assert!(handover.walks_left >= 100);
     assert_eq!((handover.next(), handover.walks_left), (None, 0));
     node.restore(taken);

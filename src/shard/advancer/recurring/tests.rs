@@ -12,7 +12,7 @@ const RECURS: u32 = 100;
 fn advance(
     advancer: &mut Advancer<u32>,
     now: Tick,
-    mut run: impl FnMut(&mut Advancer<u32>, Running, u32),
+    mut run: impl FnMut(&mut Advancer<u32>, RearmTicket, u32),
 ) -> Vec<(Tick, u32)> {
     let mut seen = Vec::new();
     advancer.move_to(now);
@@ -32,7 +32,7 @@ fn advance(
 }
 
 /// The one occurrence that is due by `now`.
-fn run_one(advancer: &mut Advancer<u32>, now: Tick) -> (Running, u32) {
+fn run_one(advancer: &mut Advancer<u32>, now: Tick) -> (RearmTicket, u32) {
     let mut out = None;
     advance(advancer, now, |_, running, payload| out = Some((running, payload)));
     out.expect("one is due")
@@ -61,7 +61,7 @@ fn a_timer_recurs_under_its_key_until_it_ends() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(3, RECURS).unwrap();
     scheduler.schedule(7, 1).unwrap();
-    let again = |advancer: &mut Advancer<u32>, running: Running, payload| {
+    let again = |advancer: &mut Advancer<u32>, running: RearmTicket, payload| {
         assert!(running.key() == key && !scheduler.is_pending(key));
         assert_eq!(scheduler.len(), if running.deadline() < 7 { 2 } else { 1 });
         let next = running.deadline() + 5;
@@ -164,7 +164,7 @@ fn a_timer_armed_anew_for_the_tick_that_is_drained_comes_once_more() {
     scheduler.schedule(3, RECURS).unwrap();
     scheduler.schedule(3, 1).unwrap();
     let mut occurrences = 0;
-    let again = |advancer: &mut Advancer<u32>, running: Running, payload| {
+    let again = |advancer: &mut Advancer<u32>, running: RearmTicket, payload| {
         occurrences += 1;
         if occurrences < 3 {
             advancer.rearm(running, 3, payload).unwrap()

@@ -10,7 +10,7 @@ fn the_bucket_of_the_clock_is_past() {
     let (scheduler, mut advancer) = small();
     drop(advancer.advance(1));
     let key = scheduler.schedule(2, 0).expect("open");
-    let ahead = advancer.shared.geometry.own_wheel_size() as Tick;
+    let ahead = advancer.shared.geometry.private_wheel_size() as Tick;
     assert_eq!(scheduler.reschedule(key, 1 + ahead), Some(key), "put off where it stands");
     for now in 2..=ahead {
         assert_eq!(advancer.advance(now).count(), 0);

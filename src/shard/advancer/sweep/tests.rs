@@ -15,7 +15,7 @@ fn default() -> Shard {
 /// Goes on until no pass is under way; how many advances that took.
 fn sweep_to_the_end(advancer: &mut Advancer<u32>) -> usize {
     let mut steps = 0;
-    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_owed() {
+    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_requested() {
         drop(advancer.advance(0));
         advancer.check_invariants();
         steps += 1;
@@ -82,11 +82,11 @@ fn a_pass_does_not_go_round() {
     let (scheduler, mut advancer) = of_wheels(256);
     let [first, second] = [1_024, 1_030].map(|deadline| schedule(&scheduler, deadline, 3_000));
     (769..=1_000).for_each(|now| drop(advancer.advance(now)));
-    let own = advancer.own.level(0).expect("they have been drawn");
-    assert!([0, 6].into_iter().all(|index| own.lists(index).1));
+    let private = advancer.private.level(0).expect("they have been drawn");
+    assert!([0, 6].into_iter().all(|index| private.lists(index).1));
     cancel(&scheduler, &first[..2_000]);
     cancel(&scheduler, &second[..2_000]);
-    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_owed() {
+    while advancer.sweep.is_under_way() || advancer.shared.is_sweep_requested() {
         drop(advancer.advance(1_000));
         advancer.check_invariants();
     }
@@ -123,13 +123,13 @@ fn what_is_swept_is_not_drawn() {
     cancel(&scheduler, &keys[..16_000]);
     drop(advancer.advance(1));
     let index = 3_000 / 2_048;
-    assert!(advancer.sweep.has_own(1, index) && !advancer.sweep.has_own(1, index + 1));
-    assert!(!advancer.sweep.has_own(0, index) && advancer.own.level(1).is_some());
+    assert!(advancer.sweep.has_private(1, index) && !advancer.sweep.has_private(1, index + 1));
+    assert!(!advancer.sweep.has_private(0, index) && advancer.private.level(1).is_some());
     let before = scheduler.stats().cascaded;
     for now in 2..4 {
         drop(advancer.advance(now));
         advancer.check_invariants();
-        assert!(advancer.sweep.has_own(1, index));
+        assert!(advancer.sweep.has_private(1, index));
         assert_eq!(scheduler.stats().cascaded, before, "at {now}");
     }
     sweep_to_the_end(&mut advancer);

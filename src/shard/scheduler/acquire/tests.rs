@@ -1,7 +1,7 @@
 //! A node that was not needed is as it was.
 
 use super::*;
-use crate::shard::node::Met;
+use crate::shard::node::Observed;
 use crate::shard::support::{cancel, schedule, small};
 
 #[test]
@@ -10,9 +10,9 @@ fn a_free_node_that_is_given_back_is_the_next() {
     let mut entered = scheduler.shared.lanes.enter();
     let (_, local) = entered.parts();
     let ids = [(); 3].map(|()| {
-        let vacancy = scheduler.vacancy(local, 5).expect("there is memory");
-        let Vacancy::Free(id, ..) = vacancy else { panic!("nothing has been cancelled") };
-        vacancy.give_back(local);
+        let acquire = scheduler.acquire(local, 5).expect("there is memory");
+        let Acquired::Free(id, ..) = acquire else { panic!("nothing has been cancelled") };
+        acquire.give_back(local);
         id
     });
     assert_eq!(ids, [ids[0]; 3]);
@@ -27,21 +27,21 @@ fn a_cancelled_node_that_is_given_back_is_held_or_dead_as_before() {
     let (_, local) = entered.parts();
     // The first is held, and the second remembered.
     for _ in 0..2 {
-        let vacancy = scheduler.vacancy(local, 5).expect("there is memory");
-        assert!(matches!(vacancy, Vacancy::Held(id, ..) if id == keys[0].node()));
-        vacancy.give_back(local);
+        let acquire = scheduler.acquire(local, 5).expect("there is memory");
+        assert!(matches!(acquire, Acquired::Held(id, ..) if id == keys[0].node()));
+        acquire.give_back(local);
     }
-    let held = scheduler.vacancy(local, 5).expect("there is memory");
-    let claimed = scheduler.vacancy(local, 5).expect("there is memory");
+    let held = scheduler.acquire(local, 5).expect("there is memory");
+    let claimed = scheduler.acquire(local, 5).expect("there is memory");
     assert!(
-        matches!(claimed, Vacancy::Claimed(id, node, ..) if id == keys[1].node() && node.meet() == Met::Busy)
+        matches!(claimed, Acquired::Claimed(id, node, ..) if id == keys[1].node() && node.observe() == Observed::Busy)
     );
     claimed.give_back(local);
     held.give_back(local);
     drop(entered);
     // SAFETY: it is dead, and linked until the next advance.
     let (node, _) = unsafe { scheduler.shared.slab.owned(keys[1].node()) };
-    assert!(matches!(node.meet(), Met::Cancelled(_)));
+    assert!(matches!(node.observe(), Observed::Cancelled(_)));
     assert_eq!(advancer.advance(9).count(), 0);
     assert_eq!(scheduler.stats().dead_nodes, 1, "the one that is held");
     advancer.check_invariants();

@@ -134,11 +134,11 @@ impl Drop for Owned {
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
-    use crate::shard::shared::bell::Bell;
+    use crate::shard::shared::advancer_waker::AdvancerWaker;
     use crate::sync::plain::Arc;
 
     fn lanes() -> Lanes {
-        Lanes::new(Arc::new(Bell::new())).expect("there is memory")
+        Lanes::new(Arc::new(AdvancerWaker::new())).expect("there is memory")
     }
 
     fn size() -> usize {

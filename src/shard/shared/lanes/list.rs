@@ -7,7 +7,7 @@ use crate::fallible::{Counted, Handle};
 use crate::hardware;
 use crate::shard::memory::epochs::{Epochs, Participant};
 use crate::shard::memory::slab::FreeWord;
-use crate::shard::shared::bell::Bell;
+use crate::shard::shared::advancer_waker::AdvancerWaker;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::{Ordering, yield_now};
 
@@ -36,7 +36,7 @@ pub(super) struct Turnover {
     changes: AtomicU64,
     /// How many lanes threads own, or are about to.
     owned: AtomicU32,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<AdvancerWaker>,
 }
 
 impl Turnover {
@@ -74,12 +74,12 @@ impl Turnover {
 
 impl Lanes {
     /// Lists without lanes, but for a common one; none if there is no memory.
-    pub(crate) fn new(bell: Arc<Bell>) -> Option<Self> {
+    pub(crate) fn new(waker: Arc<AdvancerWaker>) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Ordering: Relaxed, the number alone matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let holding = AtomicBool::new(!cfg!(shardwheel_loom));
-        let turnover = Arc::new(Turnover { changes: AtomicU64::new(0), owned: AtomicU32::new(0), bell });
+        let turnover = Arc::new(Turnover { changes: AtomicU64::new(0), owned: AtomicU32::new(0), waker });
         let lanes =
             Self { id, lists: [(); 3].map(|()| List::new()), epochs: Epochs::new(), holding, turnover };
         // Models' threads have lanes of their own.
@@ -91,7 +91,7 @@ impl Lanes {
     }
 
     /// How often a lane has been taken over or given up. For the advancer, which looks after its fence: see
-    /// [`roll`](crate::shard::advancer::roll).
+    /// [`roll`](crate::shard::advancer::lane_totals).
     #[inline]
     pub(crate) fn changes(&self) -> u64 {
         // Ordering: Acquire, pairs with `Turnover::note`: the lane that was taken over is in the list.

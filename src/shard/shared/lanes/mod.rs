@@ -21,7 +21,7 @@
 //! A thread that ends leaves the epochs and frees its hints. Its free nodes and the node that it holds stay in the lane
 //! for the advancer, which alone may free nodes: the thread rings the bell, and at its next advance the advancer takes
 //! such a lane for a moment, gives the nodes back, and enters the lane's counters in its own sum (see
-//! [`roll`](crate::shard::advancer::roll)). From then on the lane costs an advance nothing, and keeps some hundred bytes.
+//! [`roll`](crate::shard::advancer::lane_totals)). From then on the lane costs an advance nothing, and keeps some hundred bytes.
 //!
 //! A common lane keeps no nodes. The first few stay in the epochs and in the advancer's list whether they are lent or
 //! not. The others are tidied like those that a thread owned.
@@ -306,10 +306,10 @@ impl Lane {
         // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the change before it sleeps, or
         // this sees its sleep.
         fence(Ordering::SeqCst);
-        let call = self.turnover.bell.answer(&participant);
+        let pending = self.turnover.waker.pending_wake(&participant);
         drop(participant);
-        if let Some(call) = call {
-            call.ring();
+        if let Some(pending) = pending {
+            pending.wake();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::shard::shared::bell::Bell;
+use crate::shard::shared::advancer_waker::AdvancerWaker;
 
 /// So many lanes of a kind there are.
 fn count(lanes: &Lanes, kind: Kind) -> usize {
@@ -11,7 +11,7 @@ fn count(lanes: &Lanes, kind: Kind) -> usize {
 }
 
 fn lanes() -> Lanes {
-    Lanes::new(Arc::new(Bell::new())).expect("there is memory")
+    Lanes::new(Arc::new(AdvancerWaker::new())).expect("there is memory")
 }
 
 /// Where the lane is that the calling thread is given.

@@ -31,7 +31,7 @@ use crate::shard::shared::stats::Tally;
 use crate::sync::Ordering;
 
 #[derive(Default)]
-pub(super) struct Roll {
+pub(super) struct LaneTotals {
     /// The changes when the roll was called last; none where there was no memory for it.
     seen: Option<u64>,
     /// The lanes that had an owner then.
@@ -49,7 +49,7 @@ pub(super) struct Roll {
 const HELPS_PER_LANE: usize = 1;
 const LEAST_HELPS: usize = 8;
 
-impl Roll {
+impl LaneTotals {
     /// Whether what threads have left in the epochs is still to go back.
     pub(super) fn owes_help(&self) -> bool {
         self.helps > 0
@@ -84,53 +84,53 @@ impl<T> Advancer<T> {
     /// How many timers are pending; as [`Shared::len`].
     #[inline]
     pub(super) fn pending(&self) -> usize {
-        self.roll.pending(&self.shared).unwrap_or_else(|| self.shared.len())
+        self.lane_totals.pending(&self.shared).unwrap_or_else(|| self.shared.len())
     }
 
     /// How many timers have been scheduled since the shard was made.
     #[inline]
     pub(super) fn scheduled(&self) -> u64 {
-        self.roll.scheduled(&self.shared).unwrap_or_else(|| self.shared.scheduled())
+        self.lane_totals.scheduled(&self.shared).unwrap_or_else(|| self.shared.scheduled())
     }
 
     /// Calls the roll if lanes have been taken over or given up since the last time.
     #[inline]
-    pub(super) fn call_roll(&mut self) {
+    pub(super) fn refresh_lane_totals(&mut self) {
         let changes = self.shared.lanes.changes();
-        if self.roll.seen != Some(changes) && !cfg!(shardwheel_loom) {
-            self.call_roll_anew(changes);
+        if self.lane_totals.seen != Some(changes) && !cfg!(shardwheel_loom) {
+            self.recount_lanes(changes);
         }
     }
 
     #[cold]
-    fn call_roll_anew(&mut self, changes: u64) {
+    fn recount_lanes(&mut self, changes: u64) {
         let shared = self.shared.share();
-        let former = self.roll.in_use.len();
-        let mut roll = Roll {
-            in_use: std::mem::take(&mut self.roll.in_use),
-            helps: self.roll.helps,
-            reclaimed_at: self.roll.reclaimed_at,
-            ..Roll::default()
+        let former = self.lane_totals.in_use.len();
+        let mut lane_totals = LaneTotals {
+            in_use: std::mem::take(&mut self.lane_totals.in_use),
+            helps: self.lane_totals.helps,
+            reclaimed_at: self.lane_totals.reclaimed_at,
+            ..LaneTotals::default()
         };
-        roll.in_use.clear();
+        lane_totals.in_use.clear();
         let mut has_memory = true;
         for lane in shared.lanes.handles() {
             if let Some(mut tidied) = lane.tidy() {
                 self.take_in(tidied.take_nodes());
-                roll.scheduled = roll.scheduled.wrapping_add(lane.tally.scheduled.get());
-                roll.cancelled = roll.cancelled.wrapping_add(lane.tally.cancelled.get());
+                lane_totals.scheduled = lane_totals.scheduled.wrapping_add(lane.tally.scheduled.get());
+                lane_totals.cancelled = lane_totals.cancelled.wrapping_add(lane.tally.cancelled.get());
                 continue;
             }
-            has_memory &= roll.in_use.try_reserve(1).is_ok();
+            has_memory &= lane_totals.in_use.try_reserve(1).is_ok();
             if has_memory {
-                roll.in_use.push(lane);
+                lane_totals.in_use.push(lane);
             }
         }
-        roll.seen = has_memory.then_some(changes);
+        lane_totals.seen = has_memory.then_some(changes);
         // One thread may have come for each that has gone, so the changes tell more than the numbers.
-        let gone = usize::try_from(changes - self.roll.seen.unwrap_or(0)).unwrap_or(former);
-        roll.helps = (roll.helps + LEAST_HELPS + HELPS_PER_LANE * gone).min(1 << 16);
-        self.roll = roll;
+        let gone = usize::try_from(changes - self.lane_totals.seen.unwrap_or(0)).unwrap_or(former);
+        lane_totals.helps = (lane_totals.helps + LEAST_HELPS + HELPS_PER_LANE * gone).min(1 << 16);
+        self.lane_totals = lane_totals;
     }
 
     /// Takes in the free nodes that a lane has left over, and the node that was held, which is now dead like any other.
@@ -147,8 +147,8 @@ impl<T> Advancer<T> {
     /// Helps the epochs on by a step, while that is owed.
     #[inline]
     pub(super) fn help_epochs(&mut self) {
-        if self.roll.helps > 0 {
-            self.roll.helps -= 1;
+        if self.lane_totals.helps > 0 {
+            self.lane_totals.helps -= 1;
             Grace::help(&self.participant);
         }
     }
@@ -157,7 +157,7 @@ impl<T> Advancer<T> {
     /// since the last time. O(threads + segments).
     pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
-            && self.roll.reclaimed_at != self.doings()
+            && self.lane_totals.reclaimed_at != self.activity()
             && self.recycler.is_worth_asking(&self.shared.slab, pending)
     }
 
@@ -167,15 +167,15 @@ impl<T> Advancer<T> {
         if !self.are_leftovers_due(pending) {
             return;
         }
-        self.roll.reclaimed_at = self.doings();
+        self.lane_totals.reclaimed_at = self.activity();
         self.recycler.note_asked();
         let shared = self.shared.share();
         shared.lanes.revoke(|kept| self.take_in(kept));
         // Ordering: Relaxed, the advancer sees its own request.
-        shared.sweep_owed.store(true, Ordering::Relaxed);
+        shared.sweep_requested.store(true, Ordering::Relaxed);
     }
 
-    fn doings(&self) -> u64 {
+    fn activity(&self) -> u64 {
         self.scheduled().wrapping_add(self.shared.dead_made())
     }
 }
@@ -200,17 +200,20 @@ mod tests {
         assert_eq!(advancer.advance(1).count(), 0);
         // Those that are lent stay.
         let lent = |advancer: &crate::Advancer<u32>| {
-            advancer.roll.in_use.iter().filter(|lane| !lane.may_keep()).count()
+            advancer.lane_totals.in_use.iter().filter(|lane| !lane.may_keep()).count()
         };
-        assert!(advancer.roll.in_use.len() == lent(&advancer) && advancer.roll.seen.is_some());
+        assert!(advancer.lane_totals.in_use.len() == lent(&advancer) && advancer.lane_totals.seen.is_some());
         assert_eq!((advancer.pending(), scheduler.len()), (200, 200));
         advancer.check_invariants();
-        let own = scheduler.schedule(50, 1).expect("open");
+        let private = scheduler.schedule(50, 1).expect("open");
         assert_eq!((advancer.pending(), scheduler.len()), (201, 201));
-        cancel(&scheduler, &[own]);
+        cancel(&scheduler, &[private]);
         cancel(&scheduler, &keys[1..2]);
         assert_eq!(advancer.advance(100).count(), 199);
-        assert_eq!((advancer.roll.in_use.len() - lent(&advancer), advancer.next_expiration()), (1, None));
+        assert_eq!(
+            (advancer.lane_totals.in_use.len() - lent(&advancer), advancer.next_expiration()),
+            (1, None)
+        );
         advancer.check_invariants();
         (101..1_000).for_each(|now| assert_eq!(advancer.advance(now).count(), 0));
         let kept = scheduler.stats().nodes;

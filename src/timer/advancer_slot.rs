@@ -47,7 +47,7 @@ pub(crate) enum Phase {
     Ended,
 }
 
-pub(crate) struct Post<T> {
+pub(crate) struct AdvancerSlot<T> {
     slot: AtomicPtr<T>,
     stopping: AtomicBool,
     state: Mutex<State>,
@@ -68,7 +68,7 @@ pub(crate) struct Seen {
     version: u64,
 }
 
-impl<T> Post<T> {
+impl<T> AdvancerSlot<T> {
     pub(crate) fn new() -> Self {
         const { assert!(align_of::<T>() > EXECUTING, "the lowest bit of a pointer is free for the mark") };
         Self {
@@ -162,7 +162,7 @@ impl<T> Post<T> {
     }
 }
 
-impl<T> Drop for Post<T> {
+impl<T> Drop for AdvancerSlot<T> {
     fn drop(&mut self) {
         drop(self.take());
     }
@@ -189,33 +189,33 @@ mod tests {
 
     #[test]
     fn what_is_put_in_is_taken_once() {
-        let post = Post::new();
-        assert!(post.take().is_none());
+        let advancer_slot = AdvancerSlot::new();
+        assert!(advancer_slot.take().is_none());
         for code in [Code::Own, Code::Executor] {
-            post.put(Box::new(7_u64), code);
-            assert_eq!((post.take(), post.take()), (Some(Box::new(7)), None));
+            advancer_slot.put(Box::new(7_u64), code);
+            assert_eq!((advancer_slot.take(), advancer_slot.take()), (Some(Box::new(7)), None));
         }
     }
 
     #[test]
     fn an_executor_alone_is_not_waited_for() {
-        let post = Post::new();
-        post.put(Box::new(7_u64), Code::Own);
-        assert_eq!((post.take_from_executor(), post.take()), (None, Some(Box::new(7))));
-        post.put(Box::new(8), Code::Executor);
-        assert_eq!((post.take_from_executor(), post.take()), (Some(Box::new(8)), None));
+        let advancer_slot = AdvancerSlot::new();
+        advancer_slot.put(Box::new(7_u64), Code::Own);
+        assert_eq!((advancer_slot.take_from_executor(), advancer_slot.take()), (None, Some(Box::new(7))));
+        advancer_slot.put(Box::new(8), Code::Executor);
+        assert_eq!((advancer_slot.take_from_executor(), advancer_slot.take()), (Some(Box::new(8)), None));
     }
 
     #[test]
     fn who_waits_hears_of_what_comes_after_the_stop() {
-        let post = Post::new();
-        assert!(post.stop() && !post.stop());
-        let seen = post.look();
-        post.put(Box::new(7_u64), Code::Own);
-        post.wait(seen, None);
-        post.enter(Phase::Left);
-        post.wait(seen, None);
-        assert_eq!(post.look().phase, Phase::Left);
-        post.wait(post.look(), Some(Duration::from_millis(1)));
+        let advancer_slot = AdvancerSlot::new();
+        assert!(advancer_slot.stop() && !advancer_slot.stop());
+        let seen = advancer_slot.look();
+        advancer_slot.put(Box::new(7_u64), Code::Own);
+        advancer_slot.wait(seen, None);
+        advancer_slot.enter(Phase::Left);
+        advancer_slot.wait(seen, None);
+        assert_eq!(advancer_slot.look().phase, Phase::Left);
+        advancer_slot.wait(advancer_slot.look(), Some(Duration::from_millis(1)));
     }
 }
