@@ -30,12 +30,12 @@ pub use advancer::Advancer;
 pub use advancer::fire::{Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
-pub(crate) use scheduler::Exchanged;
 pub use scheduler::Scheduler;
+pub(crate) use scheduler::{Exchanged, Stopped};
 pub use shared::stats::ShardStats;
 
 pub(crate) use advancer::handover::Kept;
-pub(crate) use advancer::recurring::{Due, RearmTicket, Stopped};
+pub(crate) use advancer::recurring::{Due, RearmTicket};
 pub(crate) use node::payload::IntoPayload;
 pub(crate) use shared::bound::Bound;
 #[cfg(fuzzing)]

@@ -10,6 +10,7 @@
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 thread_local! {
     /// Where this thread is to stop, and how many points it passes before. Without a destructor, so that a
@@ -52,6 +53,13 @@ impl Stop {
         let on_the_way = |state: &mut State| *state == State::OnTheWay;
         let state = self.changed.wait_while(self.state(), on_the_way);
         *state.unwrap_or_else(PoisonError::into_inner) == State::Reached
+    }
+
+    /// Waits until the thread has stopped; false if it has not by then.
+    pub fn is_reached_within(&self, limit: Duration) -> bool {
+        let on_the_way = |state: &mut State| *state == State::OnTheWay;
+        let state = self.changed.wait_timeout_while(self.state(), limit, on_the_way);
+        *state.unwrap_or_else(PoisonError::into_inner).0 == State::Reached
     }
 
     /// Lets the thread go on, now or when it comes to the stop.

@@ -219,6 +219,11 @@ impl Worker {
     /// at all that it can ring for, so nothing is missed between the look and the wait, whatever runs there.
     fn sleep(&mut self, waker: &Waker) {
         self.handle.parker.clear();
+        // A job that came back before the clear has notified in vain.
+        self.take_back();
+        if self.is_behind {
+            return;
+        }
         let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else { return };
         advancer.register_waker(waker);
         let next = advancer.next_expiration();

@@ -10,6 +10,7 @@
 //! - [`scene`]: a shard, its advancer, which sleeps, and what all others are promised; [`books`]: one outcome each;
 //! - [`first`]: the thread that is stopped; [`cases`]: what it does, as a producer;
 //! - [`advancers`]: the advancer itself is stopped, and producers go on;
+//! - [`workers`]: a shard's thread is stopped while a job comes back from an executor;
 //! - [`timers`]: the same for a `Timer` and its sleeps, the clock moved by hand and in real time.
 //!
 //! # What a stopped producer may hold
@@ -29,9 +30,10 @@ mod first;
 mod scene;
 mod steps;
 mod timers;
+mod workers;
 
 #[test]
 fn no_stopped_thread_keeps_others_from_what_they_are_promised() {
-    let jobs = [timers::jobs(), advancers::jobs(), cases::jobs()];
+    let jobs = [workers::jobs(), timers::jobs(), advancers::jobs(), cases::jobs()];
     steps::try_all(jobs.into_iter().flatten().collect());
 }

@@ -22,7 +22,7 @@
 //! counts it so, unless it is stopped first, and does not wait for the payload.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::slab::Ids;
+use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::Word;
 use crate::shard::node::{NIL, Node, NodeId, Observed};
 use crate::shard::shared::consumer::Consumer;

@@ -37,35 +37,26 @@ pub(in crate::shard) mod sweep;
 use std::fmt;
 use std::task::Waker;
 
-use crate::shard::advancer::chains::{Chains, InHand};
+use crate::shard::advancer::chains::Chains;
 use crate::shard::advancer::early_cascade::EarlyCascade;
-use crate::shard::advancer::fire::{Expired, Fired};
+use crate::shard::advancer::fire::Expired;
 use crate::shard::advancer::handover::PendingWalk;
 use crate::shard::advancer::idle_wheels::IdleWatch;
 use crate::shard::advancer::lane_totals::LaneTotals;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::sweep::Sweep;
-use crate::shard::key::Key;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::recycle::Recycler;
-use crate::shard::node::state::Word;
-use crate::shard::node::{Node, NodeId, Observed, join};
+use crate::shard::node::{Node, NodeId};
 use crate::shard::scheduler::Scheduler;
-use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheels;
 use crate::tick::Tick;
 
-/// A drain that fired this many sees to it at its end that the nodes can be used again.
-const LONG_DRAIN: usize = 1 << 14;
-
 /// How often [`Advancer::maintain`] helps the epochs on, for what threads have left that have ended.
 const HELPS: usize = 64;
-
-/// A buffer larger than this is given back when it is empty.
-const KEPT_BUFFER: usize = 1 << 12;
 
 /// Moves one shard's clock and yields what is due. There is exactly one for each shard; made by
 /// [`shard`](crate::shard()).
@@ -113,6 +104,8 @@ pub struct Advancer<T> {
     early_cascade: EarlyCascade,
     /// Timers fired since the last drain's end.
     drained: usize,
+    /// Whether timers have ended, or dead nodes been freed, since then.
+    has_ended_some: bool,
     handed_over: bool,
     waker_owner: WakerOwner,
     lane_totals: LaneTotals,
@@ -140,6 +133,7 @@ impl<T> Advancer<T> {
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(start),
             drained: 0,
+            has_ended_some: false,
             handed_over: false,
             waker_owner: WakerOwner::default(),
             lane_totals: LaneTotals::default(),
@@ -299,82 +293,6 @@ impl<T> Advancer<T> {
         PendingWalk::new(self.shared.pass_on())
     }
 
-    // ---- yielding ---------------------------------------------------------------------------------
-
-    /// The next timer that is due, if there is one up to the clock.
-    #[inline(always)]
-    pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
-        let (key, deadline, payload) = self.next_taken(Node::fire)?;
-        self.retire_fired(key.node());
-        Some(Fired { key, deadline, payload })
-    }
-
-    /// The next timer that is due, as `take` takes it out of its node, if that has not changed since.
-    #[inline]
-    pub(super) fn next_taken<O>(
-        &mut self,
-        take: impl Fn(&Node<T>, Word) -> Option<O>,
-    ) -> Option<(Key, Tick, O)> {
-        loop {
-            let Self { shared, overdue, due, .. } = self;
-            let (deadline, hand) = if let Some(Overdue { deadline, id, .. }) = overdue.pop() {
-                let (node, era) = shared.node(id);
-                (deadline, InHand { id, node, era })
-            } else if let Some(hand) = due.pop(shared) {
-                (self.flushed.saturating_add(1), hand)
-            } else if self.step() {
-                continue;
-            } else {
-                return None;
-            };
-            let id = hand.id;
-            if let Some(taken) = shared.settle(hand, deadline, &take) {
-                return Some(taken);
-            }
-            self.relink(id);
-        }
-    }
-
-    /// Counts a timer that has fired for the last time, its node freed.
-    #[inline]
-    pub(super) fn retire_fired(&mut self, id: NodeId) {
-        self.shared.tally.fired.add(1);
-        self.shared.bound.release();
-        self.drained += 1;
-        self.recycler.retire(id);
-        if self.recycler.is_ripe() {
-            self.poll_recycler();
-        }
-    }
-
-    /// Counts a dead node that has been unlinked and freed.
-    pub(super) fn retire_dead(&mut self, id: NodeId) {
-        self.shared.tally.dead_freed.add(1);
-        self.recycler.retire(id);
-    }
-
-    fn poll_recycler(&mut self) {
-        let shared = &self.shared;
-        self.recycler.poll(&shared.slab, &self.participant);
-    }
-
-    /// Ends a drain: after a long one its nodes become free at once.
-    pub(crate) fn end_drain(&mut self) {
-        self.ensure_due();
-        let drained = std::mem::take(&mut self.drained);
-        if drained > 0 {
-            // What is tolerated falls with what is pending.
-            self.shared.check_dead();
-        }
-        if drained >= LONG_DRAIN {
-            let shared = &self.shared;
-            self.recycler.poll_to_the_end(&shared.slab, &self.participant);
-        }
-        if self.overdue.is_empty() && self.overdue.capacity() > KEPT_BUFFER {
-            self.overdue = Vec::new();
-        }
-    }
-
     // ---- what it looks at --------------------------------------------------------------------------
 
     /// The shared wheel of a level, if it exists.
@@ -386,30 +304,6 @@ impl<T> Advancer<T> {
     /// A node that the advancer holds in its hands, and its segment's era.
     pub(super) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
         self.shared.node(id)
-    }
-}
-
-impl<T> Shared<T> {
-    /// Takes the timer out of a node that was due at `deadline` when it was last looked at, unless it has been
-    /// cancelled or put off since.
-    #[inline]
-    fn settle<O>(
-        &self,
-        InHand { id, node, era }: InHand<'_, T>,
-        deadline: Tick,
-        take: impl Fn(&Node<T>, Word) -> Option<O>,
-    ) -> Option<(Key, Tick, O)> {
-        while let Observed::Pending(found, word) = node.observe() {
-            if found > deadline {
-                self.tally.cascaded.add(1);
-                return None;
-            }
-            self.firing.note_change();
-            if let Some(taken) = take(node, word) {
-                return Some((Key::new(self.id, id, join(era, word.version())), found, taken));
-            }
-        }
-        None
     }
 }
 

@@ -143,8 +143,10 @@ impl<T> Advancer<T> {
             self.sweep.made = self.shared.dead_made();
         }
         let made = self.shared.dead_made();
-        let mut budget = LEAST_NODES + NODES_PER_CANCEL * (made - self.sweep.made);
-        self.sweep.made = made;
+        let mut budget = LEAST_NODES + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
+        // The sum falls for a moment's surplus: a timer that is stopped while its payload is out is first counted as
+        // cancelled, then as stopped.
+        self.sweep.made = self.sweep.made.max(made);
         while budget > 0 && (self.sweep.detached.is_some() || self.detach_next()) {
             budget = budget.saturating_sub(1 + self.sweep_detached(budget));
         }

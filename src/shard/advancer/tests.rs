@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use super::*;
+use crate::shard::advancer::fire::{KEPT_BUFFER, LONG_DRAIN};
 use crate::shard::advancer::next_expiration::INBOX_LOOK;
 use crate::shard::node::NIL;
 use crate::shard::support::{cancel, schedule, small};

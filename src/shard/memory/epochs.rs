@@ -135,6 +135,18 @@ mod imp {
     // Send), and who passes the handle on passes all that was done with it.
     unsafe impl Send for Participant {}
 
+    impl Drop for Participant {
+        /// Leaves the epochs, for which crossbeam-epoch asks for memory. Where there is none, what it keeps of the
+        /// participant is never freed.
+        fn drop(&mut self) {
+            if let Some(handle) = self.handle.take()
+                && !has_memory()
+            {
+                std::mem::forget(handle);
+            }
+        }
+    }
+
     impl Participant {
         /// Pins it. Nothing of the user's runs while it is pinned.
         #[inline]

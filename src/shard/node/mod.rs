@@ -253,20 +253,24 @@ impl<T> Node<T> {
         self.fill(taken.word, taken.payload);
     }
 
-    /// Puts another payload in the place of that of the timer of that generation; returns when the timer is due, and what
+    /// Puts another payload in the place of that of the timer of that generation, and takes it out of `payload` for that;
+    /// returns when the timer is due, and what
     /// `harvest` makes of the former payload. Meanwhile the node says that the caller is at work in it.
     pub(crate) fn exchange<R>(
         &self,
         era: u32,
         generation: u64,
-        seed: impl IntoPayload<T>,
+        payload: &mut Option<impl IntoPayload<T>>,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> R,
     ) -> Option<(Tick, R)> {
+        if payload.is_none() {
+            return None;
+        }
         let word = self.win(era, generation, Status::Cancelling)?;
         let former = self.with_payload(harvest);
         // Before the timer can be reached again: then the node may be another's at any moment.
         let deadline = self.deadline(word);
-        self.fill(word, seed);
+        self.fill(word, payload.take()?);
         Some((deadline, former))
     }
 

@@ -1,6 +1,12 @@
 //! The producers' half.
 
 mod acquire;
+mod exchange;
+mod recurring;
+mod relocate;
+
+pub(crate) use exchange::Exchanged;
+pub(crate) use recurring::Stopped;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,7 +15,7 @@ use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
 use crate::shard::node::payload::{IntoPayload, PayloadSlot};
-use crate::shard::node::{Extended, Node, Taken};
+use crate::shard::node::{Extended, Node};
 use crate::shard::scheduler::acquire::Acquired;
 use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Entered, Held, Lane, Local};
@@ -39,18 +45,6 @@ use crate::tick::Tick;
 /// ```
 pub struct Scheduler<T> {
     pub(in crate::shard) shared: Arc<Shared<T>>,
-}
-
-/// What became of a timer whose payload was to be changed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Exchanged<R> {
-    /// It is pending, with the new payload; what was made of the former.
-    Done(R),
-    /// It was due by then, or the shard had closed: it has been taken out, unless it has fired. What was made of the former
-    /// payload.
-    Over(R),
-    /// It had ended before.
-    Gone,
 }
 
 impl<T> Scheduler<T> {
@@ -161,38 +155,6 @@ impl<T> Scheduler<T> {
             self.wake_advancer(entered);
         }
         place
-    }
-
-    /// Puts another payload in the place of a pending timer's, and hands back what `harvest` makes of the former. The
-    /// timer stays pending, for the same deadline and under the same key, and keeps its room under the bound.
-    ///
-    /// The advancer may come to the timer's tick while the payload is being changed: it then sets the node aside for its
-    /// next advance, which may be long in coming, and the shard may close. So the clock is looked at afterwards, and a
-    /// timer that is due by then, or whose shard has closed, is taken out again ([`Exchanged::Over`]).
-    pub(crate) fn exchange<S: IntoPayload<T>, R>(
-        &self,
-        key: Key,
-        seed: S,
-        harvest: impl Fn(PayloadSlot<'_, T>) -> R,
-    ) -> Exchanged<R> {
-        let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
-        let (_, local) = entered.parts();
-        // Protects: as in `cancel`.
-        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
-        let exchanged = self.find(key, &stay);
-        let exchanged = exchanged.and_then(|(node, era)| node.exchange(era, key.generation, seed, &harvest));
-        drop(stay);
-        let Some((deadline, former)) = exchanged else { return Exchanged::Gone };
-        let reading = self.shared.clock.read();
-        if deadline <= reading.now || self.shared.clock.is_closed() {
-            drop(entered);
-            let _ = self.cancel_and(key, |slot| Some(harvest(slot)));
-            return Exchanged::Over(former);
-        }
-        if reading.must_wake(deadline) {
-            self.wake_advancer(entered);
-        }
-        Exchanged::Done(former)
     }
 
     /// Says that the timer will soon be cancelled or rescheduled, so that the processor can fetch its node from memory
@@ -357,50 +319,6 @@ impl<T> Scheduler<T> {
         self.shared.bound.release();
         local.hints.push(key.node(), linked_for);
         Some(payload)
-    }
-
-    /// Moves a timer to another node, for a deadline that its own place cannot serve.
-    ///
-    /// The new node is at hand before the old one gives up the payload, so nothing can go wrong in between,
-    /// and the timer counts as pending throughout. Against the shard's end: the old node says that somebody
-    /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
-    /// sees the end puts the payload back, to be handed over.
-    #[cold]
-    pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
-        let (lane, local) = entered.parts();
-        let (moved, must_wake) = self.move_timer(lane, local, key, deadline)?;
-        if must_wake {
-            self.wake_advancer(entered);
-        }
-        Some(moved)
-    }
-
-    fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
-        // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
-        let stay = Stay::pinned(&local.participant);
-        let (node, era) = self.find(key, &stay)?;
-        let Ok(acquire) = self.acquire(local, deadline) else {
-            return node.is_pending(era, key.generation).then_some((key, false));
-        };
-        let Some(taken) = node.take(era, key.generation) else {
-            acquire.give_back(local);
-            return None;
-        };
-        if self.shared.clock.is_closed() {
-            node.restore(taken);
-            acquire.give_back(local);
-            return None;
-        }
-        let Taken { word, linked_for, payload } = taken;
-        let (moved, must_wake) = self.arm_and_insert(lane, local, acquire, deadline, payload);
-        self.shared.counting.note_change();
-        lane.tally.moved.add(1);
-        node.finish_cancel(word);
-        drop(stay);
-        self.return_spare_nodes(lane, local);
-        local.hints.push(key.node(), linked_for);
-        let owes_request = self.note_dead(lane, local);
-        Some((moved, must_wake || owes_request))
     }
 
     /// Gives the free nodes back that a call leaves over, if the lane is a common one.

@@ -2,7 +2,7 @@
 
 use crate::shard::memory::epochs::Guard;
 use crate::shard::shared::Shared;
-use crate::shard::shared::lanes::{Lane, Local};
+use crate::shard::shared::lanes::{Lane, Local, UNREPORTED};
 use crate::shard::shared::stats::ShardStats;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{Ordering, fence};
@@ -16,9 +16,6 @@ const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
     4096
 };
 
-/// Dead nodes that no lane has reported, at most, in all lanes together (of up to so many threads).
-const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 512 };
-
 /// The least number of dead nodes between two looks at all lanes.
 const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
@@ -30,26 +27,62 @@ const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } el
 const FAR: i64 = 2 * MOST_STEP as i64;
 
 /// With so few dead nodes reported there is no need to look at all lanes.
-const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
+const SURELY_TOLERATED: i64 = if cfg!(shardwheel_loom) || crate::config::SMALL {
+    (DEAD_FLOOR * 3 / 4) as i64 - 1
+} else {
+    (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64
+};
 
-/// What the threads of a shard have reported of the dead nodes that they left. A sum over all lanes at each cancel, or
-/// at each tick, would take the longer the more threads there are.
+/// What the producers of a shard have reported of the dead nodes that they left. A sum over all
+/// lanes at each cancel, or at each tick, would take the longer the more threads there are.
 ///
-/// `check_at` says when to take the sum again. Whoever sets it goes by counts that may be old by then, and two may set it
-/// at once. Cancels that come meanwhile do no harm: they raise the estimate, which was read before. But where nodes are freed
-/// meanwhile the estimate falls, and the next look would be far off, or never come. So the look is kept
-/// [near](Shared::bring_check_near), by those who set it and by the advancer: both write, pass a SeqCst fence, and then read
-/// what the other writes, so one of them sees to it.
+/// `check_at` says at which estimate of the dead the sum is taken next. It must not stay far above
+/// the estimate, or nobody would look while too many timers are cancelled.
+///
+/// - *Cancels meanwhile* only raise the estimate.
+/// - *Nodes freed meanwhile* lower it. The advancer then brings the check
+///   [near](Shared::bring_check_near), and so does every setter after it has set the check: both
+///   write, pass a SeqCst fence, and read what the other writes. One of the two sees the other.
+/// - *A setter stopped before it sets the check* goes by old counts when it does. It sets by
+///   compare-and-swap, from the value that it read before the counts, which has a version. So it
+///   fails if the check has been set meanwhile. If the check has not been set, the value read was
+///   reached by no more than what other producers were reporting at that moment, so the new value is
+///   at most that much, and a step, above it.
 pub(crate) struct DeadReports {
     /// Dead nodes made, less those reused, in all lanes.
     reported: AtomicU64,
-    /// The estimate at which a canceller looks at all lanes: a signed number.
+    /// A [`Check`].
     check_at: AtomicU64,
+}
+
+/// The estimate at which a canceller looks at all lanes, and a version, so that no value comes twice
+/// within 2^20 changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Check(u64);
+
+impl Check {
+    const VERSION_BITS: u32 = 20;
+    const MOST: i64 = i64::MAX >> Self::VERSION_BITS;
+
+    fn new(version: u64, estimate: i64) -> Self {
+        let estimate = estimate.clamp(-Self::MOST, Self::MOST);
+        let version = version & ((1 << Self::VERSION_BITS) - 1);
+        Self((estimate as u64) << Self::VERSION_BITS | version)
+    }
+
+    fn estimate(self) -> i64 {
+        self.0 as i64 >> Self::VERSION_BITS
+    }
+
+    fn next(self, estimate: i64) -> Self {
+        Self::new(self.0.wrapping_add(1), estimate)
+    }
 }
 
 impl DeadReports {
     pub(crate) fn new() -> Self {
-        Self { reported: AtomicU64::new(0), check_at: AtomicU64::new(SURELY_TOLERATED as u64) }
+        let check = Check::new(0, SURELY_TOLERATED);
+        Self { reported: AtomicU64::new(0), check_at: AtomicU64::new(check.0) }
     }
 }
 
@@ -96,12 +129,10 @@ impl<T> Shared<T> {
         // What was reused counts less; so the sum may be negative for a lane.
         let left = lane.tally.dead_made().wrapping_sub(lane.tally.reused.get());
         let more = left.wrapping_sub(std::mem::replace(&mut local.reported, left));
-        local.until_report = self.lanes.share_of(UNREPORTED) - 1;
+        local.until_report = lane.dead_per_report - 1;
         // Ordering: Relaxed, a count.
         let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
-        // Ordering: Relaxed, a threshold.
-        let check_at = self.dead.check_at.load(Ordering::Relaxed) as i64;
-        self.estimate(reported) >= check_at && (self.join_request() || self.request_sweep())
+        self.estimate(reported) >= self.check_at().estimate() && (self.join_request() || self.request_sweep())
     }
 
     /// Whether a sweep has been asked for that the advancer has not begun. That is the caller's request too, which rings
@@ -120,7 +151,9 @@ impl<T> Shared<T> {
     /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).
     #[cold]
     pub(crate) fn request_sweep(&self) -> bool {
-        // Ordering: Relaxed, a count. It is read first, and what has been buried last: see `DeadReports`.
+        // First of all: see `DeadReports`.
+        let check = self.check_at();
+        // Ordering: Relaxed, a count. It is read before what has been freed.
         let reported = self.dead.reported.load(Ordering::Relaxed);
         let (dead, tolerated) = (self.dead(), self.tolerated_dead());
         let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
@@ -133,10 +166,7 @@ impl<T> Shared<T> {
         };
         // A cancel takes one from what is pending and adds one to the dead: seven of these quarters.
         let step = (left / 7).clamp(LEAST_STEP, MOST_STEP);
-        self.set_next_check(self.estimate(reported).saturating_add(step as i64));
-        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this threshold before it sleeps, or
-        // the caller sees what the advancer has freed.
-        fence(Ordering::SeqCst);
+        self.set_check(check, self.estimate(reported).saturating_add(step as i64));
         self.bring_check_near();
         false
     }
@@ -153,25 +183,45 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Brings the next look at all lanes near, where so many nodes have been freed since it was set that it is far off. O(1).
+    /// Brings the next look at all lanes near, if so many nodes have been freed since it was set that
+    /// it is far above the estimate. O(1). Lock-free: it tries again only where another has set it.
     #[inline]
     pub(crate) fn bring_check_near(&self) {
         loop {
-            // Ordering: Relaxed for both: a count, and a threshold.
+            let check = self.check_at();
+            // Ordering: Relaxed, a count.
             let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
             let near = estimate.saturating_add(FAR).max(SURELY_TOLERATED);
-            if self.dead.check_at.load(Ordering::Relaxed) as i64 <= near {
+            if check.estimate() <= near {
                 return;
             }
-            self.set_next_check(near);
-            // Ordering: SeqCst, as in `request_sweep`.
-            fence(Ordering::SeqCst);
+            self.set_check(check, near);
         }
     }
 
-    fn set_next_check(&self, estimate: i64) {
-        // Ordering: Relaxed, a threshold.
-        self.dead.check_at.store(estimate as u64, Ordering::Relaxed);
+    #[inline]
+    fn check_at(&self) -> Check {
+        // Ordering: Acquire, pairs with `set_check`: the counts that are read next are no older than those that the
+        // setter went by.
+        Check(self.dead.check_at.load(Ordering::Acquire))
+    }
+
+    /// Sets the check, unless another has since `seen` was read.
+    fn set_check(&self, seen: Check, estimate: i64) {
+        let next = seen.next(estimate);
+        // Ordering: Release, pairs with `check_at`; on failure nothing is read.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let _ = self.dead.check_at.compare_exchange(seen.0, next.0, success, failure);
+        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this check before it sleeps, or
+        // the caller sees what the advancer has freed.
+        fence(Ordering::SeqCst);
+    }
+
+    /// See [`estimate`](Self::estimate).
+    #[cfg(test)]
+    pub(super) fn reported_dead(&self) -> i64 {
+        // Ordering: Relaxed, a count.
+        self.estimate(self.dead.reported.load(Ordering::Relaxed))
     }
 
     /// How many dead nodes there are, by what has been reported.
@@ -231,7 +281,7 @@ mod tests {
     #[test]
     fn a_look_that_is_far_off_is_brought_near() {
         let (scheduler, advancer) = shard::<u32>(&Config::default());
-        scheduler.shared.set_next_check(100_000);
+        scheduler.shared.set_check(scheduler.shared.check_at(), 100_000);
         assert_eq!(advancer.next_expiration(), None);
         let far = |deadline| scheduler.schedule(deadline, 0).expect("open");
         let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| far(1_000_000 + i)).collect();

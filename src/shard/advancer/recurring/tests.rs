@@ -3,6 +3,7 @@
 use super::*;
 use crate::shard::support::{Shard, small};
 use crate::shard::{Bound, ShardId, shard_within};
+use crate::shard::{Scheduler, Stopped};
 use crate::{Config, ScheduleErrorKind, shard};
 
 /// Payloads from here on recur.
@@ -313,4 +314,25 @@ fn a_sweep_says_that_it_is_under_way() {
         steps += 1;
     }
     assert!(steps < 1_000 && scheduler.stats().swept > 0);
+}
+
+/// What is tolerated falls with the timers that are stopped while their payloads are out.
+#[test]
+fn dead_nodes_are_swept_when_running_timers_were_stopped() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    let running: Vec<_> = (0..20_000).map(|_| scheduler.schedule(10, RECURS).expect("open")).collect();
+    let dead: Vec<_> = (0..14_000).map(|_| scheduler.schedule(1_000_000, 0).expect("open")).collect();
+    dead.into_iter().for_each(|key| assert!(scheduler.cancel(key).is_some()));
+    let mut out = Vec::new();
+    advancer.move_to(10);
+    while let Some(due) = advancer.next_due(|_| true) {
+        let Due::Recurring(ticket, payload) = due else { panic!("it recurs") };
+        out.push((ticket, payload));
+    }
+    advancer.end_drain();
+    running.into_iter().for_each(|key| assert_eq!(scheduler.stop(key), Stopped::Running));
+    out.into_iter().for_each(|(ticket, payload)| assert!(advancer.rearm(ticket, 500, payload).is_err()));
+    (11..100).for_each(|tick| assert_eq!(advancer.advance(tick).count(), 0));
+    let stats = scheduler.stats();
+    assert!(stats.pending == 0 && stats.dead_nodes <= 4096, "{stats:?}");
 }

@@ -1,7 +1,7 @@
 //! How much a step of a sweep looks at, and when a pass begins and ends.
 
 use super::*;
-use crate::shard::support::{Shard, cancel, of_wheels, schedule};
+use crate::shard::support::{Shard, cancel, of_wheels, schedule, small};
 use crate::{Config, shard};
 
 /// The dead that are tolerated where fewer timers are pending, and the share at which a sweep is due.
@@ -226,4 +226,34 @@ fn a_pass_is_the_last_where_there_is_not_too_much() {
     cancel(&scheduler, &keys[..FLOOR / 2]);
     drop(advancer.advance(0));
     assert_eq!((scheduler.stats().swept, scheduler.stats().dead_nodes), (before, FLOOR / 2 + 1));
+}
+
+/// A producer is between the two counts of a stop: the sum of dead nodes falls from one step to the next.
+#[test]
+fn a_sum_of_dead_nodes_that_falls_ends_nothing() {
+    let (scheduler, mut advancer) = small();
+    schedule(&scheduler, 1_000_000, 20_000);
+    let mut entered = scheduler.shared.lanes.enter();
+    let (lane, _) = entered.parts();
+    lane.tally.cancelled.add(1);
+    // Ordering: Relaxed, there is one thread.
+    scheduler.shared.sweep_requested.store(true, Ordering::Relaxed);
+    assert_eq!(advancer.advance(1).count(), 0);
+    lane.tally.stopped.add(1);
+    drop(entered);
+    assert_eq!(advancer.advance(2).count(), 0);
+}
+
+/// Dead nodes that a flush has freed, while nothing fired, bring the next check of the dead near.
+#[test]
+fn the_bound_holds_after_dead_nodes_were_flushed_and_nothing_fired() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    let near: Vec<_> = (100..150).flat_map(|tick| schedule(&scheduler, tick, 800)).collect();
+    let far = schedule(&scheduler, 1_000_000, 53_400);
+    cancel(&scheduler, &near);
+    (1..=200).for_each(|tick| assert_eq!(advancer.advance(tick).count(), 0));
+    cancel(&scheduler, &far[..39_000]);
+    (201..=500).for_each(|tick| assert_eq!(advancer.advance(tick).count(), 0));
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= stats.pending.max(4096), "{stats:?}");
 }

@@ -26,8 +26,8 @@ pub(crate) struct Lanes {
 
 struct List {
     head: AtomicPtr<Counted<Lane>>,
-    /// How many lanes there are, or are being made.
-    count: AtomicU32,
+    /// How many lanes of the list have been made, or are being made.
+    made: AtomicU32,
 }
 
 /// What the threads that take lanes over or give them up tell the others, and the advancer.
@@ -85,7 +85,7 @@ impl Lanes {
         // Models' threads have lanes of their own.
         let _first = cfg!(shardwheel_loom) || {
             // SAFETY: the list holds the lane.
-            unsafe { lanes.add(Kind::Common)?.as_ref() }.release(OWNED)
+            unsafe { lanes.add_common()?.as_ref() }.release(OWNED)
         };
         Some(lanes)
     }
@@ -96,13 +96,6 @@ impl Lanes {
     pub(crate) fn changes(&self) -> u64 {
         // Ordering: Acquire, pairs with `Turnover::note`: the lane that was taken over is in the list.
         self.turnover.changes.load(Ordering::Acquire)
-    }
-
-    /// The part of `total` that falls to each lane, from 1 to 64.
-    pub(crate) fn share_of(&self, total: u32) -> u32 {
-        // Ordering: Relaxed, a count.
-        let count = self.lists.iter().map(|list| list.count.load(Ordering::Relaxed)).sum::<u32>();
-        (total / count.max(1)).clamp(1, 64)
     }
 
     /// One more who may read what the advancer takes away; none if there is no memory.
@@ -118,22 +111,33 @@ impl Lanes {
         match own {
             // SAFETY: this list holds the lane for as long as it lives.
             Some(lane) => Entered::new(unsafe { lane.as_ref() }, false),
-            None => Entered::new(self.borrow(), true),
+            None => self.enter_lent(),
         }
     }
 
     /// A lane for one call.
     #[cold]
-    pub(super) fn borrow(&self) -> &Lane {
+    pub(super) fn enter_lent(&self) -> Entered<'_> {
         loop {
-            let lane = if cfg!(shardwheel_loom) { self.find_or_add(Kind::Own) } else { self.common() };
-            if let Some(lane) = lane {
-                // SAFETY: this list holds the lane for as long as it lives.
-                return unsafe { lane.as_ref() };
+            if let Some(lane) = self.borrow() {
+                return Entered::new(lane, true);
             }
-            // Without memory there is the one lane that was made with the shard, and another thread is in a call with it.
+            // There is no memory, and another thread is in a call with the one lane that was made
+            // with the shard. The thread's own lane may be free again: the advancer takes it away
+            // for a moment.
             yield_now();
+            if let Some(lane) = cache::enter(self).filter(|_| !cfg!(shardwheel_loom)) {
+                // SAFETY: this list holds the lane for as long as it lives.
+                return Entered::new(unsafe { lane.as_ref() }, false);
+            }
         }
+    }
+
+    /// A lane for one call; `None` if there is no memory.
+    pub(super) fn borrow(&self) -> Option<&Lane> {
+        let lane = if cfg!(shardwheel_loom) { self.find_or_add(Kind::Own) } else { self.common() };
+        // SAFETY: this list holds the lane for as long as it lives.
+        lane.map(|lane| &**unsafe { lane.as_ref() })
     }
 
     /// A common lane, of which the caller is the owner for a call; none if there is no memory.
@@ -142,13 +146,14 @@ impl Lanes {
         let last = cache::lent(self).filter(|&lane| self.try_own(lane));
         let lane = match last.or_else(|| self.find(Kind::Common)) {
             Some(lane) => self.join(lane),
-            None => {
-                // Ordering: Relaxed, a count.
-                let has_place = self.list(Kind::Common).count.load(Ordering::Relaxed) < STAYING;
-                self.find_or_add(if has_place { Kind::Common } else { Kind::Extra })
-            }
+            // Ordering: Relaxed, a look; `add_common` decides.
+            None if self.list(Kind::Common).made.load(Ordering::Relaxed) < STAYING => self.add_common(),
+            None => self.find_or_add(Kind::Extra),
         }?;
-        cache::note_lent(self, lane);
+        // SAFETY: this list holds the lane for as long as it lives.
+        if unsafe { lane.as_ref() }.kind == Kind::Common {
+            cache::note_lent(self, lane);
+        }
         Some(lane)
     }
 
@@ -203,9 +208,28 @@ impl Lanes {
         (self.epochs.join_again(participant) || lane.release(OWNED)).then_some(of_list)
     }
 
+    /// Makes a common lane, or an extra one where there are enough of those.
+    fn add_common(&self) -> Option<NonNull<Counted<Lane>>> {
+        let made = &self.list(Kind::Common).made;
+        // Ordering: Relaxed for all, a count. The place is taken before the lane is made, so there
+        // are never too many.
+        if made.fetch_add(1, Ordering::Relaxed) >= STAYING {
+            made.fetch_sub(1, Ordering::Relaxed);
+            return self.add(Kind::Extra);
+        }
+        let lane = self.add(Kind::Common);
+        if lane.is_none() {
+            made.fetch_sub(1, Ordering::Relaxed);
+        }
+        lane
+    }
+
     /// Makes a lane, of which the caller is the owner; none if there is no memory.
     fn add(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
-        let mut lane = Lane::owned(kind, Arc::clone(&self.turnover), self.participant()?);
+        let participant = self.participant()?;
+        // Ordering: Relaxed, the number alone matters. One that is used in vain makes shares smaller.
+        let number = if kind == Kind::Own { self.list(kind).made.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let mut lane = Lane::owned(kind, number, Arc::clone(&self.turnover), participant);
         // Ordering: Relaxed, it was set before there were producers.
         lane.may_hold = kind == Kind::Own && self.holding.load(Ordering::Relaxed);
         let lane = self.list(kind).publish(Handle::new(lane)?);
@@ -258,13 +282,11 @@ impl Lanes {
 
 impl List {
     fn new() -> Self {
-        Self { head: AtomicPtr::new(std::ptr::null_mut()), count: AtomicU32::new(0) }
+        Self { head: AtomicPtr::new(std::ptr::null_mut()), made: AtomicU32::new(0) }
     }
 
     /// Puts a lane into the list, which keeps the handle; returns what a further one can be made of.
     fn publish(&self, lane: Handle<Lane>) -> Option<NonNull<Counted<Lane>>> {
-        // Ordering: Relaxed, a count.
-        self.count.fetch_add(1, Ordering::Relaxed);
         // Ordering: Relaxed, the value is only linked to.
         let mut seen = self.head.load(Ordering::Relaxed);
         let lane = NonNull::new(lane.into_raw())?;

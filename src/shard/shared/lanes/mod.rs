@@ -68,6 +68,34 @@ const KEEPERS: u32 = 64;
 /// How many common lanes stay in the epochs and in the advancer's list.
 const STAYING: u32 = 8;
 
+/// How many dead nodes a lane's owner leaves before it reports them, by the lane's kind, and for a
+/// thread's own lane by its number. Most shards have few producers, and these report seldom.
+const fn dead_per_report(kind: Kind, number: u32) -> u32 {
+    if cfg!(shardwheel_loom) || crate::config::SMALL {
+        return 1;
+    }
+    match kind {
+        Kind::Own if number < 4 => 64,
+        Kind::Own if number < 20 => 8,
+        Kind::Own => 2,
+        Kind::Common => 8,
+        Kind::Extra => 1,
+    }
+}
+
+/// Dead nodes that no lane has reported, at most, in all lanes of a shard together.
+pub(crate) const UNREPORTED: u32 = 512;
+
+const _: () = {
+    let (mut sum, mut number) = (STAYING * (dead_per_report(Kind::Common, 0) - 1), 0);
+    // One thread may take a lane while the advancer has another in hand.
+    while number <= KEEPERS {
+        sum += dead_per_report(Kind::Own, number) - 1;
+        number += 1;
+    }
+    assert!(sum <= UNREPORTED);
+};
+
 /// States of a lane.
 const FREE: u32 = 0;
 const OWNED: u32 = 1;
@@ -92,6 +120,8 @@ pub(crate) struct Lane {
     maker: Token,
     turnover: Arc<Turnover>,
     kind: Kind,
+    /// How many dead nodes the owner leaves before it reports them.
+    pub(crate) dead_per_report: u32,
     /// Whether its owner may hold a node.
     pub(crate) may_hold: bool,
     /// Whether the owner is in a call that uses `local`. Written by the owner, of a lane that is a thread's.
@@ -215,13 +245,14 @@ impl Drop for Entered<'_> {
 
 impl Lane {
     /// One that is in no list yet, and the caller's.
-    fn owned(kind: Kind, turnover: Arc<Turnover>, participant: Participant) -> Self {
+    fn owned(kind: Kind, number: u32, turnover: Arc<Turnover>, participant: Participant) -> Self {
         Self {
             next: AtomicPtr::new(std::ptr::null_mut()),
             state: AtomicU32::new(OWNED),
             maker: thread_token(),
             turnover,
             kind,
+            dead_per_report: dead_per_report(kind, number),
             may_hold: false,
             busy: AtomicBool::new(false),
             revoked: AtomicBool::new(false),

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::shard::shared::advancer_waker::AdvancerWaker;
+use crate::{Config, shard};
 
 /// So many lanes of a kind there are.
 fn count(lanes: &Lanes, kind: Kind) -> usize {
@@ -100,7 +101,7 @@ fn so_many_threads_own_a_lane_and_the_others_are_lent_one() {
 #[test]
 fn there_are_as_many_common_lanes_as_calls_at_once() {
     let lanes = lanes();
-    let lend = |calls| drop((0..calls).map(|_| Entered::new(lanes.borrow(), true)).collect::<Vec<_>>());
+    let lend = |calls| drop((0..calls).map(|_| lanes.enter_lent()).collect::<Vec<_>>());
     (0..100).for_each(|_| lend(1));
     assert_eq!(count(&lanes, Kind::Common), 1);
     (0..10).for_each(|_| lend(STAYING + 5));
@@ -112,7 +113,7 @@ fn there_are_as_many_common_lanes_as_calls_at_once() {
 #[test]
 fn a_lane_that_was_tidied_is_noted_when_it_is_lent() {
     let lanes = lanes();
-    let lend = || (0..STAYING + 1).map(|_| Entered::new(lanes.borrow(), true)).collect::<Vec<_>>();
+    let lend = || (0..STAYING + 1).map(|_| lanes.enter_lent()).collect::<Vec<_>>();
     drop(lend());
     let changes = lanes.changes();
     drop(lend());
@@ -164,4 +165,74 @@ fn a_thread_that_ends_borrows_a_lane() {
         });
     });
     assert_eq!(receiver.recv(), Ok(true));
+}
+
+/// A call on a common lane that moves nothing leaves no free nodes there.
+#[test]
+fn a_common_lane_keeps_no_nodes_after_a_move_in_vain() {
+    let (scheduler, _advancer) = shard::<u32>(&Config::default());
+    let key = scheduler.schedule(1_000, 0).expect("open");
+    let nodes = scheduler.stats().nodes;
+    // The thread's own lane is in use, so the calls are lent a common one.
+    let outer = scheduler.shared.lanes.enter();
+    assert_eq!(scheduler.cancel(key), Some(0));
+    assert_eq!(scheduler.relocate_recurring(key, 10), None);
+    drop(outer);
+    assert_eq!(scheduler.stats().nodes, nodes);
+}
+
+/// A thread that was lent an extra lane goes back to the common ones, which cost the advancer nothing.
+#[test]
+fn extra_lanes_are_used_while_the_common_ones_are_taken() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    let lanes = &scheduler.shared.lanes;
+    let own = lanes.enter();
+    drop((0..STAYING + 1).map(|_| lanes.enter()).collect::<Vec<_>>());
+    let begin = lanes.changes();
+    for tick in 1..=100 {
+        drop(lanes.enter());
+        assert_eq!(advancer.advance(tick).count(), 0);
+    }
+    assert!(lanes.changes() - begin <= 2, "{}", lanes.changes() - begin);
+    drop(own);
+}
+
+#[test]
+fn there_are_no_more_common_lanes_than_stay() {
+    for _ in 0..20 {
+        let (scheduler, _advancer) = shard::<u32>(&Config::default());
+        let barrier = std::sync::Barrier::new(24);
+        std::thread::scope(|scope| {
+            for _ in 0..24 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    drop(scheduler.shared.lanes.enter_lent());
+                });
+            }
+        });
+        let common = scheduler.shared.lanes.iter().filter(|lane| lane.kind == Kind::Common).count();
+        assert!(common <= STAYING as usize, "{common}");
+    }
+}
+
+/// Threads that come one after the other report what they leave in time.
+#[test]
+fn unreported_dead_nodes_stay_within_their_share() {
+    let (scheduler, _advancer) = shard::<u32>(&Config::default());
+    let barrier = std::sync::Barrier::new(64);
+    std::thread::scope(|scope| {
+        for number in 0..64 {
+            let (scheduler, barrier) = (&scheduler, &barrier);
+            scope.spawn(move || {
+                let keys: Vec<_> =
+                    (0..100).map(|_| scheduler.schedule(1_000_000, 0).expect("open")).collect();
+                scheduler.cancel(keys[0]).expect("pending");
+                barrier.wait();
+                keys[1..].iter().take(number).for_each(|&key| assert!(scheduler.cancel(key).is_some()));
+                barrier.wait();
+            });
+        }
+    });
+    let unreported = scheduler.shared.dead() as i64 - scheduler.shared.reported_dead();
+    assert!((0..=i64::from(UNREPORTED)).contains(&unreported), "{unreported}");
 }

@@ -1,0 +1,80 @@
+//! What a producer does with a timer that recurs. The story is in
+//! [`advancer::recurring`](crate::shard::advancer::recurring).
+
+use super::Scheduler;
+use crate::shard::key::Key;
+use crate::shard::node::Ended;
+use crate::tick::Tick;
+
+/// How a timer was stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stopped<T> {
+    /// It was pending; its payload.
+    Pending(T),
+    /// Its payload is out, being run: this occurrence is the last.
+    Running,
+    /// There was no such timer any more.
+    Gone,
+}
+
+impl<T> Scheduler<T> {
+    /// Whether the timer is pending right now: not while its payload is out.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free, and nothing is written but what is the thread's own.
+    #[inline]
+    pub(crate) fn is_pending(&self, key: Key) -> bool {
+        if !key.is_of(self.shared.id) {
+            return false;
+        }
+        let mut entered = self.shared.lanes.enter();
+        let (_, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        self.find(key, &stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
+    }
+
+    /// Cancels a timer, and also one whose payload is out: it is then not armed anew. The answer is final at
+    /// once.
+    ///
+    /// A timer that does not recur may be met just when it is taken out: the answer is then `Running` as well, and
+    /// the occurrence in hand is the only one.
+    pub(crate) fn stop(&self, key: Key) -> Stopped<T> {
+        self.try_stop(key).unwrap_or(Stopped::Gone)
+    }
+
+    fn try_stop(&self, key: Key) -> Option<Stopped<T>> {
+        let mut entered = self.enter(key)?;
+        let (lane, local) = entered.parts();
+        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let (node, era) = self.find(key, &stay)?;
+        let ended = node.stop(era, key.generation)?;
+        drop(stay);
+        self.count_cancelled(lane);
+        match ended {
+            Ended::Cancelled(linked_for, payload) => {
+                local.hints.push(key.node(), linked_for);
+                if self.note_dead(lane, local) {
+                    self.wake_advancer(entered);
+                }
+                Some(Stopped::Pending(payload))
+            }
+            // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
+            Ended::Running => {
+                lane.tally.stopped.add(1);
+                Some(Stopped::Running)
+            }
+        }
+    }
+
+    /// Gives a pending timer that recurs another deadline, and returns the key that it has now. `None` means that
+    /// it has ended, or that its payload is out.
+    ///
+    /// Always moves it to another node, as the word of a recurring timer does not prove its `base`. Where there is
+    /// no memory, the timer keeps its deadline and its key.
+    pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
+        self.relocate(self.enter(key)?, key, deadline)
+    }
+}

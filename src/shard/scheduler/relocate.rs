@@ -1,0 +1,56 @@
+//! Moving a timer to another node.
+
+use super::Scheduler;
+use crate::shard::key::Key;
+use crate::shard::memory::slab::Stay;
+use crate::shard::node::Taken;
+use crate::shard::shared::lanes::{Entered, Lane, Local};
+use crate::tick::Tick;
+
+impl<T> Scheduler<T> {
+    /// Moves a timer to another node, for a deadline that its own place cannot serve.
+    ///
+    /// The new node is at hand before the old one gives up the payload, so nothing can go wrong in between,
+    /// and the timer counts as pending throughout. Against the shard's end: the old node says that somebody
+    /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
+    /// sees the end puts the payload back, to be handed over.
+    #[cold]
+    pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
+        let (lane, local) = entered.parts();
+        let (moved, must_wake) = self.move_timer(lane, local, key, deadline)?;
+        if must_wake {
+            self.wake_advancer(entered);
+        }
+        Some(moved)
+    }
+
+    fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
+        // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
+        let stay = Stay::pinned(&local.participant);
+        let (node, era) = self.find(key, &stay)?;
+        let Ok(acquired) = self.acquire(local, deadline) else {
+            return node.is_pending(era, key.generation).then_some((key, false));
+        };
+        let Some(taken) = node.take(era, key.generation) else {
+            acquired.give_back(local);
+            self.return_spare_nodes(lane, local);
+            return None;
+        };
+        if self.shared.clock.is_closed() {
+            node.restore(taken);
+            acquired.give_back(local);
+            self.return_spare_nodes(lane, local);
+            return None;
+        }
+        let Taken { word, linked_for, payload } = taken;
+        let (moved, must_wake) = self.arm_and_insert(lane, local, acquired, deadline, payload);
+        self.shared.counting.note_change();
+        lane.tally.moved.add(1);
+        node.finish_cancel(word);
+        drop(stay);
+        self.return_spare_nodes(lane, local);
+        local.hints.push(key.node(), linked_for);
+        let owes_request = self.note_dead(lane, local);
+        Some((moved, must_wake || owes_request))
+    }
+}
