@@ -156,7 +156,7 @@ impl Timer {
         self.schedule_once(handle, handle.tick_for(deadline), callback)
     }
 
-    /// Calls `callback` every `period`, for the first time after one period from now.
+    /// Calls `callback` every `period`, starting one period from now.
     ///
     /// The rate is fixed: missed occurrences are made up for. [`Every`] with
     /// [`schedule_with`](Self::schedule_with) offers other choices.
@@ -304,7 +304,7 @@ impl Timer {
     ///
     /// # Performance
     ///
-    /// O(threads + segments) for each shard. It takes no lock and makes no other thread wait.
+    /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(self.inner.handles.iter().map(|handle| &**handle))

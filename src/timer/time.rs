@@ -106,11 +106,12 @@ impl Time {
 /// Divides by a constant through multiplication: a division takes longer than the rest of a
 /// deadline's arithmetic.
 ///
-/// For `n < 2^62` and a divisor `d` of `b` bits, `n / d = (n * m) >> (62 + b)` with `m = ceil(2^(62
-/// + b) / d)`. `m` exceeds the exact quotient by less than 1, so the product exceeds the exact
-/// product by less than `n`. After the shift that is less than `1 / d`, too little to reach the
-/// next whole number (Granlund and Montgomery, "Division by invariant integers using
-/// multiplication", 1994).
+/// For `n < 2^62` and a divisor `d` of `b` bits, let `m = ceil(2^(62 + b) / d)`. Then
+/// `n / d = (n * m) >> (62 + b)`, rounded down.
+///
+/// Proof: `m` exceeds the exact quotient by less than 1, so the product exceeds the exact product
+/// by less than `n`. After the shift that is less than `1 / d`, too little to reach the next whole
+/// number (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
 #[derive(Clone, Copy)]
 struct Divisor {
     value: u64,

@@ -21,7 +21,8 @@ use crate::{Advancer, Tick};
 /// particular order.
 ///
 /// Dropping it drops the callbacks that are left. A panic in such a drop is counted and reported,
-/// as a panic in a call is. The callbacks stay in the timer's memory until they are taken.
+/// like a panic in a callback that fires. The callbacks stay in the timer's memory until they are
+/// taken.
 #[derive(Default)]
 #[must_use = "callbacks that never ran are dropped with it"]
 pub struct Unfired {
