@@ -21,12 +21,12 @@
 //! extended or the timer reuses the node in place.
 //!
 //! *d*, displaced: the node is linked for its deadline, or for an earlier deadline that it had, and
-//! no longer for `base`. The advancer has found it early, in a flush, an early cascade or the inbox,
-//! and has placed it anew. The advancer sets the bit before it links the node again; the bit stays
-//! until the node is reused from free or armed anew. So a node is linked for `base` while d is
-//! clear. Once d is set, the best bound known is its last deadline: the node is linked for that tick
-//! or an earlier one. That bound is the earliest deadline for which a cancelled node can be reused
-//! in place.
+//! no longer for `base`. The advancer has found it early, in a flush, an early cascade or the
+//! inbox, and has placed it anew. The advancer sets the bit before it links the node again. The bit
+//! stays until the node has been freed, or is armed anew. So a node is linked for `base` while d is
+//! clear. Once d is set, the best bound known is its last deadline: the node is linked for that
+//! tick or an earlier one. That bound is the earliest deadline for which a cancelled node can be
+//! reused in place.
 //!
 //! *status*, and which thread may change it:
 //!
