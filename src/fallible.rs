@@ -108,7 +108,8 @@ pub(crate) struct Counted<T> {
     value: T,
 }
 
-// SAFETY: as for an `Arc`: the handles share the value, and the last handle, on any thread, drops it.
+// SAFETY: as for an `Arc`: the handles share the value, and the last handle, on any thread, drops
+// it.
 unsafe impl<T: Send + Sync> Send for Handle<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Handle<T> {}

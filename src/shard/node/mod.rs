@@ -132,7 +132,8 @@ impl<T> Node<T> {
 
     /// Claims a cancelled node in place for a timer due at `deadline`. The caller arms it next.
     /// `None` if the node is not cancelled, is worn out, or is linked for a later tick than
-    /// `deadline`: only a list for that tick or an earlier one is flushed in time.
+    /// `deadline`: only a list for that tick or an earlier one is flushed in time. `None` also if
+    /// `deadline` is more than [`MAX_EXTENSION`] ticks after `base`, or another thread comes first.
     ///
     /// Against a flush or a sweep that frees the node, and against another claim: one of the two
     /// compare-and-swaps fails, and its caller leaves the node alone.
@@ -162,7 +163,7 @@ impl<T> Node<T> {
 
     /// Puts a timer into a node that [`claim`](Self::claim) took; returns the timer's version.
     pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
-        // Ordering: Relaxed, the claim acquired the word that published it.
+        // Ordering: Relaxed, the claim or the hold acquired the word that published it.
         let extension = deadline - self.base.load(Ordering::Relaxed);
         self.fill(claimed.with_status(Status::Pending).with_extension(extension), seed);
         claimed.version()
@@ -356,8 +357,7 @@ impl<T> Node<T> {
         }
     }
 
-    /// Fires the timer that [`observe`](Self::observe) found. `None` if the timer has changed
-    /// since.
+    /// Fires the timer that [`observe`](Self::observe) found; `None` if it has changed since.
     pub(crate) fn fire(&self, word: Word) -> Option<T> {
         self.replace(word, word.with_status(Status::Free)).then(|| self.take_payload())
     }

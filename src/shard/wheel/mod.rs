@@ -15,7 +15,7 @@
 //! | step | by | what it does |
 //! |---|---|---|
 //! | [`Wheel::mark`] | producer | sets the bit of the list that it is about to push to |
-//! | [`Wheel::push`] | producer | pushes, unless the list has been flushed past its round |
+//! | [`Wheel::push`] | producer | pushes, unless the list has been flushed past the round |
 //! | [`Wheel::flush`] | advancer | clears the bucket's bits, then swaps the heads whose bit was set |
 //! | [`Wheel::detach`] | advancer | empties a list within its round (sweep, early cascade) |
 //! | [`Wheel::close`], [`Wheel::drain_closed`] | advancer | give an [idle wheel][idle] back |

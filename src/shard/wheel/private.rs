@@ -6,7 +6,8 @@
 //! goes to a private wheel, in plain memory: no compare-and-swap, no round, no fence. A flush takes
 //! both halves of a bucket that expires. So only producers push to the shared lists, and only the
 //! advancer takes from them. A timer that came down from an overflow wheel costs one more atomic
-//! read-modify-write, the fire; an extended timer, which is marked as displaced, costs two.
+//! read-modify-write, the fire. A timer with an extension costs two: it is also marked as
+//! displaced.
 //!
 //! A private wheel has twice as many buckets as a shared wheel. So all that the next overflow
 //! bucket holds can be placed here before that bucket expires (see
@@ -235,7 +236,7 @@ mod tests {
         })
     }
 
-    /// Finds the earliest expiration, from any tick up to it, for any two timers.
+    /// For any two timers, the earliest expiration is found from any tick up to it.
     #[test]
     fn next_occupied_is_the_earliest_of_all_wheels() {
         for size in [2, 4, 8] {
