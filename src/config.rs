@@ -1,6 +1,7 @@
-//! What a shard is made of: the tick, the wheel size, the bound on pending timers.
+//! The settings of a shard: the tick, the wheel size, the bound on pending timers, the clock's
+//! start.
 //!
-//! A [`Config`] is validated once, by [`ConfigBuilder::build`]; everything below may rely on it.
+//! [`ConfigBuilder::build`] validates a [`Config`] once; all other code relies on it.
 
 use std::time::Duration;
 
@@ -8,20 +9,21 @@ use crate::error::ConfigError;
 use crate::tick::Tick;
 
 /// Whether tables, segments, bounds and steps are small. Fuzzers then reach every case in a few
-/// operations, and Miri, which takes minutes over full sizes, ends in time.
+/// operations, and Miri, which takes minutes over full sizes, finishes in time.
 pub(crate) const SMALL: bool = cfg!(any(fuzzing, miri));
 
-/// Smallest number of buckets in a wheel: with fewer there is nothing to go round.
+/// The smallest number of buckets in a wheel: a wheel of one bucket cannot turn.
 pub const MIN_WHEEL_SIZE: usize = 2;
 
-/// Largest number of buckets in a wheel. A wheel costs up to 256 bytes a bucket, so this one is 8 MiB.
+/// The largest number of buckets in a wheel. A wheel costs up to about 256 bytes a bucket, so a
+/// wheel of this size costs 8 MiB.
 pub const MAX_WHEEL_SIZE: usize = 1 << 15;
 
-/// Buckets per wheel unless the builder is told otherwise.
+/// The default number of buckets in a wheel.
 ///
-/// At a tick of one millisecond two wheels of this size reach seventy minutes, so a timer of half an hour
-/// is moved once before it fires; and a wheel (256 KiB, and as much again for what the advancer has moved there) stays
-/// within a core's second-level cache.
+/// At a tick of 1 ms, two wheels of this size reach 70 minutes, so a timer of half an hour is moved
+/// once before it fires. A wheel takes 256 KiB, and another 256 KiB for the timers that the
+/// advancer has moved there: it stays within a core's second-level cache.
 pub const DEFAULT_WHEEL_SIZE: usize = if cfg!(miri) { 64 } else { 2048 };
 
 const DEFAULT_TICK: Duration = Duration::from_millis(1);
@@ -52,51 +54,52 @@ pub struct Config {
 }
 
 impl Config {
-    /// A builder with the defaults: a tick of 1 ms, [`DEFAULT_WHEEL_SIZE`] buckets, no bound on the number
-    /// of pending timers, a clock that starts at 0.
+    /// Makes a builder with the defaults: a tick of 1 ms, [`DEFAULT_WHEEL_SIZE`] buckets, no bound
+    /// on the number of pending timers, a clock that starts at 0.
     pub fn builder() -> ConfigBuilder {
         ConfigBuilder { config: Self::default() }
     }
 
-    /// The length of one tick.
+    /// Returns the length of one tick.
     #[must_use]
     pub fn tick(&self) -> Duration {
         self.tick
     }
 
-    /// Buckets per wheel: a power of two.
+    /// Returns the number of buckets in a wheel: a power of two.
     #[must_use]
     pub fn wheel_size(&self) -> usize {
         self.wheel_size
     }
 
-    /// How many timers may be pending at once; `usize::MAX` stands for no bound.
+    /// Returns the largest number of timers that may be pending at once; `usize::MAX` means no
+    /// bound.
     #[must_use]
     pub fn max_pending(&self) -> usize {
         self.max_pending
     }
 
-    /// The tick at which the shard's clock starts.
+    /// Returns the tick at which the shard's clock starts.
     #[must_use]
     pub fn start(&self) -> Tick {
         self.start
     }
 
-    /// The number of ticks that last at least `duration`: rounded up, as a deadline must be so that
-    /// nothing fires early. Exact; saturates at `u64::MAX`.
+    /// Converts a duration to ticks, rounded up, as a deadline must be so that no timer fires
+    /// early. Exact; saturates at `u64::MAX`.
     #[must_use]
     pub fn ticks_ceil(&self, duration: Duration) -> Tick {
         saturate(duration.as_nanos().div_ceil(self.tick.as_nanos()))
     }
 
-    /// The number of whole ticks in `duration`: rounded down, as a clock must be so that nothing fires
+    /// Converts a duration to whole ticks, rounded down, as a clock must be so that no timer fires
     /// early. Exact; saturates at `u64::MAX`.
     #[must_use]
     pub fn ticks_floor(&self, duration: Duration) -> Tick {
         saturate(duration.as_nanos() / self.tick.as_nanos())
     }
 
-    /// How long `ticks` last. Exact; saturates at [`Duration::MAX`].
+    /// Converts ticks to a duration. Exact; saturates at [`Duration::MAX`].
     #[must_use]
     pub fn duration_of(&self, ticks: Tick) -> Duration {
         let Some(nanos) = self.tick.as_nanos().checked_mul(u128::from(ticks)) else { return Duration::MAX };
@@ -125,34 +128,36 @@ pub struct ConfigBuilder {
 }
 
 impl ConfigBuilder {
-    /// The length of one tick: the resolution of every deadline. Default: 1 ms.
+    /// Sets the length of one tick: the resolution of every deadline. Default: 1 ms.
     ///
-    /// The shard itself counts in ticks and never reads a clock; the length serves the conversions
+    /// A shard counts in ticks and never reads a clock. The length serves the conversions
     /// [`Config::ticks_ceil`] and [`Config::ticks_floor`].
     pub fn tick(mut self, tick: Duration) -> Self {
         self.config.tick = tick;
         self
     }
 
-    /// Buckets per wheel: a power of two from [`MIN_WHEEL_SIZE`] to [`MAX_WHEEL_SIZE`]. Default:
-    /// [`DEFAULT_WHEEL_SIZE`].
+    /// Sets the number of buckets in a wheel: a power of two from [`MIN_WHEEL_SIZE`] to
+    /// [`MAX_WHEEL_SIZE`]. Default: [`DEFAULT_WHEEL_SIZE`].
     ///
-    /// A larger wheel moves a far timer fewer times before it fires and takes up to 256 bytes more a bucket.
+    /// In a larger wheel, a far timer is moved fewer times before it fires. Each bucket costs up to
+    /// about 256 bytes.
     pub fn wheel_size(mut self, wheel_size: usize) -> Self {
         self.config.wheel_size = wheel_size;
         self
     }
 
-    /// How many timers may be pending at once, at least 1. Default: `usize::MAX`, no bound.
+    /// Sets the largest number of timers that may be pending at once, at least 1. Default:
+    /// `usize::MAX`, no bound.
     ///
-    /// A bound costs each schedule and each end of a timer one operation on a counter that all threads
-    /// share.
+    /// A bound costs each schedule, and each end of a timer, one operation on a counter that all
+    /// threads share.
     pub fn max_pending(mut self, max_pending: usize) -> Self {
         self.config.max_pending = max_pending;
         self
     }
 
-    /// The tick at which the shard's clock starts. Default: 0.
+    /// Sets the tick at which the shard's clock starts. Default: 0.
     pub fn start(mut self, start: Tick) -> Self {
         self.config.start = start;
         self
@@ -162,7 +167,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] that names the setting, the value it has and what would do.
+    /// [`ConfigError`], which names the setting, its value and what would be valid.
     pub fn build(self) -> Result<Config, ConfigError> {
         let Config { tick, wheel_size, max_pending, .. } = self.config;
         if tick.is_zero() {

@@ -1,5 +1,5 @@
-//! The errors: each names what was asked for and the limit it met, and gives the
-//! payload back.
+//! The errors. Each says what was asked for and which limit it exceeds, and a refused timer's error
+//! hands back the payload.
 
 use std::error::Error;
 use std::fmt;
@@ -10,25 +10,25 @@ use crate::tick::Tick;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The tick was zero.
+    /// The tick is zero.
     ZeroTick,
-    /// The wheel size was below or above what is supported.
+    /// The wheel size is too small or too large.
     WheelSizeOutOfRange {
-        /// The size asked for.
+        /// The requested size.
         value: usize,
-        /// The smallest size there is.
+        /// The smallest valid size.
         min: usize,
-        /// The largest size there is.
+        /// The largest valid size.
         max: usize,
     },
-    /// The wheel size was no power of two.
+    /// The wheel size is not a power of two.
     WheelSizeNotPowerOfTwo {
-        /// The size asked for.
+        /// The requested size.
         value: usize,
-        /// The next power of two, which would do.
+        /// The next power of two, a valid size.
         next: usize,
     },
-    /// `max_pending` was zero, which would refuse every timer.
+    /// `max_pending` is zero, which would refuse every timer.
     ZeroMaxPending,
 }
 
@@ -53,27 +53,27 @@ impl Error for ConfigError {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The tick, the wheel size or the bound on pending timers will not do.
+    /// The tick, the wheel size or the bound on pending timers is not valid.
     Config(ConfigError),
-    /// There were to be no shards, or more than a timer can have.
+    /// The number of shards is zero, or larger than a timer can have.
     ShardsOutOfRange {
-        /// The number asked for.
+        /// The requested number.
         value: usize,
-        /// The smallest number there is.
+        /// The smallest valid number.
         min: usize,
-        /// The largest number there is.
+        /// The largest valid number.
         max: usize,
     },
-    /// Each shard's thread was to have a core of its own, and there are fewer cores than shards.
+    /// Each shard's thread was to be pinned to its own core, and there are fewer cores than shards.
     TooFewCores {
         /// The number of shards.
         shards: usize,
         /// The number of cores that the calling thread may run on.
         cores: usize,
     },
-    /// The threads' name has a zero byte in it, which no system takes.
+    /// The threads' name contains a zero byte, which no system accepts.
     ThreadName {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// The system gave no memory for a shard.
@@ -81,11 +81,11 @@ pub enum BuildError {
         /// The shard's number.
         shard: usize,
     },
-    /// The system started no thread for a shard.
+    /// The system did not start a thread for a shard.
     Spawn {
         /// The shard's number.
         shard: usize,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
@@ -128,33 +128,35 @@ impl From<ConfigError> for BuildError {
     }
 }
 
-/// Why a timer was not taken.
+/// Why a timer was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScheduleErrorKind {
-    /// The [`Timer`](crate::Timer) has been shut down, or the shard's [`Advancer`](crate::Advancer) is gone: nothing
-    /// would ever fire.
+    /// The [`Timer`](crate::Timer) has been shut down, or the shard's [`Advancer`](crate::Advancer)
+    /// has ended: no timer fires any more.
     ShutDown,
-    /// As many timers are pending as the shard may hold.
+    /// The number of pending timers has reached its bound.
     Full {
         /// The bound: `max_pending`, or the number of nodes that a shard can name.
         limit: usize,
     },
-    /// The operating system gave no memory for more timers.
+    /// The system gave no memory for more timers.
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// The number of bytes asked for.
         bytes: usize,
     },
-    /// The window given to [`schedule_within`](crate::Scheduler::schedule_within) holds no tick.
+    /// The window passed to [`schedule_within`](crate::Scheduler::schedule_within) contains no
+    /// tick.
     EmptyWindow {
         /// The window's first tick.
         start: Tick,
         /// The window's last tick, which is before the first.
         end: Tick,
     },
-    /// The period given to [`schedule_every`](crate::Timer::schedule_every) is zero.
+    /// The period passed to [`schedule_every`](crate::Timer::schedule_every) is zero.
     ZeroPeriod,
-    /// The schedule given to [`schedule_with`](crate::Timer::schedule_with) has no first occurrence.
+    /// The schedule passed to [`schedule_with`](crate::Timer::schedule_with) has no first
+    /// occurrence.
     NoOccurrence,
 }
 
@@ -187,7 +189,7 @@ impl fmt::Display for ScheduleErrorKind {
     }
 }
 
-/// A timer that was not taken: why, and its payload.
+/// The error of a refused timer: the reason, and the payload.
 ///
 /// # Examples
 ///
@@ -215,25 +217,26 @@ impl<T> ScheduleError<T> {
         ScheduleError { kind: self.kind, payload: make(self.payload) }
     }
 
-    /// Why the timer was not taken.
+    /// Returns why the timer was refused.
     #[must_use]
     pub fn kind(&self) -> ScheduleErrorKind {
         self.kind
     }
 
-    /// Whether the shard had as many timers as it may hold; trying again later may succeed.
+    /// Returns whether the bound on pending timers was reached. A retry may succeed later.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.kind.is_full()
     }
 
-    /// Whether the shard's advancer is gone; trying again is of no use.
+    /// Returns whether the timer, or the shard's advancer, has been shut down. A retry cannot
+    /// succeed.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
         self.kind.is_shut_down()
     }
 
-    /// The payload, handed back.
+    /// Hands back the payload.
     #[must_use]
     pub fn into_payload(self) -> T {
         self.payload

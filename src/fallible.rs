@@ -1,5 +1,5 @@
-//! Memory that may be refused: the program goes on where the system has none, which the standard library's own boxes do
-//! not.
+//! Allocations that may fail: they return `None` if the system has no memory. The standard
+//! library's boxes abort the process instead.
 
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sync::{AtomicPtr, AtomicU64};
 
-/// A slice of so many values; none if there is no memory.
+/// Makes a slice of `len` values; `None` if there is no memory.
 pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).ok()?;
@@ -17,11 +17,11 @@ pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>>
     Some(values.into_boxed_slice())
 }
 
-/// A value that may be all zero bytes.
+/// A type for which zero bytes are a value.
 ///
 /// # Safety
 ///
-/// All bytes zero is a valid value.
+/// A value of all zero bytes is valid.
 pub(crate) unsafe trait Zeroable {
     #[cfg(shardwheel_loom)]
     fn zero() -> Self;
@@ -29,7 +29,8 @@ pub(crate) unsafe trait Zeroable {
 
 macro_rules! zeroable {
     ($type:ty, $zero:expr $(, $param:ident)?) => {
-        // SAFETY: an atomic integer, or an atomic pointer, has the representation of its value.
+        // SAFETY: an atomic integer or pointer has the representation of its value, and 0 and null
+        // are valid. (Models do not rely on this: there `zeroed` calls `zero`.)
         unsafe impl $(<$param>)? Zeroable for $type {
             #[cfg(shardwheel_loom)]
             fn zero() -> Self {
@@ -44,7 +45,7 @@ zeroable!(AtomicPtr<P>, std::ptr::null_mut(), P);
 
 macro_rules! zeroable_plain {
     ($($type:ty),*) => {$(
-        // SAFETY: an integer, or an array of them.
+        // SAFETY: an integer, or an array of integers.
         unsafe impl Zeroable for $type {
             #[cfg(shardwheel_loom)]
             fn zero() -> Self {
@@ -56,8 +57,8 @@ macro_rules! zeroable_plain {
 
 zeroable_plain!(u64, [u32; 1], [u32; 16]);
 
-/// A slice of so many zeroes; `None` if there is no memory. The system backs it only where it is used: a
-/// table of half a megabyte costs an almost empty slab nothing.
+/// Makes a slice of `len` zeroes; `None` if there is no memory. The system backs the slice only
+/// where it is used: a table of half a megabyte costs an almost empty slab nothing.
 #[cfg(not(shardwheel_loom))]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     let layout = std::alloc::Layout::array::<Z>(len).ok()?;
@@ -66,8 +67,8 @@ pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     }
     // SAFETY: the layout is not empty.
     let raw = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Z>();
-    // SAFETY: `len` elements were allocated with the layout that a box of them has, and zero is a
-    // valid value of each.
+    // SAFETY: `len` elements were allocated with the layout of a boxed slice of that length, and
+    // zero is a valid value of each.
     (!raw.is_null()).then(|| unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(raw, len)) })
 }
 
@@ -76,42 +77,45 @@ pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     Some((0..len).map(|_| Z::zero()).collect())
 }
 
-/// A box with that value; none if there is no memory.
+/// Moves a value into a box; `None` if there is no memory.
 pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(1).ok()?;
     values.push(value);
     let one: Box<[T]> = values.into_boxed_slice();
-    // SAFETY: a slice of one value lies in memory as that value does, so the box's memory is that of a box of one.
+    // SAFETY: a slice of one value has the layout of that value, so its box can become a box of the
+    // value.
     Some(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
 }
 
-/// Whether there is so much memory: for those who are about to ask others for some, who end the process where there is
-/// none.
+/// Returns whether the system has `bytes` bytes of memory. For a caller that is about to call code
+/// which aborts the process if its allocation fails.
 pub(crate) fn has_memory(bytes: usize) -> bool {
     let mut memory = Vec::<u8>::new();
     let has_memory = memory.try_reserve_exact(bytes).is_ok();
-    // The compiler would leave it out.
+    // Keeps the compiler from removing the allocation.
     black_box(&mut memory);
     has_memory
 }
 
-/// A counted handle to a value, as an `Arc` is, whose memory may be refused. It makes no steps in models.
+/// A counted handle to a value, like an `Arc`, whose allocation may fail. Its counter is the
+/// standard library's in every build, so it adds no steps to a model.
 pub(crate) struct Handle<T>(NonNull<Counted<T>>);
 
-/// A value and how many handles there are.
+/// A value and the number of its handles.
 pub(crate) struct Counted<T> {
     handles: AtomicUsize,
     value: T,
 }
 
-// SAFETY: as for an `Arc`: handles share the value, and the last one, wherever it is, drops it.
+// SAFETY: as for an `Arc`: the handles share the value, and the last handle, on any thread, drops
+// it.
 unsafe impl<T: Send + Sync> Send for Handle<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Handle<T> {}
 
 impl<T> Handle<T> {
-    /// The first handle; none if there is no memory, and `value` is dropped then.
+    /// Makes the first handle. `None` if there is no memory; `value` is then dropped.
     pub(crate) fn new(value: T) -> Option<Self> {
         let counted = boxed(Counted { handles: AtomicUsize::new(1), value })?;
         Some(Self(NonNull::from(Box::leak(counted))))
@@ -121,32 +125,36 @@ impl<T> Handle<T> {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
+    /// Takes back a handle from its pointer.
+    ///
     /// # Safety
     ///
-    /// The pointer came from [`into_raw`](Self::into_raw), and this is done once for each time.
+    /// The pointer came from [`into_raw`](Self::into_raw), and each call of `into_raw` is matched
+    /// by one call of this at most.
     pub(crate) unsafe fn from_raw(counted: NonNull<Counted<T>>) -> Self {
         Self(counted)
     }
 
-    /// A further handle, where one stays behind the pointer.
+    /// Makes a further handle from the pointer of a handle that stays where it is.
     ///
     /// # Safety
     ///
     /// The pointer came from [`into_raw`](Self::into_raw), and that handle lives during the call.
     pub(crate) unsafe fn further(counted: NonNull<Counted<T>>) -> Self {
-        // SAFETY: as the caller says; the handle is not given up.
+        // SAFETY: the pointer is valid by the caller's promise, and `ManuallyDrop` leaves its
+        // handle in place.
         let kept = ManuallyDrop::new(unsafe { Self::from_raw(counted) });
         Self::clone(&kept)
     }
 
-    /// How many handles there are, at some moment.
+    /// Returns the number of handles at some moment.
     pub(crate) fn count(&self) -> usize {
         // Ordering: Relaxed, an estimate.
         self.counted().handles.load(Ordering::Relaxed)
     }
 
     fn counted(&self) -> &Counted<T> {
-        // SAFETY: it lives as long as there is a handle.
+        // SAFETY: the value lives as long as a handle exists.
         unsafe { self.0.as_ref() }
     }
 }
@@ -171,7 +179,7 @@ impl<T> Deref for Handle<T> {
 
 impl<T> Clone for Handle<T> {
     fn clone(&self) -> Self {
-        // Ordering: Relaxed, the caller's handle keeps the value meanwhile.
+        // Ordering: Relaxed, the caller's handle keeps the value alive meanwhile.
         self.counted().handles.fetch_add(1, Ordering::Relaxed);
         Self(self.0)
     }
@@ -179,9 +187,9 @@ impl<T> Clone for Handle<T> {
 
 impl<T> Drop for Handle<T> {
     fn drop(&mut self) {
-        // Ordering: AcqRel, what was done through any handle comes before the drop.
+        // Ordering: AcqRel, pairs with itself: every use through any handle comes before the drop.
         if self.counted().handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: it came from a box, and this was the last handle.
+            // SAFETY: the pointer came from a box, and this was the last handle.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }
@@ -202,7 +210,7 @@ mod tests {
         assert_eq!((third.count(), std::sync::Arc::strong_count(&third)), (3, 2));
         drop((second, third));
         assert_eq!(std::sync::Arc::strong_count(&value), 2);
-        // SAFETY: the pointer is the first handle's, taken back once.
+        // SAFETY: the pointer is the first handle's, and is taken back once.
         drop(unsafe { Handle::from_raw(raw) });
         assert_eq!(std::sync::Arc::strong_count(&value), 1);
     }

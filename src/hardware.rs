@@ -1,15 +1,16 @@
-//! What the processor and the system offer beyond the language: a prefetch, and a barrier in all
-//! threads. Both are optional: the caller does without where there is none.
+//! What the processor and the system offer beyond the language: a prefetch, and a memory barrier in
+//! all threads. Both are optional: every caller works without them.
 
 #[cfg(all(target_arch = "x86_64", not(shardwheel_loom)))]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
 
-/// For a line that will be written: no other processor keeps a copy.
+/// Prefetches a cache line that will be written, so that no other processor keeps a copy. Does
+/// nothing on processors other than x86-64, and in models.
 #[inline(always)]
 pub(crate) fn prefetch_for_writing<M>(at: *const M) {
     #[cfg(all(target_arch = "x86_64", not(shardwheel_loom)))]
-    // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; SSE is part of x86-64, and a
-    // processor that does not know PREFETCHW takes it for a no-op.
+    // SAFETY: a prefetch reads nothing and cannot fault, whatever the address. SSE is part of
+    // x86-64, and a processor without PREFETCHW executes it as a no-op.
     unsafe {
         _mm_prefetch::<_MM_HINT_ET0>(at.cast());
     }
@@ -17,16 +18,17 @@ pub(crate) fn prefetch_for_writing<M>(at: *const M) {
     let _ = at;
 }
 
-/// Whether [`membarrier`] can be had. The first call asks the system.
+/// Returns whether [`membarrier`] is available. The first call asks the system.
 ///
-/// The barrier makes the rare side of two pay for the order of their steps; the frequent side pays
-/// nothing (see `Lane::begin_call`). On Linux it is `membarrier(2)` with the command
-/// `PRIVATE_EXPEDITED`. Elsewhere, and where the system refuses it, there is none.
+/// The barrier moves the cost of ordering two steps from their frequent side to their rare side:
+/// the frequent side then needs no fence (see `Lane::begin_call`). On Linux the barrier is
+/// `membarrier(2)` with the command `PRIVATE_EXPEDITED`. It is missing on other systems, in models,
+/// under Miri, and where Linux refuses it.
 pub(crate) fn has_membarrier() -> bool {
     imp::has_membarrier()
 }
 
-/// Makes each thread of the process pass a memory barrier, and returns when all have; false if the
+/// Makes each thread of the process pass a memory barrier, and returns after all have. False if the
 /// system refuses.
 pub(crate) fn membarrier() -> bool {
     imp::membarrier()
@@ -47,7 +49,7 @@ mod imp {
     }
 
     fn command(command: libc::c_int) -> bool {
-        // SAFETY: the call takes numbers, and touches no memory of the process.
+        // SAFETY: the call takes numbers, and accesses no memory of the process.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 }

@@ -1,24 +1,25 @@
-//! Running what may panic where a panic must not get any further: wakers, and drops, each by itself, for a second panic
-//! while the first unwinds would end the process.
+//! Catching panics where they must not spread: in wakers and in drops. Each drop runs by itself,
+//! because a second panic while the first unwinds aborts the process.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
-/// What something panicked with.
+/// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// How often a payload's drop may panic with yet another before the last one is left where it is.
+/// The drop of a payload may panic with a further payload. [`drop_quietly`] drops this many further
+/// payloads and leaks the next one.
 const PATIENCE: u32 = 4;
 
-/// Runs user code; a panic in it ends here. True if there was none.
+/// Runs user code and catches a panic in it. True if there was no panic.
 ///
 /// The process's panic hook has printed the message by then.
 pub(crate) fn quietly(code: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(code)).map_err(drop_quietly).is_ok()
 }
 
-/// Drops what something panicked with, which may panic in turn.
+/// Drops the payload of a panic, whose drop may panic in turn.
 pub(crate) fn drop_quietly(payload: Payload) {
     let mut dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
     for _ in 0..PATIENCE {
@@ -28,7 +29,7 @@ pub(crate) fn drop_quietly(payload: Payload) {
     std::mem::forget(dropped);
 }
 
-/// The first panic of several drops; the others are dropped.
+/// The first panic of several drops. The payloads of further panics are dropped.
 #[derive(Default)]
 pub(crate) struct FirstPanic(Option<Payload>);
 
@@ -37,7 +38,7 @@ impl FirstPanic {
         Self::default()
     }
 
-    /// Drops a value; a panic goes no further for now.
+    /// Drops a value; a panic is caught until [`resume`](Self::resume).
     pub(crate) fn catch_drop<D>(&mut self, value: D) {
         let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) else { return };
         if self.0.is_none() {
@@ -47,7 +48,7 @@ impl FirstPanic {
         }
     }
 
-    /// Lets the first panic go on, unless the thread unwinds already.
+    /// Resumes the first panic, unless the thread is unwinding already.
     pub(crate) fn resume(self) {
         match self.0 {
             Some(payload) if thread::panicking() => drop_quietly(payload),
@@ -80,7 +81,7 @@ mod tests {
         FirstPanic::new().resume();
     }
 
-    /// A panic while another unwinds would abort.
+    /// A panic while another unwinds aborts the process.
     #[test]
     fn nothing_goes_on_while_a_panic_unwinds() {
         struct Drops;

@@ -1,4 +1,4 @@
-//! The user's name for a timer.
+//! The user's name for a timer of a shard, and the numbers that tell shards apart.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -7,16 +7,18 @@ use crate::shard::node::NodeId;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
-/// Names a timer of one shard. Small and `Copy`; a stale one is harmless.
+/// Names a timer of one shard. Small and `Copy`; a stale key is harmless.
 ///
-/// A key holds the shard, the node that the timer lives in, and a generation of 64 bits that tells the
-/// timer from all others that the node has held or will hold. A key whose timer has ended finds nothing,
-/// for ever; so does one that is given to another shard (shards are told apart by a number of 31 bits,
-/// which comes round after two thousand million shards in one process).
+/// A key holds the shard's number, the node that the timer is in, and a generation of 64 bits. The
+/// generation tells the timer from all others that the node has held or will hold. A key whose
+/// timer has ended never finds a timer again. A key that is passed to another shard finds nothing
+/// either. (A shard's number has 31 bits. The numbers repeat after 2^31 shards in one process,
+/// about two billion.)
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// A mark of the upper floor's, the shard (31 bits) and the node (32 bits). Two words in all, so that a key is
-    /// passed in registers: one that is written in parts and read as a whole has to wait for the parts.
+    /// From the highest bit down: [`Timer`](crate::Timer)'s mark (1 bit), the shard's number (31
+    /// bits), the node (32 bits). The key is two words in all, so it is passed in registers: a
+    /// value that is written in parts and read as a whole waits for the parts.
     place: NonZeroU64,
     pub(in crate::shard) generation: u64,
 }
@@ -40,13 +42,13 @@ impl Key {
         self.place.get() as NodeId
     }
 
-    /// How many shards after `first`, modulo 2^31, the timer's shard was numbered.
+    /// The difference between the number of the timer's shard and that of `first`, modulo 2^31.
     #[inline]
     pub(crate) fn shards_after(self, first: ShardId) -> usize {
         ((self.place.get().wrapping_sub(first.0.get()) & !MARK) >> NODE_BITS) as usize
     }
 
-    /// The same key with a mark; no shard knows it.
+    /// The same key with the mark. No shard accepts a marked key.
     pub(crate) fn marked(self) -> Self {
         Self { place: self.place | MARK, ..self }
     }
@@ -58,7 +60,7 @@ impl Key {
     /// The same key without the mark.
     #[inline]
     pub(crate) fn unmarked(self) -> Self {
-        // A shard's number is not zero.
+        // Never zero: a shard's number is not zero.
         NonZeroU64::new(self.place.get() & !MARK).map_or(self, |place| Self { place, ..self })
     }
 }
@@ -73,18 +75,18 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Tells the shards of a process apart: a number of 31 bits, above those of a node.
+/// Tells the shards of a process apart: a number of 31 bits, stored above the 32 bits of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShardId(NonZeroU64);
 
 impl ShardId {
-    /// Numbers that many shards, one after the other, and returns the first of them. 0 is none, and the block does
-    /// not run over the largest.
+    /// Takes `shards` consecutive numbers and returns the first. No shard has the number 0, and the
+    /// numbers do not pass the largest.
     pub(crate) fn block(shards: usize) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let shards = shards as u64;
         loop {
-            // Ordering: Relaxed, the number alone matters.
+            // Ordering: Relaxed, only the number matters.
             let next = NEXT.fetch_add(shards, Ordering::Relaxed);
             if let Some(first) = Self::first_of(next, shards) {
                 return first;
@@ -92,7 +94,8 @@ impl ShardId {
         }
     }
 
-    /// The first of the block that begins with the count `next`, which goes on where the numbers begin anew.
+    /// The first number of the block that starts at the count `next`, which does not wrap when the
+    /// numbers do. `None` if the block would contain 0 or pass the largest number.
     fn first_of(next: u64, shards: u64) -> Option<Self> {
         const NUMBERS: u64 = 1 << 31;
         let first = next % NUMBERS;
@@ -100,7 +103,7 @@ impl ShardId {
         NonZeroU64::new(first << NODE_BITS).filter(|_| fits).map(Self)
     }
 
-    /// The number `ahead` after this one, of the same block.
+    /// The number `ahead` after this one, in the same block.
     pub(crate) fn after(self, ahead: usize) -> Self {
         Self(self.0.saturating_add((ahead as u64) << NODE_BITS))
     }

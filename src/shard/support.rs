@@ -1,21 +1,21 @@
-//! What unit tests of whole shards share.
+//! Helpers for unit tests of whole shards.
 
 use super::{Advancer, Key, Scheduler};
 use crate::{Config, Tick, shard};
 
 pub(in crate::shard) type Shard = (Scheduler<u32>, Advancer<u32>);
 
-/// A shard with wheels of four buckets.
+/// Makes a shard with wheels of four buckets.
 pub(in crate::shard) fn small() -> Shard {
     of_wheels(4)
 }
 
-/// A shard with wheels of so many buckets.
+/// Makes a shard with wheels of `size` buckets.
 pub(in crate::shard) fn of_wheels(size: usize) -> Shard {
     shard(&Config::builder().wheel_size(size).build().expect("a power of two"))
 }
 
-/// Schedules so many timers for one tick.
+/// Schedules `count` timers for one tick.
 pub(in crate::shard) fn schedule(scheduler: &Scheduler<u32>, deadline: Tick, count: usize) -> Vec<Key> {
     (0..count).map(|_| scheduler.schedule(deadline, 0).expect("open")).collect()
 }

@@ -1,8 +1,15 @@
-//! A node: one timer, or the room for one.
+//! A node: the memory of one timer.
 //!
-//! Its [`Word`] decides everything (see [`state`]); the list it is linked in decides
-//! nothing. Whoever wins a transition of the word has the payload to itself; `next` belongs to whoever
-//! links the node (its owner before the push, the advancer once it has detached the list).
+//! A node has an atomic [`Word`] (status, version, extension), a `base` tick, a link and a payload
+//! cell. Every operation on a timer is a transition of the word; [`state`] has the table. The list
+//! that a node is linked in does not decide its fate.
+//!
+//! # Invariants
+//!
+//! - The thread that wins a transition of the word has exclusive access to the payload.
+//! - `base` does not change while the timer is pending.
+//! - `next` is written by the thread that links the node: its owner before the push, the advancer
+//!   after it has detached the list.
 
 mod kept;
 pub(crate) mod payload;
@@ -18,59 +25,60 @@ use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
 
-/// Names a node: which segment of the slab, and which place there. 0 names none.
+/// Names a node: its segment in the slab and its place in that segment. 0 names no node.
 pub(crate) type NodeId = u32;
 
-/// The end of a list.
+/// Ends a list.
 pub(crate) const NIL: NodeId = 0;
 
-/// 20 bytes and the payload. All zeroes is a valid, free node.
+/// A node: 20 bytes and the payload. All zeroes is a valid, free node.
 #[repr(C)]
 pub(crate) struct Node<T> {
     word: AtomicU64,
-    /// The tick that the node was first linked for, or that its timer was armed anew for; constant while the timer is
-    /// pending.
+    /// The tick that the node was first linked for, or that its recurring timer was armed anew for.
+    /// Constant while the timer is pending. Written by the owner of a free node and, where it arms
+    /// a timer anew, by the advancer.
     base: AtomicU64,
     next: AtomicU32,
     payload: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// What a reschedule found.
+/// The result of [`Node::extend`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Extended {
-    /// The deadline is the one asked for, and the node stays where it is.
+    /// The timer has the requested deadline, and the node stays in its list.
     Done,
-    /// The deadline asked for is earlier, or too far off: the timer needs another place.
+    /// The requested deadline is earlier, or too far in the future: the timer needs another node.
     NeedsMove,
-    /// There is no such timer any more.
+    /// The timer is not pending any more.
     Gone,
 }
 
-/// A timer that its canceller has in its hands.
+/// A pending timer that its canceller has taken out of the node.
 pub(crate) struct Taken<T> {
-    /// The word as it was.
+    /// The word before the transition.
     pub(crate) word: Word,
-    /// The node is linked for this tick, or for an earlier one.
+    /// The node is linked for this tick or for an earlier one.
     pub(crate) linked_for: Tick,
     pub(crate) payload: T,
 }
 
-/// What the advancer found in a node it meets in a list.
+/// The state of a node as the advancer finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Observed {
-    /// A timer, and its deadline.
+    /// Pending: the timer's deadline, and the word.
     Pending(Tick, Word),
-    /// A dead node.
+    /// Dead: its timer was cancelled.
     Cancelled(Word),
-    /// A producer is at work in it.
+    /// A producer is at work in the node.
     Busy,
-    /// A timer whose payload is out; not met in a list.
+    /// The payload of its timer is out. Such a node is in no list.
     Running(Word),
-    /// Likewise, and it was stopped.
+    /// As `Running`, and the timer was stopped.
     Stopped,
-    /// A dead node that a producer keeps for its next timer.
+    /// Dead, and kept: by a producer for its next timer, or with its payload by the shard's end.
     Held(Word),
-    /// Nothing; in a list this would be a mistake.
+    /// Free. A free node is in no list.
     Free,
 }
 
@@ -90,46 +98,55 @@ impl<T> Node<T> {
         &self.next
     }
 
-    /// Makes a free node that the caller owns ready for a timer due at `deadline`; none if it is worn out.
+    /// Prepares a free node, which the caller owns, for a timer due at `deadline`. `None` if the
+    /// node is worn out.
     #[inline]
     pub(crate) fn prepare(&self, deadline: Tick) -> Option<Word> {
-        // First of all a store: where a node's memory has never been touched, a load would have the system map a
-        // page of zeroes that it has to replace at the store, and tell every processor so.
-        // Ordering: Relaxed, published by the word's Release in `fill`.
+        // The first access is a store. If the first access to fresh memory were a load, the system
+        // would map a page of zeroes, replace it at the next store, and notify every processor of
+        // the change.
+        // Ordering: Relaxed, published by the Release of the word in `fill`.
         self.base.store(deadline, Ordering::Relaxed);
-        // Ordering: Relaxed, the owner reads what it or the reclaimer's grace period brought.
+        // Ordering: Relaxed, the caller took the node from the free bits: the Acquire in
+        // `FreeBits::take` pairs with the Release in `give`, which comes after the last write of
+        // this word.
         let word = Word::from_raw(self.word.load(Ordering::Relaxed));
         debug_assert!(word.is(Status::Free));
         (!word.is_last_version()).then_some(word)
     }
 
-    /// Whether the node, which is not in use, is worn out, or will be found to be.
+    /// Returns whether the unused node is worn out, or would be found worn out by
+    /// [`prepare`](Self::prepare).
     pub(crate) fn is_worn_out(&self) -> bool {
-        // Ordering: Relaxed, for checks while nobody else is at work.
+        // Ordering: Relaxed, for checks while no other thread is at work.
         Word::from_raw(self.word.load(Ordering::Relaxed)).is_last_version()
     }
 
-    /// Puts a timer into a node that [`prepare`](Self::prepare) has made ready for its deadline; returns its version.
+    /// Puts a timer into a node that [`prepare`](Self::prepare) has prepared; returns the timer's
+    /// version.
     pub(crate) fn arm_free(&self, free: Word, seed: impl IntoPayload<T>) -> u32 {
         let next = free.next_version(Status::Pending);
         self.fill(next, seed);
         next.version()
     }
 
-    /// Takes over a cancelled node for a timer due at `deadline`, if it is one still and is linked for no
-    /// later tick: the list it is linked in is then flushed in time. The caller arms it next.
+    /// Claims a cancelled node in place for a timer due at `deadline`. The caller arms it next.
+    /// `None` if the node is not cancelled, is worn out, or is linked for a later tick than
+    /// `deadline`: only a list for that tick or an earlier one is flushed in time. `None` also if
+    /// `deadline` is more than [`MAX_EXTENSION`] ticks after `base`, or another thread comes first.
     ///
     /// Against a flush or a sweep that frees the node, and against another claim: one of the two
-    /// compare-and-swaps fails, and that caller leaves the node alone.
+    /// compare-and-swaps fails, and its caller leaves the node alone.
     pub(crate) fn claim(&self, deadline: Tick) -> Option<Word> {
-        // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: its reads of the
-        // payload come before our writes, and `base` is the one of this version.
+        // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: the canceller's
+        // reads of the payload come before our writes, and `base` is that of this version.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
         if !word.is(Status::Cancelled) || word.is_last_version() {
             return None;
         }
-        // Ordering: Relaxed, published by the word. It may be a later timer's by now, and is looked at once, for it
-        // may change again; then the compare-and-swap fails.
+        // Ordering: Relaxed, published by the word. The node may already hold a later timer with
+        // another `base`; then the compare-and-swap fails. Loaded once, because a second load may
+        // return another value.
         let base = self.base.load(Ordering::Relaxed);
         let extension = deadline.checked_sub(base)?;
         let is_linked_later = word.is_displaced() && word.extension() > extension;
@@ -137,54 +154,58 @@ impl<T> Node<T> {
         (!is_linked_later && extension <= MAX_EXTENSION && self.replace(word, claimed)).then_some(claimed)
     }
 
-    /// Gives back what [`claim`](Self::claim) took, unused.
+    /// Gives back, unused, what [`claim`](Self::claim) took.
     pub(crate) fn unclaim(&self, claimed: Word) {
-        // Ordering: Release, pairs with the Acquire of the next claim or of the advancer.
+        // Ordering: Release, pairs with the Acquire in the next `claim`, and in `observe` by the
+        // advancer.
         self.word.store(claimed.with_status(Status::Cancelled).raw(), Ordering::Release);
     }
 
-    /// Puts a timer into a node that [`claim`](Self::claim) took over; returns its version.
+    /// Puts a timer into a node that [`claim`](Self::claim) took; returns the timer's version.
     pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
-        // Ordering: Relaxed, the claim acquired the word that published it.
+        // Ordering: Relaxed, the claim or the hold acquired the word that published it.
         let extension = deadline - self.base.load(Ordering::Relaxed);
         self.fill(claimed.with_status(Status::Pending).with_extension(extension), seed);
         claimed.version()
     }
 
-    /// Puts a timer into a node that [`hold`](Self::hold) has left to the caller, at whose former word it was, due no
-    /// earlier than the node is linked for; returns its version.
+    /// Puts a timer into a node that the caller holds; returns the timer's version. `held` is the
+    /// word that [`hold`](Self::hold) returned, and `deadline` is no earlier than the tick that the
+    /// node is linked for.
     #[inline]
     pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
         let next = held.next_version_in_place(Status::Claimed);
         self.arm_claimed(next, deadline, seed)
     }
 
-    /// The last store makes the timer reachable where the node is linked: the advancer may fire it and give
-    /// the node's segment back, so a caller that is not pinned does not look at the node again.
+    /// Writes the payload, then the word. From the store of the word on, the timer is reachable
+    /// where the node is linked: the advancer may fire it and give the node's segment back. So a
+    /// caller that is not pinned does not access the node again.
     fn fill(&self, word: Word, seed: impl IntoPayload<T>) {
         self.put_payload(seed);
-        // Ordering: Release, pairs with the Acquire of whoever finds the timer pending.
+        // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
         self.word.store(word.raw(), Ordering::Release);
     }
 
     fn put_payload(&self, seed: impl IntoPayload<T>) {
         self.payload.with_mut(|cell| {
-            // SAFETY: the caller owns the node (free, claimed, or its timer's payload is out), so nobody else
-            // touches the payload.
+            // SAFETY: the caller owns the node (it is free, claimed or held, or the timer's payload
+            // is out), so no other thread accesses the payload.
             unsafe { (*cell).write(seed.into_payload()) };
         });
     }
 
-    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload, and the
-    /// tick from which on the node can be reused where it stands; whoever comes second finds another status
-    /// or version and gets nothing.
+    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload,
+    /// and the tick from which on the node can be reused in place. A thread that comes second finds
+    /// another status or version and gets `None`.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
         let mut place = None;
         let linked_for = self.cancel_into(era, generation, &mut place, |slot| Some(slot.read()))?;
         place.map(|payload| (linked_for, payload))
     }
 
-    /// As [`cancel`](Self::cancel); what `harvest` makes of the payload goes to where it is wanted in one step.
+    /// As [`cancel`](Self::cancel), and writes the result of `harvest` directly to `place`, without
+    /// an intermediate copy.
     #[inline(always)]
     pub(crate) fn cancel_into<R>(
         &self,
@@ -200,8 +221,9 @@ impl<T> Node<T> {
         Some(linked_for)
     }
 
-    /// As [`cancel_into`](Self::cancel_into), and the node stays the winner's, until it calls
-    /// [`arm_held`](Self::arm_held) or [`finish_cancel`](Self::finish_cancel) with the word that this returns.
+    /// As [`cancel_into`](Self::cancel_into), and the node stays with the winner, until the winner
+    /// calls [`arm_held`](Self::arm_held) or [`finish_cancel`](Self::finish_cancel) with the
+    /// returned word.
     #[inline(always)]
     pub(crate) fn hold<R>(
         &self,
@@ -215,7 +237,7 @@ impl<T> Node<T> {
         Some((word, self.linked_for(word)))
     }
 
-    /// Whether a timer for `deadline` can go into a node that was at `word` and is held.
+    /// Returns whether a held node, whose word was `held`, can take a timer due at `deadline`.
     #[inline]
     pub(crate) fn can_be_armed(&self, held: Word, deadline: Tick) -> bool {
         // Ordering: Relaxed, the caller acquired the word that published it.
@@ -223,28 +245,30 @@ impl<T> Node<T> {
         !held.is_last_version() && deadline - base <= MAX_EXTENSION
     }
 
-    /// The first half of a cancel: the payload is out, and the node says that the caller is at work in it
-    /// until [`finish_cancel`](Self::finish_cancel) or [`restore`](Self::restore).
+    /// Does the first half of a cancel: the payload is out, and the node is
+    /// [`Cancelling`](Status::Cancelling) until the caller calls
+    /// [`finish_cancel`](Self::finish_cancel) or [`restore`](Self::restore).
     pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<T>> {
         let word = self.win(era, generation, Status::Cancelling)?;
         Some(Taken { word, linked_for: self.linked_for(word), payload: self.take_payload() })
     }
 
-    /// Has the node say that its timer is cancelled and it the caller's; returns the word as it was.
+    /// Moves the pending timer of that generation to `status`; returns the word before that. The
+    /// node is the caller's from then on.
     #[inline]
     fn win(&self, era: u32, generation: u64, status: Status) -> Option<Word> {
         let mut word = self.find(era, generation)?;
         while !self.replace(word, word.with_status(status)) {
-            // An extension came between, or the timer has ended.
+            // The timer was extended or displaced in between, or has ended.
             word = self.find(era, generation)?;
         }
         Some(word)
     }
 
-    /// Declares the node free for the taking, after [`take`](Self::take) or [`hold`](Self::hold).
+    /// Marks the node as reusable, after [`take`](Self::take) or [`hold`](Self::hold).
     pub(crate) fn finish_cancel(&self, word: Word) {
-        // Ordering: Release, pairs with the Acquire in `claim` and `observe`: the payload is out before
-        // anybody may put another in.
+        // Ordering: Release, pairs with the Acquire in `claim` and `observe`: the payload is out
+        // before another thread may write a new one.
         self.word.store(word.with_status(Status::Cancelled).raw(), Ordering::Release);
     }
 
@@ -253,9 +277,10 @@ impl<T> Node<T> {
         self.fill(taken.word, taken.payload);
     }
 
-    /// Puts another payload in the place of that of the timer of that generation, and takes it out of `payload` for that;
-    /// returns when the timer is due, and what
-    /// `harvest` makes of the former payload. Meanwhile the node says that the caller is at work in it.
+    /// Replaces the payload of the pending timer of that generation with the one in `payload`,
+    /// which is then `None`. Returns the timer's deadline and the result of `harvest` on the former
+    /// payload. The node is [`Cancelling`](Status::Cancelling) meanwhile. If the timer is not
+    /// pending, returns `None` and leaves `payload` as it is.
     pub(crate) fn exchange<R>(
         &self,
         era: u32,
@@ -268,47 +293,52 @@ impl<T> Node<T> {
         }
         let word = self.win(era, generation, Status::Cancelling)?;
         let former = self.with_payload(harvest);
-        // Before the timer can be reached again: then the node may be another's at any moment.
+        // Read before `fill`: once the timer is reachable, the node may at any moment belong to
+        // another thread.
         let deadline = self.deadline(word);
         self.fill(word, payload.take()?);
         Some((deadline, former))
     }
 
-    /// Puts the timer of that generation off to `deadline`, if that is no earlier and not too far. Not for one
-    /// that recurs: `base` may be another occurrence's (see [`state`]).
+    /// Extends the timer of that generation to `deadline`, if that is no earlier than its deadline
+    /// and at most [`MAX_EXTENSION`] ticks after `base`. Not for a recurring timer: `base` may
+    /// belong to another occurrence (see [`state`]).
     pub(crate) fn extend(&self, era: u32, generation: u64, deadline: Tick) -> Extended {
         loop {
             let Some(word) = self.find(era, generation) else { return Extended::Gone };
-            // Ordering: Relaxed, `find` acquired the word that published this version's `base`; should the
-            // version change in between, the compare-and-swap fails.
+            // Ordering: Relaxed, `find` acquired the word that published this version's `base`. If
+            // the version changes in between, the compare-and-swap fails.
             let base = self.base.load(Ordering::Relaxed);
             if deadline < base.saturating_add(word.extension()) || deadline - base > MAX_EXTENSION {
                 return Extended::NeedsMove;
             }
-            // Also where the word stays as it is: success proves that `base` was this timer's.
+            // The swap is made even if the word stays the same: its success proves that `base`
+            // belonged to this timer.
             if self.replace(word, word.with_extension(deadline - base)) {
                 return Extended::Done;
             }
         }
     }
 
-    /// Whether the timer of that generation is pending.
+    /// Returns whether the timer of that generation is pending.
     #[inline]
     pub(crate) fn is_pending(&self, era: u32, generation: u64) -> bool {
         self.find(era, generation).is_some()
     }
 
-    /// The word, if it says that the timer of that generation is pending.
+    /// Returns the word if the timer of that generation is pending.
     fn find(&self, era: u32, generation: u64) -> Option<Word> {
-        // Ordering: Acquire, pairs with the Release in `fill` and `rearm`: payload and `base` are visible.
+        // Ordering: Acquire, pairs with the Release in `fill` and `rearm`: payload and `base` are
+        // visible.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
         (word.is(Status::Pending) && generation == join(era, word.version())).then_some(word)
     }
 
-    /// What the node holds; for the advancer, which has it in a list that nobody else can take apart.
+    /// Returns what the node holds. For the advancer, which has the node in a list that no other
+    /// thread can take apart.
     pub(crate) fn observe(&self) -> Observed {
-        // Ordering: Acquire, pairs with the Release in `fill` (a node reused where it stands is not
-        // pushed anew) and in `finish_cancel`.
+        // Ordering: Acquire, pairs with the Release in `fill` (a node reused in place is not pushed
+        // again) and in `finish_cancel`.
         let word = Word::from_raw(self.word.load(Ordering::Acquire));
         if word.is(Status::Pending) {
             Observed::Pending(self.deadline(word), word)
@@ -327,18 +357,20 @@ impl<T> Node<T> {
         }
     }
 
-    /// Fires the timer that [`observe`](Self::observe) found, unless it has changed since.
+    /// Fires the timer that [`observe`](Self::observe) found; `None` if it has changed since.
     pub(crate) fn fire(&self, word: Word) -> Option<T> {
         self.replace(word, word.with_status(Status::Free)).then(|| self.take_payload())
     }
 
-    /// Says of the timer that [`observe`](Self::observe) found, and whose node the advancer is about to link for its
-    /// deadline, that it is no longer linked for `base`. False if the timer has changed since.
+    /// Marks the timer that [`observe`](Self::observe) found as displaced, because the advancer is
+    /// about to link its node for its deadline and no longer for `base`. A timer due at `base`
+    /// needs no mark. False if the timer has changed since.
     pub(crate) fn displace(&self, word: Word) -> bool {
         word.extension() == 0 || word.is_displaced() || self.replace(word, word.displaced())
     }
 
-    /// Frees the dead node that [`observe`](Self::observe) found, unless a producer has taken it over since.
+    /// Frees the dead node that [`observe`](Self::observe) found. False if a producer has claimed
+    /// it since.
     pub(crate) fn free_cancelled(&self, word: Word) -> bool {
         self.replace(word, word.with_status(Status::Free))
     }
@@ -348,18 +380,19 @@ impl<T> Node<T> {
         self.base.load(Ordering::Relaxed).saturating_add(word.extension())
     }
 
-    /// The tick that the node is linked for, or a later one: the earliest for which it can be reused where it
-    /// stands.
+    /// Returns the earliest deadline for which the node can be reused in place: the tick that the
+    /// node is linked for, or a later one.
     pub(crate) fn linked_for(&self, word: Word) -> Tick {
         self.deadline(if word.is_displaced() { word } else { word.with_extension(0) })
     }
 
     #[inline]
     fn replace(&self, from: Word, to: Word) -> bool {
-        // Ordering: the caller acquired `from`'s publisher when it loaded it, and success proves that the
-        // word is still that one, so Relaxed would do for what is read next; Acquire costs nothing where a
-        // read-modify-write is a barrier and spares the proof that no store came between. No Release: the
-        // words stored here publish nothing, but they continue the release sequence of `fill`.
+        // Ordering: Acquire on success, Relaxed on failure. Relaxed would be enough on success too:
+        // the caller acquired `from` when it loaded it, and success proves that the word has not
+        // changed. Acquire costs nothing where a read-modify-write is a barrier anyway, and spares
+        // the proof that no store came between. No Release: the words stored here publish nothing,
+        // and as read-modify-writes they continue the release sequence of `fill`.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
     }
@@ -371,21 +404,22 @@ impl<T> Node<T> {
     #[inline(always)]
     fn with_payload<R>(&self, harvest: impl FnOnce(PayloadSlot<'_, T>) -> R) -> R {
         self.payload.with_mut(|cell| {
-            // SAFETY: the caller won the transition out of `Pending`, or has the timer out and put the payload in:
-            // nobody else touches it.
+            // SAFETY: the caller won the transition out of `Pending`, or has the timer's payload
+            // out and has just put it in: no other thread accesses it.
             let cell = unsafe { &mut *cell };
-            // SAFETY: it was written before that, and nobody reads it after.
+            // SAFETY: the payload was written before that transition, and is not read after this.
             harvest(unsafe { PayloadSlot::new(cell) })
         })
     }
 
-    /// The payload of a timer that is still pending; for the last owner of the slab.
+    /// Takes the payload of a timer that is still pending. For the last owner of the slab.
     pub(crate) fn take_pending(&self) -> Option<T> {
         if let Observed::Pending(_, word) = self.observe() { self.fire(word) } else { None }
     }
 }
 
-/// A generation out of its parts: no two segments have the same era, and no node of a segment the same version twice.
+/// Joins the two parts of a generation. No two segments have the same era, and no node of a segment
+/// has the same version twice.
 pub(crate) fn join(era: u32, version: u32) -> u64 {
     (u64::from(era) << 32) | u64::from(version)
 }

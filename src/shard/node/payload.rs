@@ -1,16 +1,17 @@
-//! What a payload is made of, once its node is at hand; and what is made of it when its timer is over.
+//! Building a payload in its node, and taking it out of there.
 //!
-//! A payload that is larger than a few words is made where it is to lie, not before: handed on from call to call
-//! it would be copied each time, and each copy waits for the stores of the one before. Until then it is a seed, and
-//! where the timer is not taken the seed comes back.
+//! A payload larger than a few words is built directly in its node. If it were passed from call to
+//! call, each call would copy it, and each copy would wait for the stores of the one before. Until
+//! it is in the node, the payload is a *seed*. If the timer is refused, the caller gets the seed
+//! back.
 
 use std::mem::MaybeUninit;
 
-/// Becomes a payload.
+/// A seed: becomes a payload.
 pub(crate) trait IntoPayload<T>: Sized {
     fn into_payload(self) -> T;
 
-    /// What `payload` has grown from.
+    /// The seed that `payload` was made from.
     fn from_payload(payload: T) -> Self;
 }
 
@@ -26,33 +27,36 @@ impl<T> IntoPayload<T> for T {
     }
 }
 
-/// A payload whose timer is over, where it lies; whoever has it has it to himself. What is not picked is forgotten.
+/// A payload still in its node, whose timer has ended or gets another payload. The slot's owner has
+/// exclusive access. A payload that is not read is leaked.
 pub(crate) struct PayloadSlot<'n, T>(&'n mut MaybeUninit<T>);
 
 impl<'n, T> PayloadSlot<'n, T> {
+    /// Makes a slot of a payload cell.
+    ///
     /// # Safety
     ///
-    /// There is a payload, and it is not looked at again.
+    /// The cell holds a payload, and nothing reads that payload after this slot.
     #[inline(always)]
     pub(crate) unsafe fn new(place: &'n mut MaybeUninit<T>) -> Self {
         Self(place)
     }
 
-    /// All of it.
+    /// Takes out the whole payload.
     #[inline(always)]
     pub(crate) fn read(self) -> T {
-        // SAFETY: there is one, by the promise of `new`, and this is the last look at it.
+        // SAFETY: the cell holds a payload, by the promise of `new`, and this is its last read.
         unsafe { self.0.assume_init_read() }
     }
 
-    /// A part of it; the rest is dropped. Of a payload of several words this takes the one that is wanted from memory,
-    /// where a copy of the whole would have to be made first.
+    /// Takes out a part of the payload and drops the rest. This loads only the part from memory;
+    /// [`read`](Self::read) would copy the whole payload first.
     #[inline(always)]
     pub(crate) fn read_part<R>(self, part: impl FnOnce(&mut T) -> R) -> R {
-        // SAFETY: as in `pick`.
+        // SAFETY: the cell holds a payload, by the promise of `new`.
         let payload = unsafe { self.0.assume_init_mut() };
         let part = part(payload);
-        // SAFETY: as in `pick`.
+        // SAFETY: as above, and nothing reads the payload after this.
         unsafe { self.0.assume_init_drop() };
         part
     }

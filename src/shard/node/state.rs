@@ -1,4 +1,4 @@
-//! The one word that decides a node's fate.
+//! The atomic word that decides a node's fate.
 //!
 //! ```text
 //!  63                              32 31                      4 3 2      0
@@ -7,78 +7,91 @@
 //! +----------------------------------+-------------------------+---+--------+
 //! ```
 //!
-//! *version*: the low half of the generation of the timer that the node holds; the high half is the segment's era.
-//! Every timer of a segment's node has its own, so a compare-and-swap by somebody who means an earlier timer fails,
-//! however soon the node is used again, and however late that somebody comes. After the last version the node is worn
-//! out, and is left unused until its segment is given back.
+//! *version*: the low half of the timer's generation; the high half is the segment's era. Each
+//! timer that a node of the segment holds has a version of its own. So a compare-and-swap that
+//! means an earlier timer fails, however soon the node is reused and however late the swap comes.
+//! After its last version a node is worn out, and is not used again until its segment is given
+//! back.
 //!
-//! *extension*: by how many ticks the timer is due after the node's `base`, the tick that the node was first
-//! linked for. `base` is written by the owner of a free node, and by the advancer where it arms a recurring timer
-//! anew, so it does not change while a timer is pending: one load of the word and one of `base` tell the deadline,
-//! and a compare-and-swap of the word proves both (but see *Recurring timers*). A timer that is put off has a
-//! longer extension; so has one that reuses the node where it stands.
+//! *extension*: the number of ticks between the node's `base` and the timer's deadline. `base` is
+//! the tick that the node was first linked for. It is written by the owner of a free node, and by
+//! the advancer when it arms a recurring timer anew, so it is constant while a timer is pending.
+//! One load of the word and one of `base` give the deadline, and a compare-and-swap of the word
+//! proves both (but see *Recurring timers*). The extension is 0 unless the timer's deadline was
+//! extended or the timer reuses the node in place.
 //!
-//! *d*, displaced: the node is linked for its deadline, or for an earlier one that it had, and no longer for
-//! `base`: the advancer has found it early, in a flush or ahead of one, and has placed it anew. Set before it is linked again, and
-//! kept until the node is free. What the node is linked for, and so the earliest tick for which a cancelled
-//! node can be reused where it stands, is therefore `base` while d is clear, and not known better than by
-//! the last deadline once d is set.
+//! *d*, displaced: the node is linked for its deadline, or for an earlier deadline that it had, and
+//! no longer for `base`. The advancer has found it early, in a flush, an early cascade or the
+//! inbox, and has placed it anew. The advancer sets the bit before it links the node again. The bit
+//! stays until the node has been freed, or is armed anew. So a node is linked for `base` while d is
+//! clear. Once d is set, the best bound known is its last deadline: the node is linked for that
+//! tick or an earlier one. That bound is the earliest deadline for which a cancelled node can be
+//! reused in place.
 //!
-//! *status* and who may change it:
+//! *status*, and which thread may change it:
 //!
 //! | from | to | by | when |
 //! |---|---|---|---|
-//! | `Free` v | `Pending` v + 1 | the owner of a free node | schedule (a store: nobody else writes a free node) |
-//! | `Pending` v | `Pending` v, longer | anyone with the key | extend |
-//! | `Pending` v | `Cancelling` v | anyone with the key | cancel; the winner takes the payload out |
-//! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: nobody else writes it) |
-//! | `Cancelling` v | `Pending` v | that winner | a move that met the shard's end puts the payload back, or another payload takes the place of the former (a store) |
+//! | `Free` v | `Pending` v + 1 | the owner of the free node | schedule (a store: no other thread writes a free node) |
+//! | `Pending` v | `Pending` v, longer | any thread with the key | extend |
+//! | `Pending` v | `Cancelling` v | any thread with the key | cancel, stop, move or exchange; the winner takes the payload out |
+//! | `Cancelling` v | `Cancelled` v | that winner | the payload is out (a store: no other thread writes it) |
+//! | `Cancelling` v | `Pending` v | that winner | a move met the shard's end and puts the payload back, or an exchange has put in another payload (a store) |
 //! | `Pending` v | `Pending` v, displaced | the advancer | it found the timer early and is about to place it anew |
-//! | `Pending` v | `Held` v | anyone with the key | cancel, by a producer that keeps the node for its next timer |
-//! | `Held` v | `Pending` v + 1 | that producer | reuse where it stands; the new payload is in (a store, likewise) |
-//! | `Held` v | `Cancelled` v | that producer | it has no use for the node (a store, likewise) |
-//! | `Pending` v | `Held` | the shard's end | it keeps the timer in its node; the version gives way to the next node's name |
+//! | `Pending` v | `Held` v | any thread with the key | cancel, by a producer that keeps the node for its next timer |
+//! | `Held` v | `Pending` v + 1 | that producer | reuse in place; the new payload is in (a store, likewise) |
+//! | `Held` v | `Cancelled` v | that producer, or the advancer once it has taken the node from the lane | no timer needs the node (a store, likewise) |
+//! | `Pending` v | `Held` | the shard's end | it keeps the timer in its node; the next node's id replaces the version |
 //! | `Held` | `Free` | the shard's end | the payload is out (a store, likewise); the node is not used again |
-//! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse where it stands |
+//! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse in place |
 //! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
-//! | `Pending` v | `Free` v | the advancer | fire; it takes the payload out and then owns the node |
+//! | `Claimed` v | `Cancelled` v | that producer | it gives the node back unused (a store, likewise) |
+//! | `Pending` v | `Free` v | the advancer, or the shard's end | fire; it takes the payload out and then owns the node |
 //! | `Cancelled` v | `Free` v | the advancer | a flush or a sweep met a dead node, unlinked it and owns it |
-//! | `Pending` v | `Running` v | the advancer | fire, where timers may recur; it takes the payload out to see |
+//! | `Pending` v | `Running` v | the advancer | fire, where timers may recur; it takes the payload out to find out |
 //! | `Running` v | `Pending` v, at `base` | the advancer | the timer recurs: payload and `base` are written anew |
-//! | `Running` v | `Free` v | the advancer | the timer does not recur, or has ended |
-//! | `Running` v | `Stopped` v | anyone with the key | stop; the payload stays with who runs it |
-//! | `Stopped` v | `Free` v | the advancer | it meant to arm the timer anew, or to end it (a store, likewise) |
+//! | `Running` v | `Free` v | the advancer, or the shard's end | the timer does not recur, or has ended |
+//! | `Running` v | `Stopped` v | any thread with the key | stop; the payload stays with the thread that runs it |
+//! | `Stopped` v | `Free` v | the advancer, or the shard's end | it was about to arm the timer anew, or to end it (a store, likewise) |
 //!
-//! All but the stores are compare-and-swaps, so each timer leaves `Pending` once: that is promise 2.
-//! `Cancelling` and `Claimed` are short and belong to one producer, for which nobody waits: an advancer
-//! that meets them sets the node aside until its next advance. So it does with a node that is `Held`, which may
-//! last: but a producer holds one node at most, and few producers hold any (see [`lane`](crate::shard::shared::lanes)). A node that
-//! is `Running` or `Stopped` is linked nowhere, and whoever runs the payload may take its time.
+//! All transitions but the stores are compare-and-swaps, so each timer leaves `Pending` for its
+//! outcome once: promise 2 on the `proof` page.
+//!
+//! The advancer waits for no producer. `Cancelling` and `Claimed` last for a part of one producer's
+//! call. An advancer that meets a node in one of them sets the node aside until its next advance.
+//! It does the same with a `Held` node. `Held` may last, but a producer holds one node at most, and
+//! few producers hold any (see [`lanes`](crate::shard::shared::lanes)). A `Running` or `Stopped`
+//! node is in no list, and the thread that runs the payload may take any time.
 //!
 //! # Recurring timers
 //!
-//! A recurring timer keeps its node and its version from one occurrence to the next, so that its key stays good.
-//! Each race has two outcomes:
+//! A recurring timer keeps its node and its version from one occurrence to the next, so its key
+//! stays valid. Each race has two outcomes:
 //!
-//! - *stop against fire*: either the timer goes from `Pending` to `Cancelling`, and the fire finds a dead node; or
-//!   to `Running`, and the stop, which looks again, makes it `Stopped`.
-//! - *stop against arming anew*: either the timer is `Stopped` first, and the advancer, whose compare-and-swap
-//!   fails, takes the payload out again and frees the node; or `Pending` first, and the stop, which looks again,
-//!   cancels it like any other.
-//! - *stop against the end of a timer*: either `Stopped` first, and the timer counts as cancelled; or `Free`, and the
-//!   stop finds nothing. A timer that does not recur is `Running` for a moment and may be stopped in it: it is
-//!   yielded once, as it would have been, and counts as cancelled.
-//! - *two stops, or a stop and a move*: one compare-and-swap out of `Pending` or `Running` succeeds.
+//! - *stop against fire*: if the timer goes from `Pending` to `Cancelling`, the fire finds a dead
+//!   node. If it goes to `Running`, the stop looks again and makes it `Stopped`.
+//! - *stop against arming anew*: if the timer becomes `Stopped` first, the advancer's
+//!   compare-and-swap fails; the advancer takes the payload out again and frees the node. If it
+//!   becomes `Pending` first, the stop looks again and cancels it like any other timer.
+//! - *stop against the end of a timer*: if the timer becomes `Stopped` first, it counts as
+//!   cancelled. If it becomes `Free` first, the stop finds nothing. A timer that does not recur is
+//!   `Running` for a moment and may be stopped in that moment: it is yielded once, as without the
+//!   stop, and counts as cancelled.
+//! - *two stops, or a stop and a move*: one compare-and-swap out of `Pending` or `Running`
+//!   succeeds.
 //!
-//! The price is that one word may stand for two occurrences, with different values of `base`: who loads the word,
-//! then `base`, then swaps the word, may find the word of a later occurrence unchanged. Who looks at `base`:
+//! The price: one value of the word may stand for two occurrences, with different values of `base`.
+//! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
+//! later occurrence. Every reader of `base` is safe from that:
 //!
-//! - `take` and `hold` (cancel, stop, move) read it after they have won, when nobody writes it.
-//! - `claim` goes from `Cancelled`. A timer does not come back from there: the node's next one, if the swap is not
-//!   to fail, has another version.
-//! - `observe`, `displace`, `fire` and `free_cancelled` are the advancer's, which alone arms timers anew, and not in between.
-//! - `extend` reads it before its swap and relies on it: **a recurring timer is never extended in place**, it is
-//!   moved to another node (`Scheduler::relocate_recurring`).
+//! - `cancel_into`, `take`, `hold` and `exchange` (cancel, stop, move) read it after they have won
+//!   the word, while no thread writes it.
+//! - `claim` swaps from `Cancelled`, and a timer never returns from there. The next timer in the
+//!   node has another version, so the swap fails.
+//! - `observe`, `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
+//!   timers anew, and not between its look and its swap.
+//! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
+//!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).
 
 use crate::tick::Tick;
 
@@ -88,29 +101,32 @@ const STATUS_MASK: u64 = (1 << STATUS_BITS) - 1;
 const DISPLACED: u64 = 1 << STATUS_BITS;
 const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 
-/// The longest time by which a timer can be put off without a new node: three days at ticks of 1 ms.
+/// The largest extension, in ticks: three days at 1 ms a tick. A later deadline needs a new node.
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
-/// A node lasts for so many timers; a fuzzer's are worn out soon, so that it sees what comes then.
+/// The number of timers that a node can hold, one after the other. Small under fuzzing and Miri, so
+/// that they reach worn-out nodes.
 const LAST_VERSION: u32 = if crate::config::SMALL { 7 } else { u32::MAX };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Holds nothing. A zeroed word says so.
+    /// Holds nothing. Zero, so a zeroed word is free.
     Free,
-    /// Holds a timer that is neither fired nor cancelled.
+    /// Holds a timer that has neither fired nor been cancelled.
     Pending,
-    /// Cancelled by a producer that is taking the payload out.
+    /// The timer was cancelled or is being moved or changed, by a producer that has access to the
+    /// payload.
     Cancelling,
     /// Holds nothing, and is still linked.
     Cancelled,
-    /// Still linked, and taken over by a producer that is putting a new timer in.
+    /// Still linked, and claimed by a producer that is putting a new timer in.
     Claimed,
-    /// Linked nowhere: the timer has fired, its payload is out, and it may be armed anew.
+    /// In no list: the timer has fired, its payload is out, and it may be armed anew.
     Running,
     /// As `Running`, and stopped by a producer: it will not be armed anew.
     Stopped,
-    /// Cancelled, still linked, and kept by its canceller for the next timer that it schedules.
+    /// Cancelled, still linked, and kept by its canceller for the next timer that it schedules. Or
+    /// kept with its timer by the shard's end.
     Held,
 }
 
@@ -127,7 +143,7 @@ impl Word {
         self.0
     }
 
-    /// Whether that is the status.
+    /// Returns whether the status is `status`.
     #[inline]
     pub(crate) fn is(self, status: Status) -> bool {
         self.0 & STATUS_MASK == status as u64
@@ -146,7 +162,7 @@ impl Word {
         Self((self.0 & !STATUS_MASK) | status as u64)
     }
 
-    /// Whether the node is linked for another tick than its `base`.
+    /// Returns whether the node is linked for another tick than its `base`.
     pub(crate) fn is_displaced(self) -> bool {
         self.0 & DISPLACED != 0
     }
@@ -163,7 +179,7 @@ impl Word {
         Self(rest | (extension << EXTENSION_SHIFT))
     }
 
-    /// The next timer in a node that is free: due at `base`, and linked for it. Not after the
+    /// The next timer in a free node: due at `base`, and linked for `base`. Not to be called on the
     /// [last version](Word::is_last_version).
     pub(crate) fn next_version(self, status: Status) -> Self {
         debug_assert!(!self.is_last_version());
@@ -171,20 +187,22 @@ impl Word {
         Self((u64::from(version) << VERSION_SHIFT) | status as u64)
     }
 
-    /// The next timer in a node that stays where it is; its extension follows.
+    /// The next timer in a node that is reused in place. It has the former extension until the
+    /// caller sets its own.
     pub(crate) fn next_version_in_place(self, status: Status) -> Self {
         let next = self.next_version(status).with_extension(self.extension());
         Self(next.0 | (self.0 & DISPLACED))
     }
 
-    /// The same timer once more, due at `base`, and linked for it.
+    /// The same timer once more, due at `base`, and linked for `base`.
     pub(crate) fn rearmed(self) -> Self {
         Self((u64::from(self.version()) << VERSION_SHIFT) | Status::Pending as u64)
     }
 
-    /// Whether the node is worn out: there is no next version. Such a node is not used again, neither where it stands
-    /// nor when it is free, so a version comes once in a segment's life, and who has stopped between a look at the
-    /// word and its compare-and-swap may have done so for any length of time.
+    /// Returns whether the node is worn out: there is no next version. A worn-out node is not used
+    /// again, neither in place nor as a free node. So each version occurs once in a segment's life,
+    /// and a thread may pause for any length of time between its load of the word and its
+    /// compare-and-swap.
     pub(crate) fn is_last_version(self) -> bool {
         self.version() == LAST_VERSION
     }

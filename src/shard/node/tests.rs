@@ -1,4 +1,4 @@
-//! What a node goes through, in one thread.
+//! The life of a node, in one thread.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ const BASE: Tick = 1_000;
 
 type Name = &'static str;
 
-/// A node with a timer for `BASE`, and the generation's version.
+/// Returns a node with a timer due at `BASE`, and the timer's generation (the era is 0).
 fn armed() -> (Node<Name>, u64) {
     let node = Node::new();
     let version = arm(&node, BASE, "first");
@@ -20,7 +20,7 @@ fn arm<T>(node: &Node<T>, deadline: Tick, payload: T) -> u64 {
     node.arm_free(free, payload).into()
 }
 
-/// The deadline and the word of the timer.
+/// The deadline and the word of the pending timer.
 fn pending<T>(node: &Node<T>) -> (Tick, Word) {
     match node.observe() {
         Observed::Pending(deadline, word) => (deadline, word),
@@ -28,7 +28,7 @@ fn pending<T>(node: &Node<T>) -> (Tick, Word) {
     }
 }
 
-/// Claims the node and gives it back.
+/// Returns whether the node can be claimed for `deadline`; gives the claim back.
 fn can_be_claimed(node: &Node<Name>, deadline: Tick) -> bool {
     let before = node.observe();
     let Some(claimed) = node.claim(deadline) else {
@@ -55,7 +55,8 @@ fn a_cancelled_node_is_claimed_for_what_its_list_is_in_time_for() {
     assert!(!can_be_claimed(&node, BASE), "it is free");
 }
 
-/// One that was put off, and has been placed for its later deadline, is in time for that alone.
+/// A displaced node is linked for its extended deadline, so it can be claimed for that deadline or
+/// a later one only.
 #[test]
 fn a_displaced_node_is_claimed_for_its_later_deadline() {
     for is_displaced in [false, true] {
@@ -172,14 +173,15 @@ fn versions_come_in_turn() {
     assert_eq!((pending(&node).0, join(3, 4)), (5, (3 << 32) + 4));
 }
 
-/// A node of the last version is worn out: it is used no more, free or where it stands.
+/// A node of the last version is worn out: it is not used again, neither as a free node nor in
+/// place.
 #[test]
 fn a_worn_out_node_is_not_used_again() {
     let (node, _) = armed();
     assert!(!node.is_worn_out());
     assert_eq!(node.fire(pending(&node).1), Some("first"));
     let last = Word::from_raw(u64::from(u32::MAX) << 32).with_status(Status::Free);
-    // As if it had been used so often.
+    // As if the node had held that many timers.
     // Ordering: Relaxed, there is one thread.
     node.word.store(last.raw(), Ordering::Relaxed);
     assert!(node.is_worn_out() && node.prepare(BASE).is_none());

@@ -1,34 +1,37 @@
-//! A set of small numbers in plain memory, for one owner.
+//! A set of small numbers in plain memory, for one owner: one bit per number, and a summary bit per
+//! word of 64 that is not empty. The summary lets a search skip long empty ranges.
 
 use crate::fallible;
 
 const WORD: usize = u64::BITS as usize;
 
-/// A bit per number, and a bit per word of those that has any: what is far apart is found without a look at all words
-/// between.
+/// A set of numbers below 64 x the number of words.
+///
+/// Invariant: a bit of `summary` is set exactly if its word is not zero.
 pub(in crate::shard) struct Bitmap {
     words: Box<[u64]>,
     summary: Box<[u64]>,
 }
 
 impl Bitmap {
-    /// An empty one, without room for any number.
+    /// Makes an empty set without room for any number.
     pub(in crate::shard) fn empty() -> Self {
         Self { words: Box::default(), summary: Box::default() }
     }
 
-    /// An empty one, for so many words of numbers, in memory that is backed where it is used; none if there is no memory.
+    /// Makes an empty set with room for 64 x `words` numbers. The system backs its memory where it
+    /// is used. `None` if there is no memory.
     pub(in crate::shard) fn new(words: usize) -> Option<Self> {
         Some(Self { words: fallible::zeroed(words)?, summary: fallible::zeroed(words.div_ceil(WORD))? })
     }
 
-    /// How many words there are.
+    /// The number of words.
     #[inline]
     pub(in crate::shard) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Where the word is; an address for prefetching alone.
+    /// The address of a word, for prefetching only. The word need not exist.
     #[inline]
     pub(in crate::shard) fn address(&self, word: usize) -> *const u64 {
         self.words.as_ptr().wrapping_add(word)
@@ -55,14 +58,14 @@ impl Bitmap {
         }
     }
 
-    /// Takes all numbers of a word out.
+    /// Removes all numbers of a word and returns them as bits.
     #[inline]
     pub(in crate::shard) fn take_word(&mut self, word: usize) -> u64 {
         self.summary[word / WORD] &= !(1 << (word % WORD));
         std::mem::take(&mut self.words[word])
     }
 
-    /// Takes the numbers of another one in, which is no larger.
+    /// Adds all numbers of another set, which is no larger.
     pub(in crate::shard) fn absorb(&mut self, other: &Self) {
         let mut from = 0;
         while let Some(word) = other.word_from(from) {
@@ -72,7 +75,7 @@ impl Bitmap {
         }
     }
 
-    /// The first number from `from` on.
+    /// The first number in the set at or after `from`.
     #[inline]
     pub(in crate::shard) fn first_from(&self, from: usize) -> Option<usize> {
         let word = from / WORD;
@@ -84,7 +87,7 @@ impl Bitmap {
         Some(word * WORD + self.words[word].trailing_zeros() as usize)
     }
 
-    /// The first word from `from` on that has any numbers.
+    /// The first word at or after `from` that is not empty.
     #[inline]
     pub(in crate::shard) fn word_from(&self, from: usize) -> Option<usize> {
         let mut at = from / WORD;
@@ -101,8 +104,8 @@ impl Bitmap {
     }
 }
 
-/// The first set bit from `from` on, going round `words` words of 64 bits (a power of two), which `load` reads:
-/// in the word of `from` and the `steps` after it.
+/// Finds the first set bit at or after `from` in a ring of `words` words of 64 bits, a power of
+/// two, which `load` reads. Looks at the word of `from` and at the `steps` words after it.
 #[inline]
 pub(in crate::shard) fn next_set(
     words: usize,
@@ -140,7 +143,7 @@ mod tests {
             seed ^= seed << 17;
             let number = seed as usize % (words * WORD);
             match seed >> 61 {
-                // Fuller and emptier by turns.
+                // The set grows and shrinks by turns.
                 0..=3 if step % 4000 < 2000 => {
                     bitmap.insert(number);
                     tree.insert(number);

@@ -1,30 +1,38 @@
-//! Slot arithmetic: which bucket of which wheel a deadline belongs to. No atomics, no unsafe.
+//! Slot arithmetic: the wheel and the bucket that a deadline belongs to. No atomics, no unsafe
+//! code.
 //!
-//! Ticks are cut into digits of `bits` bits, the wheel size being `1 << bits`. A bucket of level `k` spans
-//! `1 << (k * bits)` ticks; its *number* is its first tick divided by that span, its *index* in the wheel
-//! is the number modulo the wheel size, its *round* the number divided by it. The hierarchy is that of
-//! Varghese and Lauck's hashed hierarchical timing wheels as Kafka's `TimingWheel` has it (Varghese and
-//! Lauck, 1987), with one difference: a level takes every deadline whose bucket lies within one
-//! revolution, not only what lies within one revolution's time. So a timer is placed as low as it can be.
+//! # Algorithm
 //!
-//! Invariant: seen from tick `from`, a deadline `d >= from` goes to the lowest level at which
-//! `number(d) - number(from) < wheel size`. Such a level exists for every deadline: at the top level all
+//! A tick is a number of digits of `bits` bits each; the wheel size is `1 << bits`. A bucket of
+//! level `k` spans `1 << (k * bits)` ticks. Its *number* is its first tick divided by that span.
+//! Its *index* in the wheel is the number modulo the wheel size, and its *round* is the number
+//! divided by the wheel size.
+//!
+//! The hierarchy is that of the hashed hierarchical timing wheels of Varghese and Lauck (1987), in
+//! the form of Kafka's `TimingWheel`. One thing differs: a level accepts every deadline whose
+//! bucket lies within one revolution, not only deadlines within the time of one revolution. So a
+//! timer is placed at the lowest level possible.
+//!
+//! # Invariant
+//!
+//! Seen from tick `from`, a deadline `d >= from` belongs to the lowest level at which
+//! `number(d) - number(from) < wheel size`. Every deadline has such a level: at the top level all
 //! numbers differ by less than the wheel size.
 
 use std::ops::RangeInclusive;
 
 use crate::tick::Tick;
 
-/// A bucket in absolute terms: not a place in an array, but the span of ticks that it stands for.
+/// A bucket in absolute terms: the span of ticks that it stands for, not a place in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// 0 is the finest.
+    /// The level; 0 is the finest.
     pub(crate) level: usize,
     /// The bucket's first tick divided by the span of a bucket of its level.
     pub(crate) number: u64,
 }
 
-/// The shape of a shard's hierarchy, in as many bytes as a register has: it is handed around.
+/// The shape of a shard's hierarchy: 8 bytes, so it is passed in a register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     bits: u8,
@@ -34,7 +42,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// For wheels of `wheel_size` buckets, a power of two of at least 2.
+    /// Makes the geometry for wheels of `wheel_size` buckets, a power of two of at least 2.
     pub(crate) fn new(wheel_size: usize) -> Self {
         debug_assert!(wheel_size.is_power_of_two() && wheel_size >= 2);
         let bits = wheel_size.trailing_zeros();
@@ -47,12 +55,13 @@ impl Geometry {
         1 << self.bits
     }
 
-    /// How many buckets the advancer's own wheels have.
+    /// The number of buckets in a private wheel.
     pub(crate) fn private_wheel_size(self) -> usize {
         2 << self.bits
     }
 
-    /// How many levels it takes to reach every tick. Models, which use near ticks only, have fewer.
+    /// The number of levels needed to reach every tick. Models have at most 3, because they use
+    /// near ticks only.
     pub(crate) fn levels(self) -> usize {
         self.levels as usize
     }
@@ -62,31 +71,32 @@ impl Geometry {
         level as u32 * u32::from(self.bits)
     }
 
-    /// The slot of `level` that `tick` lies in.
+    /// The slot of `level` that contains `tick`.
     #[inline]
     pub(crate) fn slot(self, level: usize, tick: Tick) -> Slot {
         Slot { level, number: tick >> self.shift(level) }
     }
 
-    /// Where a timer due at `deadline` belongs, seen from `from`, which is no later.
+    /// The slot for a timer due at `deadline`, seen from `from`, which is no later.
     #[inline]
     pub(crate) fn place(self, from: Tick, deadline: Tick) -> Slot {
         debug_assert!(from <= deadline);
-        // The lowest level at which the numbers differ by at most the wheel size; where they differ by
-        // just that much, the next level takes it.
+        // At level `digits` the two numbers differ by at most the wheel size; at the level below
+        // they differ by at least that. If they differ by exactly the wheel size, the next level
+        // takes the timer.
         let digits = ((deadline - from).checked_ilog2().unwrap_or(0) * self.reciprocal) >> 16;
         let slot = self.slot(digits as usize, deadline);
         let ahead = slot.number - (from >> self.shift(slot.level));
         if ahead < self.wheel_size() as u64 { slot } else { self.slot(slot.level + 1, deadline) }
     }
 
-    /// Where the advancer puts a timer due at `deadline` in its own wheels, which have twice as many buckets as the shared
-    /// ones: as low as it can be. (Of wheels of two buckets, of which twice as many are a level more, perhaps one higher
-    /// where the finest does not reach.)
+    /// The slot for a timer due at `deadline` in the private wheels, which have twice as many
+    /// buckets as the shared wheels: the lowest level possible. (With shared wheels of two buckets,
+    /// the result may be one level too high where the finest private wheel does not reach.)
     #[inline]
     pub(crate) fn place_private(self, from: Tick, deadline: Tick) -> Slot {
         if deadline - from < self.private_wheel_size() as u64 {
-            // Nearly always, and found in less than half of the time.
+            // The common case, found in less than half the time of the general case.
             return self.slot(0, deadline);
         }
         let slot = self.place(from, deadline);
@@ -96,19 +106,19 @@ impl Geometry {
         if ahead < self.private_wheel_size() as u64 { below } else { slot }
     }
 
-    /// The slot's expiration: the first tick that it spans.
+    /// The slot's expiration: its first tick.
     #[inline]
     pub(crate) fn expiration(self, slot: Slot) -> Tick {
         slot.number << self.shift(slot.level)
     }
 
-    /// The place of the slot's bucket in its wheel.
+    /// The index of the slot's bucket in its shared wheel.
     #[inline]
     pub(crate) fn index(self, slot: Slot) -> usize {
         slot.number as usize & (self.wheel_size() - 1)
     }
 
-    /// The place of the slot's bucket in the advancer's own wheel.
+    /// The index of the slot's bucket in its private wheel.
     #[inline]
     pub(crate) fn private_index(self, slot: Slot) -> usize {
         slot.number as usize & (self.private_wheel_size() - 1)
@@ -120,13 +130,13 @@ impl Geometry {
         (slot.number >> self.bits) as u32
     }
 
-    /// Whether an overflow bucket expires at `tick`.
+    /// Returns whether an overflow bucket expires at `tick`.
     #[inline]
     pub(crate) fn starts_overflow_bucket(self, tick: Tick) -> bool {
         tick & (self.span(1) - 1) == 0
     }
 
-    /// How many ticks a bucket of `level` spans.
+    /// The number of ticks that a bucket of `level` spans.
     #[inline]
     pub(crate) fn span(self, level: usize) -> Tick {
         1 << self.shift(level)
@@ -142,15 +152,15 @@ impl Geometry {
         self.nth_after(slot, 1)
     }
 
-    /// The slot `n` buckets after `slot`, unless time ends before.
+    /// The slot `n` buckets after `slot`; `None` if it would start after the last tick.
     pub(crate) fn nth_after(self, slot: Slot, n: usize) -> Option<Slot> {
         let number = slot.number.checked_add(n as u64)?;
         let in_time = number <= Tick::MAX >> self.shift(slot.level);
         in_time.then_some(Slot { level: slot.level, number })
     }
 
-    /// The slot that the bucket at `index` of a wheel of `size` buckets stands for, seen from the tick after `flushed`; the
-    /// last where there is no tick.
+    /// The slot that bucket `index` of a wheel of `size` buckets stands for: the first one that
+    /// starts after `flushed`. The last slot of the level if none does.
     pub(crate) fn slot_ahead(self, level: usize, index: usize, size: usize, flushed: Tick) -> Slot {
         let next = flushed.checked_add(1).and_then(|from| self.first_from(level, from));
         let ahead = |next: Slot| index.wrapping_sub(next.number as usize) & (size - 1);
@@ -158,7 +168,7 @@ impl Geometry {
         slot.unwrap_or(self.slot(level, Tick::MAX))
     }
 
-    /// How many buckets of `level` start within `from..=to`, or the wheel size if they are more.
+    /// The number of buckets of `level` that start within `from..=to`, but at most the wheel size.
     #[inline]
     pub(crate) fn starts_within(self, level: usize, from: Tick, to: Tick) -> usize {
         let shift = self.shift(level);
@@ -167,8 +177,9 @@ impl Geometry {
         usize::try_from(count).map_or(self.wheel_size(), |count| count.min(self.wheel_size()))
     }
 
-    /// When the first bucket of `level` from tick `from` on expires that `next` knows of: it is given the slot
-    /// to start at, and says how many buckets after it that one stands.
+    /// The expiration of the first occupied bucket of `level` that starts at or after `from`.
+    /// `next` gets the first slot to consider, and returns the distance in buckets from there to
+    /// the occupied bucket.
     #[inline]
     pub(crate) fn expiration_of(
         self,
@@ -181,10 +192,11 @@ impl Geometry {
         Some(self.expiration(self.nth_after(first, ahead)?))
     }
 
-    /// The tick in `window` that needs the fewest cascades seen from `from`; of several, the first.
+    /// The first tick in `window` that needs the fewest cascades, seen from `from`.
     ///
-    /// A bucket fires what is due at its first tick without a cascade, so the candidates are the window's
-    /// start and, for each level, the first bucket that starts within the window. O(levels squared).
+    /// A bucket fires the timers due at its first tick without a cascade. So the candidates are the
+    /// window's start and, for each level, the first bucket that starts within the window. O(levels
+    /// squared).
     pub(crate) fn choose(self, from: Tick, window: RangeInclusive<Tick>) -> Tick {
         let (start, end) = ((*window.start()).max(from), *window.end());
         let starts = (1..self.levels()).filter_map(|level| self.first_from(level, start));
@@ -194,7 +206,9 @@ impl Geometry {
         best.filter(|&tick| self.cascades(from, tick) < self.cascades(from, first)).unwrap_or(first)
     }
 
-    /// How often a timer due at `deadline` is moved before it fires, if it is placed seen from `from`.
+    /// How often a timer due at `deadline`, placed as seen from `from`, is moved before it fires,
+    /// if each cascade uses [`place`](Self::place). An upper bound: a private wheel reaches twice
+    /// as far, which may save a move.
     pub(crate) fn cascades(self, from: Tick, deadline: Tick) -> u32 {
         let mut from = from.min(deadline);
         let mut moves = 0;
@@ -225,7 +239,8 @@ mod tests {
             [u32::MAX, 0, 1]
         );
         assert_eq!((1..10).filter(|&tick| geometry.starts_overflow_bucket(tick)).collect::<Vec<_>>(), [4, 8]);
-        // Of a bucket of 16 ticks, one of 4 and one of a tick, those that start later than the one before.
+        // A timer passes through buckets of 64, 16, 4 and 1 ticks. Each bucket that starts later
+        // than the bucket before it costs a move.
         for (deadline, moves) in [(3, 0), (16, 0), (17, 1), (20, 1), (23, 2), (64, 0), (64 + 23, 3)] {
             assert_eq!(geometry.cascades(0, deadline), moves, "{deadline}");
         }
@@ -254,7 +269,7 @@ mod tests {
         [2, 4, 16, 256, 2048, 1 << 15].into_iter().map(Geometry::new)
     }
 
-    /// `place`, slowly, for wheels of `size` buckets: try each level in turn.
+    /// [`Geometry::place`] for wheels of `size` buckets, the slow way: tries each level in turn.
     fn place_slowly(geometry: Geometry, size: usize, from: Tick, deadline: Tick) -> Slot {
         let span = |level: u32| u128::from(geometry.wheel_size() as u64).pow(level);
         let number = |level, tick: Tick| u128::from(tick) / span(level);
@@ -347,7 +362,7 @@ mod tests {
         assert_eq!(geometry.first_from(0, Tick::MAX).map(|slot| slot.number), Some(Tick::MAX));
     }
 
-    /// `choose`, slowly: try each tick of the window.
+    /// [`Geometry::choose`] against the slow way: trying each tick of the window.
     #[test]
     fn choose_agrees_with_its_slow_twin() {
         let geometry = Geometry::new(4);

@@ -1,28 +1,36 @@
-//! One wheel: striped, round-tagged lists, and the bits that say which of them may hold something.
+//! A shared wheel: striped, round-tagged lists that accept pushes at any time, and a bit for each
+//! list that may hold a node.
 //!
-//! A bucket is two cache lines of [`STRIPES`] list heads. A head is one word: the low half names the first
-//! node, the high half is the *round* that the list belongs to. A push is a compare-and-swap that succeeds
-//! only where the round is the one that the adder computed, or the list is empty and its round older; a
-//! flush is one swap to (next round, empty). The two halves cannot get out of step with each other.
+//! # Algorithm
 //!
-//! Each list has an occupancy bit beside it. The protocol that makes the bits trustworthy needs the shard's
-//! clock and is told in [`shared`](crate::shard::shared); here is what each step does.
+//! A bucket is [`STRIPES`] list heads in two cache lines. A head is one atomic word: the low half
+//! names the first node, the high half is the *round* that the list belongs to. A push is a
+//! compare-and-swap. It succeeds only if the list's round is the one that the producer computed, or
+//! if the list is empty and its round is older. A flush is one swap to (next round, empty). Both
+//! halves change together.
 //!
-//! | step | by | what |
+//! Each list has an occupancy bit. The bits are reliable only together with the shard's clock:
+//! [`protocol`](crate::shard::shared::protocol) has the argument. The steps:
+//!
+//! | step | by | what it does |
 //! |---|---|---|
-//! | [`Wheel::mark`] | adder | sets the bit of the list that it is about to push to |
-//! | [`Wheel::push`] | adder | pushes, unless the list has been flushed past the adder's round |
+//! | [`Wheel::mark`] | producer | sets the bit of the list that it is about to push to |
+//! | [`Wheel::push`] | producer | pushes, unless the list has been flushed past the round |
 //! | [`Wheel::flush`] | advancer | clears the bucket's bits, then swaps the heads whose bit was set |
-//! | [`Wheel::detach`] | advancer | the sweep, and drawing ahead: takes a list out of its round |
-//! | [`Wheel::close`], [`Wheel::drain_closed`] | advancer | gives the wheel up: see [`overflow`](crate::shard::advancer::idle_wheels) |
+//! | [`Wheel::detach`] | advancer | empties a list within its round (sweep, early cascade) |
+//! | [`Wheel::close`], [`Wheel::drain_closed`] | advancer | give an [idle wheel][idle] back |
 //!
-//! A push touches only the head and the node that is pushed, never a node that is already linked, so the
-//! stack needs no protection against nodes being freed; and nothing is popped singly, so the head coming
-//! back to a former value (ABA) does no harm: the new node links to whatever stands first now.
+//! [idle]: crate::shard::advancer::idle_wheels
 //!
-//! An empty list that nobody has used while its 32-bit round wrapped looks newer than it is, and refuses
-//! pushes until it is flushed. An adder that is refused has the shard's inbox; the advancer, which knows the
-//! clock, puts such timers into its own wheels.
+//! # Invariants
+//!
+//! - A push writes the head and the pushed node only, never a node that is already linked. So the
+//!   lists need no protection against nodes being freed.
+//! - No node is popped alone, so a head that returns to a former value (ABA) does no harm: the new
+//!   node links to the current first node.
+//! - A list whose round is 2^31 or more rounds old, because it was not used for that long, looks
+//!   newer than it is. It refuses pushes until it is flushed. A refused producer uses the shard's
+//!   inbox; the advancer, which knows the clock, places such timers in its private wheels.
 
 pub(crate) mod bitset;
 pub(crate) mod geometry;
@@ -32,8 +40,9 @@ use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
 
-/// Lists per bucket. Sixteen chains walked in turn keep sixteen cache misses in flight, about as many as it takes for
-/// none of them to be waited for; an adder picks its list by its node, so nodes that lie side by side are walked so.
+/// The number of lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache
+/// misses in flight: about as many as it takes to wait for none of them. A producer selects the
+/// list by the node's id, so the walk visits neighbouring nodes one after the other.
 #[cfg(not(shardwheel_loom))]
 pub(crate) const STRIPES: usize = 16;
 #[cfg(shardwheel_loom)]
@@ -43,10 +52,10 @@ const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
 const ROUND_SHIFT: u32 = 32;
 
-/// How often the advancer tries to take a list that is being pushed to.
+/// How often [`Wheel::detach`] tries to take a list that producers push to.
 const DETACH_ATTEMPTS: usize = 8;
 
-/// A value of a list's head.
+/// The value of a list's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head(u64);
 
@@ -63,12 +72,12 @@ impl Head {
         self.0 as NodeId
     }
 
-    /// Whether the list's round comes before `round`, rounds being counted modulo 2^32.
+    /// Returns whether the list's round comes before `round`. Rounds count modulo 2^32.
     fn is_before(self, round: u32) -> bool {
         (round.wrapping_sub(self.round()) as i32) > 0
     }
 
-    /// The node that one pushed for `round` must link to, if a push may go here.
+    /// The node that a node pushed for `round` must link to; `None` if the list refuses the push.
     fn link_for(self, round: u32) -> Option<NodeId> {
         if self.round() == round {
             return Some(self.first());
@@ -77,7 +86,7 @@ impl Head {
     }
 }
 
-/// One list of a wheel.
+/// A list of a wheel, and a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListSlot {
     pub(crate) index: usize,
@@ -85,7 +94,7 @@ pub(crate) struct ListSlot {
     pub(crate) round: u32,
 }
 
-/// A bucket's heads, in cache lines of their own.
+/// The list heads of a bucket, in cache lines of their own.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Bucket([AtomicU64; STRIPES]);
@@ -93,15 +102,16 @@ struct Bucket([AtomicU64; STRIPES]);
 #[derive(Debug)]
 pub(crate) struct Wheel {
     buckets: Box<[Bucket]>,
-    /// One bit per list. Set by adders, cleared by the advancer.
+    /// One bit per list. Set by producers, cleared by the advancer.
     occupied: Box<[AtomicU64]>,
-    /// The advancer is giving the wheel up.
+    /// Whether the advancer is giving the wheel back. Written by the advancer.
     closed: AtomicBool,
     life: Life,
 }
 
 impl Wheel {
-    /// An empty wheel whose lists belong to `round`, which may be older than the clock; none if there is no memory.
+    /// Makes an empty wheel whose lists belong to `round`, which may be older than the clock.
+    /// `None` if there is no memory.
     pub(crate) fn new(size: usize, round: u32) -> Option<Self> {
         let empty = Head::new(round, NIL).0;
         let bucket = || Bucket(std::array::from_fn(|_| AtomicU64::new(empty)));
@@ -118,42 +128,46 @@ impl Wheel {
         &self.buckets[index].0[stripe]
     }
 
-    /// The word of occupancy bits that holds the bucket's, and how far they are shifted in it.
+    /// The word with the bucket's occupancy bits, and their shift in that word.
     fn bits(&self, index: usize) -> (&AtomicU64, u32) {
         let shift = (index % BUCKETS_PER_WORD) * STRIPES;
         (&self.occupied[index / BUCKETS_PER_WORD], shift as u32)
     }
 
-    /// Says that the list may hold something. The caller's SeqCst fence comes next, then its second look at
-    /// the clock, then the push.
+    /// Marks the list as one that may hold a node. The caller then passes its SeqCst fence, reads
+    /// the clock a second time, and pushes.
     #[inline]
     pub(crate) fn mark(&self, index: usize, stripe: usize) {
         self.life.note_use();
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);
-        // Ordering: Relaxed for both. The caller's fence orders them against its next look at the clock;
-        // whether the bit that a load shows is already being cleared is decided by the head's round.
+        // Ordering: Relaxed for both, the caller's fence orders them against its second read of the
+        // clock. The load may return a bit that a flush is clearing; then the round in the head
+        // decides.
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// Pushes a node, whose link is `next`; false if the list has gone past the round meant.
+    /// Pushes a node, whose link is `next`. False if the list does not accept the round of `place`:
+    /// it has been flushed past that round, holds nodes of another round, or is shut.
     ///
-    /// Lock-free: a failed compare-and-swap means that another push or a flush has succeeded.
+    /// Lock-free: a failed compare-and-swap means that another push, a flush or a detach has
+    /// succeeded.
     #[inline]
     pub(crate) fn push(&self, place: ListSlot, id: NodeId, next: &AtomicU32) -> bool {
         self.life.note_use();
         let head = self.head(place.index, place.stripe);
-        // Ordering: Relaxed, the value is only compared, and the node it names is not looked at.
+        // Ordering: Relaxed, the value is only compared, and the node that it names is not
+        // accessed.
         let mut seen = head.load(Ordering::Relaxed);
         loop {
             let Some(link) = Head(seen).link_for(place.round) else { return false };
             // Ordering: Relaxed, published by the compare-and-swap.
             next.store(link, Ordering::Relaxed);
             let pushed = Head::new(place.round, id).0;
-            // Ordering: Release, pairs with the Acquire of `flush` and `detach`: they see the link. A
-            // failure is looked at anew.
+            // Ordering: Release, pairs with the Acquire of `flush`, `detach` and `drain_closed`:
+            // they see the link. Relaxed on failure: the value is only compared.
             match head.compare_exchange_weak(seen, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
@@ -161,9 +175,10 @@ impl Wheel {
         }
     }
 
-    /// Takes all that the bucket holds and gives its lists to the next round.
+    /// Takes all lists of the bucket, and moves the bucket to the next round.
     ///
-    /// The bits go first: what is pushed after a list's swap sets its bit again, or fails on the round.
+    /// The bits are cleared first. A producer that pushes after a list's swap has either set the
+    /// bit again, for the next round, or fails on the round.
     pub(crate) fn flush(&self, index: usize, round: u32) -> [NodeId; STRIPES] {
         let (word, shift) = self.bits(index);
         let mut set = self.clear_bits(word, shift);
@@ -179,24 +194,25 @@ impl Wheel {
     }
 
     fn clear_bits(&self, word: &AtomicU64, shift: u32) -> u64 {
-        // Ordering: Relaxed. The advancer published its clock and passed a SeqCst fence before it came
-        // here, so an adder whose bit this misses sees that clock; and an adder for the next round has
-        // acquired the `flushed` tick that the advancer publishes after this.
+        // Ordering: Relaxed. The advancer published its clock and passed a SeqCst fence before
+        // this, so a producer whose bit this misses sees that clock. A producer of the next round
+        // has acquired the `flushed` tick that the advancer publishes after this.
         (word.fetch_and(!(STRIPE_MASK << shift), Ordering::Relaxed) >> shift) & STRIPE_MASK
     }
 
-    /// Takes one list out, leaving the round and the bit as they are; for the sweep and for drawing ahead. `None` if the list is empty,
-    /// or so busy that it was pushed to at each of a few attempts: the sweep comes by again.
+    /// Takes a list and leaves its round and its bit; for the sweep and the early cascade. `None`
+    /// if the list is empty, or if a producer pushed to it during each of [`DETACH_ATTEMPTS`]
+    /// attempts: a later sweep, early cascade or flush takes it.
     pub(crate) fn detach(&self, index: usize, stripe: usize) -> Option<NodeId> {
         let head = self.head(index, stripe);
-        // Ordering: Relaxed, only compared.
+        // Ordering: Relaxed, the value is only compared.
         let mut seen = Head(head.load(Ordering::Relaxed));
         for _ in 0..DETACH_ATTEMPTS {
             if seen.first() == NIL {
                 return None;
             }
             let empty = Head::new(seen.round(), NIL);
-            // Ordering: Acquire, as in `flush`; a failure is looked at anew.
+            // Ordering: Acquire, as in `flush`. Relaxed on failure: the value is only compared.
             match head.compare_exchange(seen.0, empty.0, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(seen.first()),
                 Err(now) => seen = Head(now),
@@ -205,12 +221,13 @@ impl Wheel {
         None
     }
 
-    /// Takes out all lists of a bucket, as [`detach`](Self::detach) does.
+    /// Takes all lists of a bucket, each as [`detach`](Self::detach) does.
     pub(crate) fn detach_all(&self, index: usize) -> [NodeId; STRIPES] {
         std::array::from_fn(|stripe| self.detach(index, stripe).unwrap_or(NIL))
     }
 
-    /// Refuses pushes from now on; the advancer's SeqCst fence comes next, then [`drain_closed`].
+    /// Refuses pushes from now on. The advancer then passes its SeqCst fence and calls
+    /// [`drain_closed`].
     ///
     /// [`drain_closed`]: Self::drain_closed
     pub(crate) fn close(&self) {
@@ -218,18 +235,20 @@ impl Wheel {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the advancer gives the wheel up; for adders, after their fence.
+    /// Returns whether the advancer is giving the wheel back. For producers, after their fence.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         // Ordering: Relaxed, the caller's fence orders it.
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Gives `take` all lists that a closed wheel holds, and closes the lists that an adder may still be about to
-    /// push to: those whose bit is set, since who sets one after the fence sees that the wheel is closed.
+    /// Calls `take` with the first node of each list that a closed wheel holds, and shuts every
+    /// list that a producer may still be about to push to. Those are the lists whose bit is set: a
+    /// producer that sets a bit after the fence sees that the wheel is closed.
     ///
-    /// `round` is that of the last tick flushed, and adders' rounds are near it, whatever stands in the heads;
-    /// one that is a quarter of the circle ahead takes no push.
+    /// `round` is that of the last tick flushed. The rounds of producers are near it, whatever the
+    /// heads contain. A list that is 2^30 rounds ahead, a quarter of the circle, accepts none of
+    /// their pushes.
     pub(crate) fn drain_closed(&self, round: u32, mut take: impl FnMut(NodeId)) {
         let shut = Head::new(round.wrapping_add(1 << 30), NIL).0;
         for index in 0..self.size() {
@@ -244,21 +263,21 @@ impl Wheel {
         }
     }
 
-    /// Whether no list can hold anything.
+    /// Returns whether no list can hold a node.
     pub(crate) fn is_empty(&self) -> bool {
-        // Ordering: Relaxed, a look.
+        // Ordering: Relaxed, a hint: `drain_closed` takes what this misses.
         self.occupied.iter().all(|bits| bits.load(Ordering::Relaxed) == 0)
     }
 
-    /// Whether the bucket may hold something.
+    /// Returns whether the bucket may hold a node.
     pub(crate) fn is_occupied(&self, index: usize) -> bool {
         let (word, shift) = self.bits(index);
         // Ordering: Relaxed, as in `next_occupied`.
         (word.load(Ordering::Relaxed) >> shift) & STRIPE_MASK != 0
     }
 
-    /// How many buckets after `from`, going round, the first one stands that may hold something, of the next
-    /// `count`.
+    /// Finds the first bucket that may hold a node, from the bucket `from` on, among `count`
+    /// buckets and with wrap-around. Returns its distance from `from`.
     ///
     /// O(count / 4) loads.
     pub(crate) fn next_occupied(&self, from: usize, count: usize) -> Option<usize> {
@@ -271,10 +290,10 @@ impl Wheel {
         (ahead < count).then_some(ahead)
     }
 
-    /// The lists of a bucket as they stand: round and first node; for invariant checks.
+    /// The lists of a bucket: place and round, first node, occupancy bit. For invariant checks.
     pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (ListSlot, NodeId, bool)> + '_ {
         let (word, shift) = self.bits(index);
-        // Ordering: Relaxed for both, for checks while nobody adds.
+        // Ordering: Relaxed for both, for checks while no producer adds.
         let bits = word.load(Ordering::Relaxed) >> shift;
         (0..STRIPES).map(move |stripe| {
             let head = Head(self.head(index, stripe).load(Ordering::Relaxed));

@@ -1,17 +1,24 @@
-//! The advancer's own wheels: where it puts what it has in hand and nobody else adds to.
+//! The private wheels: the advancer places here the nodes that it moves, and no other thread adds
+//! to them.
 //!
-//! Each bucket has two halves. Producers push to the lists of the shared wheels; a node that the advancer
-//! moves (in a cascade or ahead of it, in a sweep, out of the inbox) goes to its own wheel, in plain memory: no compare-and-swap, no
-//! round, no fence. A flush takes both halves of what expires. So the shared lists have one kind of writer each
-//! way, and a timer that came down from an overflow wheel costs one atomic read-modify-write more, the one that
-//! fires it.
+//! Each bucket of the hierarchy has two halves. Producers push to the lists of the shared wheels. A
+//! node that the advancer moves (in a cascade, an early cascade or a sweep, or out of the inbox)
+//! goes to a private wheel, in plain memory: no compare-and-swap, no round, no fence. A flush takes
+//! both halves of a bucket that expires. So only producers push to the shared lists, and only the
+//! advancer takes from them. A timer that came down from an overflow wheel costs one more atomic
+//! read-modify-write, the fire. A timer with an extension costs two: it is also marked as
+//! displaced.
 //!
-//! An own wheel has twice as many buckets as a shared one. So all that the next overflow bucket holds can be placed
-//! here before that bucket expires (see [`draw`](crate::shard::advancer::early_cascade)).
+//! A private wheel has twice as many buckets as a shared wheel. So all that the next overflow
+//! bucket holds can be placed here before that bucket expires (see
+//! [`early_cascade`](crate::shard::advancer::early_cascade)).
 //!
-//! Invariant: what is linked here lies within one revolution of these wheels after `flushed` at its level, so a bucket
-//! holds the timers of one slot at a time, and its bit is set exactly if it holds something, or the sweep has it in
-//! hand.
+//! # Invariants
+//!
+//! - A node that is linked here lies within one revolution of its private wheel after `flushed`. So
+//!   a bucket holds the timers of one slot at a time.
+//! - A bucket's bit is set exactly if the bucket holds a node, or if the sweep has detached its
+//!   lists.
 
 use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
@@ -21,14 +28,15 @@ use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
 
-/// A wheel per level, each made when it is first needed and dropped when it has been idle.
+/// A private wheel for each level. A wheel is made when it is first needed, and dropped when it has
+/// been idle.
 pub(in crate::shard) struct PrivateWheels(Box<[Option<PrivateWheel>]>);
 
 pub(in crate::shard) struct PrivateWheel {
-    /// As many lists to a bucket as the shared wheels have, for the same reason: chains to walk in turn. An empty list is
-    /// `NIL`, which is zero.
+    /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
+    /// walk in turn. An empty list is `NIL`, which is zero.
     buckets: Box<[[NodeId; STRIPES]]>,
-    /// The buckets that hold something.
+    /// The buckets that hold a node.
     occupied: Bitmap,
 }
 
@@ -41,8 +49,8 @@ impl PrivateWheels {
         self.0[level].as_ref()
     }
 
-    /// Links the chain from `first` to the node whose link is `last`, all of one stripe, in front of the list; false if
-    /// there is no memory for the wheel.
+    /// Links a chain of one stripe, from `first` to the node whose link is `last`, in front of its
+    /// list. False if there is no memory for the wheel.
     #[inline]
     #[must_use]
     pub(in crate::shard) fn splice(
@@ -66,14 +74,14 @@ impl PrivateWheels {
         wheel.as_mut()
     }
 
-    /// All that a bucket holds, if it holds anything.
+    /// Takes a bucket's lists and clears its bit; `None` if the bit is clear.
     #[inline]
     pub(in crate::shard) fn take(&mut self, level: usize, index: usize) -> Option<[NodeId; STRIPES]> {
         self.0[level].as_mut()?.take(index)
     }
 
-    /// Puts lists back into a bucket that was emptied by [`take`](Self::take), or was empty.
-    /// False if there is no memory for the wheel.
+    /// Puts lists into a bucket that is empty, for example because [`take`](Self::take) has emptied
+    /// it. False if there is no memory for the wheel.
     #[must_use]
     pub(in crate::shard) fn put_lists_back(
         &mut self,
@@ -92,13 +100,13 @@ impl PrivateWheels {
         true
     }
 
-    /// Takes a bucket's lists and leaves its bit, as they will be linked again; for the sweep.
+    /// Takes a bucket's lists and leaves its bit, because the sweep links the nodes again.
     pub(in crate::shard) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
         let wheel = self.0[level].as_mut();
         wheel.map_or([NIL; STRIPES], |wheel| std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]))
     }
 
-    /// Clears the bucket's bit if it holds nothing, after [`detach`](Self::detach).
+    /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
     pub(in crate::shard) fn settle(&mut self, level: usize, index: usize) {
         if let Some(wheel) = &mut self.0[level]
             && wheel.buckets[index] == [NIL; STRIPES]
@@ -107,12 +115,12 @@ impl PrivateWheels {
         }
     }
 
-    /// The earliest tick, from `from` on, at which a bucket that holds something expires. O(wheels x wheel
-    /// size / 4096).
+    /// The earliest tick, from `from` on, at which a bucket that holds a node expires. O(wheels x
+    /// wheel size / 4096).
     #[inline]
     pub(in crate::shard) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
         let finest = self.next_occupied_at(0, geometry, from);
-        // No overflow bucket expires before the next tick that starts one.
+        // No overflow bucket expires before the next tick that starts an overflow bucket.
         let is_first =
             |&tick: &Tick| (tick ^ from) < geometry.span(1) && !geometry.starts_overflow_bucket(from);
         match finest.filter(is_first) {
@@ -131,7 +139,7 @@ impl PrivateWheels {
         geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.private_index(slot)))
     }
 
-    /// Drops a wheel, which is made anew when it is needed.
+    /// Drops an empty wheel. It is made anew when it is needed.
     pub(in crate::shard) fn drop_empty(&mut self, level: usize) {
         debug_assert!(self.level(level).is_none_or(PrivateWheel::is_empty));
         self.0[level] = None;
@@ -139,7 +147,7 @@ impl PrivateWheels {
 }
 
 impl PrivateWheel {
-    /// None if there is no memory.
+    /// `None` if there is no memory.
     fn new(size: usize) -> Option<Self> {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
         Some(Self { buckets: fallible::zeroed(size)?, occupied })
@@ -152,7 +160,7 @@ impl PrivateWheel {
     #[inline]
     fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
         let head = &mut self.buckets[index][first as usize % STRIPES];
-        // Ordering: Relaxed, nobody else looks at the link.
+        // Ordering: Relaxed, no other thread accesses the link.
         last.store(*head, Ordering::Relaxed);
         *head = first;
         self.occupied.insert(index);
@@ -167,7 +175,8 @@ impl PrivateWheel {
         Some(std::mem::replace(&mut self.buckets[index], [NIL; STRIPES]))
     }
 
-    /// How many buckets after `from`, going round, the first one stands that holds something.
+    /// Finds the first bucket that holds a node, from the bucket `from` on and with wrap-around.
+    /// Returns its distance from `from`.
     #[inline]
     pub(in crate::shard) fn next_occupied(&self, from: usize) -> Option<usize> {
         let found = self.occupied.first_from(from).or_else(|| self.occupied.first_from(0))?;
@@ -178,7 +187,7 @@ impl PrivateWheel {
         self.occupied.is_empty()
     }
 
-    /// The lists of a bucket as they stand, and whether its bit is set; for invariant checks.
+    /// The lists of a bucket, and whether its bit is set. For invariant checks.
     pub(in crate::shard) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
         (self.buckets[index], self.occupied.contains(index))
     }
@@ -218,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Ticks, and deadlines up to some revolutions of the finest wheel after each.
+    /// Ticks, each with pairs of deadlines up to some revolutions of the finest wheel later.
     fn some_deadlines(size: Tick) -> impl Iterator<Item = (Tick, [Tick; 2])> {
         (0..2 * size).flat_map(move |from| {
             let deadlines =
@@ -227,7 +236,7 @@ mod tests {
         })
     }
 
-    /// Whatever is placed where, the earliest expiration is found, from any tick up to it.
+    /// For any two timers, the earliest expiration is found from any tick up to it.
     #[test]
     fn next_occupied_is_the_earliest_of_all_wheels() {
         for size in [2, 4, 8] {

@@ -1,4 +1,4 @@
-//! What each step does to a list and its bit.
+//! The effect of each step on a list and its bit.
 
 use super::*;
 
