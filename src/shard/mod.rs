@@ -7,9 +7,9 @@
 //! |---|---|
 //! | [`scheduler`] | A producer schedules, cancels or moves it. `acquire` finds a node for it. |
 //! | [`node`] | The node holds it. One word decides its fate (`state`). |
-//! | [`shared`] | Both halves meet: the schedule, flush and sleep protocol puts the node into a bucket. |
+//! | [`shared`] | Both halves meet: the schedule, flush and sleep protocol puts it into a bucket. |
 //! | [`wheel`] | It waits in a bucket: lists that accept pushes at any time; the slot arithmetic. |
-//! | [`advancer`] | The clock reaches its bucket: flush, cascade, fire. Also sweeps and the shard's end. |
+//! | [`advancer`] | The clock reaches its bucket: flush, cascade, fire. Sweeps and the shard's end. |
 //! | [`memory`] | Its node is freed for the producers; empty segments go back to the system. |
 //!
 //! The folders use each other in one direction: `scheduler` and `advancer` use `shared`; `shared`

@@ -101,9 +101,9 @@ impl Chains {
         Some(hand)
     }
 
-    /// Takes a node off the chain whose turn it is, or off the next one that has a node; also
-    /// returns the next turn. For a loop, which keeps the turn in a register: storing and reloading
-    /// it would cost a wait for each node.
+    /// Takes a node off the chain whose turn it is, or off the next one that has a node. Also
+    /// returns the next turn. For a loop, which keeps the turn in a register: otherwise each node
+    /// would wait for a store and a load of it.
     #[inline]
     pub(crate) fn pop_from<'s, T>(
         &mut self,

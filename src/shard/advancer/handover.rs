@@ -214,7 +214,7 @@ impl<T> Kept<T> {
         self.count
     }
 
-    /// Appends a node that is linked to no other after `last`.
+    /// Appends a node, which links to no other yet, after `last`.
     fn push(&mut self, id: NodeId, last: Option<(NodeId, Word)>) {
         self.count += 1;
         match last {

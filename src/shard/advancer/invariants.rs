@@ -164,9 +164,9 @@ impl<T> Advancer<T> {
         })
     }
 
-    /// Checks the nodes that are not linked. Such a node holds nothing, or its payload is out. It
-    /// is on its way to reuse, or in a lane's word of free nodes, or worn out: no node is
-    /// forgotten.
+    /// Checks the nodes that are not linked. Either the payload is out; or the node holds nothing
+    /// and is on its way to reuse, or worn out, or in the one word of free nodes that a lane has.
+    /// So no node is forgotten.
     fn check_unlinked(&self, census: &mut Census) {
         let freed = self.freed(census);
         let (mut linked, mut under_way, mut worn, mut of_lanes) = (0, 0, 0, 0);

@@ -278,8 +278,8 @@ impl<T> Advancer<T> {
         let checked = self.earliest();
         self.shared.clock.lower_published(checked);
         self.shared.bring_check_near();
-        // A producer that asked for a sweep while the advancer was awake may not have woken it. And no
-        // further cancel may come to ask for the next step of a pass that is under way.
+        // A producer that asked for a sweep while the advancer was awake may not have woken it. And
+        // no further cancel may come to ask for the next step of a pass that is under way.
         if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
             self.waker_owner.wake(&self.shared.clock.waker);
         }

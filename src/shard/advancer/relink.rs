@@ -116,8 +116,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places a node that is not to be yielded now: in a bucket, in `overdue` or in `deferred`. A dead
-    /// node is freed.
+    /// Places a node that is not to be yielded now: in a bucket, in `overdue` or in `deferred`.
+    /// Frees a dead node.
     pub(super) fn relink(&mut self, id: NodeId) {
         match self.find_destination(id) {
             Destination::Bucket(slot) => self.link(slot, id, id),

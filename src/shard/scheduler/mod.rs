@@ -68,8 +68,8 @@ impl<T> Scheduler<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free. Allocates when the shard grows (nodes for 65,536 small timers at once, or an
-    /// overflow wheel), and for the thread's lane, usually at its first call.
+    /// O(1), lock-free. Allocates when the shard grows (nodes for 65,536 small timers at once, or
+    /// an overflow wheel), and for the thread's lane, usually at its first call.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
         self.schedule_in_place(deadline, payload)
@@ -322,8 +322,8 @@ impl<T> Scheduler<T> {
         Ok((key, must_wake))
     }
 
-    /// Takes the timer out again if the shard was closed during the insert. `None` if it has fired, or
-    /// the final walk hands it back.
+    /// Takes the timer out again if the shard was closed during the insert. `None` if it has fired,
+    /// or the final walk hands it back.
     #[cold]
     fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
         // Protects: the node. It may have been fired and freed, and its segment given back, just
