@@ -69,7 +69,7 @@ fn a_step_looks_at_so_many_buckets() {
     let (scheduler, mut advancer) = of_wheels(8_192);
     let keys: Vec<_> =
         (1..=2 * LEAST_NODES).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
-    // The lane holds the node of the last cancelled timer, which is in the first bucket.
+    // The lane holds the node of the first cancelled timer, which is in the first bucket.
     cancel(&scheduler, &keys);
     for step in 1..4 {
         drop(advancer.advance(0));
