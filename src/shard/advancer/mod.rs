@@ -115,8 +115,8 @@ pub struct Advancer<T> {
     now: Tick,
     flushed: Tick,
     private: PrivateWheels,
-    /// The expiration of the first shared bucket that expires after `flushed` and no later than
-    /// `now`, if it holds something.
+    /// The expiration of the first shared bucket that may hold something, if it is after `flushed`
+    /// and no later than `now`.
     next_in_shared: Option<Tick>,
     idle: IdleWatch,
     due: Chains,
