@@ -1,20 +1,20 @@
-//! One shard: a hierarchical timing wheel, a producers' half and a consumer's half.
-//! It has no threads, no real time and no callbacks.
+//! One shard: a hierarchical timing wheel with a producers' half and a consumer's half. It has no
+//! threads, no real time and no callbacks.
 //!
-//! # A timer's way
+//! # The path of a timer
 //!
 //! | folder | what happens to a timer there |
 //! |---|---|
 //! | [`scheduler`] | A producer schedules, cancels or moves it. `acquire` finds a node for it. |
-//! | [`node`] | It lives in a node. One word decides its fate (`state`). |
-//! | [`shared`] | Both halves meet. The add, flush and sleep protocol puts the node into a bucket. |
-//! | [`wheel`] | It waits in a bucket: lists that accept pushes at any time, and the slot arithmetic. |
+//! | [`node`] | The node holds it. One word decides its fate (`state`). |
+//! | [`shared`] | Both halves meet: the schedule, flush and sleep protocol puts it into a bucket. |
+//! | [`wheel`] | It waits in a bucket: lists that accept pushes at any time; the slot arithmetic. |
 //! | [`advancer`] | The clock reaches its bucket: flush, cascade, fire. Sweeps and the shard's end. |
-//! | [`memory`] | Its node is freed and comes back to the producers; segments go back to the system. |
+//! | [`memory`] | Its node is freed for the producers; empty segments go back to the system. |
 //!
 //! The folders use each other in one direction: `scheduler` and `advancer` use `shared`; `shared`
-//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. The cascade is the one way back up:
-//! it inserts anew what an overflow bucket held.
+//! uses `memory`; `memory` uses `wheel`; `wheel` uses `node`. A timer goes backwards only in a
+//! cascade: the advancer puts the nodes of an overflow bucket into finer buckets.
 
 pub(crate) mod advancer;
 mod key;
@@ -53,12 +53,11 @@ use crate::config::Config;
 use shared::Shared;
 use shared::consumer::Consumer;
 
-/// Makes a shard: the half that schedules, which can be cloned and shared, and the half that advances, of
-/// which there is one.
+/// Makes a shard: its [`Scheduler`], which can be cloned and shared, and its only [`Advancer`].
 ///
 /// # Panics
 ///
-/// If the system gives no memory for it.
+/// If the system has no memory for it.
 ///
 /// # Examples
 ///
@@ -81,8 +80,8 @@ pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
     shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1)).expect("no memory for a shard")
 }
 
-/// [`shard()`] of that number, its bound on pending timers shared with others; the config's own is not looked at. None if there
-/// is no memory.
+/// As [`shard()`], with the given number, and with a bound on pending timers that shards share; the
+/// config's own bound is ignored. `None` if there is no memory.
 pub(crate) fn shard_within<T: Send>(
     config: &Config,
     bound: &Bound,

@@ -1,8 +1,10 @@
-//! Lists that the advancer has detached and nobody else can reach, walked in turn.
+//! Detached lists, which no other thread can reach, walked in turn.
 //!
-//! A linked list is one cache miss after another. Walking several chains in turn, each with its next node
-//! prefetched, keeps as many misses in flight as there are chains; and because an adder picks its list by
-//! its node's place in memory, nodes that lie side by side are met one after the other.
+//! A linked list is one cache miss after another. Walking several chains in turn, each with its
+//! next node prefetched, keeps as many misses in flight as there are chains. A producer picks its
+//! list by its node's place in memory, so the walk meets neighbouring nodes one after the other.
+//!
+//! Who writes what: only the advancer reads or writes chains and the links of their nodes.
 
 use crate::shard::node::{NIL, Node, NodeId};
 use crate::shard::shared::consumer::Consumer;
@@ -13,18 +15,19 @@ use crate::sync::{AtomicU32, Ordering};
 const CHAINS: usize = SOURCES * STRIPES;
 const SOURCES: usize = 3;
 
-/// Where lists of a bucket come from. Each source has chains of its own, so lists are taken in as they are.
+/// Where a bucket's lists come from. Each source has its own chains, so lists are added as they
+/// are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
-    /// The advancer's half of the bucket.
+    /// The private lists of the bucket.
     Own,
-    /// The producers' half.
+    /// The shared lists.
     Shared,
-    /// What a sweep has detached of either.
+    /// What a sweep has detached from either.
     Sweep,
 }
 
-/// A node that the advancer has unlinked and has in its hands, and its segment's era.
+/// A node that the advancer has unlinked and has in hand, and its segment's era.
 pub(crate) struct InHand<'s, T> {
     pub(crate) id: NodeId,
     pub(crate) node: &'s Node<T>,
@@ -35,9 +38,9 @@ pub(crate) struct InHand<'s, T> {
 pub(crate) struct Chains {
     /// `NIL` where a chain is empty.
     heads: [NodeId; CHAINS],
-    /// A bit per chain that is not empty.
+    /// A bit for each chain that is not empty.
     left: u64,
-    /// The chain to look at next.
+    /// The chain to take from next.
     turn: u32,
 }
 
@@ -46,7 +49,7 @@ impl Chains {
         Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
     }
 
-    /// With one half of a bucket, whichever, and nothing else to come.
+    /// Chains of the lists of one half bucket, from either half; no other lists are added.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
         let mut chains = Self::new();
         chains.add(Source::Own, lists, nodes);
@@ -57,13 +60,14 @@ impl Chains {
         self.left == 0
     }
 
-    /// Takes a bucket's lists in; what there was of that source has all been taken off.
+    /// Adds a bucket's lists of one source. Its former chains must be empty.
     #[inline]
     pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) {
         let at = source as usize * STRIPES;
         debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
         self.heads[at..at + STRIPES].copy_from_slice(&lists);
-        // No branch for each list: where timers are spread thinly nobody can foretell which are empty.
+        // No branch for each list: where timers are sparse, a branch predictor cannot know which
+        // lists are empty.
         let set = lists.iter().rev().fold(0, |set, &first| set << 1 | u64::from(first != NIL));
         self.left |= set << at;
         let mut ahead = set;
@@ -73,17 +77,17 @@ impl Chains {
         }
     }
 
-    /// What is left of the lists of one bucket's half, which were all that was put in.
+    /// What is left of the lists of one half bucket, if no others were added.
     pub(crate) fn lists(&self) -> [NodeId; STRIPES] {
         debug_assert!(self.heads[STRIPES..].iter().all(|&head| head == NIL));
         std::array::from_fn(|stripe| self.heads[stripe])
     }
 
-    /// Puts one node, whose link is `next`, in front of its stripe's chain.
+    /// Puts a node, whose link is `next`, in front of its stripe's chain.
     #[inline]
     pub(crate) fn push(&mut self, id: NodeId, next: &AtomicU32) {
         let stripe = id as usize % STRIPES;
-        // Ordering: Relaxed, nobody else looks at the link.
+        // Ordering: Relaxed, only the advancer reads the link.
         next.store(self.heads[stripe], Ordering::Relaxed);
         self.heads[stripe] = id;
         self.left |= 1 << stripe;
@@ -97,8 +101,9 @@ impl Chains {
         Some(hand)
     }
 
-    /// Takes a node off, of the chain whose turn it is or the first after it that has one; and says whose turn comes
-    /// next. For a loop, which keeps the turn in a register: stored and loaded again it would be waited for.
+    /// Takes a node off the chain whose turn it is, or off the next one that has a node. Also
+    /// returns the next turn. For a loop, which keeps the turn in a register: otherwise each node
+    /// would wait for a store and a load of it.
     #[inline]
     pub(crate) fn pop_from<'s, T>(
         &mut self,
@@ -123,7 +128,7 @@ impl Chains {
         Some((InHand { id, node, era }, (at + 1) % CHAINS as u32))
     }
 
-    /// The nodes, for invariant checks.
+    /// The nodes that are left, for invariant checks.
     pub(crate) fn ids<T>(&self, nodes: &Consumer<T>) -> Vec<NodeId> {
         let mut copy = self.clone();
         std::iter::from_fn(|| copy.pop(nodes)).map(|InHand { id, .. }| id).collect()
@@ -142,7 +147,7 @@ mod tests {
 
     const COUNT: NodeId = 4 * STRIPES as NodeId;
 
-    /// A nodes whose first nodes are taken, up to that one.
+    /// A shard's nodes, with those up to `last` taken.
     fn taken(last: NodeId) -> Consumer<u64> {
         let shared = Shared::new(&Config::default(), &Bound::new(usize::MAX), ShardId::block(1));
         let (nodes, mut free) = (Consumer::new(shared.expect("there is memory")), FreeWord::default());
@@ -151,7 +156,7 @@ mod tests {
         nodes
     }
 
-    /// A list for each stripe of the nodes meant, the first of each the last.
+    /// A list for each stripe of the given nodes; the last of them is the first of its list.
     fn lists(nodes: &Consumer<u64>, ids: impl Iterator<Item = NodeId>) -> [NodeId; STRIPES] {
         let mut lists = [NIL; STRIPES];
         for id in ids {
@@ -166,13 +171,13 @@ mod tests {
         std::iter::from_fn(|| chains.pop(nodes)).map(|InHand { id, .. }| id).collect()
     }
 
-    /// Each chain has its turn, from stripe to stripe and source to source.
+    /// Chains take turns, from stripe to stripe and from source to source.
     #[test]
     fn chains_are_walked_in_turn() {
         let nodes = taken(COUNT);
         let mut chains = Chains::new();
         assert!(chains.is_empty() && chains.pop(&nodes).is_none());
-        // The first, the second and the last but one sixteen; each source has some of all stripes.
+        // Rows of sixteen nodes, a row for each source; each row has a node of each stripe.
         let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
         for (source, row) in [(Source::Sweep, 0), (Source::Own, 1), (Source::Shared, 2)] {
             chains.add(source, lists(&nodes, of(row)), &nodes);
@@ -189,7 +194,8 @@ mod tests {
         assert!(chains.is_empty());
     }
 
-    /// A long chain goes on when the others are done, and what is put in front of it comes next.
+    /// A long chain goes on when the others are empty, and a node that is pushed in front of it
+    /// comes next.
     #[test]
     fn one_chain_is_walked_to_its_end() {
         let nodes = taken(COUNT);
@@ -204,7 +210,7 @@ mod tests {
         assert_eq!((chains.is_empty(), drain(&mut chains, &nodes)), (false, vec![id]));
     }
 
-    /// A loop keeps the turn by itself.
+    /// A loop can keep the turn itself.
     #[test]
     fn the_turn_can_be_kept_outside() {
         let nodes = taken(COUNT);

@@ -1,4 +1,4 @@
-//! What an advance yields.
+//! Yielding the timers that are due.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -12,30 +12,32 @@ use crate::shard::node::{Node, NodeId, Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
 
-/// A drain that fired this many sees to it at its end that the nodes can be used again.
+/// A drain that has fired at least this many timers makes their nodes reusable at its end.
 pub(super) const LONG_DRAIN: usize = 1 << 14;
 
-/// A buffer larger than this is given back when it is empty.
+/// A buffer with room for more entries than this is freed when it is empty.
 pub(super) const KEPT_BUFFER: usize = 1 << 12;
 
 /// A timer that has fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired<T> {
-    /// The key that the timer had. It finds nothing any more.
+    /// The timer's former key. It finds nothing any more.
     pub key: Key,
-    /// The tick that the timer was scheduled, or last rescheduled, for.
+    /// The tick for which the timer was scheduled or last rescheduled.
     pub deadline: Tick,
-    /// What was scheduled.
+    /// The payload that was scheduled.
     pub payload: T,
 }
 
-/// Yields the timers that are due, made by [`Advancer::advance`].
+/// Yields the timers that are due; made by [`Advancer::advance`].
 ///
-/// Deadlines never decrease. A timer is fired when it is yielded: until then it is pending, counts in
-/// `len` and can be cancelled or rescheduled. What is not taken stays due and comes first at the next
-/// advance, so a budget is `take(n)`, and a caller's loop that panics loses the item in hand only.
+/// Deadlines never decrease (unless the system has no memory for the list of late timers). A timer
+/// fires when it is yielded: until then it is pending, counts in `len`, and can be cancelled or
+/// rescheduled. A timer that is not taken stays due and comes first at the next advance. So a
+/// budget is `take(n)`, and a caller's loop that panics loses only the timer that it has taken.
 ///
-/// A timer scheduled meanwhile for a tick that has been reached comes in this advance or the next.
+/// A timer that is scheduled during the drain, for a tick that the clock has reached, comes in this
+/// advance or the next.
 #[must_use = "timers fire as they are taken from the iterator"]
 pub struct Expired<'a, T> {
     advancer: &'a mut Advancer<T>,
@@ -71,7 +73,7 @@ impl<T> fmt::Debug for Expired<'_, T> {
 }
 
 impl<T> Advancer<T> {
-    /// The next timer that is due, if there is one up to the clock.
+    /// Fires the next timer that is due, if there is one up to the clock.
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
         let (key, deadline, payload) = self.next_taken(Node::fire)?;
@@ -79,7 +81,7 @@ impl<T> Advancer<T> {
         Some(Fired { key, deadline, payload })
     }
 
-    /// The next timer that is due, as `take` takes it out of its node, if that has not changed since.
+    /// Lets `take` take out the next timer that is due; skips timers that have changed meanwhile.
     #[inline]
     pub(super) fn next_taken<O>(
         &mut self,
@@ -105,7 +107,7 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Counts a timer that has fired for the last time, its node freed.
+    /// Counts a timer that has fired for the last time; its node is free.
     #[inline]
     pub(super) fn retire_fired(&mut self, id: NodeId) {
         self.shared.tally.fired.add(1);
@@ -118,13 +120,14 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Frees the node of a timer that was stopped while its payload was out, and that its canceller has counted.
+    /// Retires the node of a timer that was stopped while its payload was out; the thread that
+    /// stopped it has counted it.
     pub(super) fn retire_stopped(&mut self, id: NodeId) {
         self.has_ended_some = true;
         self.recycler.retire(id);
     }
 
-    /// Counts a dead node that has been unlinked and freed.
+    /// Counts and retires a dead node that has been unlinked and freed.
     pub(super) fn retire_dead(&mut self, id: NodeId) {
         self.shared.tally.dead_freed.add(1);
         self.has_ended_some = true;
@@ -136,12 +139,13 @@ impl<T> Advancer<T> {
         self.recycler.poll(&shared.slab, &self.participant);
     }
 
-    /// Ends a drain: after a long one its nodes become free at once.
+    /// Ends a drain. After a long one its nodes become reusable at once.
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
         let drained = std::mem::take(&mut self.drained);
         if std::mem::take(&mut self.has_ended_some) {
-            // What is tolerated falls with what is pending; and where dead nodes were freed, the check is to be near.
+            // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
+            // check to be near.
             self.shared.check_dead();
         }
         if drained >= LONG_DRAIN {
@@ -155,8 +159,8 @@ impl<T> Advancer<T> {
 }
 
 impl<T> Shared<T> {
-    /// Takes the timer out of a node that was due at `deadline` when it was last looked at, unless it has been
-    /// cancelled or put off since.
+    /// Takes the timer out of a node if it is due at or before `deadline`. `None` if it has been
+    /// cancelled or put off.
     #[inline]
     fn settle<O>(
         &self,

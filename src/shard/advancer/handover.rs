@@ -1,25 +1,40 @@
-//! Handing back what is pending when the advancer ends.
+//! The walk that ends the shard: hands back the pending timers when the advancer ends.
 //!
-//! The lists are of no interest any more: the walk goes over the nodes in memory order and takes each
-//! pending timer by its word, as firing would. A producer may cancel one before the walk comes to it.
+//! The lists no longer matter. The walk goes over the nodes in memory order and takes each pending
+//! timer by its word, as firing does. A producer may cancel a timer before the walk reaches it.
 //!
-//! A timer that is being moved while the shard ends may be on its way from a node that the walk has yet to
-//! reach to one that it has passed. So it starts again if it met a node in which a producer was at work, or if the
-//! count of moves shows that one ended meanwhile. Nobody who has seen the end begins a move (see `Scheduler::relocate`);
-//! one that is begun without needs no more: the walk takes the timer from its old node, or finds that node in work, or
-//! given up, and with it what its producer did before, the count too; and it is the timer's last, for who has the new key
-//! has passed a fence and sees the end. It does not wait for a producer that is stalled in a move: after some walks it
-//! ends, and that one timer is dropped with the shard.
+//! # Moves during the walk
 //!
-//! There are two ways to hand back. [`PendingWalk`] takes a timer out when it is asked for the next one, and until then the
-//! timer can be cancelled; it is for those who know nothing of the payloads. [`Advancer::end`] goes over all nodes at
-//! once: timers that it does not keep it takes out for good, the others it wins but leaves in their nodes, linked to one
-//! another ([`Kept`]). So each timer has its outcome when the walk is over, nothing is copied, and nothing is allocated.
+//! A timer that is moved while the shard ends may go from a node that the walk has not yet reached
+//! to one that it has passed. So the walk starts again if it met a busy node, or if the count of
+//! moves shows that a move ended meanwhile.
 //!
-//! A payload that panics when it is dropped keeps no other from being dropped: the first panic goes on when all are.
+//! A producer that sees `closed` does not complete a move (see `Scheduler::relocate`). A move whose
+//! producer does not see it is caught: its old node is pending, busy or cancelled.
 //!
-//! A recurring timer whose payload is out has fired for the last time: nobody arms it anew any more. The walk
-//! counts it so, unless it is stopped first, and does not wait for the payload.
+//! - *Pending*: the walk takes the timer there.
+//! - *Busy*: the walk starts again.
+//! - *Cancelled*: what the producer did before is visible to the walk, including the count of
+//!   moves, so the walk starts again.
+//!
+//! It is the timer's last move: a thread that has the new key has passed a fence and sees `closed`.
+//!
+//! The walk does not wait for a producer that is stalled in a move. After some walks it ends, and
+//! that one timer is dropped with the shard.
+//!
+//! # Two ways to hand back
+//!
+//! - [`PendingWalk`] takes a timer out when the caller asks for the next one; until then the timer
+//!   can be cancelled. It serves callers that know nothing of the payloads.
+//! - [`Advancer::end`] goes over all nodes at once. It takes the timers that it does not keep out
+//!   for good. It wins the others, but leaves them in their nodes, linked to each other ([`Kept`]).
+//!   So each timer has its outcome when the walk is over, and nothing is copied or allocated.
+//!
+//! If a payload panics when it is dropped, the others are still dropped; the first panic resumes
+//! after that.
+//!
+//! A recurring timer whose payload is out has fired for the last time: no thread arms it again. The
+//! walk counts it as fired, unless it has been stopped, and does not wait for the payload.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::slab::walk::Ids;
@@ -30,7 +45,8 @@ use crate::sync::yield_now;
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
-/// The most walks there are: a few over many nodes, more over few, about a millisecond's worth.
+/// The most walks: `WORDS_WALKED` divided by the words of nodes, and at least `LEAST_WALKS`. So
+/// there are few walks over many nodes and more over few, about a millisecond's worth.
 const LEAST_WALKS: usize = 3;
 const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };
 
@@ -52,7 +68,7 @@ impl<T> PendingWalk<T> {
         Self { shared, word: 0, ids: Ids::default(), walks_left, met_busy: false, moved }
     }
 
-    /// Goes on to the next word of nodes; false at the end.
+    /// Goes on to the next word of nodes; false at the end of the last walk.
     fn next_word(&mut self) -> bool {
         if self.word >= self.shared.slab.words() && !self.start_again() {
             return false;
@@ -83,7 +99,8 @@ impl<T> PendingWalk<T> {
         }
     }
 
-    /// What `win` makes of the timer in that node, if there is one.
+    /// Lets `win` take the timer in that node, and returns what it makes of it. `None` if there is
+    /// no timer or it is being run.
     fn settle<W>(&mut self, id: NodeId, win: impl Fn(&Node<T>, Tick, Word) -> Option<W>) -> Option<W> {
         let (node, _) = self.shared.node(id);
         loop {
@@ -113,7 +130,7 @@ impl<T> PendingWalk<T> {
         self.settle(id, |node, deadline, word| node.fire(word).map(|payload| (deadline, payload)))
     }
 
-    /// The next node in use, whatever is in it.
+    /// The next node in use, whatever its status.
     fn next_id(&mut self) -> Option<NodeId> {
         if self.walks_left == 0 {
             return None;
@@ -151,8 +168,8 @@ impl<T> Drop for PendingWalk<T> {
     }
 }
 
-/// Timers that had not fired when their shard ended, each in its node still, in memory order. Yields them; drops those
-/// that are not taken.
+/// Timers that had not fired when their shard ended. Each is still in its node, in memory order.
+/// Yields them; drops those that are not taken.
 pub(crate) struct Kept<T> {
     shared: Consumer<T>,
     /// The first node; each names the next.
@@ -161,20 +178,21 @@ pub(crate) struct Kept<T> {
 }
 
 impl<T> Advancer<T> {
-    /// Has the shard refuse timers from now on; [`end`](Self::end) comes next.
+    /// Makes the shard refuse timers from now on; [`end`](Self::end) comes next.
     pub(crate) fn close(&self) {
         self.shared.clock.close();
     }
 
-    /// Shuts the shard down. Payloads that `keeps` refuses are given to `dispose` as the walk comes to them; the other
-    /// timers are returned. All are counted as handed back, and none can be cancelled any more.
+    /// Shuts the shard down. The walk passes each payload that `keeps` refuses to `dispose` at
+    /// once, and returns the other timers. All count as handed back, and none can be cancelled any
+    /// more.
     ///
-    /// `keeps` runs no code of the user's, `dispose` may, and does not panic.
+    /// `keeps` runs no user code. `dispose` may run user code, and does not panic.
     pub(crate) fn end(mut self, keeps: impl Fn(&T) -> bool, mut dispose: impl FnMut(T)) -> Kept<T> {
         self.handed_over = true;
         self.close();
         let mut kept = Kept { shared: self.shared.pass_on(), first: NIL, count: 0 };
-        // The walk needs neither its wheels nor its lists.
+        // The walk needs neither the private wheels nor the lists.
         drop(self);
         let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), None);
         while let Some(id) = walk.next_id() {
@@ -196,7 +214,7 @@ impl<T> Kept<T> {
         self.count
     }
 
-    /// Takes in a node that has been linked to none, behind the last one.
+    /// Appends a node, which links to no other yet, after `last`.
     fn push(&mut self, id: NodeId, last: Option<(NodeId, Word)>) {
         self.count += 1;
         match last {

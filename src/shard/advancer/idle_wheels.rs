@@ -1,23 +1,31 @@
 //! Giving back overflow wheels that have been idle.
 //!
-//! An overflow wheel is created by whoever first needs it. The finest of them stays from then on. A coarser one
-//! is given back by the advancer when nothing has been in it for a while. A producer may be about to push to it
-//! at that moment. The advancer
+//! The first producer that needs an overflow wheel creates it. The finest one stays from then on.
+//! The advancer gives a coarser one back when nothing has been in it for a while. A producer may be
+//! about to push to it at that moment. The advancer
 //!
-//! 1. finds the wheel empty, closes it, and unlinks it: who comes later makes a new one;
+//! 1. finds the wheel empty, closes it and unlinks it; a later producer creates a new one;
 //! 2. stores `now` and passes the SeqCst fence with which every advance begins;
 //! 3. looks at the wheel's bits, shuts each list whose bit is set, and takes what it holds;
-//! 4. leaves the wheel to the recycler, which frees it after a grace period.
+//! 4. passes the wheel to the recycler, which frees it after a grace period.
 //!
-//! An adder marks its list's bit, passes its fence, and looks whether the wheel is closed (see
-//! [`shared`](crate::shard::shared)). If its fence comes first, step 3 sees the bit: either the push came before the
-//! list was shut, and the node is taken, or it comes after, and fails. If the advancer's comes first, the
-//! adder sees that the wheel is closed. Where it does not push, the inbox has the node. So after step 3
-//! nothing can be in the wheel any more, and the grace period protects the adders that are still looking at
-//! its bits and heads: every adder is pinned while it uses a wheel that may be given back.
+//! A producer sets its list's bit, passes its fence, and checks whether the wheel is closed (see
+//! [`protocol`](crate::shard::shared::protocol)).
 //!
-//! The finest overflow wheel stays because that pin is a quarter of what it takes to schedule a timer, and nearly every
-//! timer that is not due within one revolution of level 0 is due within one of that wheel.
+//! - *The producer's fence comes first.* Step 3 sees the bit. Either the push comes before the list
+//!   is shut, and the advancer takes the node; or it comes after, and fails.
+//! - *The advancer's fence comes first.* The producer sees that the wheel is closed, and does not
+//!   push.
+//!
+//! A producer that does not push puts the node on the inbox. So after step 3 the wheel is empty for
+//! good. The grace period protects the producers that still look at its bits and heads: every
+//! producer is pinned while it uses a wheel that may be given back.
+//!
+//! The finest overflow wheel stays because that pin is a quarter of the cost of scheduling a timer,
+//! and nearly every timer that is due beyond level 0 is due within one revolution of that wheel.
+//!
+//! A private wheel is dropped on the same conditions, at any overflow level; no other thread reads
+//! it.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::epochs::Unlinked;
@@ -29,12 +37,13 @@ use crate::tick::Tick;
 /// The least time between two looks, in ticks.
 const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 4096 };
 
-/// How often in turn a wheel is found idle before it is given back: making it anew costs as much as clearing
-/// its memory, which must not happen at every few advances of a clock that takes large jumps.
+/// How many looks in turn must find a wheel idle before it is given back. Creating it again costs
+/// as much as clearing its memory; that must not happen every few advances of a clock that takes
+/// large jumps.
 const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
 
-/// Wheels of this level and of coarser ones are given back. In models, whose timers reach no further, and under
-/// fuzzing the finest overflow wheel is, too, so that what coarse ones go through is seen, and often.
+/// Wheels of this level and of coarser ones are given back. Models, whose timers reach no further,
+/// and fuzzers give the finest overflow wheel back too, so that they exercise this often.
 pub(super) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 2 };
 
 /// When each level was last in use.
@@ -49,7 +58,7 @@ struct Idle {
     looks: u32,
 }
 
-/// A wheel that is on its way back to the system.
+/// A wheel that has been closed and unlinked, and is not yet drained.
 pub(super) struct Closed {
     level: usize,
     wheel: Unlinked<Wheel>,
@@ -67,7 +76,7 @@ impl IdleWatch {
         self.levels[level] = Idle { since: tick, looks: 0 };
     }
 
-    /// Notes that a wheel was found empty; whether that has been so for long enough.
+    /// Notes that a wheel was found empty; true if it has been for long enough.
     fn note_idle(&mut self, level: usize, now: Tick, long: Tick) -> bool {
         let idle = &mut self.levels[level];
         idle.looks = idle.looks.saturating_add(1);
@@ -76,8 +85,9 @@ impl IdleWatch {
 }
 
 impl<T> Advancer<T> {
-    /// Now and then, closes and unlinks overflow wheels that have been idle for the time of two of their
-    /// buckets; what remains to be done about them needs the fence that follows.
+    /// From time to time, closes and unlinks overflow wheels that have been idle for the time that
+    /// two of their buckets span. The caller passes a fence and then calls
+    /// [`drain_wheels`](Self::drain_wheels).
     #[inline]
     pub(super) fn close_idle_wheels(&mut self) -> Vec<Closed> {
         if self.now < self.idle.next_look { Vec::new() } else { self.look_for_idle_wheels() }
@@ -94,7 +104,8 @@ impl<T> Advancer<T> {
         closed
     }
 
-    /// There is room for the wheel among those that are `closed`, and where it goes then.
+    /// Closes and unlinks the level's wheel if it has been idle for long enough. It first reserves
+    /// room for the wheel in `closed` and in the recycler; without room, the wheel stays.
     fn close_if_idle(&mut self, level: usize, closed: &mut Vec<Closed>) -> Option<Closed> {
         let own_is_empty = self.private.level(level).is_none_or(PrivateWheel::is_empty);
         if !(own_is_empty && self.wheel(level).is_none_or(Wheel::is_empty)) {
@@ -114,7 +125,8 @@ impl<T> Advancer<T> {
         self.shared.unlink_wheel(level).map(|wheel| Closed { level, wheel })
     }
 
-    /// Takes what came to be in the wheels in the last moment, after the fence: `admit` is given each list.
+    /// Takes what was pushed to the closed wheels at the last moment; after the fence. `admit` gets
+    /// each list.
     pub(super) fn drain_wheels(&mut self, closed: Vec<Closed>, mut admit: impl FnMut(&mut Self, NodeId)) {
         let geometry = self.shared.geometry;
         for Closed { level, wheel } in closed {

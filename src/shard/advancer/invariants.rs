@@ -1,4 +1,4 @@
-//! What must hold between operations, checked by walking everything.
+//! What must hold between operations, checked by visiting everything.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::relink::Overdue;
@@ -9,7 +9,7 @@ use crate::shard::wheel::private::PrivateWheel;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
-/// Nodes seen so far, and what was found in them.
+/// The nodes seen so far, and what was found in them.
 #[derive(Default)]
 struct Census {
     seen: Nodes,
@@ -18,12 +18,12 @@ struct Census {
     dead: usize,
 }
 
-/// Some nodes: a bit for each, as checks come after every operation of a fuzzer.
+/// A set of nodes, a bit each: small and fast, since a fuzzer checks after every operation.
 #[derive(Default)]
 struct Nodes(Vec<u64>);
 
 impl Nodes {
-    /// Adds a node; false if it was there.
+    /// Adds a node; false if it was in the set.
     fn insert(&mut self, id: NodeId) -> bool {
         let (word, bit) = (id as usize / 64, 1 << (id % 64));
         if word >= self.0.len() {
@@ -40,8 +40,8 @@ impl Nodes {
 }
 
 impl<T> Advancer<T> {
-    /// Panics if an invariant of the structure does not hold. O(everything); a debugging aid for tests and
-    /// fuzzing, to be called while no other thread is at work on the shard.
+    /// Panics if an invariant of the structure does not hold. O(everything). A debugging aid for
+    /// tests and fuzzing: call it while no other thread is at work on the shard.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let (now, flushed) = (self.now, self.flushed);
@@ -99,7 +99,7 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// The advancer's half of the buckets, and what the sweep has detached of either.
+    /// Checks the private lists of a level.
     fn check_private(&self, census: &mut Census, level: usize, private: &PrivateWheel, flushed: Tick) {
         for index in 0..private.size() {
             let (lists, occupied) = private.lists(index);
@@ -124,8 +124,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// The list's bucket expires no later than any tick that its nodes are linked for, those of cancelled
-    /// timers included: they may be reused for that tick.
+    /// Checks that the list's bucket expires no later than any tick that its nodes are linked for.
+    /// Nodes of cancelled timers count too: they may be reused for that tick.
     fn check_list(&self, census: &mut Census, slot: Slot, ids: impl Iterator<Item = NodeId>) {
         let expiration = self.shared.geometry.expiration(slot);
         for id in ids {
@@ -158,14 +158,15 @@ impl<T> Advancer<T> {
         std::iter::from_fn(move || {
             let id = (next != NIL).then_some(next)?;
             let (node, _) = self.shared.node(id);
-            // Ordering: Relaxed, nobody else is at work.
+            // Ordering: Relaxed, no other thread is at work.
             next = node.next().load(Ordering::Relaxed);
             Some(id)
         })
     }
 
-    /// Nodes that are not linked hold nothing, unless the payload is out. They are under way to reuse, or a lane has them
-    /// to hand out, one word of them, or they are worn out: none is forgotten.
+    /// Checks the nodes that are not linked. Either the payload is out; or the node holds nothing
+    /// and is on its way to reuse, or worn out, or in the one word of free nodes that a lane has.
+    /// So no node is forgotten.
     fn check_unlinked(&self, census: &mut Census) {
         let freed = self.freed(census);
         let (mut linked, mut under_way, mut worn, mut of_lanes) = (0, 0, 0, 0);
@@ -193,7 +194,7 @@ impl<T> Advancer<T> {
         assert!(of_lanes <= lanes, "nodes of {of_lanes} words are forgotten, with {lanes} lanes");
     }
 
-    /// The nodes that are under way to reuse.
+    /// The nodes on their way to reuse.
     fn freed(&self, census: &Census) -> Nodes {
         let mut freed = Nodes::default();
         let mut count = 0;
@@ -205,7 +206,7 @@ impl<T> Advancer<T> {
         freed
     }
 
-    /// Counts a node that is not linked; whether it holds nothing.
+    /// Counts a node that is not linked; true if it holds nothing.
     fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
         match self.node(id).0.observe() {
             Observed::Running(_) => census.pending += 1,

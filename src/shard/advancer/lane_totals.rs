@@ -1,24 +1,30 @@
-//! The roll: the advancer's sums over the counters of its shard's lanes.
+//! Lane totals: the advancer's sums over the counters of its shard's lanes.
 //!
-//! At each advance, and each time it says until when it sleeps, the advancer asks how many timers are pending. Nobody
-//! writes the counters of a lane without an owner, so the advancer keeps their sum, and looks only at the lanes that were
-//! in use when it last called the roll. The cost follows the threads at work, and not those that ever were.
+//! At each advance, and each time it announces its sleep, the advancer needs the number of pending
+//! timers. No thread writes the counters of a lane without an owner, so the advancer keeps the sum
+//! of those, and reads only the lanes that had an owner when it last recounted. The cost follows
+//! the threads at work, not the threads that ever were.
 //!
-//! **No timer is missed.** A thread that takes a lane over raises [`Lanes::changes`](crate::shard::shared::lanes::Lanes::changes) before it
-//! counts its first timer. It then sets the timer's occupancy bit and passes its fence (see [`shared`](crate::shard::shared)). The
-//! advancer looks at the changes where it looks at the bits, after its own fence. So if the advancer relies on seeing the
-//! bit, it sees the change too, and calls the roll anew. If the advancer's fence comes first, the adder sees until when the
-//! advancer sleeps, and rings.
+//! **No timer is missed.** A thread that takes a lane over raises
+//! [`Lanes::changes`](crate::shard::shared::lanes::Lanes::changes) before it counts its first
+//! timer. It then sets the timer's occupancy bit and passes its fence (see
+//! [`protocol`](crate::shard::shared::protocol)). The advancer reads `changes` where it reads the
+//! bits, after its own fence. So if the advancer relies on seeing the bit, it also sees the change,
+//! and recounts. If the advancer's fence comes first, the producer sees `wake_below` and wakes the
+//! advancer.
 //!
-//! Calling the roll, the advancer takes each lane without an owner for a moment. It gives the nodes back that the last
-//! owner has left, which would keep their segments from going back to the system.
+//! In a recount, the advancer takes each lane without an owner for a moment. It gives back the
+//! nodes that the last owner has left, which would keep their segments from going back to the
+//! system.
 //!
 //! # Leftovers
 //!
-//! A thread that lives and does nothing keeps some free nodes and a held one as well, and a few dead nodes are tolerated.
-//! Each of these may keep a whole segment. So where there is memory that the pending timers do not need, and nothing has
-//! been scheduled since the last move, the advancer takes what lanes keep from their owners (see
-//! [`Lanes::revoke`](crate::shard::shared::lanes::Lanes::revoke)) and sweeps, once for all that was scheduled and cancelled until then.
+//! An idle thread keeps some free nodes and a held one, and a few dead nodes are tolerated. Each of
+//! these may keep a whole segment. So the advancer reclaims them if there is memory that the
+//! pending timers do not need, and nothing has been scheduled since the last move of the clock (or
+//! the caller asks, by [`Advancer::maintain`]). It takes what lanes keep from their owners (see
+//! [`Lanes::revoke`](crate::shard::shared::lanes::Lanes::revoke)) and sweeps. It does so once for
+//! all that was scheduled and cancelled until then.
 
 use crate::fallible::Handle;
 use crate::shard::advancer::Advancer;
@@ -32,46 +38,48 @@ use crate::sync::Ordering;
 
 #[derive(Default)]
 pub(super) struct LaneTotals {
-    /// The changes when the roll was called last; none where there was no memory for it.
+    /// The value of `changes` at the last recount; `None` if there was no memory for it.
     seen: Option<u64>,
     /// The lanes that had an owner then.
     in_use: Vec<Handle<Lane>>,
-    /// The sums over the others.
+    /// The sums over the other lanes.
     scheduled: u64,
     cancelled: u64,
-    /// How often to help the epochs on: what a thread leaves there when it ends goes back by and by.
+    /// Epoch steps still owed: they free, little by little, what a thread leaves there when it
+    /// ends.
     helps: usize,
-    /// What had been scheduled and left dead when the leftovers were reclaimed last.
+    /// How many timers had been scheduled and how many nodes left dead, in sum, when the leftovers
+    /// were last reclaimed.
     reclaimed_at: u64,
 }
 
-/// How often the epochs are helped on for each lane that has lost its owner, and for all of them.
+/// Epoch steps owed after a recount: for each change of a lane's owner, and in addition.
 const HELPS_PER_LANE: usize = 1;
 const LEAST_HELPS: usize = 8;
 
 impl LaneTotals {
-    /// Whether what threads have left in the epochs is still to go back.
+    /// Whether what threads have left in the epochs is not yet freed.
     pub(super) fn owes_help(&self) -> bool {
         self.helps > 0
     }
 
-    /// How many timers are pending; none if the roll has to be called first. O(lanes in use).
+    /// How many timers are pending; `None` if a recount must come first. O(lanes in use).
     #[inline]
     fn pending<T>(&self, shared: &Shared<T>) -> Option<usize> {
-        // Models look at every lane each time: a change is nothing that they see.
+        // Models read every lane each time: they do not model the changes.
         if cfg!(shardwheel_loom) || self.seen != Some(shared.lanes.changes()) {
             return None;
         }
         let sum = |base, count: fn(&Tally) -> u64| {
             self.in_use.iter().fold(base, |sum: u64, lane| sum.wrapping_add(count(&lane.tally)))
         };
-        // As in `Shared::len`: the ended ones first.
+        // As in `Shared::len`: the ended timers first.
         let ended = sum(shared.tally.ended() + self.cancelled, |tally| tally.cancelled.get());
         let scheduled = self.scheduled(shared)?;
         Some(usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX))
     }
 
-    /// How many timers have been scheduled; none if the roll has to be called first.
+    /// How many timers have been scheduled; `None` if a recount must come first.
     #[inline]
     fn scheduled<T>(&self, shared: &Shared<T>) -> Option<u64> {
         let is_current = !cfg!(shardwheel_loom) && self.seen == Some(shared.lanes.changes());
@@ -93,7 +101,7 @@ impl<T> Advancer<T> {
         self.lane_totals.scheduled(&self.shared).unwrap_or_else(|| self.shared.scheduled())
     }
 
-    /// Calls the roll if lanes have been taken over or given up since the last time.
+    /// Recounts if lanes have been taken over or given up since the last recount.
     #[inline]
     pub(super) fn refresh_lane_totals(&mut self) {
         let changes = self.shared.lanes.changes();
@@ -127,24 +135,27 @@ impl<T> Advancer<T> {
             }
         }
         lane_totals.seen = has_memory.then_some(changes);
-        // One thread may have come for each that has gone, so the changes tell more than the numbers.
+        // A new thread may have come for each that ended, so the changes say more than the number
+        // of lanes.
         let gone = usize::try_from(changes - self.lane_totals.seen.unwrap_or(0)).unwrap_or(former);
         lane_totals.helps = (lane_totals.helps + LEAST_HELPS + HELPS_PER_LANE * gone).min(1 << 16);
         self.lane_totals = lane_totals;
     }
 
-    /// Takes in the free nodes that a lane has left over, and the node that was held, which is now dead like any other.
+    /// Gives back the free nodes that a lane has left over, and makes the node that it held a dead
+    /// node like any other.
     fn take_in(&mut self, (free, Held { node, word, .. }): (FreeWord, Held)) {
         if self.shared.slab.give_back(free) {
             self.recycler.note_given();
         }
         if node != NIL {
-            // The node is in use: its canceller, whose place this takes, has not declared it free for the taking.
+            // The node is in use: the canceller that held it has not called `finish_cancel`; the
+            // advancer does so in its place.
             self.node(node).0.finish_cancel(word);
         }
     }
 
-    /// Helps the epochs on by a step, while that is owed.
+    /// Takes an epoch step, if one is owed.
     #[inline]
     pub(super) fn help_epochs(&mut self) {
         if self.lane_totals.helps > 0 {
@@ -153,15 +164,15 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Whether leftovers keep memory that `pending` timers do not need: those of what has been scheduled and cancelled
-    /// since the last time. O(threads + segments).
+    /// Whether leftovers keep memory that `pending` timers do not need, and timers have been
+    /// scheduled or nodes left dead since the last time. O(threads + segments).
     pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.lane_totals.reclaimed_at != self.activity()
             && self.recycler.is_worth_asking(&self.shared.slab, pending)
     }
 
-    /// Takes what lanes keep, and has a sweep begin, if that is due.
+    /// Takes what lanes keep and asks for a sweep, if leftovers are due.
     #[cold]
     pub(super) fn reclaim_leftovers(&mut self, pending: usize) {
         if !self.are_leftovers_due(pending) {
@@ -198,7 +209,7 @@ mod tests {
             threads.into_iter().flat_map(|thread| thread.join().expect("it schedules")).collect::<Vec<_>>()
         });
         assert_eq!(advancer.advance(1).count(), 0);
-        // Those that are lent stay.
+        // Lent lanes stay.
         let lent = |advancer: &crate::Advancer<u32>| {
             advancer.lane_totals.in_use.iter().filter(|lane| !lane.may_keep()).count()
         };

@@ -1,25 +1,52 @@
-//! The consumer's half: moves the clock, flushes buckets, cascades, frees.
+//! The consumer's half: moves the clock, flushes buckets, cascades, fires, frees.
 //!
-//! What the advancer holds in its own hands nobody else can reach; a node there is found through its key
-//! alone, and cancelled or put off by its word like any other.
+//! # Algorithm
 //!
-//! | in hand | what |
+//! An advance stores the clock and passes the protocol's fence, takes in newcomers, does a step of
+//! each background task (lane totals, epochs, sweep, recycling, early cascade), and then moves
+//! `flushed` from one occupied bucket to the next up to the clock. Timers fire as the caller takes
+//! them from [`Expired`].
+//!
+//! | file | part |
 //! |---|---|
-//! | `private` | the advancer's half of each bucket: what a cascade, a sweep or the inbox brought |
-//! | `due` | the lists of the bucket of tick `flushed + 1`, detached, being yielded |
-//! | `moving` | within a cascade, what is left of the overflow bucket |
-//! | `overdue` | timers due at or before `flushed`, that came by way of the inbox; latest first |
-//! | `deferred` | nodes that a producer was at work in or holds, and timers armed anew for the past; for the next advance |
-//! | `sweep` | what a sweep has detached and not yet put back |
+//! | [`step`] | moving the clock: flush and cascade |
+//! | [`fire`] | yielding timers that are due |
+//! | [`relink`] | finding the place of a node in hand |
+//! | [`chains`] | walking detached lists |
+//! | [`early_cascade`] | emptying overflow buckets before they expire |
+//! | [`recurring`] | timers that recur |
+//! | [`sweep`] | freeing dead nodes before their bucket is due |
+//! | [`idle_wheels`] | giving back idle overflow wheels |
+//! | [`lane_totals`] | sums over the lanes' counters |
+//! | [`next_expiration`] | the earliest tick at which anything may be due |
+//! | [`handover`] | the walk that ends the shard |
 //!
-//! Invariant: `flushed <= now`. Every linked node is in one of these, in the inbox, or in a bucket whose
-//! expiration is after `flushed`, in the list that its bit says is occupied. A bucket expires no later than
-//! any tick that its nodes are linked for (see [`state`](crate::shard::node::state)).
+//! # Nodes in hand
 //!
-//! What is here: the public surface, and firing. Moving the clock is in [`flush`](crate::shard::advancer::step), finding a
-//! node's place in [`placing`](crate::shard::advancer::relink), emptying overflow buckets ahead of time in [`early_cascade`](crate::shard::advancer::early_cascade),
-//! timers that recur in [`recurring`], the dead in [`sweep`], idle overflow wheels
-//! in [`overflow`](crate::shard::advancer::idle_wheels).
+//! No other thread can reach what the advancer has in hand through a list. A producer finds a node
+//! there by its key only, and cancels it or puts it off by its word, as any other node.
+//!
+//! | field | what it holds |
+//! |---|---|
+//! | `private` | the private lists of each bucket: nodes from a cascade, a sweep or the inbox |
+//! | `due` | the detached lists of the bucket of tick `flushed + 1`, which are being yielded |
+//! | `moving` | within a cascade: what is left of the overflow bucket |
+//! | `overdue` | timers due at or before `flushed`, latest first |
+//! | `deferred` | for the next advance: busy or held nodes, and timers rearmed for the past |
+//! | `sweep` | what a sweep has detached and not yet linked again |
+//!
+//! # Invariants
+//!
+//! - `flushed <= now`.
+//! - Every linked node is in one of these fields, in the inbox, or in a shared bucket that expires
+//!   after `flushed`, in a list whose occupancy bit is set.
+//! - A bucket expires no later than any tick that its nodes are linked for (see
+//!   [`state`](crate::shard::node::state)).
+//!
+//! # Who writes what
+//!
+//! Only the advancer writes its fields, the clock and the links of nodes in hand; `&mut Advancer`
+//! is the proof that it is the only one.
 
 pub(in crate::shard) mod chains;
 pub(in crate::shard) mod early_cascade;
@@ -55,14 +82,14 @@ use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheels;
 use crate::tick::Tick;
 
-/// How often [`Advancer::maintain`] helps the epochs on, for what threads have left that have ended.
+/// Epoch steps in one call of [`Advancer::maintain`]: they free what ended threads have left.
 const HELPS: usize = 64;
 
-/// Moves one shard's clock and yields what is due. There is exactly one for each shard; made by
+/// Moves one shard's clock and yields the timers that are due. Each shard has exactly one; made by
 /// [`shard`](crate::shard()).
 ///
-/// Dropping it shuts the shard down: timers that are pending are dropped, and scheduling is an error from
-/// then on. [`into_pending`](Self::into_pending) hands them back instead.
+/// Dropping it shuts the shard down: pending timers are dropped, and scheduling is an error from
+/// then on. [`into_pending`](Self::into_pending) returns them instead.
 ///
 /// # Examples
 ///
@@ -88,23 +115,24 @@ pub struct Advancer<T> {
     now: Tick,
     flushed: Tick,
     private: PrivateWheels,
-    /// The first bucket of the shared wheels that expires after `flushed` and by `now`.
+    /// The expiration of the first shared bucket that may hold something, if it is after `flushed`
+    /// and no later than `now`.
     next_in_shared: Option<Tick>,
     idle: IdleWatch,
     due: Chains,
-    /// Empty but for within a cascade: what it detached and has yet to place.
+    /// Empty except within a cascade: the nodes that it has detached and not yet placed.
     moving: Chains,
     overdue: Vec<Overdue>,
     deferred: Vec<NodeId>,
-    /// Empty; its memory is what counts.
+    /// Always empty: kept for its memory.
     deferred_before: Vec<NodeId>,
     recycler: Recycler<T>,
     participant: Participant,
     sweep: Sweep,
     early_cascade: EarlyCascade,
-    /// Timers fired since the last drain's end.
+    /// Timers fired since the end of the last drain.
     drained: usize,
-    /// Whether timers have ended, or dead nodes been freed, since then.
+    /// Whether timers have ended, or dead nodes have been freed, since then.
     has_ended_some: bool,
     handed_over: bool,
     waker_owner: WakerOwner,
@@ -140,24 +168,31 @@ impl<T> Advancer<T> {
         })
     }
 
-    /// Moves the clock to `now` and yields what is due, in the order of deadlines. A `now` before the
-    /// clock leaves the clock where it is.
+    /// Moves the clock to `now` and yields the timers that are due, in the order of their
+    /// deadlines. A `now` before the clock leaves the clock where it is.
     ///
-    /// The iterator is lazy: what is not taken from it stays due and comes first at the next advance.
+    /// The iterator is lazy: a timer that is not taken from it stays due and comes first at the
+    /// next advance.
     ///
     /// # Performance
     ///
-    /// O(buckets passed that hold something + timers due), however far the clock jumps; a timer is moved
-    /// at most once for each overflow wheel between its bucket and level 0. Never blocks. Beside that an
-    /// advance takes up to 512 timers out of overflow buckets ahead of time, gives freed nodes back (1,024
-    /// words of up to 64, and one more for each node freed since the last advance) and a piece of memory, and
-    /// sees to cancelled timers' nodes that are owed a sweep, in steps proportional to the cancels made.
+    /// O(occupied buckets passed + timers due), however far the clock jumps; a timer is moved at
+    /// most once for each overflow wheel between its bucket and level 0. Never blocks.
+    ///
+    /// In addition, an advance does a bounded share of the background work:
+    ///
+    /// - It takes up to 512 timers out of overflow buckets before these expire.
+    /// - It gives freed nodes back: up to 1,024 words of up to 64 nodes, and one word more for each
+    ///   node freed since the last advance.
+    /// - It gives at most one segment and one idle wheel back to the system.
+    /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
+    ///   the number of cancels.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
         self.move_to(now);
         Expired::new(self)
     }
 
-    /// Moves the clock to `now` and takes what is due in hand, up to the first that is to be yielded.
+    /// Moves the clock to `now`, and takes in hand the first bucket that is due.
     pub(crate) fn move_to(&mut self, now: Tick) {
         let moves = now > self.now;
         self.now = self.now.max(now);
@@ -179,10 +214,11 @@ impl<T> Advancer<T> {
         self.ensure_due();
     }
 
-    /// Whether memory that is not needed waits to be given back to the system. An event loop that has nothing to do for a
-    /// while calls [`maintain`](Self::maintain) then, every 50 ms perhaps, until there is no more; the answer of
-    /// [`next_expiration`](Self::next_expiration) does not take this into account. While the clock is moved often enough,
-    /// [`advance`](Self::advance) sees to it by itself.
+    /// Returns whether memory that the shard does not need waits to be given back to the system. An
+    /// idle event loop then calls [`maintain`](Self::maintain), for example every 50 ms, until this
+    /// returns false. The answer of [`next_expiration`](Self::next_expiration) does not take this
+    /// work into account. While the clock moves often enough, [`advance`](Self::advance) does the
+    /// work.
     ///
     /// # Examples
     ///
@@ -198,7 +234,7 @@ impl<T> Advancer<T> {
     ///
     /// # Performance
     ///
-    /// O(threads + segments), and quicker where nothing has been freed.
+    /// O(threads + segments), and less if nothing has been freed.
     #[must_use]
     pub fn needs_maintenance(&self) -> bool {
         let pending = self.pending();
@@ -208,12 +244,13 @@ impl<T> Advancer<T> {
             || self.are_leftovers_due(pending)
     }
 
-    /// Gives a share of the memory that is not needed back to the system, a sixteenth of it or 2 MiB; and where cancelled
-    /// timers' nodes keep memory, has the next advances free them.
+    /// Gives a sixteenth of the memory that is not needed, at least one segment of 2 MiB, back to
+    /// the system. If nodes of cancelled timers keep memory, it also starts a sweep, which the next
+    /// calls of this or of [`advance`](Self::advance) continue.
     ///
     /// # Performance
     ///
-    /// Never blocks. A segment of 2 MiB takes some 50 microseconds.
+    /// Never blocks. A segment of 2 MiB takes about 50 microseconds.
     pub fn maintain(&mut self) {
         self.refresh_lane_totals();
         let pending = self.pending();
@@ -223,16 +260,17 @@ impl<T> Advancer<T> {
         self.recycler.shed(&self.shared.slab, pending, &self.participant);
     }
 
-    /// The tick at which to call [`advance`](Self::advance) next, if nothing is scheduled before: never
-    /// later than the first deadline. `None` if nothing is pending. It is earlier where far timers have
-    /// to be moved to a finer wheel first, or timers that were due then have been cancelled or put off.
+    /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
+    /// before: never later than the first deadline. `None` if nothing is pending. The tick is
+    /// earlier than the first deadline if far timers must first move to a finer wheel, or if the
+    /// timers that were due then have been cancelled or put off.
     ///
-    /// A timer that is scheduled for an earlier tick than the answer wakes the waker given to
+    /// Scheduling a timer for an earlier tick than the answer wakes the waker given to
     /// [`register_waker`](Self::register_waker).
     ///
     /// # Performance
     ///
-    /// O(levels x wheel size / 4) at worst, in sequential memory. Never blocks.
+    /// At worst O(levels x wheel size / 4), in sequential memory. Never blocks.
     #[must_use]
     pub fn next_expiration(&self) -> Option<Tick> {
         let first = self.earliest();
@@ -240,49 +278,51 @@ impl<T> Advancer<T> {
         let checked = self.earliest();
         self.shared.clock.lower_published(checked);
         self.shared.bring_check_near();
-        // Asked for while the advancer was awake; or under way, and nobody may cancel any more, and ask for the next step.
+        // A producer that asked for a sweep while the advancer was awake may not have woken it. And
+        // no further cancel may come to ask for the next step of a pass that is under way.
         if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
             self.waker_owner.wake(&self.shared.clock.waker);
         }
-        // Not `checked` alone: where the timer of `first` was cancelled in between, adders still wake us for
-        // what is earlier than `first` only.
+        // Not `checked` alone: if the timer of `first` was cancelled in between, producers still
+        // wake the advancer only for deadlines earlier than `first`.
         [first, checked].into_iter().flatten().min()
     }
 
-    /// Sets the waker that is woken when a timer is scheduled for before the last answer of
-    /// [`next_expiration`](Self::next_expiration), or when so many timers have been cancelled that an
-    /// advance is wanted to give their nodes back. It replaces the former one.
+    /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
+    /// [`next_expiration`](Self::next_expiration), or when the nodes of cancelled timers need an
+    /// advance that frees them. It replaces the former waker.
     ///
-    /// To sleep: register, ask `next_expiration`, then sleep until the answer or the wake. The waker stays registered;
-    /// to register the same one again costs nothing. It is woken once for each answer of `next_expiration`, and once more
-    /// for each producer that came before the first wake had returned. On waking, advance before anything else that may
-    /// schedule: until then the shard takes its thread to be asleep, and would wake it for nothing.
+    /// To sleep: register, call `next_expiration`, then sleep until the answer or the wake. The
+    /// waker stays registered; registering the same waker again is cheap. Each registration and
+    /// each answer of `next_expiration` allows one wake, and one more for each producer that came
+    /// before the first wake had returned. After waking, advance before any call that may schedule:
+    /// until then the shard takes the advancer to be asleep, and would wake it for nothing.
     ///
-    /// The waker is called by the thread that schedules or cancels, at the end of its call: it should be quick. A panic in
-    /// it does not reach that call, and the next producer wakes it again.
+    /// The thread that schedules or cancels calls the waker at the end of its call, so the waker
+    /// should be quick. A panic in it does not reach that call, and the next producer wakes again.
     ///
     /// # Panics
     ///
-    /// If the waker panics when it is cloned; the former then stays registered.
+    /// If the waker panics when it is cloned; the former one then stays registered.
     ///
     /// # Performance
     ///
-    /// Allocates where the waker is another than the last; where there is no memory, the waker is woken at once. Never
-    /// blocks.
+    /// Allocates if the waker is not the one registered; if there is no memory, it wakes the waker
+    /// at once. Never blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
         self.waker_owner.register(&self.shared.clock.waker, waker, &self.participant);
     }
 
-    /// A further handle of the producers' half.
+    /// Returns a further handle of the producers' half.
     #[must_use]
     pub fn scheduler(&self) -> Scheduler<T> {
         Scheduler { shared: self.shared.share() }
     }
 
-    /// Shuts the shard down and hands back what is pending, as (deadline, payload), in no order that
-    /// means anything. What is not taken from the iterator is dropped with it.
+    /// Shuts the shard down and returns the pending timers as (deadline, payload), in no particular
+    /// order. Timers that are not taken from the iterator are dropped with it.
     ///
-    /// A timer can be cancelled until the iterator has come to it.
+    /// A timer can be cancelled until the iterator reaches it.
     ///
     /// # Performance
     ///
@@ -293,7 +333,8 @@ impl<T> Advancer<T> {
         PendingWalk::new(self.shared.pass_on())
     }
 
-    // ---- what it looks at --------------------------------------------------------------------------
+    // ---- reading the shared half
+    // -------------------------------------------------------------------
 
     /// The shared wheel of a level, if it exists.
     #[inline]
@@ -301,7 +342,7 @@ impl<T> Advancer<T> {
         self.shared.wheel(level)
     }
 
-    /// A node that the advancer holds in its hands, and its segment's era.
+    /// A node that the advancer has in hand, and its segment's era.
     pub(super) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
         self.shared.node(id)
     }

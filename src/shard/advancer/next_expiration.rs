@@ -5,7 +5,7 @@ use crate::shard::node::{NIL, NodeId, Observed};
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
-/// How many of the inbox's nodes `next_expiration` looks at before it says "now".
+/// How many nodes of the inbox `next_expiration` visits before it answers `flushed`.
 pub(super) const INBOX_LOOK: usize = 64;
 
 impl<T> Advancer<T> {
@@ -17,14 +17,15 @@ impl<T> Advancer<T> {
         let from = self.flushed.checked_add(1);
         let private = from.and_then(|from| self.private.next_occupied(self.shared.geometry, from));
         let known = [overdue, due, deferred, self.earliest_in_inbox(), private].into_iter().flatten().min();
-        // Where something is due soon, few bits tell whether anything is before.
+        // If something known is due soon, few bits of the shared wheels show whether anything is
+        // due before.
         let to = known.unwrap_or(Tick::MAX);
         let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
         let earliest = shared.or(known)?;
         (self.pending() > 0).then_some(earliest)
     }
 
-    /// The first deadline in the inbox, or the clock where there are too many to look at.
+    /// The earliest deadline in the inbox, or `flushed` if the inbox is too long to visit.
     fn earliest_in_inbox(&self) -> Option<Tick> {
         let mut next = self.shared.peek_inbox();
         let mut earliest = None;
@@ -33,13 +34,14 @@ impl<T> Advancer<T> {
                 return earliest;
             }
             earliest = [earliest, self.deadline(next)].into_iter().flatten().min();
-            // Ordering: Relaxed, `peek_inbox` acquired it.
+            // Ordering: Relaxed, `peek_inbox` acquired the list.
             next = self.node(next).0.next().load(Ordering::Relaxed);
         }
         Some(self.flushed)
     }
 
-    /// The deadline of a timer in hand. A producer at work in the node looks at `wake_below` when it is done.
+    /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
+    /// node reads `wake_below` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
         match self.node(id).0.observe() {
             Observed::Pending(deadline, _) => Some(deadline),

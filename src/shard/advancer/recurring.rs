@@ -1,16 +1,18 @@
 //! Timers that recur: one node and one key for all occurrences.
 //!
-//! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere; a [`RearmTicket`]
-//! is the right to it, and there is one. Whoever runs the payload gives both back to the advancer, which arms the
-//! timer anew or frees the node. Anyone with the key may stop the timer meanwhile. The transitions and their races
-//! are in [`state`](crate::shard::node::state).
+//! An occurrence takes the payload out and keeps the node, in status `Running` and linked nowhere.
+//! A [`RearmTicket`] is the only right to that node. The thread that runs the payload gives payload
+//! and ticket back to the advancer, which arms the timer again or frees the node. Any thread with
+//! the key may stop the timer meanwhile. The transitions and their races are in
+//! [`state`](crate::shard::node::state).
 //!
-//! What is counted: a timer whose payload is out is pending, in `len` and in the bound, until it ends or is
-//! stopped. It counts as fired once, when it ends; each arming anew counts as a recurrence. One that is stopped
-//! counts as cancelled, by the thread that stopped it. Its node is not dead: no sweep could free it before the payload is
-//! back.
+//! Counting: a timer whose payload is out is pending, in `len` and under the bound, until it ends
+//! or is stopped. It counts as fired once, when it ends; each rearming counts as a recurrence. A
+//! stopped timer counts as cancelled, in the lane of the thread that stopped it. Its node is not
+//! dead: no sweep could free it before the payload is back.
 //!
-//! A `RearmTicket` that is dropped leaves its node to the end of the shard, where the timer counts as fired.
+//! A `RearmTicket` that is dropped leaves its node to the end of the shard, where the timer counts
+//! as fired.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::fire::Fired;
@@ -22,14 +24,14 @@ use crate::tick::Tick;
 /// A timer that is due.
 #[derive(Debug)]
 pub(crate) enum Due<T> {
-    /// It has fired, and that was all.
+    /// It has fired, and has ended.
     Fired(Fired<T>),
-    /// It is to be armed anew, or ended: its node is kept.
+    /// It is to be armed again, or ended: its node is kept.
     Recurring(RearmTicket, T),
 }
 
 /// The right to a recurring timer's node while the payload is out: for [`Advancer::rearm`] or
-/// [`Advancer::end_running`] of its own shard.
+/// [`Advancer::end_running`] of the same shard.
 #[derive(Debug)]
 #[must_use = "the timer's node is kept until the timer is armed anew or ended"]
 pub(crate) struct RearmTicket {
@@ -39,7 +41,7 @@ pub(crate) struct RearmTicket {
 }
 
 impl RearmTicket {
-    /// The timer's key, now and when it is armed anew.
+    /// The timer's key, which stays the same when it is armed again.
     pub(crate) fn key(&self) -> Key {
         self.key
     }
@@ -51,7 +53,7 @@ impl RearmTicket {
 }
 
 impl<T> Advancer<T> {
-    /// The next timer that is due, taken out; if `recurs` says so of the payload, its node is kept for it.
+    /// Takes out the next timer that is due. If `recurs` is true of its payload, the node is kept.
     pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
         let (key, deadline, run) = self.next_taken(|node, word| node.run(word, &recurs))?;
         let payload = match run {
@@ -70,8 +72,8 @@ impl<T> Advancer<T> {
         Some(Due::Fired(Fired { key, deadline, payload }))
     }
 
-    /// Arms a recurring timer anew, under its key. One whose deadline has been flushed already is due at the next
-    /// advance, so that a drain comes to an end.
+    /// Arms a recurring timer again, under its key. A deadline that has been flushed is due at the
+    /// next advance, so that a drain comes to an end.
     ///
     /// # Errors
     ///
@@ -97,12 +99,12 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Whether a sweep's pass is under way or owed: an advance would go on with it.
+    /// Whether a pass of the sweep is under way or asked for: an advance would continue it.
     pub(crate) fn is_sweeping(&self) -> bool {
         self.sweep.is_under_way() || self.shared.is_sweep_requested()
     }
 
-    /// The node that a timer of this shard is kept in.
+    /// The node of a running timer of this shard.
     fn node_of(&self, running: &RearmTicket) -> NodeId {
         assert!(running.key.is_of(self.shared.id), "a recurring timer belongs to another shard");
         running.key.node()

@@ -1,4 +1,4 @@
-//! Where a node goes that the advancer has in hand and does not yield.
+//! Placing a node that the advancer has in hand and does not yield.
 
 use std::cmp::Reverse;
 
@@ -9,29 +9,30 @@ use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
-/// Where a node that the advancer has in hand is to go.
+/// Where a node in hand goes.
 enum Destination {
     /// Into this bucket.
     Bucket(Slot),
-    /// Nowhere: its timer is due already, at this tick.
+    /// To `overdue`: its timer is due already, at this tick.
     Overdue(Tick),
     /// Nowhere: it has been freed.
     Dead,
-    /// Nowhere yet: it is looked at again at the next advance.
+    /// To `deferred`: the next advance visits it again.
     Aside,
 }
 
 /// A timer in hand that is due.
 pub(super) struct Overdue {
     pub(super) deadline: Tick,
-    /// Where it stood before it was sorted in.
+    /// Its position before the sort, which keeps timers of equal deadlines in order.
     place: u32,
     pub(super) id: NodeId,
 }
 
-/// Sorts those from `known` on in among the others: latest first, because it is emptied from its end. The inbox yields the
-/// youngest first, and equal deadlines fire in the order in which they were scheduled. As it asks for no memory, a stable
-/// sort is not for it.
+/// Sorts the newcomers, from index `known` on, in among the others: latest first, because `overdue`
+/// is emptied from its end. The inbox yields the youngest first, and equal deadlines fire in the
+/// order in which they were scheduled. A stable sort would allocate; `place` makes an unstable one
+/// stable.
 fn sort_in(overdue: &mut [Overdue], known: usize) {
     let newcomers = overdue.len() - known;
     if newcomers == 0 {
@@ -50,11 +51,11 @@ fn sort(overdue: &mut [Overdue]) {
 }
 
 impl<T> Advancer<T> {
-    /// Looks at the inbox, at what was deferred, and at what wheels that were closed hold: what is due to `overdue`, the
-    /// rest to its bucket.
+    /// Takes in the nodes of the inbox, of `deferred` and of closed wheels: timers that are due to
+    /// `overdue`, the others to their buckets.
     pub(super) fn admit_newcomers(&mut self, closed: Vec<Closed>) {
         let known = self.overdue.len();
-        // What is to be deferred further goes to another buffer, which is used again by turns.
+        // Nodes that are deferred again go to the other of two buffers, which take turns.
         let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
         deferred.drain(..).for_each(|id| self.admit(id));
         self.deferred_before = deferred;
@@ -67,7 +68,7 @@ impl<T> Advancer<T> {
         let mut next = first;
         while next != NIL {
             let id = next;
-            // Ordering: Relaxed, who took the list has acquired it.
+            // Ordering: Relaxed, the advancer acquired the list when it took it.
             next = self.node(id).0.next().load(Ordering::Relaxed);
             self.admit(id);
         }
@@ -82,8 +83,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Puts a timer that is due among those, at that place; where there is no memory, in front of the bucket that is being
-    /// drained, out of turn.
+    /// Puts a timer that is due at that position of `overdue`; without memory, in front of the
+    /// bucket that is being yielded, out of order.
     fn put_overdue(&mut self, at: usize, deadline: Tick, id: NodeId) {
         if self.overdue.try_reserve(1).is_ok() {
             self.overdue.insert(at, Overdue { deadline, place: 0, id });
@@ -93,7 +94,7 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Sets a node aside until the next advance.
+    /// Defers a node to the next advance; without memory, through the inbox.
     fn defer(&mut self, id: NodeId) {
         if self.deferred.try_reserve(1).is_ok() {
             self.deferred.push(id);
@@ -102,9 +103,9 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// What a node holds that is about to be placed for its deadline; one that is due later than at its `base`
-    /// says by then that it is displaced. Lock-free: it looks again only where a producer has changed the
-    /// timer.
+    /// What a node holds that is about to be placed for its deadline. If its timer is due later
+    /// than `base`, this first marks the node as displaced. Lock-free: it repeats only if a
+    /// producer has changed the timer.
     fn observe_displaced(&self, id: NodeId) -> Observed {
         let (node, _) = self.node(id);
         loop {
@@ -115,8 +116,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Puts a node that is not to be yielded now where it belongs: a bucket, the dead, or aside until the
-    /// next advance.
+    /// Places a node that is not to be yielded now: in a bucket, in `overdue` or in `deferred`.
+    /// Frees a dead node.
     pub(super) fn relink(&mut self, id: NodeId) {
         match self.find_destination(id) {
             Destination::Bucket(slot) => self.link(slot, id, id),
@@ -129,10 +130,11 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Links a node whose timer was armed for `base` just now, or sets it aside where that has been flushed already.
+    /// Links a node whose timer was armed for `base` just now, or defers it if that tick has been
+    /// flushed.
     ///
-    /// No look at the word: the timer may have been cancelled since, or the node reused for a later tick, as may
-    /// happen to any node that is linked for its `base`.
+    /// It does not read the word: the timer may have been cancelled since, or the node reused for a
+    /// later tick, as may happen to any node that is linked for its `base`.
     pub(super) fn link_armed(&mut self, id: NodeId, base: Tick) {
         if base > self.flushed {
             let slot = self.shared.geometry.place_private(self.flushed + 1, base);
@@ -149,12 +151,13 @@ impl<T> Advancer<T> {
             }
             Observed::Pending(deadline, _) => Destination::Overdue(deadline),
             Observed::Cancelled(word) if self.node(id).0.free_cancelled(word) => Destination::Dead,
-            // A producer is at work; a timer whose payload is out is not in hand.
+            // A busy or held node. A timer whose payload is out is never in hand.
             _ => Destination::Aside,
         }
     }
 
-    /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the advancer's own wheels.
+    /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the private
+    /// wheels; without memory, puts it on the inbox.
     pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
         let (node, _) = self.shared.node(last);
         if !self.private.splice(self.shared.geometry, slot, first, node.next()) {

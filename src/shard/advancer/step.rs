@@ -1,13 +1,13 @@
 //! Moving the clock: from one occupied bucket to the next, however far that is.
 //!
-//! A step: `flushed` moves to the tick before the next occupied bucket; that tick's level 0 bucket is flushed
-//! into `due`; then the overflow buckets that expire at that tick are cascaded, what is due into `due`, the
-//! rest to finer wheels, those of the advancer's own. Nothing is inserted into a list while it is walked:
-//! lists are detached first.
+//! A step has three parts. `flushed` moves to the tick before the next occupied bucket. That tick's
+//! level 0 bucket is flushed into `due`. Then the overflow buckets that expire at that tick are
+//! cascaded: timers that are due go to `due`, the others to finer private wheels. No node is
+//! inserted into a list while the list is walked: lists are detached first.
 //!
-//! The shared wheels are looked at once for each advance, and again when the bucket that the look found is
-//! passed: no other bucket that expires by the clock comes to hold anything meanwhile (see
-//! [`shared`](crate::shard::shared)).
+//! The advancer looks at the shared wheels once per advance, and again when it passes the bucket
+//! that the look found. No other bucket that expires at or before the clock comes to hold anything
+//! meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{InHand, Source};
@@ -17,15 +17,15 @@ use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
 
 impl<T> Advancer<T> {
-    /// Moves on until something is in hand, or the clock is reached.
+    /// Steps until something that is due is in hand, or the clock is reached.
     pub(super) fn ensure_due(&mut self) {
         if self.overdue.is_empty() && self.due.is_empty() {
             self.step();
         }
     }
 
-    /// Moves `flushed` on to before the next occupied bucket and takes that bucket's timers in hand; false
-    /// when there is none up to the clock.
+    /// Moves `flushed` to the tick before the next occupied bucket and takes that bucket's timers
+    /// in hand. False if no bucket up to the clock holds anything.
     pub(super) fn step(&mut self) -> bool {
         while self.flushed < self.now {
             let private = self.private.next_occupied(self.shared.geometry, self.flushed + 1);
@@ -49,7 +49,7 @@ impl<T> Advancer<T> {
         false
     }
 
-    /// Finds the first bucket of the shared wheels that expires after `tick` and by the clock.
+    /// Finds the first shared bucket that expires after `tick` and no later than the clock.
     pub(super) fn look_at_shared_wheels(&mut self, tick: Tick) {
         let from = tick.checked_add(1).filter(|&from| from <= self.now);
         self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.now));
@@ -77,8 +77,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places the timers of an overflow bucket that expires at `tick` anew, or adds them to what is due, until it meets
-    /// a node that does not simply hold a timer, which it returns.
+    /// Places the timers of an overflow bucket that expires at `tick`, or adds them to `due`. It
+    /// stops at a node that does not simply hold a pending timer, and returns that node.
     fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
         let Self { shared, private, moving, due, .. } = self;
         let geometry = shared.geometry;
@@ -103,8 +103,8 @@ impl<T> Advancer<T> {
         other
     }
 
-    /// Takes all that a bucket holds in hand: the producers' half, the advancer's, and what the sweep has detached. What
-    /// level 0 holds is due, what others hold is moved.
+    /// Takes in hand all that a bucket holds: shared lists, private lists, and what the sweep has
+    /// detached. Level 0 goes to `due`, other levels to `moving`.
     #[inline]
     fn take_bucket(&mut self, slot: Slot) {
         let geometry = self.shared.geometry;
@@ -112,10 +112,10 @@ impl<T> Advancer<T> {
             && let Some(mut lists) = self.take_shared(slot)
         {
             if slot.level > 0 {
-                // Timers that are scheduled one after the other for an overflow bucket lie side by side, the
-                // youngest at the head of its list. Walked from the last list to the first they are met from the
-                // end of the memory to its beginning, which a processor foresees; and moved so, the eldest is the
-                // first of its new list.
+                // Timers that are scheduled one after the other for an overflow bucket lie side by
+                // side in memory, the youngest at the head of its list. A walk from the last list
+                // to the first goes from the end of that memory to its beginning, which a processor
+                // predicts; and the oldest timer becomes the first of its new list.
                 lists.reverse();
             }
             self.take_in_hand(slot.level, Source::Shared, lists);

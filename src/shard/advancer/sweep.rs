@@ -1,22 +1,28 @@
-//! The sweep: dead nodes are freed before the bucket in which they are linked is due.
+//! The sweep: frees dead nodes before the bucket in which they are linked is due.
 //!
-//! A cancelled timer's node stays linked. When a shard has more such nodes than three quarters of what
-//! promise 5 allows, a canceller asks for a sweep, and the advancer goes through all lists in steps: it
-//! detaches a bucket's lists (leaving bits and rounds of shared ones as they are), frees the dead, and links
-//! the living into its own half of the same bucket. Its own half comes first, so that it meets no node twice, but for
-//! those that are moved meanwhile.
+//! The node of a cancelled timer stays linked. When a shard has more dead nodes than three quarters
+//! of what promise 5 allows, a canceller asks for a sweep. The advancer then goes through all lists
+//! in steps: it detaches a bucket's lists (the bits and rounds of shared lists stay), frees the
+//! dead nodes, and links the living into the private lists of the same bucket. A pass visits the
+//! private wheels first, so it meets no node twice, except nodes that are moved meanwhile.
 //!
-//! Nothing is lost: between detaching and linking the living are in the advancer's hands, an adder goes on
-//! pushing to the same list, and a canceller finds its node by its key. A flush of the bucket takes what the
-//! sweep has detached of it as well; the bit, which stays, still says where to look.
+//! **No timer is lost.** Between detaching and linking, the living nodes are in the advancer's
+//! hand. A producer goes on pushing to the same list, and a canceller finds its node by its key. A
+//! flush of the bucket also takes what the sweep has detached from it; the bit, which stays set,
+//! still says where to look.
 //!
-//! A pass looks at `live + dead` nodes and begins when `dead` is three quarters of what is tolerated, so at
-//! sixteen nodes a cancel it ends before the bound is reached: with `live` at 1 when it begins, it takes 1.75
-//! / 16 = 0.11 cancels, by the end of which 0.86 are dead and 0.89 live. Amortised O(1) a cancel, in steps of four
-//! thousand nodes and sixteen for each cancel since the step before. While a pass is under way and there is too much,
-//! cancellers wake the advancer for the next step, as they do for the first; and so does the advancer itself when it
-//! says until when it will sleep, for there may be no further cancel. What was cancelled before a pass began, all at
-//! once perhaps, is above the bound until the pass comes to it.
+//! **Cost.** A pass begins when the dead nodes are three quarters of what is tolerated. With `live`
+//! timers pending at that moment it visits 1.75 x `live` nodes. At 16 nodes per cancel it ends
+//! after 0.11 x `live` cancels; then 0.86 x `live` nodes are dead and 0.89 x `live` timers pending,
+//! so it ends before the bound is reached. That is amortised O(1) per cancel, in steps of 4,096
+//! nodes plus 16 for each cancel since the step before.
+//!
+//! **Progress.** While a pass is under way and a sweep is still due, cancellers wake the advancer
+//! for the next step, as for the first. The advancer also wakes itself when it announces its sleep,
+//! because there may be no further cancel.
+//!
+//! **Limit.** Nodes of timers that were cancelled before a pass begins, perhaps all at once, are
+//! above the bound until the pass reaches them.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, InHand};
@@ -26,23 +32,23 @@ use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
-/// Nodes looked at in an advance for each cancel since the one before, and at least.
+/// Nodes that a step visits for each cancel since the step before, and at least.
 const NODES_PER_CANCEL: u64 = 16;
 const LEAST_NODES: u64 = if crate::config::SMALL { 4 } else { 4096 };
 
 pub(super) struct Sweep {
-    /// The next bucket to look at, while a pass is under way.
+    /// The next half bucket to visit, while a pass is under way.
     next: Option<SweepPosition>,
     detached: Option<Detached>,
-    /// How many dead nodes had been made when the last step ended.
+    /// How many dead nodes had been made when the last step began; never falls within a pass.
     made: u64,
     /// Nodes freed in this pass.
     freed: u64,
-    /// Whether nodes that the pass has yet to meet were put where it has been.
+    /// Whether nodes that the pass had not yet met were put where it has already been.
     has_missed: bool,
 }
 
-/// Half a bucket, in the order in which a pass goes.
+/// A half bucket: the private or the shared lists of one bucket. A pass visits them in this order.
 #[derive(Clone, Copy)]
 struct SweepPosition {
     half: Half,
@@ -65,7 +71,7 @@ impl SweepPosition {
 }
 
 impl Half {
-    /// How many buckets its wheels have.
+    /// How many buckets a wheel of this half has.
     fn size(self, geometry: Geometry) -> usize {
         match self {
             Self::Own => geometry.private_wheel_size(),
@@ -74,17 +80,17 @@ impl Half {
     }
 }
 
-/// A chain of the living of one stripe, in the order in which they were linked: most links stay as they are,
-/// and a link that stays is not written, as that would take the node's line from its producer's cache.
+/// A chain of the living nodes of one stripe, in their former order. Most links then stay as they
+/// are, and such a link is not written: a write would take the node's cache line from its producer.
 #[derive(Clone, Copy)]
 struct Chain {
     first: NodeId,
     last: NodeId,
-    /// What the last node links to still.
+    /// What the last node still links to.
     link: NodeId,
 }
 
-/// The lists of half a bucket, or what is left of them to look at.
+/// What is left to visit of a half bucket's detached lists.
 struct Detached {
     at: SweepPosition,
     chains: Chains,
@@ -100,7 +106,7 @@ impl Sweep {
         self.next.is_some()
     }
 
-    /// What is detached of that bucket; for a flush.
+    /// Takes what is detached from that bucket; for a flush.
     #[inline]
     pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let is_meant = |Detached { at, .. }: &mut Detached| {
@@ -111,26 +117,27 @@ impl Sweep {
         self.detached.take_if(is_meant).map(|detached| detached.chains.lists())
     }
 
-    /// Notes that nodes have gone from the producers' half to the advancer's, where a pass may have been.
+    /// Notes that nodes have moved from shared lists to private lists, which a pass may already
+    /// have visited.
     pub(super) fn note_transfer(&mut self) {
         self.has_missed = self.is_under_way();
     }
 
-    /// Whether it has the lists of that bucket of the advancer's own half in hand.
+    /// Whether the sweep has detached the private lists of that bucket.
     pub(super) fn has_private(&self, level: usize, index: usize) -> bool {
         let private =
             |Detached { at, .. }: &Detached| (at.half, at.level, at.index) == (Half::Own, level, index);
         self.detached.as_ref().is_some_and(private)
     }
 
-    /// What is detached: the bucket, and the nodes; for invariant checks.
+    /// The bucket and the nodes that are detached; for invariant checks.
     pub(super) fn in_hand(&self, geometry: Geometry, flushed: Tick) -> Option<(Slot, &Chains)> {
         self.detached.as_ref().map(|Detached { at, chains }| (at.slot(geometry, flushed), chains))
     }
 }
 
 impl<T> Advancer<T> {
-    /// Goes on with the pass under way, or begins one if it is owed.
+    /// Continues the pass under way, or begins one if a sweep is asked for.
     pub(super) fn sweep_in_steps(&mut self) {
         // Also while a pass is under way: cancellers then ask, and wake, for the next step.
         let owed = self.shared.take_sweep_request();
@@ -139,20 +146,21 @@ impl<T> Advancer<T> {
                 return;
             }
             self.sweep.next = Some(SweepPosition::FIRST);
-            // What was cancelled before has been reckoned with: the step that begins a pass is as short as the others.
+            // Earlier cancels do not count: the first step of a pass is as short as the others.
             self.sweep.made = self.shared.dead_made();
         }
         let made = self.shared.dead_made();
         let mut budget = LEAST_NODES + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
-        // The sum falls for a moment's surplus: a timer that is stopped while its payload is out is first counted as
-        // cancelled, then as stopped.
+        // The sum may fall for a moment: a timer that is stopped while its payload is out counts
+        // first as cancelled, and as stopped only afterwards.
         self.sweep.made = self.sweep.made.max(made);
         while budget > 0 && (self.sweep.detached.is_some() || self.detach_next()) {
             budget = budget.saturating_sub(1 + self.sweep_detached(budget));
         }
     }
 
-    /// Detaches the next half bucket of the pass that may hold something; false when the pass is over.
+    /// Detaches the next half bucket of the pass that may hold something. False at the end of a
+    /// pass, unless another pass begins.
     fn detach_next(&mut self) -> bool {
         let Some(next) = self.sweep.next else { return false };
         let Some(at) = self.occupied_from(next) else {
@@ -168,7 +176,7 @@ impl<T> Advancer<T> {
         true
     }
 
-    /// The first half bucket from there on that may hold something.
+    /// The first half bucket at or after `next` that may hold something.
     fn occupied_from(&self, next: SweepPosition) -> Option<SweepPosition> {
         let levels = self.shared.geometry.levels();
         let this_half = (next.level..levels).map(|level| SweepPosition { level, ..next });
@@ -181,7 +189,8 @@ impl<T> Advancer<T> {
         })
     }
 
-    /// The index of the first bucket that may hold something, of that half and level, from there on.
+    /// The index of the first bucket at or after `index` that may hold something, in that half and
+    /// level.
     fn occupied_index(&self, SweepPosition { half, level, index }: SweepPosition) -> Option<usize> {
         let ahead = half.size(self.shared.geometry).checked_sub(index).filter(|&ahead| ahead > 0)?;
         let found = match half {
@@ -191,7 +200,8 @@ impl<T> Advancer<T> {
         Some(index + found?)
     }
 
-    /// A pass is over. If it freed something, or missed some, and there is too much still, the next begins.
+    /// Ends a pass. The next one begins if this one freed or missed nodes, and a sweep is still
+    /// due.
     fn end_pass(&mut self) {
         self.shared.bring_check_near();
         let freed = std::mem::take(&mut self.sweep.freed);
@@ -200,8 +210,8 @@ impl<T> Advancer<T> {
         self.sweep.next = again.then_some(SweepPosition::FIRST);
     }
 
-    /// Frees the dead among the next `budget` nodes detached, and links the living again. Returns how many
-    /// nodes it looked at.
+    /// Frees the dead among the next `budget` detached nodes, and links the living again. Returns
+    /// how many nodes it has visited.
     fn sweep_detached(&mut self, budget: u64) -> u64 {
         let Some(Detached { at, mut chains }) = self.sweep.detached.take() else { return 0 };
         let mut living = [None; STRIPES];
@@ -236,9 +246,9 @@ impl<T> Advancer<T> {
         true
     }
 
-    /// Adds a node to the end of a chain of the living.
+    /// Appends a node to a chain of living nodes.
     fn keep(&self, chain: &mut Option<Chain>, id: NodeId) {
-        // Ordering: Relaxed, nobody else looks at the links of what is detached.
+        // Ordering: Relaxed, only the advancer reads or writes the links of detached nodes.
         let link = self.node(id).0.next().load(Ordering::Relaxed);
         let first = chain.map_or(id, |Chain { first, last, link }| {
             if link != id {

@@ -1,4 +1,4 @@
-//! What the advancer answers and keeps, in one thread.
+//! What the advancer answers and keeps, on one thread.
 
 use std::sync::Arc as Counted;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ impl Wake for Woken {
 }
 
 impl Woken {
-    /// How often the advancer was woken by its own answer to when it is wanted.
+    /// How often the advancer's own call of `next_expiration` wakes it.
     fn by_next_expiration(advancer: &mut Advancer<u32>) -> usize {
         let woken = Counted::new(Self::default());
         advancer.register_waker(&Waker::from(Counted::clone(&woken)));
@@ -75,7 +75,7 @@ fn after_a_long_drain_nodes_are_free_at_once() {
         schedule(&scheduler, 1, count);
         assert_eq!(advancer.advance(1).count(), count);
         assert_eq!(advancer.recycler.len() == 0, are_free, "{count} fired");
-        // What had been drained before does not count again.
+        // Timers of an earlier drain do not count again.
         schedule(&scheduler, 2, 1);
         assert_eq!(advancer.advance(2).count(), 1);
         assert_eq!(advancer.drained, 0);
@@ -99,7 +99,7 @@ fn a_large_buffer_is_given_back() {
     }
 }
 
-/// Nodes come back as timers fire, also where no drain is long.
+/// Nodes become reusable as timers fire, also if no drain is long.
 #[test]
 fn nodes_are_used_again() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
@@ -110,7 +110,7 @@ fn nodes_are_used_again() {
     assert!(scheduler.stats().node_capacity < 16 * LONG_DRAIN, "{:?}", scheduler.stats());
 }
 
-/// Memory is owed after a burst, and is shed though the clock stands still.
+/// After a burst, memory waits to be given back, and is given back though the clock stands still.
 #[test]
 fn memory_is_shed_while_the_clock_stands() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
@@ -132,7 +132,8 @@ fn memory_is_shed_while_the_clock_stands() {
     assert!(scheduler.stats().node_capacity <= peak / 3, "{:?}", scheduler.stats());
 }
 
-/// Late timers fire by their deadlines, those of one tick as they were scheduled; so does one that is put off meanwhile.
+/// Late timers fire in the order of their deadlines, and those of one tick in the order in which
+/// they were scheduled. So does a timer that is put off meanwhile.
 #[test]
 fn late_timers_fire_in_order() {
     let (scheduler, mut advancer) = small();
@@ -142,18 +143,19 @@ fn late_timers_fire_in_order() {
     let mut drain = advancer.advance(9);
     let mut fire = |count| drain.by_ref().take(count).map(|fired| fired.payload).collect::<Vec<_>>();
     assert_eq!(fire(1), [1]);
-    // By now they are in order.
+    // By now they are sorted.
     assert_eq!(scheduler.reschedule(keys[4], 5), Some(keys[4]));
     assert_eq!(scheduler.reschedule(keys[5], 9), Some(keys[5]));
     assert_eq!(fire(9), [2, 3, 6, 4, 0, 5]);
 }
 
-/// A clock that leaps to an overflow bucket places what is in it and is not due, and looks at what has been cancelled.
+/// A clock that jumps to an overflow bucket places its timers that are not due, and frees or defers
+/// the nodes of cancelled ones.
 #[test]
 fn a_bucket_is_cascaded_where_the_clock_leaps() {
     let (scheduler, mut advancer) = small();
     let keys: Vec<_> = (16..20).flat_map(|deadline| schedule(&scheduler, deadline, 5)).collect();
-    // One is dead then, and one held by who cancelled it.
+    // One is dead then, and one is held by its canceller.
     cancel(&scheduler, &[keys[7], keys[12]]);
     for (now, fired) in [(16, 5), (17, 4), (18, 4), (19, 5)] {
         let drain = advancer.advance(now);
@@ -162,7 +164,7 @@ fn a_bucket_is_cascaded_where_the_clock_leaps() {
     }
 }
 
-/// Overflow buckets are drawn ahead by a clock that moves.
+/// The early cascade runs only when the clock moves.
 #[test]
 fn a_clock_that_stands_draws_nothing() {
     let (scheduler, mut advancer) = small();
@@ -173,7 +175,8 @@ fn a_clock_that_stands_draws_nothing() {
     }
 }
 
-/// What is scheduled during a drain for a tick that the clock has reached fires at the next advance, whichever tick it is.
+/// A timer that is scheduled during a drain, for a tick that the clock has reached, fires at the
+/// next advance, whichever tick it is.
 #[test]
 fn what_is_due_during_a_drain_is_not_lost() {
     for deadline in 4..=12 {
@@ -189,7 +192,7 @@ fn what_is_due_during_a_drain_is_not_lost() {
     }
 }
 
-/// A timer that is due already leaves no trace in the wheels.
+/// A timer that is already due leaves no trace in the wheels.
 #[test]
 fn what_is_late_marks_no_bucket() {
     let (scheduler, mut advancer) = small();
@@ -200,7 +203,7 @@ fn what_is_late_marks_no_bucket() {
     assert_eq!(advancer.advance(20).count(), 2);
 }
 
-/// Timers go to their buckets, and on the inbox only where these are past.
+/// A timer goes to its bucket, and to the inbox only if the bucket is past.
 #[test]
 fn what_is_in_time_is_not_on_the_inbox() {
     let (scheduler, mut advancer) = small();
@@ -215,7 +218,8 @@ fn what_is_in_time_is_not_on_the_inbox() {
     assert!(scheduler.is_empty());
 }
 
-/// An advancer that sleeps is woken by a timer before its answer: a new one, one in the place of another, and a late one.
+/// A sleeping advancer is woken by a timer before its answer: a new timer, one in a reused node,
+/// and a late one.
 #[test]
 fn an_earlier_timer_wakes() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
@@ -240,7 +244,7 @@ fn an_earlier_timer_wakes() {
     assert_eq!(scheduler.stats().reused, reused + 1);
 }
 
-/// Who asks for a sweep wakes the advancer, and who comes after him does not.
+/// The canceller that asks for a sweep wakes the advancer, and later cancellers do not.
 #[test]
 fn a_sweep_is_asked_for_once() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
@@ -258,8 +262,8 @@ fn a_sweep_is_asked_for_once() {
     }
 }
 
-/// A sweep that is asked for while there is no waker has the advancer woken when it says until when it sleeps; so has
-/// one that is under way, unless there is no longer too much.
+/// If a sweep is asked for while there is no waker, `next_expiration` wakes the advancer. It also
+/// does so while a pass is under way, unless no sweep is due any more.
 #[test]
 fn the_next_expiration_wakes_for_a_sweep() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());

@@ -1,4 +1,5 @@
-//! Where a producer puts a timer: the node that it holds, another that it has cancelled a timer of, or a free one.
+//! Where a producer puts a timer: into the node that its lane holds, into a cancelled node that a
+//! hint names, or into a free node.
 
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
@@ -10,22 +11,22 @@ use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::lanes::{Lane, Local};
 use crate::tick::Tick;
 
-/// How many nodes that hints name a schedule tries to claim; each try may be a cache miss.
+/// How many hinted nodes a schedule tries to claim; each try may be a cache miss.
 const HINTS_TRIED: usize = 4;
 
-/// A node to put a timer into, and how it came to hand.
+/// A node to put a timer into, by its origin.
 pub(super) enum Acquired<'g, T> {
-    /// Free, linked nowhere, and ready for the deadline.
+    /// Free, linked nowhere, and prepared for the deadline.
     Free(NodeId, &'g Node<T>, u32, Word),
-    /// Claimed where it stands in a list.
+    /// A cancelled node, claimed where it is linked.
     Claimed(NodeId, &'g Node<T>, u32, Word),
-    /// Likewise, and held since its timer was cancelled.
+    /// As `Claimed`; the lane has held the node since its timer was cancelled.
     Held(NodeId, &'g Node<T>, u32, Word),
 }
 
 impl<T> Scheduler<T> {
-    /// A cancelled node to use again where it stands, or else a free one. Either is the caller's, which
-    /// keeps its segment.
+    /// Returns a cancelled node to reuse where it is linked, or else a free node. The caller owns
+    /// the node, so its segment stays.
     #[inline(always)]
     pub(super) fn acquire(
         &self,
@@ -34,7 +35,7 @@ impl<T> Scheduler<T> {
     ) -> Result<Acquired<'_, T>, ScheduleErrorKind> {
         if !local.held.is_none() {
             let (id, word) = (local.held.node, local.held.word);
-            // SAFETY: the lane's owner holds the node.
+            // SAFETY: the lane's owner holds the node, and is the caller.
             let (node, era) = unsafe { self.shared.slab.owned(id) };
             local.held.node = NIL;
             if local.held.linked_for <= deadline && node.can_be_armed(word, deadline) {
@@ -51,7 +52,7 @@ impl<T> Scheduler<T> {
         let slab = &self.shared.slab;
         loop {
             let id = slab.take(&mut local.free, &local.participant)?;
-            // SAFETY: the node was taken just now.
+            // SAFETY: the caller has just taken the node.
             let (node, era) = unsafe { slab.owned(id) };
             if let Some(word) = node.prepare(deadline) {
                 return Ok(Acquired::Free(id, node, era, word));
@@ -60,18 +61,18 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// The node that the hint names, or another that a hint names, if it can be claimed.
+    /// Claims the node that `hint` names, or else a node that a further hint names.
     #[inline]
     fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Acquired<'_, T>> {
         let slab = &self.shared.slab;
         self.shared.counting.note_look();
         let mut id = hint;
         for tried in 1..=HINTS_TRIED {
-            // Protects: a hint's node, whose segment may be given back meanwhile.
+            // Protects: the hinted node, whose segment the advancer may give back meanwhile.
             let stay = slab.stay(id, &local.free, &local.participant);
             let claimed = slab.get(id, &stay).and_then(|(node, _)| node.claim(deadline));
             if let Some(claimed) = claimed {
-                // SAFETY: the node was claimed just now.
+                // SAFETY: the caller has just claimed the node.
                 let (node, era) = unsafe { slab.owned(id) };
                 return Some(Acquired::Claimed(id, node, era, claimed));
             }
@@ -82,10 +83,12 @@ impl<T> Scheduler<T> {
         None
     }
 
-    /// Arms the node and makes it reachable; returns the timer's key, and whether the caller owes the advancer a ring.
+    /// Arms the node and makes it reachable. Returns the timer's key, and whether the caller must
+    /// wake the advancer.
     ///
-    /// Inlined always, as is [`acquire`](Self::acquire): where a compiler decided otherwise the vacancy went through memory,
-    /// and schedule + cancel took 21 ns instead of 12.
+    /// `inline(always)` here and on [`acquire`](Self::acquire): where the compiler did not inline
+    /// them, the `Acquired` value went through memory, and a schedule with its cancel took 21 ns
+    /// instead of 12 ns.
     #[inline(always)]
     pub(super) fn arm_and_insert(
         &self,

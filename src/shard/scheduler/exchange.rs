@@ -1,40 +1,42 @@
-//! Putting another payload in the place of a pending timer's.
+//! Replacing the payload of a pending timer.
 
 use super::Scheduler;
 use crate::shard::key::Key;
 use crate::shard::node::payload::{IntoPayload, PayloadSlot};
 
-/// What became of a timer whose payload was to be changed.
+/// The outcome of an exchange of a timer's payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Exchanged<R> {
-    /// It is pending, with the new payload; what was made of the former.
+    /// The timer is pending with the new payload; what `harvest` made of the former.
     Done(R),
-    /// It was due by then, or the shard had closed: it has been taken out, unless it has fired. What was made of the former
-    /// payload.
+    /// The timer was due afterwards, or the shard had closed: it was then cancelled, unless it had
+    /// fired. What `harvest` made of the former payload.
     Over(R),
-    /// It had ended before.
+    /// The timer had ended before.
     Gone,
 }
 
 impl<T> Scheduler<T> {
-    /// Puts another payload in the place of a pending timer's, and hands back what `harvest` makes of the former. The
-    /// timer stays pending, for the same deadline and under the same key, and keeps its room under the bound.
+    /// Replaces the payload of a pending timer, and returns what `harvest` makes of the former
+    /// payload. The timer stays pending, with the same deadline and key, and keeps its room under
+    /// the bound.
     ///
-    /// The advancer may come to the timer's tick while the payload is being changed: it then sets the node aside for its
-    /// next advance, which may be long in coming, and the shard may close. So the clock is looked at afterwards, and a
-    /// timer that is due by then, or whose shard has closed, is taken out again ([`Exchanged::Over`]).
+    /// The advancer may reach the timer's tick during the exchange. It then defers the node to its
+    /// next advance, which may be a long time off, and the shard may close before. So the producer
+    /// reads the clock afterwards, and cancels a timer that is due by then or whose shard has
+    /// closed ([`Exchanged::Over`]).
     pub(crate) fn exchange<S: IntoPayload<T>, R>(
         &self,
         key: Key,
         payload: S,
         harvest: impl Fn(PayloadSlot<'_, T>) -> R,
     ) -> Exchanged<R> {
-        // Declared first, so dropped last: what is left of it is the user's, and its drop runs out
-        // of the lane and unpinned.
+        // Declared first, so dropped last: what is left of it belongs to the user, and its drop
+        // runs when the lane is left and nothing is pinned.
         let mut payload = Some(payload);
         let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
         let (_, local) = entered.parts();
-        // Protects: as in `cancel`.
+        // Protects: the node, as in `cancel_and`.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
         let exchanged = self.find(key, &stay);
         let exchanged =

@@ -1,4 +1,13 @@
-//! The producers' half.
+//! The producers' half: schedule, cancel and reschedule.
+//!
+//! Each call enters a lane, finds or acquires a node, changes the node's word, and counts in the
+//! lane. Every answer is decided by one transition of that word (see
+//! [`state`](crate::shard::node::state)). Payloads are dropped, and the advancer's waker is called,
+//! only after the call has left its lane and nothing is pinned.
+//!
+//! Who writes what: a producer writes its own lane, nodes that it owns, the word of any node by
+//! compare-and-swap, the shared wheels and the inbox (see
+//! [`protocol`](crate::shard::shared::protocol)).
 
 mod acquire;
 mod exchange;
@@ -24,10 +33,11 @@ use crate::sync::Arc;
 use crate::tick::Tick;
 
 /// Schedules, cancels and reschedules timers of one shard, from any thread. Made by
-/// [`shard`](crate::shard()); cloning it is cheap.
+/// [`shard`](crate::shard()); cheap to clone.
 ///
-/// No call takes a lock or waits for the [`Advancer`](crate::Advancer) or another thread. (Where the system has no memory left,
-/// threads that use the shard for the first time wait for each other's calls.)
+/// No call takes a lock, or waits for the [`Advancer`](crate::Advancer) or another thread. (If the
+/// system has no memory left, threads that use the shard for the first time wait for each other's
+/// calls.)
 ///
 /// # Examples
 ///
@@ -48,24 +58,24 @@ pub struct Scheduler<T> {
 }
 
 impl<T> Scheduler<T> {
-    /// Schedules a timer that fires when the shard's clock reaches `deadline`. One that is not after the
-    /// clock is due at the next advance.
+    /// Schedules a timer that fires when the shard's clock reaches `deadline`. A deadline at or
+    /// before the clock is due at the next advance.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], with the payload, if the advancer is gone, as many timers are pending as the
-    /// shard may hold, or the system gives no memory.
+    /// [`ScheduleError`], with the payload, if the advancer is gone, if the shard holds as many
+    /// pending timers as it may, or if the system has no memory.
     ///
     /// # Performance
     ///
-    /// O(1), lock-free. Allocates only when the shard grows: nodes for 65,536 small timers at once, or an
-    /// overflow wheel.
+    /// O(1), lock-free. Allocates when the shard grows (nodes for 65,536 small timers at once, or
+    /// an overflow wheel), and for the thread's lane, usually at its first call.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
         self.schedule_in_place(deadline, payload)
     }
 
-    /// As [`schedule`](Self::schedule), for a payload that is still a seed.
+    /// As [`schedule`](Self::schedule), with a seed from which the payload is made in its place.
     #[inline]
     pub(crate) fn schedule_in_place<S: IntoPayload<T>>(
         &self,
@@ -97,9 +107,9 @@ impl<T> Scheduler<T> {
         Ok(key)
     }
 
-    /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel chooses the
-    /// one that is cheapest for it. A window that has begun fires as soon as may be; one that is over, at
-    /// the next advance.
+    /// Schedules a timer that fires at a tick within `window`, both ends included; the wheel
+    /// chooses the tick that is cheapest for it. A window that has begun or is over fires at the
+    /// next advance.
     ///
     /// # Errors
     ///
@@ -117,19 +127,19 @@ impl<T> Scheduler<T> {
         self.schedule(deadline, payload)
     }
 
-    /// Cancels a timer and hands back its payload. `None` means that it has fired, is being fired, or was
-    /// cancelled before: the answer is final at once.
+    /// Cancels a timer and returns its payload. `None` means that it has fired, is being fired, or
+    /// was cancelled before. The answer is final at once.
     ///
     /// # Performance
     ///
-    /// O(1), lock-free, no allocation.
+    /// O(1), lock-free. Allocates only for the thread's lane, usually at its first call.
     #[inline]
     pub fn cancel(&self, key: Key) -> Option<T> {
         self.cancel_and(key, |slot| Some(slot.read()))
     }
 
-    /// As [`cancel`](Self::cancel), and hands back what `harvest` makes of the payload. It is called while the lane is in
-    /// use, so it runs no code of the user's, no drop of a part of the payload either.
+    /// As [`cancel`](Self::cancel), and returns what `harvest` makes of the payload. `harvest` is
+    /// called while the lane is in use: it runs no user code, and drops no part of the payload.
     #[inline]
     pub(crate) fn cancel_and<R>(
         &self,
@@ -139,7 +149,8 @@ impl<T> Scheduler<T> {
         let mut place = None;
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
-        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        // Protects: the node that the key names, whose segment the advancer may give back
+        // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
         let (node, era) = self.find(key, &stay)?;
         if local.held.is_none() && lane.may_hold {
@@ -157,11 +168,11 @@ impl<T> Scheduler<T> {
         place
     }
 
-    /// Says that the timer will soon be cancelled or rescheduled, so that the processor can fetch its node from memory
-    /// meanwhile. It changes nothing, and any key will do.
+    /// Tells the processor to fetch the timer's node from memory, for a cancel or reschedule that
+    /// comes soon. It changes nothing, and any key will do.
     ///
-    /// With a million timers pending, most of what a cancel costs is the wait for one cache line. Who has several at hand
-    /// to cancel names one some eight ahead:
+    /// With a million timers pending, most of the cost of a cancel is the wait for one cache line.
+    /// A caller that cancels several timers prefetches about eight keys ahead:
     ///
     /// ```
     /// # use shardwheel::{Config, shard};
@@ -186,21 +197,22 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Gives a pending timer another deadline and returns the key that it has now. `None` means that it
-    /// has fired, is being fired, or was cancelled before.
+    /// Gives a pending timer another deadline and returns its key from then on. `None` means that
+    /// it has fired, is being fired, or was cancelled before.
     ///
-    /// A later deadline usually leaves the timer where it is, and its key as it was; an earlier one moves
-    /// it. Where a move finds no memory, the timer keeps its former deadline.
+    /// A later deadline usually leaves the timer where it is, with the same key; an earlier one
+    /// moves it. If a move finds no memory, the timer keeps its former deadline.
     ///
     /// # Performance
     ///
-    /// O(1), lock-free; to a later deadline (up to 2^28 ticks after the one it was scheduled for) one
-    /// compare-and-swap.
+    /// O(1), lock-free. A later deadline takes one compare-and-swap if it is less than 2^28 ticks
+    /// after the tick for which the timer's node was first linked: the tick of this timer, or of a
+    /// cancelled one whose node it reuses.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
-        // Protects: as in `cancel`.
+        // Protects: the node, as in `cancel_and`.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
         let (node, era) = self.find(key, &stay)?;
         match node.extend(era, key.generation, deadline) {
@@ -216,34 +228,36 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// The last tick all of whose timers have been taken out by the advancer: all ticks up to and including
-    /// this one have been flushed.
+    /// Returns the last tick all of whose timers the advancer has taken out: every tick up to and
+    /// including this one is flushed.
     #[must_use]
     pub fn now(&self) -> Tick {
         self.shared.clock.flushed()
     }
 
-    /// The tick up to which timers are due: that of [`now`](Self::now), or a later one while an advance is under way.
+    /// Returns the tick up to which timers are due: that of [`now`](Self::now), or a later one
+    /// while an advance is under way.
     pub(crate) fn clock(&self) -> Tick {
         self.shared.clock.read().now
     }
 
-    /// How many timers are pending: neither fired nor cancelled. One that is due but not yet taken from
-    /// [`Expired`](crate::Expired) counts. O(threads).
+    /// Returns how many timers are pending: neither fired nor cancelled. A timer that is due but
+    /// not yet taken from [`Expired`](crate::Expired) counts. O(threads).
     ///
-    /// While other threads are at work the number is at least the truth of some moment during the call.
+    /// While other threads are at work, the number is at least the true one of some moment during
+    /// the call.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Whether no timer is pending. O(threads).
+    /// Returns whether no timer is pending. O(threads).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the shard has done and what it holds. O(threads + segments).
+    /// Returns what the shard has done and what it holds. O(threads + segments).
     #[must_use]
     pub fn stats(&self) -> ShardStats {
         let mut entered = self.shared.lanes.enter();
@@ -252,13 +266,14 @@ impl<T> Scheduler<T> {
         self.shared.stats(&pinned)
     }
 
-    /// See [`model`](crate::model).
+    /// For models: see [`model`](crate::model).
     #[cfg(feature = "model")]
     pub(crate) fn let_producers_hold(&self) {
         self.shared.lanes.let_hold();
     }
 
-    /// A lane for something to be done with the key's timer, if it is one of this shard; its node is asked for.
+    /// Enters a lane for an operation on the key's timer, and prefetches its node. `None` if the
+    /// key is of another shard.
     #[inline]
     pub(super) fn enter(&self, key: Key) -> Option<Entered<'_>> {
         let shared = &*self.shared;
@@ -269,7 +284,7 @@ impl<T> Scheduler<T> {
         Some(shared.lanes.enter())
     }
 
-    /// The node that the key names and its segment's era, if there is a segment.
+    /// Returns the node that the key names and its segment's era, if that segment exists.
     #[inline]
     pub(super) fn find<'g>(&'g self, key: Key, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         self.shared.firing.note_look();
@@ -284,8 +299,8 @@ impl<T> Scheduler<T> {
         self.shared.bound.release();
     }
 
-    /// Puts the timer into the vacancy, unless the shard closes meanwhile. Beside the key it says whether the caller owes
-    /// the advancer a ring.
+    /// Puts the timer into the acquired node, unless the shard closes meanwhile. Returns the key,
+    /// and whether the caller must wake the advancer.
     #[inline]
     fn accept<S: IntoPayload<T>>(
         &self,
@@ -307,11 +322,12 @@ impl<T> Scheduler<T> {
         Ok((key, must_wake))
     }
 
-    /// The shard was closed while the timer was put in: the advancer's last look has found it and hands it
-    /// back, or it is taken out again here.
+    /// Takes the timer out again if the shard was closed during the insert. `None` if it has fired,
+    /// or the final walk hands it back.
     #[cold]
     fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
-        // Protects: the node, which may have been fired and freed, and its segment given back, just before.
+        // Protects: the node. It may have been fired and freed, and its segment given back, just
+        // before.
         let stay = Stay::pinned(&local.participant);
         let (node, era) = self.shared.slab.get(key.node(), &stay)?;
         let (linked_for, payload) = node.cancel(era, key.generation)?;
@@ -321,7 +337,7 @@ impl<T> Scheduler<T> {
         Some(payload)
     }
 
-    /// Gives the free nodes back that a call leaves over, if the lane is a common one.
+    /// Gives back the free nodes that a call leaves over, if its lane may not keep them.
     #[inline]
     fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
         if !lane.may_keep() {
@@ -329,8 +345,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// After a cancel or a move, which left a dead node: reports now and then how many there are. True if that asks for a
-    /// sweep, so that the caller owes the advancer a ring.
+    /// Notes that a cancel or a move has left a dead node, and reports from time to time how many
+    /// there are. True if a sweep is asked for, so that the caller must wake the advancer.
     #[inline]
     pub(super) fn note_dead(&self, lane: &Lane, local: &mut Local) -> bool {
         match local.until_report.checked_sub(1) {
@@ -342,8 +358,8 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Wakes the advancer, unless that has been done since it went to sleep. The waker is user code, so the lane is left
-    /// first, and nothing is pinned.
+    /// Wakes the advancer, unless a wake for its present sleep has returned. The waker is user
+    /// code, so the lane is left first, and nothing is pinned.
     #[cold]
     pub(super) fn wake_advancer(&self, mut entered: Entered<'_>) {
         let pending = self.shared.clock.waker.pending_wake(&entered.parts().1.participant);

@@ -1,4 +1,4 @@
-//! What a producer does with a timer that recurs. The story is in
+//! What a producer does with a recurring timer. The mechanism is in
 //! [`advancer::recurring`](crate::shard::advancer::recurring).
 
 use super::Scheduler;
@@ -13,16 +13,16 @@ pub(crate) enum Stopped<T> {
     Pending(T),
     /// Its payload is out, being run: this occurrence is the last.
     Running,
-    /// There was no such timer any more.
+    /// There is no such timer any more.
     Gone,
 }
 
 impl<T> Scheduler<T> {
-    /// Whether the timer is pending right now: not while its payload is out.
+    /// Whether the timer is pending now. A timer whose payload is out is not.
     ///
     /// # Performance
     ///
-    /// O(1), lock-free, and nothing is written but what is the thread's own.
+    /// O(1), lock-free; writes only what belongs to the calling thread.
     #[inline]
     pub(crate) fn is_pending(&self, key: Key) -> bool {
         if !key.is_of(self.shared.id) {
@@ -30,16 +30,17 @@ impl<T> Scheduler<T> {
         }
         let mut entered = self.shared.lanes.enter();
         let (_, local) = entered.parts();
-        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        // Protects: the node that the key names, whose segment the advancer may give back
+        // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
         self.find(key, &stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }
 
-    /// Cancels a timer, and also one whose payload is out: it is then not armed anew. The answer is final at
-    /// once.
+    /// Cancels a timer, also one whose payload is out: the advancer then does not arm it again. The
+    /// answer is final at once.
     ///
-    /// A timer that does not recur may be met just when it is taken out: the answer is then `Running` as well, and
-    /// the occurrence in hand is the only one.
+    /// A stop may meet a timer that does not recur at the moment at which the advancer takes it
+    /// out: the answer is then `Running` too, and that occurrence is the only one.
     pub(crate) fn stop(&self, key: Key) -> Stopped<T> {
         self.try_stop(key).unwrap_or(Stopped::Gone)
     }
@@ -47,7 +48,8 @@ impl<T> Scheduler<T> {
     fn try_stop(&self, key: Key) -> Option<Stopped<T>> {
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
-        // Protects: the node that the key names, whose segment may be given back meanwhile.
+        // Protects: the node that the key names, whose segment the advancer may give back
+        // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
         let (node, era) = self.find(key, &stay)?;
         let ended = node.stop(era, key.generation)?;
@@ -61,7 +63,8 @@ impl<T> Scheduler<T> {
                 }
                 Some(Stopped::Pending(payload))
             }
-            // No hint: the node is linked nowhere and never becomes `Cancelled`, so nobody could claim it.
+            // No hint: the node is linked nowhere and never becomes `Cancelled`, so no producer can
+            // claim it.
             Ended::Running => {
                 lane.tally.stopped.add(1);
                 Some(Stopped::Running)
@@ -69,11 +72,11 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Gives a pending timer that recurs another deadline, and returns the key that it has now. `None` means that
-    /// it has ended, or that its payload is out.
+    /// Gives a pending recurring timer another deadline, and returns its key from then on. `None`
+    /// means that the timer has ended, or that its payload is out.
     ///
-    /// Always moves it to another node, as the word of a recurring timer does not prove its `base`. Where there is
-    /// no memory, the timer keeps its deadline and its key.
+    /// Always moves the timer to another node, because the word of a recurring timer does not prove
+    /// its `base`. If there is no memory, the timer keeps its deadline and its key.
     pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
         self.relocate(self.enter(key)?, key, deadline)
     }

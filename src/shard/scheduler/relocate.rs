@@ -8,12 +8,13 @@ use crate::shard::shared::lanes::{Entered, Lane, Local};
 use crate::tick::Tick;
 
 impl<T> Scheduler<T> {
-    /// Moves a timer to another node, for a deadline that its own place cannot serve.
+    /// Moves a timer to another node, for a deadline that its present node cannot serve.
     ///
-    /// The new node is at hand before the old one gives up the payload, so nothing can go wrong in between,
-    /// and the timer counts as pending throughout. Against the shard's end: the old node says that somebody
-    /// is at work in it until the new one holds the timer, so the handover does not miss it; a move that
-    /// sees the end puts the payload back, to be handed over.
+    /// The producer acquires the new node before it takes the payload out of the old one, so
+    /// nothing can fail in between, and the timer counts as pending throughout.
+    ///
+    /// Against the shard's end: the old node is busy until the new one holds the timer, so the
+    /// final walk does not miss it. A move that sees `closed` puts the payload back for that walk.
     #[cold]
     pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
         let (lane, local) = entered.parts();
@@ -25,7 +26,8 @@ impl<T> Scheduler<T> {
     }
 
     fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
-        // Protects: the old node. Pinned in any case, for the new one may be the last of the lane's free ones.
+        // Protects: the old node. Always pinned: the move may use up the free nodes of the lane,
+        // which would keep the segment otherwise.
         let stay = Stay::pinned(&local.participant);
         let (node, era) = self.find(key, &stay)?;
         let Ok(acquired) = self.acquire(local, deadline) else {

@@ -1,4 +1,4 @@
-//! What a producer does beside the counting and linking that the whole shard's tests see.
+//! What a producer does besides the counting and linking that the tests of whole shards check.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,8 @@ use super::*;
 use crate::sync::Ordering;
 use crate::{Config, shard};
 
-/// A producer that finds the shard closed when its timer is in takes it out again, unless it has been handed over.
+/// A producer that finds the shard closed after its insert takes the timer out again, unless the
+/// timer has been handed over.
 #[test]
 fn a_timer_that_is_taken_back_was_never_scheduled() {
     let config = Config::builder().max_pending(1).build().expect("in range");
@@ -23,7 +24,7 @@ fn a_timer_that_is_taken_back_was_never_scheduled() {
     assert_eq!(advancer.advance(3).count(), 0);
 }
 
-/// Notes when it is dropped whether its thread is in a call with its own lane.
+/// When it is dropped, notes whether its thread is in a call that uses the thread's own lane.
 struct Probe {
     scheduler: Option<Scheduler<Self>>,
     in_call: Arc<AtomicBool>,

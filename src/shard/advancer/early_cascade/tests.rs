@@ -1,9 +1,10 @@
-//! How much is drawn ahead, and when.
+//! How many nodes the early cascade moves, and when.
 
 use super::*;
 use crate::shard::support::{Shard, small};
 
-/// So many timers in the one overflow bucket that expires at that tick, of wheels of 4 buckets.
+/// A shard with wheels of 4 buckets, and `count` timers in the one overflow bucket that expires at
+/// `expiration`.
 fn bucket_of(count: usize, expiration: Tick) -> Shard {
     let (scheduler, advancer) = small();
     for number in 0..count {
@@ -12,7 +13,7 @@ fn bucket_of(count: usize, expiration: Tick) -> Shard {
     (scheduler, advancer)
 }
 
-/// How many have been drawn after an advance to each of these ticks.
+/// How many nodes have been moved early after an advance to each of these ticks.
 fn placed(count: usize, ticks: &[Tick]) -> Vec<u64> {
     let (scheduler, mut advancer) = bucket_of(count, 16);
     let placed = ticks.iter().map(|&now| {
@@ -45,7 +46,7 @@ fn where_nothing_is_left_the_next_look_comes_later() {
     }
 }
 
-/// What is drawn is placed once, and fires in time.
+/// A node that is moved early is placed once, and fires in time.
 #[test]
 fn what_has_been_drawn_is_not_moved_again() {
     let (scheduler, mut advancer) = bucket_of(100, 12);

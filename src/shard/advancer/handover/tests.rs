@@ -47,7 +47,7 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
     assert!(!handover.next_word());
 }
 
-/// It ends without the timer of a producer that is stalled, after many walks where there are few nodes.
+/// The walk ends without the timer of a stalled producer; over few nodes, after many walks.
 #[test]
 fn there_is_a_last_walk() {
     let (scheduler, mut advancer) = small();
@@ -58,7 +58,7 @@ fn there_is_a_last_walk() {
     node.restore(taken);
 }
 
-/// Those that are kept come back in memory order, and cannot be cancelled; the rest is disposed of by the walk.
+/// Kept timers come back in memory order, and cannot be cancelled; the walk disposes of the others.
 #[test]
 fn an_end_keeps_some_in_their_nodes() {
     let (scheduler, advancer) = small();
@@ -77,7 +77,7 @@ fn an_end_keeps_some_in_their_nodes() {
     assert_eq!((kept.len(), kept.by_ref().count(), kept.len()), (47, 47, 0));
 }
 
-/// What is kept and not taken is dropped, once, also where some drops panic.
+/// A kept timer that is not taken is dropped once, also if some drops panic.
 #[test]
 fn what_is_kept_is_dropped_once() {
     struct Bomb(Arc<std::sync::atomic::AtomicUsize>);

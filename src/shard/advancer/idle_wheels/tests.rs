@@ -1,20 +1,21 @@
-//! When overflow wheels are given back, in one thread.
+//! When overflow wheels are given back, on one thread.
 
 use super::*;
 use crate::shard::Scheduler;
 use crate::shard::support::small;
 
-/// In the finest wheel that goes, of those of 4 buckets; counted from the clock.
+/// Ticks from the clock to a deadline in the finest wheel that is given back, with wheels of 4
+/// buckets.
 const FAR: Tick = 40;
 
-/// Schedules a timer so far ahead that it is in a coarse wheel, and has it fire.
+/// Schedules a timer that is so far ahead that it is in a coarse wheel, and lets it fire.
 fn use_coarse_wheel(scheduler: &Scheduler<u32>, advancer: &mut Advancer<u32>) {
     scheduler.schedule(advancer.now + FAR, 0).expect("open");
     let deadline = advancer.now + FAR;
     assert_eq!(advancer.advance(deadline).count(), 1);
 }
 
-/// Looks for idle wheels so many times in turn.
+/// Makes the advancer look for idle wheels that many times in turn.
 fn look(advancer: &mut Advancer<u32>, times: u32) {
     for _ in 0..times {
         let next = advancer.idle.next_look;
@@ -35,7 +36,7 @@ fn a_coarse_wheel_goes_after_it_was_found_idle_again_and_again() {
     assert!(scheduler.stats().wheels == 2 && !advancer.needs_maintenance());
     look(&mut advancer, 1);
     assert!(scheduler.stats().wheels == 1 && advancer.needs_maintenance());
-    // It waits for readers, and then goes.
+    // It waits for readers, and is then freed.
     let mut calls = 0;
     while advancer.needs_maintenance() {
         advancer.maintain();
@@ -65,7 +66,8 @@ fn the_finest_overflow_wheel_stays() {
     assert_eq!(scheduler.stats().wheels, 2);
 }
 
-/// A wheel whose buckets span much is not given back before the time of two of them, however often it was found idle.
+/// A wheel whose buckets span many ticks stays for the span of two of them, however often it was
+/// found idle.
 #[test]
 fn a_very_coarse_wheel_stays_for_the_time_of_two_buckets() {
     let (scheduler, mut advancer) = small();
@@ -76,7 +78,7 @@ fn a_very_coarse_wheel_stays_for_the_time_of_two_buckets() {
     let span = advancer.shared.geometry.span(level);
     let key = scheduler.schedule(2 * span, 0).expect("open");
     assert!(advancer.wheel(level).is_some() && scheduler.cancel(key).is_some());
-    // The dead node goes at the bucket's expiration.
+    // The dead node is freed at the bucket's expiration.
     drop(advancer.advance(2 * span));
     let since = advancer.idle.levels[level].since;
     while advancer.now < since + 2 * span - LOOK_EVERY {

@@ -1,4 +1,4 @@
-//! Timers that recur, in one thread.
+//! Timers that recur, on one thread.
 
 use super::*;
 use crate::shard::support::{Shard, small};
@@ -6,10 +6,10 @@ use crate::shard::{Bound, ShardId, shard_within};
 use crate::shard::{Scheduler, Stopped};
 use crate::{Config, ScheduleErrorKind, shard};
 
-/// Payloads from here on recur.
+/// Payloads from this value on recur.
 const RECURS: u32 = 100;
 
-/// What fires by `now`, as (deadline, payload); what recurs is handed to `run`.
+/// What fires up to `now`, as (deadline, payload); recurring timers are passed to `run`.
 fn advance(
     advancer: &mut Advancer<u32>,
     now: Tick,
@@ -93,7 +93,7 @@ fn a_pending_timer_is_stopped_as_it_is_cancelled() {
     assert_eq!(scheduler.stop(key), Stopped::Gone);
     advancer.check_invariants();
     assert_eq!(counts(&scheduler), (1, 0, 1, 1, 0, 0, 1));
-    // Its node is reused where it stands.
+    // Its node is reused where it is linked.
     scheduler.schedule(6, 1).unwrap();
     assert_eq!(scheduler.stats().reused, 1);
     assert!(advance(&mut advancer, 5, |_, _, _| ()).is_empty());
@@ -210,7 +210,7 @@ fn a_timer_that_was_put_off_or_moved_recurs_from_its_last_deadline() {
     assert_eq!(counts(&scheduler), (1, 1, 1, 0, 0, 0, scheduler.stats().dead_nodes));
 }
 
-/// A producer puts another timer into the node before the advancer comes to place it.
+/// A producer puts another timer into the node before the advancer places it.
 #[test]
 fn a_node_armed_anew_may_be_cancelled_and_reused_before_it_is_placed() {
     let (scheduler, mut advancer) = small();
@@ -306,7 +306,7 @@ fn a_sweep_says_that_it_is_under_way() {
     let keys = (0..20_000).map(|_| scheduler.schedule(1_000, 1).unwrap()).collect::<Vec<_>>();
     assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
     assert!(advancer.is_sweeping() && !advancer.sweep.is_under_way(), "it is owed");
-    // A first step for what has been cancelled so far is as long as the pass, so it is owed little.
+    // A first step sized by all cancels so far would be as long as the pass, so those do not count.
     advancer.move_to(0);
     let mut steps = 0;
     while advancer.is_sweeping() {
@@ -316,7 +316,7 @@ fn a_sweep_says_that_it_is_under_way() {
     assert!(steps < 1_000 && scheduler.stats().swept > 0);
 }
 
-/// What is tolerated falls with the timers that are stopped while their payloads are out.
+/// Fewer dead nodes are tolerated when timers are stopped while their payloads are out.
 #[test]
 fn dead_nodes_are_swept_when_running_timers_were_stopped() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());

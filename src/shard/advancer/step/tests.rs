@@ -1,10 +1,10 @@
-//! How the clock moves over buckets, in one thread.
+//! How the clock moves over buckets, on one thread.
 
 use crate::shard::support::{cancel, schedule, small};
 use crate::tick::Tick;
 
-/// A timer that is a whole revolution of the advancer's wheel ahead stands where the bucket of the clock stood, and is left
-/// there.
+/// A timer a whole revolution of the private wheel ahead is in the bucket where the clock's bucket
+/// was, and stays there.
 #[test]
 fn the_bucket_of_the_clock_is_past() {
     let (scheduler, mut advancer) = small();
@@ -23,7 +23,7 @@ fn the_bucket_of_the_clock_is_past() {
     assert_eq!(advancer.advance(1 + ahead).count(), 1);
 }
 
-/// A coarse wheel is idle also while the clock passes one empty bucket of it after another.
+/// A coarse wheel is also idle while the clock passes one empty bucket of it after another.
 #[test]
 fn empty_buckets_that_are_passed_are_not_use() {
     let (scheduler, mut advancer) = small();
@@ -31,7 +31,7 @@ fn empty_buckets_that_are_passed_are_not_use() {
     assert_eq!(scheduler.stats().wheels, 2);
     cancel(&scheduler, &far);
     for now in 1..100_000 {
-        // As often as one of its buckets expires, and not so that it is in an overflow wheel.
+        // As often as one of its buckets expires; the timer itself is in no overflow wheel.
         if now % 16 == 15 {
             schedule(&scheduler, now + 1, 1);
         }

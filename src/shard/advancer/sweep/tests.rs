@@ -1,10 +1,11 @@
-//! How much a step of a sweep looks at, and when a pass begins and ends.
+//! How many nodes a step of a sweep visits, and when a pass begins and ends.
 
 use super::*;
 use crate::shard::support::{Shard, cancel, of_wheels, schedule, small};
 use crate::{Config, shard};
 
-/// The dead that are tolerated where fewer timers are pending, and the share at which a sweep is due.
+/// The dead nodes that are tolerated with fewer timers pending, and the number up to which no sweep
+/// is due.
 const FLOOR: usize = 4_096;
 const DUE: usize = FLOOR / 4 * 3;
 
@@ -12,7 +13,7 @@ fn default() -> Shard {
     shard(&Config::default())
 }
 
-/// Goes on until no pass is under way; how many advances that took.
+/// Advances until no pass is under way; returns how many advances that took.
 fn sweep_to_the_end(advancer: &mut Advancer<u32>) -> usize {
     let mut steps = 0;
     while advancer.sweep.is_under_way() || advancer.shared.is_sweep_requested() {
@@ -32,7 +33,7 @@ fn a_sweep_is_due_above_three_quarters_of_what_is_tolerated() {
     assert_eq!((advancer.shared.dead(), advancer.shared.is_sweep_due()), (DUE as u64, false));
     cancel(&scheduler, &keys[DUE..]);
     assert!(advancer.shared.is_sweep_due());
-    // With more pending than the floor, these count.
+    // More pending timers than the floor raise what is tolerated.
     let pending = schedule(&scheduler, 1, 2 * FLOOR);
     assert!(!advancer.shared.is_sweep_due());
     let dead = advancer.shared.dead() as usize;
@@ -62,13 +63,13 @@ fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
     );
 }
 
-/// To look at a bucket counts as much as to look at a node.
+/// Visiting a bucket costs as much of the budget as visiting a node.
 #[test]
 fn a_step_looks_at_so_many_buckets() {
     let (scheduler, mut advancer) = of_wheels(8_192);
     let keys: Vec<_> =
         (1..=2 * LEAST_NODES).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
-    // The node of the timer that was cancelled last is held; it is in the first bucket.
+    // The lane holds the node of the first cancelled timer, which is in the first bucket.
     cancel(&scheduler, &keys);
     for step in 1..4 {
         drop(advancer.advance(0));
@@ -76,7 +77,7 @@ fn a_step_looks_at_so_many_buckets() {
     }
 }
 
-/// A bucket of the advancer's own whose place is the first of its wheel.
+/// A private bucket whose index is the first of its wheel.
 #[test]
 fn a_pass_does_not_go_round() {
     let (scheduler, mut advancer) = of_wheels(256);
@@ -94,7 +95,8 @@ fn a_pass_does_not_go_round() {
     assert_eq!([1_024, 1_030].map(|now| advancer.advance(now).count()), [1_000, 1_000]);
 }
 
-/// A bucket is drawn from the producers' half to the advancer's, where the pass has been: another pass comes to it.
+/// The early cascade moves a bucket from the shared to the private lists, where the pass has been:
+/// another pass visits it.
 #[test]
 fn a_pass_that_missed_some_is_followed_by_another() {
     let (scheduler, mut advancer) = default();
@@ -113,12 +115,12 @@ fn a_pass_that_missed_some_is_followed_by_another() {
     assert!(scheduler.stats().dead_nodes <= 1, "{:?}", scheduler.stats());
 }
 
-/// A bucket that the sweep has in hand is not drawn from meanwhile.
+/// The early cascade leaves a bucket alone while the sweep has detached it.
 #[test]
 fn what_is_swept_is_not_drawn() {
     let (scheduler, mut advancer) = default();
     let keys = schedule(&scheduler, 3_000, 20_000);
-    // All go to the advancer's half, but for a few that are placed.
+    // All go to the private lists, except a few that are placed.
     drop(advancer.advance(1));
     cancel(&scheduler, &keys[..16_000]);
     drop(advancer.advance(1));
@@ -136,7 +138,7 @@ fn what_is_swept_is_not_drawn() {
     assert_eq!(advancer.advance(3_000).count(), 4_000);
 }
 
-/// Both halves of buckets are swept, on each level, and the living stay where they are.
+/// Both halves of buckets are swept, on each level, and the living nodes stay where they are.
 #[test]
 fn a_pass_goes_through_all_that_stand() {
     let (scheduler, mut advancer) = default();
@@ -146,7 +148,7 @@ fn a_pass_goes_through_all_that_stand() {
         for deadline in deadlines {
             keys.extend(schedule(&scheduler, deadline, 1_000));
         }
-        // By the second advance the advancer has drawn some of them into its own half.
+        // By the second advance, the early cascade has moved some of them to private lists.
         drop(advancer.advance(1));
         drop(advancer.advance(2));
     }
@@ -169,17 +171,17 @@ fn a_pass_goes_through_all_that_stand() {
     assert_eq!(fired, living.len());
 }
 
-/// What a sweep has detached of a bucket, in either half, fires with it.
+/// What a sweep has detached from a bucket, in either half, fires with the bucket.
 #[test]
 fn a_bucket_is_flushed_while_it_is_swept() {
-    // In a wheel of 256 buckets, and in the advancer's of 512, these have different places.
+    // In a shared wheel of 256 buckets, and in a private one of 512, they have different indices.
     for (deadline, half) in [(300, Half::Shared), (900, Half::Own)] {
         let (scheduler, mut advancer) = of_wheels(256);
         if half == Half::Shared {
             drop(advancer.advance(200));
         }
         let keys = schedule(&scheduler, deadline, 20_000);
-        // Those that are to be drawn are, 64 for each tick.
+        // The early cascade moves those that it can, 64 for each tick.
         (200..=600).filter(|_| half == Half::Own).for_each(|now| drop(advancer.advance(now)));
         let now = advancer.now;
         let (dead, living) = keys.split_at(15_000);
@@ -193,7 +195,8 @@ fn a_bucket_is_flushed_while_it_is_swept() {
     }
 }
 
-/// A pass that freed something is followed by another where there is too much still, and else is the last.
+/// A pass that freed something is followed by another if a sweep is still due, and is the last
+/// otherwise.
 #[test]
 fn passes_follow_one_another() {
     let (scheduler, mut advancer) = default();
@@ -219,16 +222,17 @@ fn a_pass_is_the_last_where_there_is_not_too_much() {
     let (scheduler, mut advancer) = default();
     let keys = schedule(&scheduler, 1 << 30, 3 * FLOOR);
     cancel(&scheduler, &keys[FLOOR..]);
-    // Three steps look at all nodes, and the fourth finds out that there are no more.
+    // Three steps visit all nodes, and the fourth finds that there are no more.
     assert_eq!((sweep_to_the_end(&mut advancer), scheduler.stats().dead_nodes), (4, 1));
-    // Nothing is due, so nothing is done.
+    // No sweep is due, so nothing is done.
     let before = scheduler.stats().swept;
     cancel(&scheduler, &keys[..FLOOR / 2]);
     drop(advancer.advance(0));
     assert_eq!((scheduler.stats().swept, scheduler.stats().dead_nodes), (before, FLOOR / 2 + 1));
 }
 
-/// A producer is between the two counts of a stop: the sum of dead nodes falls from one step to the next.
+/// A producer is between the two counts of a stop: the sum of dead nodes falls from one step to the
+/// next.
 #[test]
 fn a_sum_of_dead_nodes_that_falls_ends_nothing() {
     let (scheduler, mut advancer) = small();

@@ -1,4 +1,4 @@
-//! A node that was not needed is as it was.
+//! An acquired node that is given back unused is as it was before.
 
 use super::*;
 use crate::shard::node::Observed;
@@ -25,7 +25,7 @@ fn a_cancelled_node_that_is_given_back_is_held_or_dead_as_before() {
     cancel(&scheduler, &keys);
     let mut entered = scheduler.shared.lanes.enter();
     let (_, local) = entered.parts();
-    // The first is held, and the second remembered.
+    // The lane holds the first node, and a hint names the second.
     for _ in 0..2 {
         let acquire = scheduler.acquire(local, 5).expect("there is memory");
         assert!(matches!(acquire, Acquired::Held(id, ..) if id == keys[0].node()));
