@@ -24,8 +24,8 @@ pub(crate) const WORD_NODES: usize = 64;
 pub(crate) const WORD_NODES: usize = 4;
 
 /// Bytes of node memory in a segment, at most, unless the payload is large. The system backs only
-/// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its segments are small,
-/// so they are made quickly and often given back.
+/// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its
+/// segments are small, so they are made quickly and often given back.
 #[cfg(not(shardwheel_loom))]
 const SEGMENT_BYTES: usize = if crate::config::SMALL { 1 << 11 } else { 2 << 20 };
 

@@ -129,7 +129,7 @@ fn a_small_batch_waits_for_more() {
     assert!(scene.recycler.waiting.is_some());
     scene.poll(POLLS);
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
-    // It has begun to wait anew.
+    // The wait for more nodes has begun again.
     scene.retire(&nodes[3..6]);
     scene.poll(PATIENCE as usize - 2 * POLLS);
     assert!(scene.recycler.waiting.is_none());
