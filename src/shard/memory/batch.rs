@@ -1,4 +1,5 @@
-//! Nodes, segments and wheels that wait together for a grace period (see [`recycle`](crate::shard::memory::recycle)).
+//! A batch: nodes, segments and wheels that wait together for one grace period (see
+//! [`recycle`](crate::shard::memory::recycle)). Only the advancer uses a batch.
 
 use crate::hardware;
 use crate::shard::memory::epochs::Unlinked;
@@ -8,19 +9,20 @@ use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::bitset::Bitmap;
 
-/// So many words of a bitmap are kept in any case: 8 KiB.
+/// A bitmap of up to this many words (8 KiB) keeps its memory.
 const KEPT_WORDS: usize = 1024;
 
 pub(super) struct Batch<T> {
-    /// Given in memory order, whatever the order in which they came.
+    /// The nodes. They are given to the slab in memory order, whatever the order in which they were
+    /// added.
     ids: Bitmap,
     nodes: usize,
-    /// Words before this one have been given.
+    /// All words before this one have been given to the slab.
     given: usize,
     pub(super) remains: Retired<T>,
 }
 
-/// What has been taken out of reach, and is freed when this is dropped.
+/// Segments and wheels that have been unlinked. Dropping this frees them.
 pub(crate) struct Retired<T> {
     segments: Vec<Unlinked<Segment<T>>>,
     wheels: Vec<Unlinked<Wheel>>,
@@ -31,7 +33,7 @@ impl<T> Batch<T> {
         Self { ids: Bitmap::empty(), nodes: 0, given: 0, remains: Retired::default() }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes in the batch.
     pub(super) fn nodes(&self) -> usize {
         self.nodes
     }
@@ -40,13 +42,14 @@ impl<T> Batch<T> {
         self.nodes == 0 && self.remains.is_empty()
     }
 
-    /// Asks for the node's word of the bitmap.
+    /// Prefetches the node's word of the bitmap.
     #[inline]
     pub(super) fn prefetch(&self, id: NodeId) {
         hardware::prefetch_for_writing(self.ids.address(id as usize / WORD_NODES));
     }
 
-    /// Adds a node. One for which there is no memory is left unused, until the shard ends.
+    /// Adds a node. If there is no memory for the bitmap, the node stays unused until the shard
+    /// ends.
     #[inline]
     pub(super) fn add(&mut self, id: NodeId) {
         let word = id as usize / WORD_NODES;
@@ -57,7 +60,8 @@ impl<T> Batch<T> {
         self.nodes += 1;
     }
 
-    /// Makes room for a word; false if there is no memory. This takes no longer than the words that there are.
+    /// Grows the bitmap to hold `word`; false if there is no memory. Takes time proportional to the
+    /// words in use before.
     #[cold]
     fn make_room(&mut self, word: usize) -> bool {
         let Some(mut ids) = Bitmap::new((word + 1).next_power_of_two()) else { return false };
@@ -66,9 +70,9 @@ impl<T> Batch<T> {
         true
     }
 
-    /// Gives the nodes of so many words to the slab.
+    /// Gives the nodes of up to `words` words to the slab.
     pub(super) fn release(&mut self, slab: &Slab<T>, words: usize) {
-        // The segment of the word before: it is opened when its words are all given.
+        // The segment of the previous word. It is reopened once all its words are given.
         let mut to_open = None;
         for _ in 0..words {
             let Some(word) = self.ids.word_from(self.given) else { break };
@@ -87,7 +91,8 @@ impl<T> Batch<T> {
         }
     }
 
-    /// Gives the memory back that is for more nodes than there are segments for.
+    /// Frees the bitmap if it is empty, larger than [`KEPT_WORDS`], and more than 8 times as large
+    /// as the existing segments need.
     #[inline]
     pub(super) fn trim(&mut self, slab: &Slab<T>) {
         if self.nodes == 0
@@ -115,38 +120,38 @@ impl<T> Retired<T> {
         self.segments.is_empty() && self.wheels.is_empty()
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
 
-    /// Whether there is memory for so many more.
+    /// Reserves memory for that many more segments and wheels; false if there is none.
     pub(super) fn has_room(&mut self, segments: usize, wheels: usize) -> bool {
         self.segments.try_reserve(segments).is_ok() && self.wheels.try_reserve(wheels).is_ok()
     }
 
-    /// Whether there is memory to add `more`.
+    /// Reserves memory to add `more`; false if there is none.
     pub(super) fn make_room_for(&mut self, more: &Self) -> bool {
         self.has_room(more.segments.len(), more.wheels.len())
     }
 
-    /// There is [room](Self::has_room) for it.
+    /// Adds a segment. The caller has checked that there is [room](Self::has_room).
     pub(super) fn push_segment(&mut self, segment: Unlinked<Segment<T>>) {
         self.segments.push(segment);
     }
 
-    /// There is [room](Self::has_room) for it.
+    /// Adds a wheel. The caller has checked that there is [room](Self::has_room).
     pub(super) fn push_wheel(&mut self, wheel: Unlinked<Wheel>) {
         self.wheels.push(wheel);
     }
 
-    /// There is [room](Self::make_room_for) for it.
+    /// Adds all of `more`. The caller has checked that there is [room](Self::make_room_for).
     pub(super) fn add(&mut self, more: Self) {
         self.segments.extend(more.segments);
         self.wheels.extend(more.wheels);
     }
 
-    /// Gives one of each to the system.
+    /// Frees one segment and one wheel.
     pub(super) fn drop_one(&mut self) {
         drop((self.segments.pop(), self.wheels.pop()));
     }
@@ -175,7 +180,7 @@ mod tests {
         let ids: Vec<_> = (0..nodes).map(|_| slab.take(&mut free, &who).expect("there is memory")).collect();
         let mut batch = Batch::new();
         for round in 0..2 {
-            // In the first few words and in another segment, the last first.
+            // Nodes of the first few words and of another segment, the highest first.
             let is_meant = |id: &NodeId| {
                 *id as usize % 3 == round && !(300..Segment::<u64>::NODES).contains(&(*id as usize))
             };
@@ -193,7 +198,7 @@ mod tests {
         }
     }
 
-    /// A bitmap for many segments goes when they have gone; a small one stays.
+    /// A large bitmap is freed once its segments are gone; a small one stays.
     #[test]
     fn the_memory_of_a_batch_goes_with_the_segments() {
         let slab = Slab::<u64>::new().expect("there is memory");
@@ -212,7 +217,7 @@ mod tests {
         assert_eq!(batch.ids.len(), 1);
     }
 
-    /// What is given is found, in whichever segments it lies.
+    /// Nodes given back are found again, in whichever segments they are.
     #[test]
     fn all_segments_of_a_release_are_open_again() {
         type Large = [u8; 4096];
@@ -220,7 +225,7 @@ mod tests {
         let (epochs, slab) = (Epochs::new(), Slab::<Large>::new().expect("there is memory"));
         let who = epochs.join().expect("there is memory");
         let mut free = FreeWord::default();
-        // The last is of a fourth segment: the first three have been found to have none.
+        // The last node belongs to a fourth segment; the search has found the first three full.
         (1..=3 * NODES).for_each(|id| assert_eq!(slab.take(&mut free, &who), Ok(id as NodeId)));
         let ids = [NODES / 2, NODES + 1, 2 * NODES + 3].map(|id| id as NodeId);
         let mut batch = Batch::new();

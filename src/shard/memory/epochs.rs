@@ -1,67 +1,73 @@
-//! Epoch reclamation: when may memory that producers can still be reading be used again?
+//! Epoch reclamation: decides when memory that producers may still be reading can be reused.
 //!
-//! The only file that names `crossbeam_epoch`. A producer that looks at a node which it does not own (a
-//! key, a hint) or at a wheel that may be given back is *pinned* meanwhile, unless free nodes of its own keep
-//! the node's segment; the advancer, which alone takes things away, makes them unreachable first, then starts a
-//! [`Grace`] period, and uses them again only when that has passed: all who were pinned at its start have been
-//! unpinned since.
+//! This is the only file that names `crossbeam_epoch`. A producer that reads a node which it does
+//! not own (through a key or a hint), or a wheel that may be given back, is *pinned* meanwhile. It
+//! needs no pin if it has free nodes of its own in the node's segment, which keep the segment. Only
+//! the advancer takes memory away. It makes the memory unreachable first, then starts a [`Grace`]
+//! period, and reuses the memory only when that period has passed: every participant that was
+//! pinned at its start has unpinned since.
 //!
-//! Each shard has epochs of its own, and each lane is a participant, as is the advancer. So who is pinned holds up
-//! nothing of another shard, a producer that moves its epoch on looks at the few that share the shard, and pinning is a
-//! step from the lane at hand. Two producers on two shards share nothing.
+//! Each shard has its own epochs. Each lane is a participant, and so is the advancer. So a pinned
+//! participant delays no other shard, a producer that advances the epoch looks only at the few
+//! participants of its shard, and a lane reaches its participant in one step. Two producers on two
+//! shards share nothing.
 //!
-//! A grace period is one deferred call that sets a flag, whatever number of nodes, segments and wheels
-//! waits for it. The deferred call touches nothing of the shard, so it may run on any thread, at any later
-//! time, also when the shard is long gone, and the payload type need not be `'static`.
+//! A grace period is one deferred call that sets a flag, however many nodes, segments and wheels
+//! wait for it. The deferred call touches nothing of the shard. So it may run on any thread, at any
+//! later time, even after the shard has ended, and the payload type need not be `'static`.
 //!
-//! crossbeam-epoch ends the process where the system gives it no memory. It asks for some in two places: when somebody
-//! joins, and when a grace period begins. So both look first whether there is as much ([`has_memory`]), and do without if
-//! not. What is left is the moment between the look and the request, in which another thread may take the memory.
+//! crossbeam-epoch ends the process if the system refuses it memory. It requests memory when a
+//! participant joins or leaves, when a grace period begins, and when the advancer helps the epochs
+//! on after participants have left. Each of these places first checks that as much memory is
+//! available ([`has_memory`]), and does without if it is not. Two gaps remain: another thread may
+//! take the memory between the check and the request; and a pin, which now and then reclaims what
+//! ended participants have left, may request memory without a check.
 //!
-//! In most loom models a stand-in takes the place of the epochs: a grace period that has always passed.
-//! Nodes are then used again at once, which is harder on the protocol than any real reclaimer would be; only
-//! what goes back to the system is kept to the end, as the model itself would read freed memory.
+//! In most loom models a stand-in replaces the epochs: a grace period that has always passed. Nodes
+//! are then reused at once, which is harder on the protocol than any real reclaimer. Only memory
+//! that goes back to the system is kept until the end, because the model itself would read freed
+//! memory.
 
 use std::ptr::NonNull;
 
-/// Something that nobody finds any more, but that who was pinned before may still be looking at, so it stays
-/// behind a pointer; freed when dropped. Its owner drops it when a grace period has passed, or when the shard
-/// ends and nobody can look any more.
+/// Memory that no new reader can reach, but that readers pinned before may still be reading; so it
+/// stays behind a pointer. Freed when dropped. Its owner drops it when a grace period has passed,
+/// or when the shard ends and no reader is left.
 #[derive(Debug)]
 pub(crate) struct Unlinked<M>(NonNull<M>);
 
 impl<M> Unlinked<M> {
-    /// `None` if the pointer is null.
+    /// Takes ownership of unlinked memory; `None` if the pointer is null.
     ///
     /// # Safety
     ///
-    /// It came from `Box::into_raw`, is no longer reachable for those who are pinned from now on, and is given
-    /// to this function once.
+    /// The pointer came from `Box::into_raw`. The memory is not reachable for participants that pin
+    /// from now on. Each pointer is passed to this function once.
     pub(crate) unsafe fn new(memory: *mut M) -> Option<Self> {
         NonNull::new(memory).map(Self)
     }
 
     pub(crate) fn get(&self) -> &M {
-        // SAFETY: it lives until `self` is dropped.
+        // SAFETY: the memory lives until `self` is dropped.
         unsafe { self.0.as_ref() }
     }
 }
 
-// SAFETY: it owns the memory; others may read it meanwhile, so it is shared as well.
+// SAFETY: it owns the memory. Other threads may read it meanwhile, so `M` must be `Sync` as well.
 unsafe impl<M: Send + Sync> Send for Unlinked<M> {}
 
 impl<M> Drop for Unlinked<M> {
     fn drop(&mut self) {
-        // SAFETY: it came from a box, and nobody looks at it any more, as the owner waits for that.
+        // SAFETY: the memory came from a box, and the owner has waited until no reader is left.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-/// More than crossbeam-epoch asks for at once.
+/// Bytes; more than crossbeam-epoch requests at once.
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 const MOST_ASKED_FOR: usize = 4096;
 
-/// Whether the system has memory for what crossbeam-epoch is about to ask for.
+/// Whether the system has memory for crossbeam-epoch's next request.
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 fn has_memory() -> bool {
     crate::fallible::has_memory(MOST_ASKED_FOR)
@@ -88,7 +94,7 @@ mod imp {
     #[derive(Debug)]
     struct Graces {
         begun: AtomicU64,
-        /// The last that has passed, and with it all that had begun before.
+        /// The latest grace period that has passed. All that began before it have passed as well.
         passed: AtomicU64,
     }
 
@@ -98,7 +104,8 @@ mod imp {
             Self { collector: Collector::new(), graces: Arc::new(graces) }
         }
 
-        /// Someone who may read what the advancer takes away; none if there is no memory.
+        /// Adds a participant, which may read memory that the advancer takes away; `None` if there
+        /// is no memory.
         pub(crate) fn join(&self) -> Option<Participant> {
             let mut participant = Participant {
                 handle: None,
@@ -109,7 +116,7 @@ mod imp {
             self.join_again(&mut participant).then_some(participant)
         }
 
-        /// Has one that has left take part again; false if there is no memory.
+        /// Lets a participant that has left join again; false if there is no memory.
         pub(crate) fn join_again(&self, participant: &mut Participant) -> bool {
             if participant.handle.is_none() && has_memory() {
                 participant.handle = Some(self.collector.register());
@@ -118,26 +125,28 @@ mod imp {
         }
     }
 
-    /// One who may be pinned, used by one thread at a time; or one who has left, and is not pinned until it has joined
-    /// again.
+    /// A participant can be pinned; one thread at a time uses it. A participant that has left is
+    /// not pinned until it has joined again.
     #[derive(Debug)]
     pub(crate) struct Participant {
         handle: Option<LocalHandle>,
         graces: Arc<Graces>,
-        /// Dropped after the handle. Where a handle's end is the collector's as well, crossbeam-epoch frees what its own
-        /// caller still has a reference to (`Local::finalize`), which Miri reports.
+        /// Dropped after the handle. If dropping the handle also drops the collector,
+        /// crossbeam-epoch frees memory that its own caller still references (`Local::finalize`),
+        /// which Miri reports.
         #[cfg(miri)]
         collector: Collector,
     }
 
-    // SAFETY: a handle is bound to no thread, only not to be shared: its cells are looked at through it and its guards
-    // alone, and the deferred calls in its bag are Send. No guard outlives the call that it was made in (and none is
-    // Send), and who passes the handle on passes all that was done with it.
+    // SAFETY: a handle is bound to no thread, but must not be shared. Its cells are reached only
+    // through the handle and its guards, and the deferred calls in its bag are Send. No guard
+    // outlives the call that made it (and no guard is Send). Handing the handle to another thread
+    // makes all earlier uses visible to it.
     unsafe impl Send for Participant {}
 
     impl Drop for Participant {
-        /// Leaves the epochs, for which crossbeam-epoch asks for memory. Where there is none, what it keeps of the
-        /// participant is never freed.
+        /// Leaves the epochs, for which crossbeam-epoch requests memory. If there is none, what
+        /// crossbeam-epoch keeps of the participant is never freed.
         fn drop(&mut self) {
             if let Some(handle) = self.handle.take()
                 && !has_memory()
@@ -148,13 +157,15 @@ mod imp {
     }
 
     impl Participant {
-        /// Pins it. Nothing of the user's runs while it is pinned.
+        /// Pins the participant. No user code runs while it is pinned.
         #[inline]
         pub(crate) fn pin(&self) -> Guard {
             Guard { _epoch: self.handle().pin() }
         }
 
-        /// Leaves: from now on it holds nothing up and costs nobody anything.
+        /// Leaves the epochs: from now on the participant delays no grace period and costs no other
+        /// thread anything. The returned participant holds the handle; dropping it ends the
+        /// membership.
         pub(crate) fn leave(&mut self) -> Self {
             Self {
                 handle: self.handle.take(),
@@ -173,13 +184,13 @@ mod imp {
         }
     }
 
-    /// While one exists, nothing that its participant can reach is given back.
+    /// While a guard exists, nothing that its participant can reach is given back.
     #[derive(Debug)]
     pub(crate) struct Guard {
         _epoch: crossbeam_epoch::Guard,
     }
 
-    /// A period after which no participant holds what was unreachable at its start.
+    /// A period after which no participant holds anything that was unreachable at its start.
     #[derive(Debug)]
     pub(crate) struct Grace {
         graces: Arc<Graces>,
@@ -187,17 +198,17 @@ mod imp {
     }
 
     impl Grace {
-        /// None if there is no memory.
+        /// Begins a grace period; `None` if there is no memory.
         pub(crate) fn begin(advancer: &Participant) -> Option<Self> {
             if !has_memory() {
                 return None;
             }
             let [graces, passed] = [(); 2].map(|()| Arc::clone(&advancer.graces));
-            // Ordering: Relaxed, the number alone matters.
+            // Ordering: Relaxed, only the number matters.
             let number = graces.begun.fetch_add(1, Ordering::Relaxed) + 1;
             let guard = advancer.handle().pin();
-            // Protects: every reader that was pinned before this and may have found a node, a segment or
-            // a wheel before the caller made it unreachable.
+            // Protects: every reader that was pinned before this and may have found a node, a
+            // segment or a wheel before the caller made it unreachable.
             guard.defer(move || {
                 // Ordering: Release, pairs with `has_passed`: the readers' accesses come before.
                 passed.passed.fetch_max(number, Ordering::Release);
@@ -207,13 +218,14 @@ mod imp {
         }
 
         pub(crate) fn has_passed(&self) -> bool {
-            // Ordering: Acquire, pairs with the deferred Release. One that began later outlasts the readers of this one too.
+            // Ordering: Acquire, pairs with the deferred Release. A period that began later
+            // outlasts the readers of this one too.
             self.graces.passed.load(Ordering::Acquire) >= self.number
         }
 
-        /// Helps the epochs on, which otherwise move only when somebody pins often enough.
+        /// Helps the epochs on. Otherwise they move only when participants pin often enough.
         pub(crate) fn help(advancer: &Participant) {
-            // It asks for memory where it finds that participants have left.
+            // crossbeam-epoch requests memory where it finds that participants have left.
             if has_memory() {
                 advancer.handle().pin().flush();
             }

@@ -1,4 +1,5 @@
-//! Memory: segments of nodes, free bits, epochs, and the way of a freed node back to the producers.
+//! Memory: segments of nodes, their free bits, the epochs, and how a freed node returns to the
+//! producers.
 
 pub(crate) mod batch;
 pub(crate) mod epochs;

@@ -1,19 +1,22 @@
-//! How a node that the advancer has freed comes to be handed out again, and an empty segment or an idle
-//! overflow wheel goes back to the system.
+//! Recycling: how a node that the advancer has freed is handed out again, and how an empty segment
+//! or an idle overflow wheel goes back to the system.
 //!
-//! Freed nodes are collected in a bitmap of the advancer's own. When there are enough of them, the batch
-//! waits for one grace period while the next batch is collected; then its bits are given to the slab, one
-//! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and wheels wait with
-//! the batch during whose collection they were taken out of reach.
+//! The advancer collects freed nodes in a bitmap of its own. When a batch is large enough, it waits
+//! for one grace period while the next batch is collected. Then its bits are given to the slab, one
+//! read-modify-write for up to 64 nodes. No node's memory is touched on the way. Segments and
+//! wheels wait with the batch that was being collected when they were unlinked.
 //!
-//! All of that goes in steps, one for each advance: giving the bits of a batch of half a million nodes takes
-//! milliseconds, and so does giving a hundred segments to the system. Steps are longer where nodes are freed faster than
-//! steps would give them, and at the end of a long drain.
+//! The work is done in steps, one for each advance: giving the bits of a batch of half a million
+//! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
+//! where nodes are freed faster than steps would give them, and at the end of a long drain.
 //!
-//! Memory that is not needed is taken out of use little by little, as the clock moves, and goes back a grace period
-//! later: who has a million timers end often schedules the next million soon, and would have the system clear all that
-//! memory again. Where nothing is scheduled from one move to the next, it goes faster. The last segment goes like the
-//! others where nothing is pending, but not before many timers have used it.
+//! Memory that is not needed is unlinked little by little, as the clock moves, and goes back to the
+//! system a grace period later. A program whose million timers have ended often schedules the next
+//! million soon; the system would then have to clear all that memory again. While nothing is
+//! scheduled from one move to the next, memory goes back faster. The last segment goes like the
+//! others when nothing is pending, but not before many timers have used it.
+//!
+//! Only the advancer uses a recycler.
 
 use crate::shard::memory::batch::{Batch, Retired};
 use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant, Unlinked};
@@ -22,70 +25,76 @@ use crate::shard::memory::slab::{Slab, staying};
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::Wheel;
 
-/// A smaller batch does not start a grace period of its own, unless it has waited for many polls: so many
-/// nodes, or this share of those that there is memory for, so that a word is given once for several nodes also
-/// where timers end in no order.
+/// A smaller batch does not start a grace period unless it has waited for [`PATIENCE`] polls. A
+/// batch is large enough with `LEAST_WORTH` nodes, or with 1 / `WORTH_SHARE` of all nodes if that
+/// is more. Then one read-modify-write gives several nodes, even where timers end in random order.
 const LEAST_WORTH: usize = if crate::config::SMALL { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
 const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
-/// How many nodes wait for their words of the bitmap, which is as large as a cache where there are millions of timers.
+/// How many nodes wait for the prefetch of their words of the bitmap. With millions of timers the
+/// bitmap is as large as a cache.
 const QUEUE: usize = 8;
 
-/// How often a long drain tries, at its end, to see its grace periods through.
+/// How often, at most, the end of a long drain polls to complete its grace periods.
 const ATTEMPTS: usize = 8;
 
-/// A segment goes back for so many moves of the clock divided by the segments that are too many, but not more often than
-/// at each move, nor less often than at this many; at each move where nothing has been scheduled since the last.
+/// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
+/// is scheduled.
 const MOVES_PER_SEGMENT: usize = 256;
 const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
 
-/// The share of what is too much that goes in a step of its own, on the advancer's thread when it has nothing to do.
+/// [`Recycler::shed`] gives back 1 / `SHARE` of the excess in one call, on the advancer's thread
+/// when it has nothing else to do.
 const SHARE: usize = 16;
 
-/// The last segment of an idle shard goes once this share of its nodes has been used.
+/// The last segment of an idle shard goes back once 1 / `USED_SHARE` of its nodes has been used.
 const USED_SHARE: usize = 2;
 
-/// How many words of the bitmap are given to the slab in a step, beside one for each node that has been freed since the
-/// last: so a batch is given before the next one is as large.
+/// How many words of the bitmap a step gives to the slab, besides one for each node freed since the
+/// last step. So a batch is given before the next one is as large.
 const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
-    /// Nodes freed last, whose words of the bitmap are on their way from memory; `NIL` where there is none.
+    /// The nodes freed last, whose words of the bitmap are being prefetched; `NIL` marks an empty
+    /// place.
     queue: [NodeId; QUEUE],
-    /// Where the oldest of them is.
+    /// The place of the oldest of them.
     oldest: usize,
     collecting: Batch<T>,
     waiting: Option<(Batch<T>, Grace)>,
-    /// Has waited long enough, and is on its way to the slab; its segments and wheels are in `leaving`.
+    /// Its grace period has passed, and its nodes are being given to the slab. Its segments and
+    /// wheels are in `leaving`.
     releasing: Batch<T>,
-    /// What has waited long enough and goes back to the system.
+    /// Segments and wheels whose grace period has passed; they go back to the system.
     leaving: Retired<T>,
-    /// A batch's memory, to be used again.
+    /// A batch's memory, kept for reuse.
     spare: Batch<T>,
     polls: u32,
     /// Nodes freed since the last step.
     freed: usize,
-    /// Nodes freed, up to the last step, since there was no segment.
+    /// Nodes freed up to the last step, counted since the slab last had no segment.
     ended: usize,
-    /// How many of them there were when lanes were last asked for what they keep.
+    /// The value of `ended` when the lanes were last asked for the nodes that they keep.
     asked: usize,
-    /// Moves of the clock since a segment last went back, and how many there are from one to the next.
+    /// Moves of the clock since a segment last went back, and the number of moves between two
+    /// segments.
     moves: usize,
     moves_per_segment: usize,
     /// How many timers had been scheduled at the last move.
     scheduled: u64,
-    /// All segments above this one have been looked at in the search for one that is empty.
+    /// The search for an empty segment has looked at all places from this one on.
     looked_above: usize,
     /// Whether a node has been given to the slab since the search began.
     have_changed: bool,
-    /// Whether a search has found no empty segment, and no node has been given to the slab since it began.
+    /// Whether a search has found no empty segment, and no node has been given to the slab since it
+    /// began.
     none_is_empty: bool,
-    /// How large a batch is worth a grace period.
+    /// How many nodes make a batch worth a grace period.
     worth: usize,
-    /// How often producers had given nodes back when a search began.
+    /// How often producers had given nodes back at the last call of `give_back`.
     given_back: u64,
-    /// What a model keeps to its end.
+    /// What a model keeps until its end.
     kept: Retired<T>,
 }
 
@@ -135,25 +144,25 @@ impl<T> Recycler<T> {
         queue.into_iter().filter(|&id| id != NIL).for_each(|id| self.collecting.add(id));
     }
 
-    /// Takes a wheel that the advancer has emptied and taken out of reach.
+    /// Takes a wheel that the advancer has emptied and unlinked.
     ///
-    /// There is [room](Self::has_room) for it.
+    /// The caller has checked that there is [room](Self::has_room).
     pub(crate) fn retire_wheel(&mut self, wheel: Unlinked<Wheel>) {
         self.collecting.remains.push_wheel(wheel);
     }
 
-    /// Whether there is memory to take so many wheels.
+    /// Reserves memory to take that many wheels; false if there is none.
     pub(crate) fn has_room(&mut self, wheels: usize) -> bool {
         self.collecting.remains.has_room(0, wheels)
     }
 
-    /// Whether enough has been collected for [`poll`](Self::poll) to be worth a call.
+    /// Whether the batch is large enough for a [`poll`](Self::poll).
     #[inline]
     pub(crate) fn is_ripe(&self) -> bool {
         self.collecting.nodes() >= self.worth
     }
 
-    /// Moves batches on by a step. Never waits.
+    /// Moves the batches on by one step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
         self.empty_queue();
         let freed = std::mem::take(&mut self.freed);
@@ -171,9 +180,11 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Notes that the clock has moved, which has memory go back; so many timers have been `scheduled` so far, and so
-    /// many are pending.
-    /// True if nothing has been scheduled since the last move, and there is memory that they do not need.
+    /// Notes that the clock has moved, and may unlink a segment. `scheduled` timers have been
+    /// scheduled so far, and `live` timers are pending.
+    ///
+    /// Returns true if nothing has been scheduled since the last move and there is memory that the
+    /// pending timers do not need.
     #[inline]
     pub(crate) fn note_move(&mut self, slab: &Slab<T>, scheduled: u64, live: usize) -> bool {
         self.moves += 1;
@@ -188,8 +199,8 @@ impl<T> Recycler<T> {
         false
     }
 
-    /// Gives a share of the memory back that `live` timers do not need, and sees to it that what has been freed counts
-    /// the next time.
+    /// Gives back a share of the memory that `live` timers do not need, and polls so that nodes
+    /// freed so far count at the next call.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, advancer: &Participant) {
         let excess = self.excess(slab, live);
         let share = (excess + self.leaving.segments()).div_ceil(SHARE);
@@ -199,8 +210,9 @@ impl<T> Recycler<T> {
         self.give_back(slab, share.min(excess));
     }
 
-    /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending. Not so where all that
-    /// has been freed is known to the slab, and no segment was empty then: one timer is enough to keep it.
+    /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending.
+    /// False once the slab has all freed nodes and a search since then has found no empty segment:
+    /// one timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
         let under_way = self.batches().any(|batch| !batch.remains.is_empty());
         if under_way || !self.leaving.is_empty() {
@@ -211,25 +223,26 @@ impl<T> Recycler<T> {
         (!is_settled || may_be_empty) && self.excess(slab, live) > 0
     }
 
-    /// Whether there is a segment more than `live` timers need, so that lanes may be asked for the nodes that they keep.
-    /// Not again for the last segment before a good part of it has been used again.
+    /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for
+    /// the nodes that they keep. For the last segment, not again before a good part of it has been
+    /// used again.
     pub(crate) fn is_worth_asking(&self, slab: &Slab<T>, live: usize) -> bool {
         Self::excess_used(slab, live, self.ended - self.asked) > 0
     }
 
-    /// Notes that lanes are asked.
+    /// Notes that the lanes are asked.
     pub(crate) fn note_asked(&mut self) {
         self.asked = self.ended;
     }
 
-    /// Notes that free nodes which a lane had left over have been given to the slab.
+    /// Notes that a lane's leftover free nodes have been given to the slab.
     pub(crate) fn note_given(&mut self) {
         self.none_is_empty = false;
         self.have_changed = true;
     }
 
-    /// Polls until nothing is left to do or a reader holds things up; after a long drain, whose nodes should not
-    /// wait for the next.
+    /// Polls until nothing is left to do or a reader delays a grace period, at most [`ATTEMPTS`]
+    /// times. For the end of a long drain, whose nodes should not wait for the next drain.
     pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, advancer: &Participant) {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
@@ -241,7 +254,8 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Begins a grace period for what has been collected; later, where there is no memory for it.
+    /// Begins a grace period for the collected batch. Without memory for it, a later poll tries
+    /// again.
     fn begin_waiting(&mut self, advancer: &Participant) {
         if let Some(grace) = Grace::begin(advancer) {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
@@ -268,7 +282,7 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Gives the nodes of so many words to the slab.
+    /// Gives the nodes of up to `words` words to the slab.
     #[inline]
     fn release(&mut self, slab: &Slab<T>, words: usize) {
         if !self.releasing.is_empty() {
@@ -277,7 +291,7 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Gives a segment and a wheel to the system.
+    /// Gives one segment and one wheel to the system.
     #[inline]
     fn let_go(&mut self) {
         if self.leaving.is_empty() {
@@ -290,8 +304,9 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// How many segments there are beyond twice what `live` timers fill, and one or two to spare while there are any. An idle
-    /// shard keeps its last one until a good part of it has been used, for the sake of a timer now and then.
+    /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
+    /// spare. With none pending, all segments are excess, but an idle shard keeps its last segment
+    /// for an occasional timer until a good part of it has been used.
     fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
         Self::excess_used(slab, live, self.ended)
     }
@@ -305,7 +320,8 @@ impl<T> Recycler<T> {
         segments.saturating_sub(staying().max(usize::from(is_last_kept)))
     }
 
-    /// Takes that many segments out of the table, or those of them that are empty, the highest first.
+    /// Unlinks up to `segments` empty segments, the highest first. Each attempt looks at a limited
+    /// number of places; the next one continues below them.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
         let given_back = slab.given_back();
         if std::mem::replace(&mut self.given_back, given_back) != given_back {
@@ -333,7 +349,7 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// What is out of reach and has not waited long enough; for the advancer's end.
+    /// Returns what is unlinked and not yet freed; for the advancer's end.
     pub(crate) fn end(&mut self) -> Retired<T> {
         let waiting = self.waiting.take().map(|(batch, _)| batch.remains);
         let all =
@@ -343,20 +359,21 @@ impl<T> Recycler<T> {
             if remains.make_room_for(&more) {
                 remains.add(more);
             } else {
-                // Others may be looking at it, and there is no memory to remember it by: it is never freed.
+                // Other threads may be reading it, and there is no memory to remember it by: it is
+                // never freed.
                 std::mem::forget(more);
             }
         }
         remains
     }
 
-    /// The nodes under way, for invariant checks.
+    /// The nodes on their way to the slab; for invariant checks.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         let queue = self.queue.into_iter().filter(|&id| id != NIL);
         self.batches().flat_map(Batch::ids).chain(queue)
     }
 
-    /// How many there are, by the batches' own count; for invariant checks.
+    /// The number of those nodes, by the batches' own count; for invariant checks.
     pub(crate) fn len(&self) -> usize {
         let queued = self.queue.into_iter().filter(|&id| id != NIL).count();
         queued + self.batches().map(Batch::nodes).sum::<usize>()

@@ -1,13 +1,15 @@
-//! A segment: a run of nodes that never moves, and the bits that say which of them are free.
+//! A segment: an array of nodes that never moves, and the bits that say which nodes are free.
 //!
-//! Free nodes are bits in memory order, a word for 64 nodes. A producer takes a whole word by one swap and
-//! hands its nodes out in turn; the advancer sets the bits of nodes that it has freed. So nodes are handed
-//! out in the order in which they lie, whatever the order in which their timers ended. (A free *list* hands
-//! them out in the order in which they fired, which after a round of random timers is none at all.)
+//! Free nodes are bits in memory order, one word for 64 nodes. A producer takes a whole word by one
+//! swap and hands out its nodes in turn. The advancer sets the bits of nodes that it has freed; a
+//! producer sets the bits of nodes that it took and did not use. So nodes are handed out in memory
+//! order, whatever the order in which their timers ended. (A free *list* hands out nodes in the
+//! order in which they were freed; after a round of random timers that order is random.)
 //!
-//! A summary has a bit for each word that may have free nodes. The advancer sets the word first, the
-//! summary's bit second; a producer clears the summary's bit first and takes the word second. So a word
-//! with free nodes whose summary bit is clear has a producer on its way to it.
+//! A summary has one bit for each word that may have free nodes. A thread that gives nodes back
+//! sets the word first and the summary's bit second. A producer that takes nodes clears the
+//! summary's bit first and takes the word second. So if a word has free nodes and its summary bit
+//! is clear, a thread is between its two steps at that word.
 
 use std::io;
 
@@ -15,37 +17,40 @@ use crate::fallible;
 use crate::shard::node::{Node, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
 
-/// Free bits in a word; in models, all that a segment has.
+/// Nodes in one word of free bits. In models a segment has a single word.
 #[cfg(not(shardwheel_loom))]
 pub(crate) const WORD_NODES: usize = 64;
 #[cfg(shardwheel_loom)]
 pub(crate) const WORD_NODES: usize = 4;
 
-/// The memory of a segment is about this large; only what has been used of it is backed by the system. A fuzzer
-/// makes a shard for each input and fills little of it: small segments are quickly made and often given back.
+/// Bytes of node memory in a segment, at most, unless the payload is large. The system backs only
+/// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its
+/// segments are small, so they are made quickly and often given back.
 #[cfg(not(shardwheel_loom))]
 const SEGMENT_BYTES: usize = if crate::config::SMALL { 1 << 11 } else { 2 << 20 };
 
-/// A shard of so many segments, 8 MiB, stays on ordinary pages: the processor's table of pages covers them,
-/// and where the system has to find a huge page first (a virtual machine whose host backs memory as it is
-/// used) the first timers would wait for it.
+/// A shard of up to this many segments (one of 2 MiB) stays on ordinary pages. The TLB covers them.
+/// Where the system has to find a huge page first (a virtual machine whose host backs memory on
+/// first use), the first timers would wait for it.
 const SMALL_SHARD: usize = 1;
 
 pub(crate) struct Segment<T> {
     nodes: Nodes<T>,
-    /// Added to the high half of the generations of this segment's nodes, and no other segment's: one that
-    /// takes the place of a segment given back hands out none that was handed out there before.
+    /// Added to the high half of the generations of this segment's nodes. No other segment has the
+    /// same era, so a segment that replaces one given back hands out no generation that was handed
+    /// out there before.
     pub(crate) era: u32,
     pub(crate) free: FreeBits,
 }
 
 impl<T> Segment<T> {
-    /// log2 of the number of nodes.
+    /// log2 of the number of nodes in a segment.
     #[cfg(not(shardwheel_loom))]
     pub(crate) const SHIFT: u32 = {
         let nodes = SEGMENT_BYTES / size_of::<Node<T>>();
         let shift = if nodes == 0 { 0 } else { nodes.ilog2() };
-        // A word at least; at most what leaves a name of 32 bits as many segments as nodes in one.
+        // At least one word of free bits. At most 2^16 nodes: a 32-bit name then allows as many
+        // segments as a segment has nodes.
         if shift < 6 {
             6
         } else if shift > 16 {
@@ -59,24 +64,24 @@ impl<T> Segment<T> {
 
     pub(crate) const NODES: usize = 1 << Self::SHIFT;
 
-    /// Words of free bits.
+    /// Words of free bits in a segment.
     pub(crate) const WORDS: usize = Self::NODES / WORD_NODES;
 
-    /// The segment for `index` of the table, its era yet to be set.
+    /// Makes the segment for place `index` of the table. The caller sets its era.
     pub(crate) fn new(index: usize) -> io::Result<Self> {
-        // Node 0 of the first segment would have the name that stands for none.
+        // Node 0 of the first segment would have the name `NIL`.
         let reserved = usize::from(index == 0);
         let free = FreeBits::new(Self::NODES, reserved).ok_or(io::ErrorKind::OutOfMemory)?;
         let nodes = Nodes::new(index >= SMALL_SHARD)?;
         Ok(Self { nodes, era: 0, free })
     }
 
-    /// The size of the memory that [`new`](Self::new) asks for.
+    /// Bytes of memory that [`new`](Self::new) requests for nodes.
     pub(crate) fn bytes() -> usize {
         Self::NODES * size_of::<Node<T>>()
     }
 
-    /// Where the nodes are.
+    /// The address of the first node.
     pub(crate) fn nodes(&self) -> *mut Node<T> {
         self.nodes.start()
     }
@@ -87,14 +92,14 @@ impl<T> Segment<T> {
     }
 }
 
-/// Pages are at least this large, so a mapping's start is aligned so.
+/// The least page size: the start of a mapping is aligned to it.
 #[cfg(not(shardwheel_loom))]
 const PAGE: usize = 4096;
 
 #[cfg(not(shardwheel_loom))]
 const HUGE_PAGE: usize = if cfg!(miri) { PAGE } else { 2 << 20 };
 
-/// A hint: where it is refused, or unknown, ordinary pages serve.
+/// Asks for huge pages. A hint: where the system refuses or does not know it, ordinary pages serve.
 #[cfg(not(shardwheel_loom))]
 fn ask_for_huge_pages(pages: &memmap2::MmapMut) {
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -106,15 +111,15 @@ fn ask_for_huge_pages(pages: &memmap2::MmapMut) {
 #[cfg(not(shardwheel_loom))]
 struct Nodes<T> {
     first: std::ptr::NonNull<Node<T>>,
-    /// Owns the memory: zeroed pages straight from the system, given back to it on drop. An allocator
-    /// might keep them, and would not zero them lazily.
+    /// Owns the memory: zeroed pages directly from the system, returned to it on drop. An allocator
+    /// might keep the pages, and would not zero them lazily.
     _pages: memmap2::MmapMut,
 }
 
 #[cfg(not(shardwheel_loom))]
 impl<T> Nodes<T> {
-    /// `many`: the shard is large, so this segment will be filled: huge pages are asked for, which spare a walk
-    /// of the page tables at most accesses.
+    /// `many` says that the shard is large, so this segment will be filled. It then asks for huge
+    /// pages, which save a page table walk on most accesses.
     fn new(many: bool) -> io::Result<Self> {
         let align = align_of::<Node<T>>().max(if many { HUGE_PAGE } else { PAGE });
         let slack = if align > PAGE { align } else { 0 };
@@ -135,18 +140,18 @@ impl<T> Nodes<T> {
     #[inline]
     fn at(&self, offset: usize) -> &Node<T> {
         debug_assert!(offset < Segment::<T>::NODES);
-        // SAFETY: the mapping holds `NODES` nodes from `first` on, and the caller's mask keeps the offset
-        // below that.
+        // SAFETY: the mapping holds `NODES` nodes from `first` on, and the caller's mask keeps the
+        // offset below that.
         let node = unsafe { self.first.add(offset) };
-        // SAFETY: a zeroed node is valid, nodes are changed through their atomics and cell only, and they
-        // live as long as the mapping.
+        // SAFETY: a zeroed node is valid. Nodes are changed only through their atomics and their
+        // cell, and they live as long as the mapping.
         unsafe { node.as_ref() }
     }
 }
 
-// SAFETY: the memory is owned, and nodes are shared between threads by the protocol of their word.
+// SAFETY: the memory is owned, and threads share nodes by the protocol of the node's word.
 unsafe impl<T: Send> Send for Nodes<T> {}
-// SAFETY: as above; a payload is only ever moved out by the one who won it, never shared.
+// SAFETY: as above. Only the thread that won a payload moves it out; a payload is never shared.
 unsafe impl<T: Send> Sync for Nodes<T> {}
 
 #[cfg(shardwheel_loom)]
@@ -167,20 +172,21 @@ impl<T> Nodes<T> {
     }
 }
 
-/// Which nodes of a segment are free.
+/// The set of free nodes of a segment.
 pub(crate) struct FreeBits {
     words: Box<[AtomicU64]>,
     summary: Box<[AtomicU64]>,
-    /// How many bits are set; may be too high for a moment, never too low.
+    /// How many bits are set. Too high for a moment at times, never too low.
     count: AtomicU32,
-    /// How many nodes are worn out: neither in use nor to be handed out again.
+    /// How many nodes are worn out: not in use, and never handed out again.
     worn: AtomicU32,
     capacity: u32,
     life: Life,
 }
 
 impl FreeBits {
-    /// All free, save the first `reserved` nodes, which are never handed out; none if there is no memory.
+    /// A set with all nodes free, except the first `reserved` nodes, which are never handed out.
+    /// `None` if there is no memory.
     pub(crate) fn new(nodes: usize, reserved: usize) -> Option<Self> {
         let words = nodes / WORD_NODES;
         let capacity = (nodes - reserved) as u32;
@@ -214,15 +220,16 @@ impl FreeBits {
         self.count() + self.worn() as usize == self.capacity()
     }
 
-    /// Says that a node which the caller has taken is worn out. The caller does not look at the segment again.
+    /// Counts a node that the caller has taken as worn out. The caller does not use the segment
+    /// after this call.
     #[cold]
     pub(crate) fn wear_out(&self) {
         self.life.note_use();
-        // Ordering: Release, pairs with `worn`: the caller has done with the segment.
+        // Ordering: Release, pairs with `worn`: the caller no longer uses the segment.
         self.worn.fetch_add(1, Ordering::Release);
     }
 
-    /// Says, for a model, that the segment's memory goes.
+    /// Tells the model that the segment's memory is freed.
     #[cfg(feature = "model")]
     pub(crate) fn end(&self) {
         self.life.note_end();
@@ -235,27 +242,30 @@ impl FreeBits {
 
     /// The nodes of a word that are not free.
     pub(crate) fn taken(&self, word: usize) -> u64 {
-        // Ordering: Relaxed, the caller's fence orders it, or nobody else is at work.
+        // Ordering: Relaxed, the caller's fence orders it, or no other thread is at work.
         !self.words[word].load(Ordering::Relaxed) & lowest(WORD_NODES)
     }
 
-    /// Makes the nodes free; for the advancer, whose they are.
+    /// Makes the nodes free. The caller owns them: the advancer that freed them, or a producer that
+    /// took them and did not use them.
     pub(crate) fn give(&self, word: usize, bits: u64) {
         self.life.note_use();
-        // Before the bits, so that the count is never too low.
+        // Added before the bits are set, so the count is never too low.
         // Ordering: Relaxed, an estimate; the Release below keeps the order.
         self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
-        // Ordering: Release, pairs with the Acquire in `take`: the advancer has done with the nodes.
+        // Ordering: Release, pairs with the Acquire in `take`: the caller no longer uses the nodes.
         self.words[word].fetch_or(bits, Ordering::Release);
-        // Ordering: Release, pairs with the Acquire in `take`: who clears this bit sees the word.
+        // Ordering: Release, pairs with the Acquire in `take`: a thread that clears this bit sees
+        // the word.
         self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::Release);
     }
 
-    /// Takes all free nodes of the first word, from `from` on, that has any.
+    /// Takes all free nodes of the first word, from word `from` on, that has any. Returns the
+    /// word's index and its bits.
     pub(crate) fn take_word(&self, from: usize) -> Option<(usize, u64)> {
         let first = from / WORD_NODES;
         (first..self.summary.len()).find_map(|at| {
-            // Ordering: Relaxed, a look; what it shows is taken by read-modify-writes.
+            // Ordering: Relaxed, a hint; the nodes are taken by read-modify-writes.
             let mut words = self.summary[at].load(Ordering::Relaxed);
             if at == first {
                 words &= u64::MAX << (from % WORD_NODES);
@@ -269,10 +279,11 @@ impl FreeBits {
         })
     }
 
-    /// Takes the free nodes of a word, if it has any.
+    /// Takes the free nodes of a word; `None` if it has none.
     fn take(&self, word: usize) -> Option<u64> {
         self.life.note_use();
-        // Ordering: Acquire, see `give`. First the summary's bit, then the word.
+        // Ordering: Acquire, pairs with the Release in `give`. The summary's bit first, then the
+        // word.
         self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
         // Ordering: Acquire, pairs with the Release in `give`.
         let bits = self.words[word].swap(0, Ordering::Acquire);
@@ -281,7 +292,8 @@ impl FreeBits {
         (bits != 0).then_some(bits)
     }
 
-    /// Takes every node that is not worn out, or none; for the advancer, before it gives the segment back.
+    /// Takes every node that is not worn out, or none. For the advancer, before it gives the
+    /// segment back.
     pub(crate) fn take_all(&self) -> bool {
         let mut words = 0..self.words();
         let take = || words.next().and_then(|word| self.take(word)).unwrap_or(0);
@@ -296,12 +308,13 @@ impl FreeBits {
 
     /// Whether any word may have free nodes.
     pub(crate) fn may_have_any(&self) -> bool {
-        // Ordering: Relaxed, a look; where it counts, it comes after the caller's Acquire on the table's bit.
+        // Ordering: Relaxed, a hint. Where the answer matters, it follows the caller's Acquire on
+        // the table's bit.
         self.summary.iter().any(|words| words.load(Ordering::Relaxed) != 0)
     }
 }
 
-/// The lowest `n` bits, or all.
+/// A mask of the lowest `n` bits; all 64 bits for a larger `n`.
 fn lowest(n: usize) -> u64 {
     if n >= u64::BITS as usize { u64::MAX } else { (1 << n) - 1 }
 }
@@ -349,12 +362,12 @@ mod tests {
     fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
         let free = FreeBits::new(192, 0).expect("there is memory");
         (0..3).for_each(|word| assert_eq!(free.take_word(word), Some((word, !0))));
-        // The summary has a bit for each, and one of them has nodes.
+        // The summary has a bit for each of the three words; only one of them has nodes.
         [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
         assert_eq!((free.take_word(0), free.take_word(0)), (Some((2, 6)), None));
     }
 
-    /// A fuzzer's are the smallest.
+    /// Fuzzers use smaller segments.
     #[test]
     #[cfg(not(fuzzing))]
     fn segments_suit_the_payload() {
@@ -374,7 +387,7 @@ mod tests {
         assert_eq!((size_of::<Node<u32>>(), size_of::<Node<u64>>()), (24, 32));
     }
 
-    /// But for a small shard's, so that there can be huge pages.
+    /// A small shard's first segment is not aligned: the alignment is for huge pages.
     #[test]
     fn segments_are_aligned() {
         for index in [SMALL_SHARD, SMALL_SHARD + 1] {

@@ -1,12 +1,17 @@
-//! The slab: the table of segments, from which producers take nodes and in which keys are looked up.
+//! The slab: the table of segments. Producers take nodes from it, and keys are looked up in it.
 //!
-//! A node's name is a `u32`: the high bits are the segment's place in the table, the low ones the node's
-//! place in the segment. Segments are added by whichever producer finds no free node (compare-and-swap; the
-//! loser of a race gives its segment back and uses the winner's) and taken away by the advancer alone.
+//! A node's name is a `u32`: the high bits are the segment's place in the table, the low bits the
+//! node's place in the segment. A producer that finds no free node adds a segment by
+//! compare-and-swap; the loser of a race drops its segment and uses the winner's. Only the advancer
+//! takes segments away.
 //!
-//! Who may look at a segment: its nodes' owners, because a segment with a node in use stays; who has free nodes of it
-//! to himself, because they are neither in use nor free for the advancer to take; the advancer, because nobody else
-//! takes segments away; everybody else while pinned.
+//! A thread may read a segment if one of these holds:
+//!
+//! - It owns a node of the segment: a segment with a node in use stays.
+//! - It has free nodes of the segment to itself: these are neither in use nor free for the advancer
+//!   to take.
+//! - It is the advancer: no other thread takes segments away.
+//! - It is pinned.
 
 pub(in crate::shard) mod walk;
 
@@ -23,31 +28,34 @@ use crate::sync::plain::AtomicU32 as PlainU32;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::unwind::FirstPanic;
 
-/// The most segments; a fuzzer, whose shards are small, makes and clears a table for each input.
+/// The greatest number of segments. A fuzzer, whose shards are small, makes and clears a table for
+/// each input.
 #[cfg(not(shardwheel_loom))]
 const TABLE: usize = if crate::config::SMALL { 1 << 6 } else { 1 << 16 };
 #[cfg(shardwheel_loom)]
 const TABLE: usize = 4;
 
-/// How many segments are looked at in the search for one to be given back.
+/// How many places of the table one search for an empty segment looks at.
 const LOOKED_AT: usize = if crate::config::SMALL { 3 } else { 64 };
 
-/// Segments are given back only while so many eras are left that they cannot run out after.
+/// The last era at which segments are given back. The eras that remain suffice for every segment
+/// that can still be added, because segments then stay.
 const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
 
-/// Free nodes that a lane has to itself: those of one word that are still to be handed out.
+/// Free nodes that a lane has to itself: the nodes of one word that have not been handed out yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FreeWord {
-    /// Counted over all segments.
+    /// The word's index, counted over all segments.
     word: u32,
     bits: u64,
 }
 
-/// Why the segment of a node stays while somebody looks at it who does not own the node.
+/// Keeps the segment of a node while a thread that does not own the node reads it.
 pub(crate) struct Stay<'l> {
-    /// Protects: the segment, where nothing else does.
+    /// Protects: the segment, if the caller's free nodes do not.
     _pinned: Option<Guard>,
-    /// The caller's free nodes, which lie in the same segment otherwise, and are not handed out meanwhile.
+    /// Otherwise the caller's free nodes, which lie in the same segment. The borrow prevents
+    /// handing them out meanwhile.
     free: PhantomData<&'l FreeWord>,
 }
 
@@ -60,29 +68,30 @@ impl Stay<'static> {
 
 pub(crate) struct Slab<T> {
     table: Box<[AtomicPtr<Segment<T>>; TABLE]>,
-    /// Where each segment's nodes are, or were: for prefetching, which needs an address and no promise.
+    /// The address of each segment's nodes, now or formerly. For prefetching, which needs an
+    /// address and no guarantee.
     addresses: Box<[AtomicPtr<Node<T>>; TABLE]>,
-    /// The era of the next segment. No two segments have the same, so a segment that takes the place of one
-    /// given back hands out generations that were never used there, whoever raced to add it.
+    /// The era of the next segment. No two segments have the same era. So a segment that replaces
+    /// one given back hands out generations that were never used there, whichever thread added it.
     next_era: AtomicU32,
-    /// A bit per segment that may have free nodes; kept like the summary within a segment.
+    /// A bit for each segment that may have free nodes; kept like the summary within a segment.
     open: Box<[AtomicU64]>,
     /// One past the highest place that was ever used.
     height: AtomicU32,
-    /// How many segments there are.
+    /// The number of segments.
     size: PlainU32,
     /// How often a producer has given free nodes back.
     given_back: AtomicU64,
 }
 
-// SAFETY: segments are owned through the table's pointers and are Send and Sync for a payload that is
+// SAFETY: the table's pointers own the segments, which are Send and Sync for a payload that is
 // Send.
 unsafe impl<T: Send> Send for Slab<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Slab<T> {}
 
 impl<T> Slab<T> {
-    /// An empty slab; none if there is no memory for its table.
+    /// An empty slab; `None` if there is no memory for its table.
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
             table: fallible::zeroed(TABLE)?.try_into().ok()?,
@@ -95,13 +104,14 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The most nodes there can be.
+    /// The greatest possible number of nodes.
     fn limit() -> usize {
         (TABLE << Segment::<T>::SHIFT).min(u32::MAX as usize)
     }
 
-    /// Sees to it that the node's segment stays: by the caller's free nodes, if they lie there, or by a pin, which takes
-    /// longer. Most timers of who has few are where his free nodes are.
+    /// Keeps the node's segment: by the caller's free nodes if they lie there, else by a pin, which
+    /// takes longer. A producer with few timers usually finds them in the segment it allocates
+    /// from.
     #[inline]
     pub(crate) fn stay<'l>(&self, id: NodeId, free: &'l FreeWord, who: &Participant) -> Stay<'l> {
         let segment = free.word as usize / Segment::<T>::WORDS;
@@ -109,18 +119,19 @@ impl<T> Slab<T> {
         Stay { _pinned: (!is_kept).then(|| who.pin()), free: PhantomData }
     }
 
-    /// The node and its segment's era, if there is a segment. O(1).
+    /// The node and its segment's era, if the segment exists. O(1). The caller has made `stay` for
+    /// this node.
     #[inline]
     pub(crate) fn get<'g>(&'g self, id: NodeId, _stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         let segment = self.load(id as usize >> Segment::<T>::SHIFT)?;
         Some((segment.node(id), segment.era))
     }
 
-    /// Asks for the node's cache line, for the caller will write to it. Safe for any name, at any time.
+    /// Prefetches the node's cache line for writing. Safe for any name, at any time.
     #[inline]
     pub(crate) fn prefetch(&self, id: NodeId) {
         if cfg!(shardwheel_loom) {
-            // One more load to interleave with everything else, for nothing.
+            // A further load would only multiply the interleavings.
             return;
         }
         if let Some(address) = self.addresses.get(id as usize >> Segment::<T>::SHIFT) {
@@ -134,13 +145,14 @@ impl<T> Slab<T> {
     ///
     /// # Safety
     ///
-    /// The caller owns the node or is the advancer, and the node is in use: its segment stays.
+    /// The caller owns the node or is the advancer, and the node is in use, so its segment stays.
     #[inline]
     pub(crate) unsafe fn owned(&self, id: NodeId) -> (&Node<T>, u32) {
         let place = &self.table[id as usize >> Segment::<T>::SHIFT];
-        // Ordering: Relaxed, whoever gave the caller the node had acquired the pointer.
+        // Ordering: Relaxed, the thread that gave the caller the node had acquired the pointer.
         let segment = place.load(Ordering::Relaxed);
-        // SAFETY: a segment with a node in use is in the table and stays there, by the caller's promise.
+        // SAFETY: a segment with a node in use is in the table and stays there, by the caller's
+        // promise.
         let segment = unsafe { &*segment };
         (segment.node(id), segment.era)
     }
@@ -153,7 +165,8 @@ impl<T> Slab<T> {
     ///
     /// # Safety
     ///
-    /// The caller is the advancer, which alone takes segments away, for as long as it uses the node.
+    /// The caller is the advancer, for as long as it uses the node: only the advancer takes
+    /// segments away.
     #[inline]
     pub(in crate::shard) unsafe fn node(&self, id: NodeId) -> (&Node<T>, u32) {
         let segment = self.load(id as usize >> Segment::<T>::SHIFT).expect("a node in hand exists");
@@ -164,12 +177,14 @@ impl<T> Slab<T> {
     fn load(&self, index: usize) -> Option<&Segment<T>> {
         // Ordering: Acquire, pairs with the Release of `grow`.
         let segment = self.table.get(index)?.load(Ordering::Acquire);
-        // SAFETY: the callers are pinned, or are the advancer or the last owner, and say so.
+        // SAFETY: each caller keeps the segment and says so: it is pinned, or has nodes of the
+        // segment to itself, or is the advancer or the last owner.
         unsafe { segment.as_ref() }
     }
 
-    /// A free node. Lock-free; O(1) but for one call in up to 64, which looks for the next word with free
-    /// nodes, and one in a segment's worth, which asks the system for memory.
+    /// Takes a free node. Lock-free. O(1), except for one call in up to 64, which searches for the
+    /// next word with free nodes, and one call per segment of nodes, which requests memory from the
+    /// system.
     #[inline]
     pub(crate) fn take(&self, free: &mut FreeWord, who: &Participant) -> Result<NodeId, ScheduleErrorKind> {
         if free.bits == 0 {
@@ -180,7 +195,7 @@ impl<T> Slab<T> {
         Ok(id)
     }
 
-    /// Gives back the node that was taken last.
+    /// Puts back the node that was taken last.
     pub(crate) fn put_back(free: &mut FreeWord, id: NodeId) {
         debug_assert_eq!(id / WORD_NODES as u32, free.word);
         free.bits |= 1 << (id as usize % WORD_NODES);
@@ -188,7 +203,7 @@ impl<T> Slab<T> {
 
     #[cold]
     fn refill(&self, free: &mut FreeWord, who: &Participant) -> Result<(), ScheduleErrorKind> {
-        // Protects: segments that the search looks into while the advancer gives them back.
+        // Protects: segments that the search reads while the advancer gives them back.
         let guard = who.pin();
         loop {
             if let Some(found) = self.find_free(free.word as usize, &guard) {
@@ -199,7 +214,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The next word with free nodes after `word`, going round the segments.
+    /// The next word with free nodes, from `word` on and round all segments.
     fn find_free(&self, word: usize, _pinned: &Guard) -> Option<FreeWord> {
         let words = Segment::<T>::WORDS;
         let height = self.height();
@@ -215,17 +230,17 @@ impl<T> Slab<T> {
 
     fn take_from(&self, index: usize, from: usize) -> Option<(usize, u64)> {
         let (open, bit) = (self.open.get(index / WORD_NODES)?, 1 << (index % WORD_NODES));
-        // Ordering: Relaxed, a look.
+        // Ordering: Relaxed, a hint.
         if open.load(Ordering::Relaxed) & bit == 0 {
             return None;
         }
         let free = &self.load(index)?.free;
         let found = free.take_word(from);
         if found.is_none() && !free.may_have_any() {
-            // Ordering: Acquire, as in a segment's summary: who clears this bit after the advancer set it
-            // sees the summary that was set before.
+            // Ordering: Acquire, as in a segment's summary: a thread that clears this bit after
+            // another thread set it sees the summary that was set before.
             open.fetch_and(!bit, Ordering::Acquire);
-            // Another segment may stand there by now.
+            // Another segment may be in this place by now.
             if self.load(index)?.free.may_have_any() {
                 self.reopen(index);
             }
@@ -233,13 +248,14 @@ impl<T> Slab<T> {
         found
     }
 
-    /// Says that a segment may have free nodes.
+    /// Marks a segment as one that may have free nodes.
     pub(crate) fn reopen(&self, index: usize) {
-        // Ordering: Release, pairs with `take_from`.
+        // Ordering: Release, pairs with the Acquire in `take_from`.
         self.open[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
     }
 
-    /// Adds a segment in the first empty place. Against another producer: the loser drops its own.
+    /// Adds a segment in the first empty place. If another producer wins the race, this one drops
+    /// its segment.
     fn grow(&self) -> Result<(), ScheduleErrorKind> {
         // Ordering: Relaxed, the compare-and-swap below decides.
         let empty = |at: &AtomicPtr<Segment<T>>| at.load(Ordering::Relaxed).is_null();
@@ -248,17 +264,17 @@ impl<T> Slab<T> {
         let no_memory = |_: io::Error| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
         let segment = fallible::boxed(Segment::new(index).map_err(no_memory)?);
         let mut segment = segment.ok_or_else(|| no_memory(io::ErrorKind::OutOfMemory.into()))?;
-        // Once there is memory, so that a failure uses none up.
-        // Ordering: Relaxed, the number alone matters.
+        // After the memory request, so that a failed request uses up no era.
+        // Ordering: Relaxed, only the number matters.
         segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
         let (nodes, segment) = (segment.nodes(), Box::into_raw(segment));
         let (null, place) = (std::ptr::null_mut(), &self.table[index]);
-        // Before the advancer can take it away: the count is never too low.
+        // Before the advancer can take the segment away, so that the count is never too low.
         // Ordering: Relaxed, a count; the Release below keeps the order.
         self.size.fetch_add(1, Ordering::Relaxed);
         // Ordering: Release, pairs with `load`; on failure nothing is read.
         if place.compare_exchange(null, segment, Ordering::Release, Ordering::Relaxed).is_err() {
-            // Ordering: as above.
+            // Ordering: Relaxed, as above.
             self.size.fetch_sub(1, Ordering::Relaxed);
             // SAFETY: it came from `into_raw` just now and was not published.
             drop(unsafe { Box::from_raw(segment) });
@@ -272,8 +288,8 @@ impl<T> Slab<T> {
         Ok(())
     }
 
-    /// Makes the free nodes that a lane has left over free for all; false if there are none. For the advancer, or an owner
-    /// that is pinned: the segment may be empty from then on.
+    /// Gives a lane's leftover free nodes back to all producers; false if there are none. For the
+    /// advancer, or for an owner that is pinned: afterwards the segment may be empty.
     pub(crate) fn give_back(&self, free: FreeWord) -> bool {
         if free.bits != 0 {
             self.give(free.word as usize, free.bits);
@@ -285,9 +301,9 @@ impl<T> Slab<T> {
     /// As [`give_back`](Self::give_back), for a producer.
     #[cold]
     pub(crate) fn hand_back(&self, free: &mut FreeWord, who: &Participant) {
-        // Protects: the segment.
+        // Protects: the segment, which may be empty once the nodes are given back.
         let _pinned = who.pin();
-        // The next search begins there.
+        // The word stays: the next search begins there.
         let given = std::mem::replace(free, FreeWord { bits: 0, ..*free });
         if self.give_back(given) {
             // Ordering: Relaxed, a hint for the recycler.
@@ -301,16 +317,17 @@ impl<T> Slab<T> {
         self.given_back.load(Ordering::Relaxed)
     }
 
-    /// Says that a node which the caller has taken is worn out.
+    /// Counts a node that the caller has taken as worn out.
     #[cold]
     pub(crate) fn wear_out(&self, id: NodeId) {
-        // It stays until then: the caller owns a node of it.
+        // The segment stays until then: the caller owns a node of it.
         if let Some(segment) = self.load(id as usize >> Segment::<T>::SHIFT) {
             segment.free.wear_out();
         }
     }
 
-    /// Makes nodes of one word free; [`reopen`](Self::reopen) comes after. For their owner.
+    /// Makes nodes of one word free; [`reopen`](Self::reopen) comes next. The caller owns the
+    /// nodes.
     pub(crate) fn give(&self, word: usize, bits: u64) {
         let words = Segment::<T>::WORDS;
         if let Some(segment) = self.load(word / words) {
@@ -318,10 +335,11 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes an empty segment out of the table, the highest of the next few below `above`; for the advancer, which
-    /// keeps it until a grace period has passed. If there is none, says below which to look next.
+    /// Takes an empty segment out of the table: the highest of the [`LOOKED_AT`] places below
+    /// `above`. For the advancer, which keeps it until a grace period has passed. If none is empty,
+    /// the error is the place below which to look next.
     pub(crate) fn unlink_one(&self, above: usize) -> Result<Unlinked<Segment<T>>, usize> {
-        // Ordering: Relaxed, the number alone matters.
+        // Ordering: Relaxed, only the number matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
             return Err(staying());
         }
@@ -332,12 +350,14 @@ impl<T> Slab<T> {
         self.take_away(index).ok_or(index)
     }
 
-    /// Takes a segment out of the table, unless somebody has got a node of it since it was found empty.
+    /// Takes a segment out of the table, unless a producer has taken a node of it since it was
+    /// found empty.
     fn take_away(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
         if self.load(index)?.free.take_all() {
             return self.unlink(index);
         }
-        // Who looked for a node meanwhile may have found none and said so.
+        // A producer that searched meanwhile may have found no free node and cleared the segment's
+        // bit.
         self.reopen(index);
         None
     }
@@ -347,31 +367,32 @@ impl<T> Slab<T> {
         let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
         // Ordering: Relaxed, a count.
         self.size.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: it came from `into_raw` in `grow`, nobody finds it any more, and it is unlinked once.
+        // SAFETY: it came from `into_raw` in `grow`, the table no longer names it, and it is
+        // unlinked once.
         unsafe { Unlinked::new(segment) }
     }
 
     fn height(&self) -> usize {
-        // Ordering: Relaxed, how far to look; what is there is acquired place by place. That the shard's end looks far
-        // enough is seen to by the pair of fences with which every timer is refused or found, and by the old node of
-        // one that was moved.
+        // Ordering: Relaxed, it says only how far to look; each place is acquired separately. The
+        // walk at the shard's end looks far enough: the fences in `close` and `insert` refuse a
+        // timer or let the walk find it, and a timer that is moved is found by its old node.
         self.height.load(Ordering::Relaxed) as usize
     }
 
-    /// How many segments there are; for a moment too many. O(1).
+    /// The number of segments; too high for a moment at times. O(1).
     pub(crate) fn size(&self) -> usize {
         // Ordering: Relaxed, a count.
         self.size.load(Ordering::Relaxed) as usize
     }
 }
 
-/// How many segments stay for good once there is one: none. Models, which are about other things, keep the first.
+/// How many segments are never given back: none. Models, which test other things, keep the first.
 pub(crate) fn staying() -> usize {
     usize::from(cfg!(shardwheel_loom))
 }
 
 impl<T> Drop for Slab<T> {
-    /// Payloads that panic when they are dropped keep nothing from being dropped; the first panic goes on at the end.
+    /// Drops every payload even if some panic; the first panic resumes at the end.
     fn drop(&mut self) {
         let mut panics = FirstPanic::new();
         if std::mem::needs_drop::<T>() {
@@ -385,7 +406,8 @@ impl<T> Drop for Slab<T> {
             // Ordering: Relaxed, the last owner is here.
             let segment = place.load(Ordering::Relaxed);
             if !segment.is_null() {
-                // SAFETY: it came from `into_raw` in `grow`, and nobody can reach it any more.
+                // SAFETY: it came from `into_raw` in `grow`, and no other thread can reach it any
+                // more.
                 drop(unsafe { Box::from_raw(segment) });
             }
         }

@@ -1,35 +1,41 @@
-//! The bell: the waker of a shard's advancer, which any number of producers can ring at once.
+//! The waker of a shard's advancer, which any number of producers can call at once.
 //!
-//! Had one producer to take the waker out in order to wake it, as with `AtomicWaker`, then a producer that is stopped in
-//! between would keep all others from waking the advancer. So the waker stays where it is. Each ringer picks up a
-//! handle of its own and calls it.
+//! With `AtomicWaker`, a producer takes the waker out in order to wake it; a producer that is
+//! stopped in between would keep all others from waking the advancer. Here the waker stays in
+//! place: each producer takes a handle of its own and wakes through that.
 //!
-//! # When a producer rings
+//! # When a producer wakes the advancer
 //!
-//! Each answer of `next_expiration`, and each registration, begins a *sleep*, which has a number. `woken` is the number of the last sleep that
-//! has been rung for *to the end*: the waker's `wake` has returned. A producer whose timer is due before the sleep ends
-//! (see [`protocol`](super::protocol)), or that asks for a sweep, rings unless `woken` shows that this sleep has been rung for.
-//! So a producer that is stopped before its ring, or within the user's waker, keeps nobody else from ringing. One ring
-//! that has been completed is enough for all: the advancer looks at everything before it sleeps again.
+//! Each answer of `next_expiration`, and each registration, begins a *sleep*, which has a number.
+//! `woken` is the number of the last sleep that has had a *completed* wake: the waker's `wake` has
+//! returned. A producer whose timer is due before the sleep ends (see
+//! [`protocol`](super::protocol)), or that asks for a sweep or gives up its lane, wakes the
+//! advancer unless `woken` shows that this sleep has had a completed wake. So a producer that is
+//! stopped before its wake, or within the user's waker, keeps no other producer from waking. One
+//! completed wake is enough for all: the advancer looks at everything before it sleeps again.
 //!
-//! The two outcomes for a producer and a sleep `n` that it has seen:
+//! The two outcomes for a producer that has seen sleep `n`:
 //!
-//! - `woken` is below `n`: it picks the waker up. It has acquired the number, so it finds the waker that was registered
-//!   before the sleep began, or a later one. It wakes, and then raises `woken` to `n`. Where the advancer has gone on
-//!   meanwhile, the ring is one too many, and `n` is of the past: raising `woken` to it says nothing about later sleeps.
-//! - `woken` is `n` or more: a wake after the beginning of sleep `n` has returned. The producer's fence came before that
-//!   of the advancer's next look, or the producer had not seen sleep `n`; so that look finds its timer.
+//! - `woken` is below `n`: the producer takes a handle to the waker. It has acquired the number, so
+//!   it finds the waker that was registered before the sleep began, or a later one. It wakes, and
+//!   then raises `woken` to `n`. If the advancer has gone on meanwhile, this wake is one too many,
+//!   and sleep `n` is past: raising `woken` to `n` says nothing about later sleeps.
+//! - `woken` is `n` or more: a wake after the beginning of sleep `n` has returned. Either the
+//!   producer's fence came before the fence of the advancer's next look, or the producer had not
+//!   seen sleep `n`. So that look finds its timer.
 //!
-//! # Whose the waker is
+//! # Who runs the waker's code
 //!
-//! Cloning, waking and dropping a waker is user code. None of it runs while a lane is entered or an epoch is pinned, and a
-//! panic in it ends here: the producer's own call is over by then, and its result is not lost.
+//! Cloning, waking and dropping a waker is user code. None of it runs while a lane is entered or an
+//! epoch is pinned. A panic in a wake or a drop is caught here: the producer's own call is over by
+//! then, and its result is not lost. A panic in a clone reaches the caller of
+//! [`WakerOwner::register`], and the former waker stays.
 //!
 //! | step | by | what |
 //! |---|---|---|
-//! | [`AdvancerWaker::pending_wake`] | a producer | pinned: loads the pointer, counts one more handle; then unpinned |
+//! | [`AdvancerWaker::pending_wake`] | a producer | pinned: loads the pointer, adds a handle; then unpins |
 //! | [`PendingWake::wake`] | that producer, out of its lane | wakes, raises `woken`, drops the handle |
-//! | [`WakerOwner::register`] | the advancer | clones the new waker first, swaps the pointer, drops the former a grace period later |
+//! | [`WakerOwner::register`] | the advancer | clones, swaps the pointer, drops the former after a grace period |
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
@@ -40,7 +46,7 @@ use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 use crate::unwind::quietly;
 
-/// How often the advancer helps the epochs on, before it leaves a replaced waker for later.
+/// How often the advancer helps the epochs on before it leaves a replaced waker for later.
 const ATTEMPTS: usize = 4;
 
 pub(crate) struct AdvancerWaker {
@@ -48,13 +54,14 @@ pub(crate) struct AdvancerWaker {
     waker: AtomicPtr<Counted<Waker>>,
     /// The number of the last sleep. Written by the advancer.
     sleep: AtomicU64,
-    /// The last sleep for which a ring has been completed. Raised by producers.
+    /// The last sleep that has had a completed wake. Raised by producers, and by the advancer for
+    /// its own wake.
     woken: AtomicU64,
-    /// What the advancer could not drop when it ended, as a producer was pinned.
+    /// What the advancer could not drop when it ended, because a producer was pinned.
     remains: Mutex<Vec<Handle<Waker>>>,
 }
 
-/// A ring that is owed.
+/// A wake that the caller must do.
 #[must_use = "the advancer sleeps on until it is rung"]
 pub(crate) struct PendingWake<'b> {
     advancer_waker: &'b AdvancerWaker,
@@ -62,11 +69,11 @@ pub(crate) struct PendingWake<'b> {
     waker: Handle<Waker>,
 }
 
-/// The advancer's side of its shard's bell.
+/// The advancer's side of its shard's waker.
 #[derive(Default)]
 pub(in crate::shard) struct WakerOwner {
     current: Option<Handle<Waker>>,
-    /// Out of reach, and a producer may be picking one of them up.
+    /// No longer reachable, but a producer may still be taking a handle to any of them.
     replaced: Vec<Handle<Waker>>,
 }
 
@@ -82,18 +89,21 @@ impl AdvancerWaker {
 
     /// Begins a sleep; for the advancer, after it has registered its waker.
     pub(in crate::shard) fn begin_sleep(&self) {
-        // Ordering: Relaxed, the advancer alone writes it.
+        // Ordering: Relaxed, only the advancer writes it.
         let last = self.sleep.load(Ordering::Relaxed);
-        // Ordering: Release, pairs with `pending_wake`: a producer that sees the number finds the waker.
+        // Ordering: Release, pairs with `pending_wake`: a producer that sees the number finds the
+        // waker.
         self.sleep.store(last + 1, Ordering::Release);
     }
 
-    /// The ring that a producer owes, if this sleep has not been rung for.
+    /// The wake that a producer must do; `None` if this sleep has had a completed wake, or no waker
+    /// is registered.
     #[cold]
     pub(crate) fn pending_wake(&self, who: &Participant) -> Option<PendingWake<'_>> {
         // Ordering: Acquire, pairs with `begin_sleep`.
         let sleep = self.sleep.load(Ordering::Acquire);
-        // Ordering: Relaxed, the fences of the caller and of the advancer's next look order what counts.
+        // Ordering: Relaxed, the fences of the caller and of the advancer's next look order what
+        // matters.
         if self.woken.load(Ordering::Relaxed) >= sleep {
             return None;
         }
@@ -105,20 +115,22 @@ impl AdvancerWaker {
         let _pinned = who.pin();
         // Ordering: Acquire, pairs with `install`.
         let waker = NonNull::new(self.waker.load(Ordering::Acquire))?;
-        // SAFETY: it came from `into_raw`, and that handle is kept until all that are pinned now have gone on.
+        // SAFETY: it came from `into_raw`, and that handle is kept until every participant pinned
+        // now has unpinned.
         Some(unsafe { Handle::further(waker) })
     }
 
-    /// Puts a waker in the place of the former, which is returned: it is kept until a grace period has passed.
+    /// Replaces the waker, and returns the former one. The caller keeps that until a grace period
+    /// has passed.
     fn install(&self, waker: Option<Handle<Waker>>) -> Option<Handle<Waker>> {
         let raw = waker.map_or(std::ptr::null_mut(), Handle::into_raw);
-        // Ordering: Release, pairs with `pick_up`. The former is the advancer's own.
+        // Ordering: Release, pairs with `pick_up`. The former pointer is the advancer's own.
         let former = NonNull::new(self.waker.swap(raw, Ordering::Release))?;
         // SAFETY: it came from `into_raw` above, and is taken out once.
         Some(unsafe { Handle::from_raw(former) })
     }
 
-    /// Notes that sleep has been rung for.
+    /// Notes that a wake for this sleep is complete.
     fn note_woken(&self, sleep: u64) {
         // Ordering: Relaxed, see `pending_wake`.
         self.woken.fetch_max(sleep, Ordering::Relaxed);
@@ -134,7 +146,7 @@ impl Drop for AdvancerWaker {
 }
 
 impl PendingWake<'_> {
-    /// Wakes the advancer. User code: the caller has left its lane and is not pinned.
+    /// Wakes the advancer. This runs user code: the caller has left its lane and is not pinned.
     pub(crate) fn wake(self) {
         if quietly(|| self.waker.wake_by_ref()) {
             self.advancer_waker.note_woken(self.sleep);
@@ -144,8 +156,9 @@ impl PendingWake<'_> {
 }
 
 impl WakerOwner {
-    /// Has `waker` be woken from now on. Where there is no memory to keep it in, it is woken at once: who wakes for nothing
-    /// registers again, and who slept on would be deaf.
+    /// Registers the waker to be woken from now on. If there is no memory to keep it, it is woken
+    /// at once: a task that is woken for nothing registers again, and a task that slept on would
+    /// never be woken.
     pub(in crate::shard) fn register(
         &mut self,
         advancer_waker: &AdvancerWaker,
@@ -153,7 +166,7 @@ impl WakerOwner {
         who: &Participant,
     ) {
         if !self.current.as_ref().is_some_and(|current| current.will_wake(waker)) {
-            // First of all, as it may panic: the former stays then.
+            // First, because it may panic: the former waker then stays.
             let new = waker.clone();
             match self.replaced.try_reserve(1).ok().and_then(|()| Handle::new(new)) {
                 Some(handle) => self.replace(advancer_waker, Some(handle)),
@@ -171,38 +184,38 @@ impl WakerOwner {
         if let Some(waker) = &self.current
             && quietly(|| waker.wake_by_ref())
         {
-            // Ordering: Relaxed, the advancer alone writes it, and is here.
+            // Ordering: Relaxed, only the advancer writes it, and this is the advancer.
             advancer_waker.note_woken(advancer_waker.sleep.load(Ordering::Relaxed));
         }
     }
 
-    /// Takes the waker out of reach; for the advancer's end.
+    /// Unlinks the waker; for the advancer's end.
     pub(in crate::shard) fn end(&mut self, advancer_waker: &AdvancerWaker, who: &Participant) {
         if self.replaced.try_reserve(1).is_ok() {
             self.replace(advancer_waker, None);
         }
         self.let_go(who);
-        // Else the last one stays with the bell, and goes with it.
+        // Without memory, the last waker stays in `AdvancerWaker` and is dropped with it.
         self.current = None;
         let mut remains = advancer_waker.remains.lock().unwrap_or_else(PoisonError::into_inner);
         *remains = std::mem::take(&mut self.replaced);
     }
 
-    /// Puts a waker in the place of the former, for which there is room among those that have been replaced.
+    /// Replaces the waker. The caller has checked that `replaced` has room for the former one.
     fn replace(&mut self, advancer_waker: &AdvancerWaker, waker: Option<Handle<Waker>>) {
         let former = std::mem::replace(&mut self.current, waker.clone());
         drop(former);
         self.replaced.extend(advancer_waker.install(waker));
     }
 
-    /// Drops what has been replaced, unless a producer may be picking it up at the moment.
+    /// Drops the replaced wakers, unless a producer may still be taking a handle to one of them.
     fn let_go(&mut self, who: &Participant) {
         if self.replaced.is_empty() {
             return;
         }
         let Some(grace) = Grace::begin(who) else { return };
         (0..ATTEMPTS).take_while(|_| !grace.has_passed()).for_each(|_| Grace::help(who));
-        // In a model without epochs nobody says when a producer has gone on.
+        // In a model without epochs, nothing tells when a producer has unpinned.
         if grace.has_passed() && !IS_STAND_IN {
             std::mem::take(&mut self.replaced).into_iter().for_each(drop_waker);
         }
@@ -245,7 +258,7 @@ mod tests {
         let (count, waker) = counted();
         assert!(advancer_waker.pending_wake(&one).is_none(), "nobody sleeps");
         owner.register(&advancer_waker, &waker, &advancer);
-        // The first is stopped with its call in hand: the second rings all the same.
+        // The first producer is stopped before its wake; the second wakes all the same.
         let stopped = advancer_waker.pending_wake(&one).expect("it is to be rung for");
         advancer_waker.pending_wake(&other).expect("it has not been rung for").wake();
         assert!(advancer_waker.pending_wake(&other).is_none());

@@ -5,23 +5,24 @@ use crossbeam_utils::CachePadded;
 use crate::error::ScheduleErrorKind;
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
-/// How many timers may be pending in all shards that have a clone of it, and how many are. Written by all
-/// producers and advancers of those shards, so counted only where there is a bound.
+/// The limit on pending timers of all shards that have a clone of this, and how many are pending.
+/// All producers and advancers of those shards write the count, so it exists only where there is a
+/// limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     limit: usize,
-    /// None where `limit` is no bound.
+    /// `None` if there is no limit.
     pending: Option<Arc<CachePadded<AtomicUsize>>>,
 }
 
 impl Bound {
-    /// `usize::MAX` stands for no bound.
+    /// Makes a bound; `usize::MAX` means no limit.
     pub(crate) fn new(limit: usize) -> Self {
         let counter = || Arc::new(CachePadded::new(AtomicUsize::new(0)));
         Self { limit, pending: (limit != usize::MAX).then(counter) }
     }
 
-    /// Makes room for one more timer, or says that there is none.
+    /// Makes room for one more timer; an error if there is none.
     #[inline]
     pub(crate) fn reserve(&self) -> Result<(), ScheduleErrorKind> {
         match &self.pending {
@@ -32,7 +33,7 @@ impl Bound {
         }
     }
 
-    /// Gives back what [`reserve`](Self::reserve) took: the timer has ended.
+    /// Gives back the room that [`reserve`](Self::reserve) took: the timer has ended.
     #[inline]
     pub(crate) fn release(&self) {
         if let Some(pending) = &self.pending {
@@ -42,7 +43,7 @@ impl Bound {
     }
 }
 
-/// Counts one more, if that is within the limit.
+/// Counts one more timer if that is within the limit; false if it is not.
 #[inline]
 fn count_one(pending: &AtomicUsize, limit: usize) -> bool {
     let more = |pending| (pending < limit).then_some(pending + 1);

@@ -1,4 +1,4 @@
-//! The consumer's handle: what the advancer alone may do with what both halves share.
+//! The consumer's handle: what only the advancer may do with the state that both halves share.
 
 use std::ops::Deref;
 
@@ -10,12 +10,13 @@ use crate::shard::wheel::Wheel;
 use crate::sync::{Arc, Ordering};
 use crate::tick::Tick;
 
-/// A shard has one. Whoever has it is the advancer, or walks over the nodes once the advancer has
-/// ended. Segments and wheels are taken away by its owner alone, so what it lends stays there.
+/// A shard has one while the advancer lives. Its owner is the advancer, or a walk over the nodes
+/// after the advancer has closed the shard. Only the advancer takes segments and wheels away, so
+/// what the handle lends stays there.
 pub(crate) struct Consumer<T>(Arc<Shared<T>>);
 
 impl<T> Consumer<T> {
-    /// The handle of a shard that has none yet.
+    /// Makes the handle of a shard that has none yet.
     pub(crate) fn new(shared: Shared<T>) -> Self {
         Self(Arc::new(shared))
     }
@@ -32,18 +33,18 @@ impl<T> Consumer<T> {
     /// If there is no such node. A node that is in use exists.
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
-        // SAFETY: the advancer alone takes segments away, and is here.
+        // SAFETY: only the advancer takes segments away, and this is the advancer.
         unsafe { self.0.slab.node(id) }
     }
 
     /// The shared wheel of a level, if it exists.
     #[inline]
     pub(crate) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        // SAFETY: the advancer alone takes wheels away, and is here.
+        // SAFETY: only the advancer takes wheels away, and this is the advancer.
         unsafe { self.0.wheels.get(level) }
     }
 
-    /// Takes an overflow wheel out of the producers' reach.
+    /// Unlinks an overflow wheel: producers no longer reach it.
     pub(crate) fn unlink_wheel(&mut self, level: usize) -> Option<Unlinked<Wheel>> {
         self.0.wheels.unlink(level)
     }
@@ -60,13 +61,13 @@ impl<T> Consumer<T> {
         geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.index(slot), count))
     }
 
-    /// Puts a chain of nodes in hand on the inbox, from the first to the last.
+    /// Puts a chain of nodes that the advancer owns on the inbox, from `first` to `last`.
     #[cold]
     pub(crate) fn push_to_inbox(&self, first: NodeId, last: NodeId) {
         self.0.push_to_inbox(first, self.node(last).0);
     }
 
-    /// Takes the inbox's nodes, as a list.
+    /// Takes all nodes of the inbox, as a list.
     pub(crate) fn take_inbox(&self) -> NodeId {
         // Ordering: Relaxed; the next advance finds a push that this load misses.
         if self.0.inbox.load(Ordering::Relaxed) == NIL {
@@ -77,22 +78,24 @@ impl<T> Consumer<T> {
         self.0.inbox.swap(NIL, Ordering::Acquire)
     }
 
-    /// The inbox's first node, left there.
+    /// The first node of the inbox. It stays there.
     pub(crate) fn peek_inbox(&self) -> NodeId {
         // Ordering: Acquire, as in `take_inbox`.
         self.0.inbox.load(Ordering::Acquire)
     }
 
-    /// Keeps what the advancer took out of reach until the last owner of the shard drops it:
-    /// readers may still be pinned.
+    /// Keeps what the advancer has unlinked until the last owner of the shard drops it: readers may
+    /// still be pinned.
     pub(crate) fn keep(&mut self, remains: Retired<T>) {
         self.0.retired.with_mut(|retired| {
-            // SAFETY: the advancer comes here at its end, and the last owner drops it after that.
+            // SAFETY: only the advancer comes here, at its end; the last owner drops the value
+            // after that.
             unsafe { *retired = remains };
         });
     }
 
-    /// The handle for the walk over the nodes that ends the shard. This one is used no more.
+    /// A further handle, for a walk over the nodes that ends the shard. From now on neither handle
+    /// takes segments or wheels away.
     pub(crate) fn pass_on(&mut self) -> Self {
         Self(self.share())
     }

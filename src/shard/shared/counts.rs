@@ -1,4 +1,5 @@
-//! Sums over the counters of a shard's threads (see [`stats`](crate::shard::shared::stats)).
+//! Sums over the counters of a shard's lanes (see [`stats`](crate::shard::shared::stats)), and the
+//! check of how many dead nodes there are.
 
 use crate::shard::memory::epochs::Guard;
 use crate::shard::shared::Shared;
@@ -7,7 +8,8 @@ use crate::shard::shared::stats::ShardStats;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{Ordering, fence};
 
-/// Dead nodes that are always tolerated (promise 5); in models, which are small, two, and few for a fuzzer.
+/// Dead nodes that are always tolerated (promise 5). Smaller in models (2) and under fuzzing and
+/// Miri (8).
 const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
     2
 } else if crate::config::SMALL {
@@ -16,47 +18,50 @@ const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
     4096
 };
 
-/// The least number of dead nodes between two looks at all lanes.
+/// The least number of dead nodes between two sums over all lanes.
 const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
-/// The most.
+/// The greatest number of dead nodes between two sums over all lanes.
 const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { DEAD_FLOOR / 8 };
 
-/// How far above the estimate the next look may be at most, once that is more than `SURELY_TOLERATED`. With what has not
-/// been reported that is below the floor still.
+/// How far above the estimate the next check may be, once that is more than `SURELY_TOLERATED`.
+/// `FAR` and the dead nodes not yet reported (1,024 + 512) are together still below the floor.
 const FAR: i64 = 2 * MOST_STEP as i64;
 
-/// With so few dead nodes reported there is no need to look at all lanes.
+/// Up to this many reported dead nodes, no sum over all lanes is needed.
 const SURELY_TOLERATED: i64 = if cfg!(shardwheel_loom) || crate::config::SMALL {
     (DEAD_FLOOR * 3 / 4) as i64 - 1
 } else {
     (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64
 };
 
-/// What the producers of a shard have reported of the dead nodes that they left. A sum over all
-/// lanes at each cancel, or at each tick, would take the longer the more threads there are.
+/// The dead nodes that the producers of a shard have reported. Without reports, each cancel or each
+/// tick would take a sum over all lanes, which takes longer the more threads there are.
 ///
-/// `check_at` says at which estimate of the dead the sum is taken next. It must not stay far above
-/// the estimate, or nobody would look while too many timers are cancelled.
+/// `check_at` is the estimate of the dead nodes at which a canceller takes the next sum. It must
+/// not stay far above the estimate; otherwise no thread would take a sum while too many timers are
+/// cancelled.
 ///
 /// - *Cancels meanwhile* only raise the estimate.
-/// - *Nodes freed meanwhile* lower it. The advancer then brings the check
-///   [near](Shared::bring_check_near), and so does every setter after it has set the check: both
-///   write, pass a SeqCst fence, and read what the other writes. One of the two sees the other.
-/// - *A setter stopped before it sets the check* goes by old counts when it does. It sets by
-///   compare-and-swap, from the value that it read before the counts, which has a version. So it
-///   fails if the check has been set meanwhile. If the check has not been set, the value read was
-///   reached by no more than what other producers were reporting at that moment, so the new value is
-///   at most that much, and a step, above it.
+/// - *Nodes freed meanwhile* lower the estimate. The advancer then brings the check
+///   [near](Shared::bring_check_near), and so does every setter after it has set the check. Both
+///   write, pass a SeqCst fence, and read what the other writes. At least one of the two sees the
+///   other's write.
+/// - *A setter that is stopped before it sets the check* uses old counts when it sets it. It sets
+///   by compare-and-swap, from the value that it read before the counts. That value has a version,
+///   so the compare-and-swap fails if the check has been set meanwhile. If the check has not been
+///   set, the estimate has passed the value read by no more than what other producers were
+///   reporting at that moment. So the new value is at most that much, and one step, above the value
+///   read.
 pub(crate) struct DeadReports {
-    /// Dead nodes made, less those reused, in all lanes.
+    /// Dead nodes made, less those reused, in all lanes. Written by producers.
     reported: AtomicU64,
-    /// A [`Check`].
+    /// A [`Check`]. Written by producers and the advancer.
     check_at: AtomicU64,
 }
 
-/// The estimate at which a canceller looks at all lanes, and a version, so that no value comes twice
-/// within 2^20 changes.
+/// The estimate at which a canceller takes the next sum over all lanes, and a version, so that no
+/// value occurs twice within 2^20 changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Check(u64);
 
@@ -87,15 +92,15 @@ impl DeadReports {
 }
 
 impl<T> Shared<T> {
-    /// How many timers are pending. Never less than the truth while others are at work: the ended ones are
-    /// counted first, the scheduled ones after. O(threads).
+    /// The number of pending timers. Never less than the truth while other threads are at work: the
+    /// ended timers are counted first, the scheduled ones second. O(threads).
     pub(crate) fn len(&self) -> usize {
         self.counting.note_look();
         let ended = self.lanes.iter().fold(self.tally.ended(), |sum, lane| sum + lane.tally.cancelled.get());
         usize::try_from(self.scheduled().saturating_sub(ended)).unwrap_or(usize::MAX)
     }
 
-    /// How many timers have been scheduled since the shard was made. O(threads).
+    /// The number of timers scheduled since the shard was made. O(threads).
     pub(crate) fn scheduled(&self) -> u64 {
         self.lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.tally.scheduled.get()))
     }
@@ -112,21 +117,22 @@ impl<T> Shared<T> {
         self.lanes.iter().map(|lane| lane.tally.dead_made()).sum()
     }
 
-    /// How many dead nodes there may be (promise 5).
+    /// The number of dead nodes allowed (promise 5).
     pub(crate) fn tolerated_dead(&self) -> u64 {
         (self.len() as u64).max(DEAD_FLOOR)
     }
 
-    /// Whether the dead are more than three quarters of what is tolerated. O(threads).
+    /// Whether the dead nodes are more than three quarters of the tolerated number. O(threads).
     pub(crate) fn is_sweep_due(&self) -> bool {
         4 * self.dead() > 3 * self.tolerated_dead()
     }
 
-    /// Reports what the lane's owner has left dead since its last report, and asks for a sweep if one is due: true if the
-    /// caller owes the advancer a ring for that. O(1), but where there may be too many dead.
+    /// Reports the nodes that the lane's owner has left dead since its last report, and asks for a
+    /// sweep if one is due. Returns true if the caller must wake the advancer for that. O(1),
+    /// except where there may be too many dead nodes.
     #[cold]
     pub(crate) fn report_dead(&self, lane: &Lane, local: &mut Local) -> bool {
-        // What was reused counts less; so the sum may be negative for a lane.
+        // Reused nodes are subtracted, so a lane's sum may be negative.
         let left = lane.tally.dead_made().wrapping_sub(lane.tally.reused.get());
         let more = left.wrapping_sub(std::mem::replace(&mut local.reported, left));
         local.until_report = lane.dead_per_report - 1;
@@ -135,44 +141,47 @@ impl<T> Shared<T> {
         self.estimate(reported) >= self.check_at().estimate() && (self.join_request() || self.request_sweep())
     }
 
-    /// Whether a sweep has been asked for that the advancer has not begun. That is the caller's request too, which rings
-    /// for it: whoever made it may have been stopped before it rang. While the advancer is away this spares each
-    /// canceller the sums.
+    /// Whether a sweep has been asked for and the advancer has not begun it. The caller then makes
+    /// that request its own and wakes the advancer: the thread that made the request may have been
+    /// stopped before its wake. While the advancer is away, this spares each canceller the sums.
     fn join_request(&self) -> bool {
         let is_owed = self.is_sweep_requested();
         if is_owed {
-            // Ordering: SeqCst, as in `request_sweep`. As an Acquire fence it pairs with the Release of the request, which so
-            // comes before it.
+            // Ordering: SeqCst, as in `request_sweep`. As an Acquire fence it pairs with the
+            // Release of the request, so the request comes before it.
             fence(Ordering::SeqCst);
         }
         is_owed
     }
 
-    /// Asks for a sweep if one is due, and says at which estimate of the dead that is to be found out next. O(threads).
+    /// Asks for a sweep if one is due and returns true. Otherwise sets the estimate at which the
+    /// next check takes place. O(threads).
     #[cold]
     pub(crate) fn request_sweep(&self) -> bool {
-        // First of all: see `DeadReports`.
+        // Read before the counts: see `DeadReports`.
         let check = self.check_at();
-        // Ordering: Relaxed, a count. It is read before what has been freed.
+        // Ordering: Relaxed, a count. It is read before the count of freed nodes.
         let reported = self.dead.reported.load(Ordering::Relaxed);
         let (dead, tolerated) = (self.dead(), self.tolerated_dead());
         let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
-            // Ordering: Release, pairs with `take_sweep_request`: the pass that begins finds what was counted here.
+            // Ordering: Release, pairs with `take_sweep_request`: the pass that begins sees the
+            // counts read here.
             self.sweep_requested.store(true, Ordering::Release);
-            // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the request before it sleeps,
-            // or the caller sees its sleep, and rings.
+            // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the
+            // request before it sleeps, or the caller sees the sleep and wakes the advancer.
             fence(Ordering::SeqCst);
             return true;
         };
-        // A cancel takes one from what is pending and adds one to the dead: seven of these quarters.
+        // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
+        // quarters.
         let step = (left / 7).clamp(LEAST_STEP, MOST_STEP);
         self.set_check(check, self.estimate(reported).saturating_add(step as i64));
         self.bring_check_near();
         false
     }
 
-    /// Asks for a sweep if so many timers have fired that one is due; for the advancer. O(1), but where there may be too
-    /// many dead.
+    /// Asks for a sweep if timers that have ended, or nodes that were freed, make one due; for the
+    /// advancer. O(1), except where there may be too many dead nodes.
     #[inline]
     pub(crate) fn check_dead(&self) {
         // Ordering: Relaxed, a count.
@@ -183,8 +192,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Brings the next look at all lanes near, if so many nodes have been freed since it was set that
-    /// it is far above the estimate. O(1). Lock-free: it tries again only where another has set it.
+    /// Lowers the check if so many nodes have been freed since it was set that it is far above the
+    /// estimate. O(1). Lock-free: it retries only if another thread has set the check.
     #[inline]
     pub(crate) fn bring_check_near(&self) {
         loop {
@@ -201,49 +210,51 @@ impl<T> Shared<T> {
 
     #[inline]
     fn check_at(&self) -> Check {
-        // Ordering: Acquire, pairs with `set_check`: the counts that are read next are no older than those that the
-        // setter went by.
+        // Ordering: Acquire, pairs with `set_check`: the counts that the caller reads next are no
+        // older than those that the setter used.
         Check(self.dead.check_at.load(Ordering::Acquire))
     }
 
-    /// Sets the check, unless another has since `seen` was read.
+    /// Sets the check, unless another thread has set it since the caller read `seen`.
     fn set_check(&self, seen: Check, estimate: i64) {
         let next = seen.next(estimate);
         // Ordering: Release, pairs with `check_at`; on failure nothing is read.
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
         let _ = self.dead.check_at.compare_exchange(seen.0, next.0, success, failure);
-        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this check before it sleeps, or
-        // the caller sees what the advancer has freed.
+        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this check
+        // before it sleeps, or the caller sees the nodes that the advancer has freed.
         fence(Ordering::SeqCst);
     }
 
-    /// See [`estimate`](Self::estimate).
+    /// The current [`estimate`](Self::estimate).
     #[cfg(test)]
     pub(super) fn reported_dead(&self) -> i64 {
         // Ordering: Relaxed, a count.
         self.estimate(self.dead.reported.load(Ordering::Relaxed))
     }
 
-    /// How many dead nodes there are, by what has been reported.
+    /// An estimate of the dead nodes: those reported, less those freed. The result may be negative.
     #[inline]
     fn estimate(&self, reported: u64) -> i64 {
         reported.wrapping_sub(self.tally.dead_freed.get()) as i64
     }
 
-    /// Whether a sweep was asked for since the last call; for the advancer.
+    /// Takes the request for a sweep: true if a sweep was asked for since the last call. For the
+    /// advancer.
     pub(crate) fn take_sweep_request(&self) -> bool {
         // Ordering: Acquire, pairs with `request_sweep`.
         self.is_sweep_requested() && self.sweep_requested.swap(false, Ordering::Acquire)
     }
 
-    /// Whether a sweep has been asked for; for the advancer. After it has said until when it sleeps, it sees the requests
-    /// of those who have not seen that.
+    /// Whether a sweep has been asked for. An advancer that calls this after it has published until
+    /// when it sleeps sees the requests of all producers that have not seen that sleep.
     pub(crate) fn is_sweep_requested(&self) -> bool {
-        // Ordering: Relaxed, a look; the fence in `publish_wake_at` orders it where it counts.
+        // Ordering: Relaxed, a hint; the fence in `publish_wake_at` orders it where the answer
+        // matters.
         self.sweep_requested.load(Ordering::Relaxed)
     }
 
-    /// How many timers have been moved to another node. O(threads).
+    /// The number of timers that have been moved to another node. O(threads).
     pub(crate) fn moved(&self) -> u64 {
         self.counting.note_look();
         self.lanes.iter().map(|lane| lane.tally.moved.get()).sum()
@@ -277,7 +288,8 @@ mod tests {
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
-    /// A canceller sets when to look next by what it read before nodes were freed, and that is all that happens then.
+    /// A canceller may set the check from counts that it read before nodes were freed. Afterwards
+    /// only `next_expiration` runs.
     #[test]
     fn a_look_that_is_far_off_is_brought_near() {
         let (scheduler, advancer) = shard::<u32>(&Config::default());
@@ -305,7 +317,7 @@ mod tests {
         assert!(scheduler.reschedule(keys[6], 60).is_some_and(|moved| moved != keys[6]));
         assert_eq!(advancer.advance(60).count(), 2);
         cancel(&scheduler, &keys[7..8]);
-        // Four that were cancelled and two that were moved left nodes behind, one of which was used again.
+        // Four cancelled and two moved timers left dead nodes; one of these was reused.
         let ShardStats { nodes, node_capacity, wheels, .. } = scheduler.stats();
         let expected = ShardStats {
             pending: 5,
@@ -322,7 +334,7 @@ mod tests {
             ..ShardStats::default()
         };
         assert_eq!((scheduler.stats(), scheduler.shared.moved(), wheels), (expected, 2, 1));
-        // A word of them is taken at once; its first is not there.
+        // A producer takes a whole word of nodes; node 0 does not exist.
         assert_eq!((nodes, node_capacity), (63, 65_535));
         assert_eq!(advancer.into_pending().count(), 5);
         assert_eq!(scheduler.stats().handed_back, 5);

@@ -1,8 +1,11 @@
 //! What the two halves of a shard share.
 //!
-//! [`protocol`] is the way of a timer into a bucket, with its argument. [`consumer`] is the handle
-//! that the advancer alone has. [`table`] holds the wheels that producers add to, [`lanes`] what
-//! each producer has to itself. [`waker`] wakes the advancer; [`stats`], `counts` and [`bound`] count.
+//! [`protocol`] puts a timer into a bucket and proves that none is lost. [`consumer`] is the handle
+//! that only the advancer has. [`table`] holds the wheels that producers add to, [`lanes`] what
+//! each producer has to itself. [`advancer_waker`] wakes the advancer. [`stats`], `counts` and
+//! [`bound`] count.
+//!
+//! A field of [`Shared`] says who writes it; where its type has a module, that module says so.
 
 pub(crate) mod advancer_waker;
 pub(crate) mod bound;
@@ -39,29 +42,31 @@ pub(crate) struct Shared<T> {
     pub(crate) clock: ShardClock,
     /// Written by the advancer.
     pub(crate) tally: CachePadded<AdvancerTally>,
-    /// For models: stands for the counters by which something is decided.
+    /// For models: stands for the counters on which a decision depends.
     pub(crate) counting: Trace,
     /// For models: stands for the word of a node, between the advancer's look at it and its firing.
     pub(crate) firing: Trace,
     inbox: CachePadded<AtomicU32>,
-    /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the advancer.
+    /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
+    /// advancer.
     pub(crate) sweep_requested: AtomicBool,
-    /// Written by cancellers, now and then.
+    /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
     wheels: WheelTable,
-    /// What the advancer took out of reach shortly before it ended; readers may still be pinned.
+    /// What the advancer unlinked shortly before it ended; readers may still be pinned. Written by
+    /// the advancer at its end.
     retired: UnsafeCell<Retired<T>>,
 }
 
-// SAFETY: every part but the graveyard is Send and Sync for a payload that is Send; the graveyard is written
-// by the advancer at its end and dropped by the last owner.
+// SAFETY: every part except `retired` is Send and Sync for a payload that is Send. The advancer
+// writes `retired` at its end, and the last owner drops it.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// An empty shard; none if there is no memory.
+    /// An empty shard; `None` if there is no memory.
     pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Option<Self> {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();

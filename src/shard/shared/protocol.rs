@@ -4,8 +4,8 @@
 //! # The words
 //!
 //! - `now` is the clock: a deadline at or before it is due.
-//! - `flushed` is the last tick all of whose timers the advancer has taken out. It lags behind `now`
-//!   while an advance is under way.
+//! - `flushed` is the last tick all of whose timers the advancer has taken out. It lags behind
+//!   `now` while an advance is under way.
 //! - `wake_below` says which deadlines wake a sleeping advancer: those at or before it.
 //! - `closed` refuses timers, from the shard's end on.
 //!
@@ -13,7 +13,8 @@
 //!
 //! For a node that it owns and has armed, a producer
 //!
-//! 1. loads `flushed` (Acquire) and computes the slot, within one revolution after it at each level;
+//! 1. loads `flushed` (Acquire) and computes the slot, within one revolution after it at each
+//!    level;
 //! 2. sets the occupancy bit of the list;
 //! 3. passes a SeqCst fence;
 //! 4. loads `now`. If the slot expires later, and the wheel is not closed, it pushes. A push fails
@@ -56,19 +57,20 @@
 //!
 //! # Sleep
 //!
-//! To sleep until `answer`, the advancer stores `wake_below = answer - 1`, passes a SeqCst fence, and
-//! looks at the bits and the inbox *once more*. A producer loads `wake_below` after its own fence.
-//! Its fence comes after it has set the bit (for the inbox: after the push; for a node that is
-//! reused in place: after the store of the node's word). If the producer's fence comes first, the
-//! advancer's second look sees the bit. If the advancer's comes first, the producer sees
-//! `wake_below`, and wakes the advancer ([`waker`](super::waker)) once it has left its lane. The bit
-//! comes before the push, so the advancer may wake for nothing. It never wakes too late.
+//! To sleep until `answer`, the advancer stores `wake_below = answer - 1`, passes a SeqCst fence,
+//! and looks at the bits and the inbox *once more*. A producer loads `wake_below` after its own
+//! fence. Its fence comes after it has set the bit (for the inbox: after the push; for a node that
+//! is reused in place: after the store of the node's word). If the producer's fence comes first,
+//! the advancer's second look sees the bit. If the advancer's comes first, the producer sees
+//! `wake_below`, and wakes the advancer (see [`advancer_waker`](super::advancer_waker)) once it has
+//! left its lane. The bit comes before the push, so the advancer may wake for nothing. It never
+//! wakes too late.
 //!
 //! # No memory
 //!
-//! If there is no memory for an overflow wheel, the node goes to the inbox. Each advance tries again
-//! to place it, and the advancer wakes by the deadlines in the inbox, so the timer fires in time. If
-//! the advancer has no memory for its own lists, it puts the node back on the inbox.
+//! If there is no memory for an overflow wheel, the node goes to the inbox. Each advance tries
+//! again to place it, and the advancer wakes by the deadlines in the inbox, so the timer fires in
+//! time. If the advancer has no memory for its own lists, it puts the node back on the inbox.
 //!
 //! # The end
 //!
@@ -90,18 +92,18 @@ use crate::shard::wheel::{ListSlot, STRIPES};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::tick::Tick;
 
-/// Stands in `wake_below` while the advancer is at work: no adder rings, but for a deadline of 0, which
-/// does no harm.
+/// The value of `wake_below` while the advancer is awake. No producer wakes it then, except for a
+/// deadline of 0, which does no harm.
 const AWAKE: Tick = 0;
 
 /// The clock of a shard: written by the advancer, read by every producer.
 pub(crate) struct ShardClock {
     words: CachePadded<Words>,
-    /// Shared with the lanes, whose owners ring it when they give a lane up.
+    /// Shared with the lanes, whose owners wake the advancer when they give a lane up.
     pub(crate) waker: Arc<AdvancerWaker>,
 }
 
-/// What every adder reads and the advancer alone writes.
+/// What every producer reads and only the advancer writes.
 struct Words {
     now: AtomicU64,
     flushed: AtomicU64,
@@ -109,16 +111,17 @@ struct Words {
     closed: AtomicBool,
 }
 
-/// The clock as an adder sees it after its fence.
+/// The clock as a producer reads it after its fence.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) now: Tick,
-    /// A timer that is due at or before this owes the advancer a ring.
+    /// The producer of a timer that is due at or before this tick must wake the advancer.
     wake_below: Tick,
 }
 
 impl Reading {
-    /// Whether a timer that the advancer may not know of, due at `deadline`, is due before the advancer's sleep ends.
+    /// Whether a timer due at `deadline`, which the advancer may not know of, is due before the
+    /// advancer's sleep ends.
     #[inline]
     pub(crate) fn must_wake(self, deadline: Tick) -> bool {
         deadline <= self.wake_below
@@ -138,15 +141,17 @@ impl ShardClock {
 
     #[inline]
     pub(crate) fn flushed(&self) -> Tick {
-        // Ordering: Acquire, pairs with `publish_flushed`: bits cleared and lists swapped up to this tick.
+        // Ordering: Acquire, pairs with `publish_flushed`: bits cleared and lists swapped up to
+        // this tick.
         self.words.flushed.load(Ordering::Acquire)
     }
 
-    /// Moves the clock; for the advancer, before it looks at bits and inbox.
+    /// Moves the clock. The advancer calls this before it looks at the bits and the inbox.
     pub(crate) fn publish_now(&self, now: Tick) {
         // Ordering: Relaxed, the fence orders it against the looks that follow.
         self.words.now.store(now, Ordering::Relaxed);
-        // Ordering: Relaxed, adders need not wake who is awake; seeing an old value wakes once too often.
+        // Ordering: Relaxed, an advancer that is awake needs no wake; a producer that sees the old
+        // value wakes it once too often.
         self.words.wake_below.store(AWAKE, Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence in `read`.
         fence(Ordering::SeqCst);
@@ -158,7 +163,7 @@ impl ShardClock {
         self.words.flushed.store(tick, Ordering::Release);
     }
 
-    /// Reads the clock after all that the caller has done so far.
+    /// Reads the clock after everything that the caller has done so far.
     #[inline]
     pub(crate) fn read(&self) -> Reading {
         // Ordering: SeqCst, pairs with the fences in `publish_now`, `publish_wake_at` and `close`.
@@ -168,7 +173,8 @@ impl ShardClock {
         Reading { now, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
     }
 
-    /// Begins a sleep, and says when it will end; the advancer looks at the bits and the inbox once more after this.
+    /// Begins a sleep and publishes when it ends. The advancer looks at the bits and the inbox once
+    /// more after this.
     pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
         self.waker.begin_sleep();
         // Ordering: Relaxed, the fence orders it.
@@ -177,10 +183,11 @@ impl ShardClock {
         fence(Ordering::SeqCst);
     }
 
-    /// Corrects what [`publish_wake_at`](Self::publish_wake_at) said, downwards.
+    /// Lowers the end of the sleep that [`publish_wake_at`](Self::publish_wake_at) published, if
+    /// `answer` is earlier.
     pub(crate) fn lower_published(&self, answer: Option<Tick>) {
-        // Ordering: Relaxed for both: the advancer alone writes it, and an adder that sees the former value rings once
-        // too often.
+        // Ordering: Relaxed for both: only the advancer writes it, and a producer that sees the
+        // former value wakes the advancer once too often.
         if below(answer) < self.words.wake_below.load(Ordering::Relaxed) {
             self.words.wake_below.store(below(answer), Ordering::Relaxed);
         }
@@ -192,22 +199,24 @@ impl ShardClock {
         self.words.closed.load(Ordering::Relaxed)
     }
 
-    /// Refuses timers from now on; the caller looks at all nodes next.
+    /// Refuses timers from now on. The caller looks at all nodes next.
     pub(crate) fn close(&self) {
         // Ordering: Relaxed, the fence orders it.
         self.words.closed.store(true, Ordering::Relaxed);
-        // Ordering: SeqCst, pairs with the fence of every insert: an adder sees `closed`, or we its node.
+        // Ordering: SeqCst, pairs with the fence of every insert: a producer sees `closed`, or the
+        // end sees the producer's node.
         fence(Ordering::SeqCst);
     }
 }
 
-/// The last deadline for which an advancer that sleeps until `answer` has to be woken.
+/// The last deadline for which an advancer that sleeps until `answer` must be woken.
 fn below(answer: Option<Tick>) -> Tick {
     answer.map_or(Tick::MAX, |tick| tick.saturating_sub(1))
 }
 
 impl<T> Shared<T> {
-    /// The adder's protocol, and the look at `wake_below`: true if the caller owes the advancer a ring. Lock-free.
+    /// Runs the producer's steps, and reads `wake_below`. Returns true if the caller must wake the
+    /// advancer. Lock-free.
     #[inline]
     #[must_use]
     pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick, who: &Participant) -> bool {
@@ -216,7 +225,8 @@ impl<T> Shared<T> {
             let slot = self.geometry.place(flushed, deadline);
             // Protects: a wheel that the advancer may give back meanwhile.
             let pinned = (slot.level >= FIRST_TO_GO).then(|| who.pin());
-            // SAFETY: pinned if the wheel does not stay, for as long as it is used.
+            // SAFETY: if the wheel may be given back, the caller is pinned for as long as it uses
+            // the wheel.
             if let Some(wheel) = unsafe { self.wheels.get_or_create(slot.level, flushed) } {
                 let place = self.place(slot, id);
                 wheel.mark(place.index, place.stripe);
@@ -234,8 +244,8 @@ impl<T> Shared<T> {
         self.must_wake(deadline)
     }
 
-    /// The look at `wake_below` for a timer that is in its list already: reused where it stands, or in the
-    /// inbox. True if the caller owes the advancer a ring.
+    /// Reads `wake_below` for a timer that is already in its list: reused in place, or in the
+    /// inbox. Returns true if the caller must wake the advancer.
     #[inline]
     #[must_use]
     pub(crate) fn must_wake(&self, deadline: Tick) -> bool {
@@ -245,8 +255,8 @@ impl<T> Shared<T> {
     /// Puts a chain of nodes on the inbox, from `first` to the node `last`. The caller owns them.
     #[cold]
     pub(super) fn push_to_inbox(&self, first: NodeId, last: &Node<T>) {
-        // The inbox is nearly always empty. A load first would have loom miss an interleaving: it
-        // remembers the last access of each thread only (see `Trace`).
+        // The inbox is nearly always empty. There is no load first: loom remembers only the last
+        // access to an atomic, and with a load would miss an interleaving (see `Trace`).
         let mut seen = NIL;
         loop {
             // Ordering: Relaxed, published by the compare-and-swap.

@@ -1,4 +1,4 @@
-//! Counters: each has one writer, so counting is a load and a store, and never contended.
+//! Counters. Each has one writer, so counting is a load and a store, and is never contended.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds `n`; for the one writer.
+    /// Adds `n`. Only the counter's writer calls this.
     #[inline]
     pub(crate) fn add(&self, n: u64) {
-        // Ordering: Relaxed, nobody else writes.
+        // Ordering: Relaxed, no other thread writes.
         let now = self.0.load(Ordering::Relaxed).wrapping_add(n);
-        // Ordering: Release, pairs with `get`: who sees a timer counted as ended also sees it counted as
-        // scheduled, which came before by way of the node's word.
+        // Ordering: Release, pairs with `get`: a thread that sees a timer counted as ended also
+        // sees it counted as scheduled. The node's word orders the two counts.
         self.0.store(now, Ordering::Release);
     }
 
-    /// Takes one back; for the one writer.
+    /// Subtracts 1. Only the counter's writer calls this.
     #[cold]
     pub(crate) fn take_back(&self) {
         self.add(u64::MAX);
@@ -41,7 +41,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// What a lane's owner has done.
+/// What a lane's owner has done. Written by the lane's owner.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) scheduled: Counter,
@@ -49,7 +49,7 @@ pub(crate) struct Tally {
     pub(crate) extended: Counter,
     pub(crate) moved: Counter,
     pub(crate) reused: Counter,
-    /// Of those cancelled, timers whose payload was out: no dead node was left.
+    /// Of the cancelled timers, those whose payload was out: they left no dead node.
     pub(crate) stopped: Counter,
 }
 
@@ -60,15 +60,15 @@ impl Tally {
         Self { scheduled, cancelled, extended, moved, reused, stopped }
     }
 
-    /// Nodes that were left dead by the lane's owners. At least the truth: the timer whose payload is out is counted
-    /// last.
+    /// Nodes that the lane's owners have left dead. Never less than the truth: a timer whose
+    /// payload is out is counted in `cancelled` first and in `stopped` last.
     pub(crate) fn dead_made(&self) -> u64 {
         let stopped = self.stopped.get();
         (self.cancelled.get() + self.moved.get()).saturating_sub(stopped)
     }
 }
 
-/// What the advancer has done.
+/// What the advancer has done. Written by the advancer.
 #[derive(Debug)]
 pub(crate) struct AdvancerTally {
     pub(crate) fired: Counter,
@@ -76,7 +76,7 @@ pub(crate) struct AdvancerTally {
     pub(crate) handed_back: Counter,
     pub(crate) cascaded: Counter,
     pub(crate) swept: Counter,
-    /// Dead nodes unlinked, by a flush or a sweep.
+    /// Dead nodes unlinked by a flush or a sweep.
     pub(crate) dead_freed: Counter,
 }
 
@@ -87,7 +87,7 @@ impl AdvancerTally {
         Self { fired, recurred, handed_back, cascaded, swept, dead_freed }
     }
 
-    /// Timers that have ended without being cancelled.
+    /// Timers that have ended without a cancel.
     #[inline]
     pub(crate) fn ended(&self) -> u64 {
         self.fired.get() + self.handed_back.get()
@@ -96,40 +96,44 @@ impl AdvancerTally {
 
 /// What a shard has done since it was made, and what it holds.
 ///
-/// Taken while other threads are at work, the numbers may be a few operations apart from one another.
+/// While other threads are at work, the numbers may be a few operations apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardStats {
-    /// Timers taken.
+    /// Timers accepted.
     pub scheduled: u64,
-    /// Timers that [`Expired`](crate::Expired) has yielded; recurring ones, when they have ended.
+    /// Timers that [`Expired`](crate::Expired) has yielded. A recurring timer counts once, when it
+    /// ends.
     pub fired: u64,
-    /// Occurrences of recurring timers after which the timer was armed anew.
+    /// Occurrences of recurring timers after which the timer was armed again.
     pub recurred: u64,
-    /// Timers cancelled, their payloads given to the canceller.
+    /// Timers cancelled. The canceller got the payload, except of a recurring timer that was
+    /// running.
     pub cancelled: u64,
     /// Timers handed back, or dropped, when the advancer ended.
     pub handed_back: u64,
-    /// Reschedules to a later deadline that left the timer where it was.
+    /// Reschedules to a later deadline that left the timer in its node.
     pub extended: u64,
     /// Reschedules that moved the timer to another node.
     pub moved: u64,
-    /// Nodes moved from an overflow wheel to a finer one, or put back because they were found early.
+    /// Nodes moved from an overflow wheel to a finer wheel, or relinked because their timer had
+    /// been put off.
     pub cascaded: u64,
-    /// Timers put into the node of a cancelled one where it stood.
+    /// Timers put into a cancelled timer's node, which stayed in its list.
     pub reused: u64,
-    /// Nodes of cancelled timers that a sweep unlinked.
+    /// Nodes of cancelled or moved timers that a sweep unlinked.
     pub swept: u64,
-    /// Timers pending now: neither fired nor cancelled nor handed back.
+    /// Timers pending now: not fired, not cancelled and not handed back.
     pub pending: usize,
-    /// Nodes of cancelled timers that are still linked (one for each of a few threads is kept for the thread's next
-    /// timer).
+    /// Nodes of cancelled or moved timers that are still linked. They include at most one node for
+    /// each of up to 64 threads, kept for the thread's next timer.
     pub dead_nodes: usize,
-    /// Nodes in use or set aside for a producer: for timers, for cancelled ones that are still linked or
-    /// not yet reusable, and up to 64 for each thread.
+    /// Nodes in use or set aside for a producer: for pending timers, for cancelled or moved ones
+    /// whose nodes are still linked or not yet reusable, and up to 64 for each of up to 64 threads.
     pub nodes: usize,
-    /// Nodes that there is memory for.
+    /// Nodes for which memory is mapped.
     pub node_capacity: usize,
-    /// Wheels that producers can add to: the finest, and the overflow wheels in use or kept for those to come.
+    /// Wheels that producers can add to: the finest wheel, and the overflow wheels that are in use
+    /// or kept for later timers.
     pub wheels: usize,
 }

@@ -5,10 +5,10 @@ use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::segment::WORD_NODES;
 use crate::shard::memory::slab::FreeWord;
 
-/// 256 nodes to a segment.
+/// A payload with 256 nodes to a segment.
 type Large = [u8; 4096];
 
-/// How often the recycler is polled until grace periods are over that nobody holds up.
+/// How many polls complete the grace periods if no reader delays them.
 const POLLS: usize = 16;
 
 /// A slab and its recycler, without a shard around them.
@@ -22,13 +22,13 @@ struct Scene<T> {
 impl<T> Scene<T> {
     const NODES: usize = Segment::<T>::NODES;
 
-    /// All nodes of so many segments are taken, and returned in memory order.
+    /// A scene in which all nodes of that many segments are taken, and those nodes in memory order.
     fn full(segments: usize) -> (Self, Vec<NodeId>) {
         let epochs = Epochs::new();
         let advancer = epochs.join().expect("there is memory");
         let scene =
             Self { slab: Slab::new().expect("there is memory"), epochs, advancer, recycler: Recycler::new() };
-        // The very first node is never handed out.
+        // Node 0 is never handed out.
         let mut free = FreeWord::default();
         let take = |_| scene.slab.take(&mut free, &scene.advancer).expect("there is memory");
         let nodes = (1..segments * Self::NODES).map(take).collect();
@@ -44,7 +44,7 @@ impl<T> Scene<T> {
         (0..times).for_each(|_| self.recycler.poll(&self.slab, &self.advancer));
     }
 
-    /// Frees the nodes, which are known to be free afterwards.
+    /// Frees the nodes, and checks that the slab has them afterwards.
     fn free(&mut self, nodes: &[NodeId]) {
         let before = self.in_use();
         self.retire(nodes);
@@ -52,7 +52,8 @@ impl<T> Scene<T> {
         assert_eq!((self.in_use(), self.recycler.len()), (before - nodes.len(), 0));
     }
 
-    /// Moves the clock once, with nothing pending, and so many timers scheduled since the beginning.
+    /// Moves the clock once, with nothing pending and `scheduled` timers scheduled since the
+    /// beginning.
     fn note_move(&mut self, scheduled: u64) {
         self.recycler.note_move(&self.slab, scheduled, 0);
     }
@@ -61,7 +62,7 @@ impl<T> Scene<T> {
         self.slab.usage(&self.advancer.pin()).1
     }
 
-    /// In segments.
+    /// The number of segments.
     fn capacity(&self) -> usize {
         self.slab.size()
     }
@@ -110,7 +111,7 @@ fn a_batch_is_ripe_when_it_is_worth_a_grace_period() {
     assert!(scene.recycler.is_ripe());
     scene.poll(POLLS);
     let rest = &nodes[LEAST_WORTH + QUEUE..];
-    // By now it is known how large the slab is.
+    // The recycler has learned the slab's size by now.
     let worth = 16 * Scene::<Large>::NODES / WORTH_SHARE;
     scene.retire(&rest[..worth + QUEUE - 1]);
     assert!(!scene.recycler.is_ripe());
@@ -128,7 +129,7 @@ fn a_small_batch_waits_for_more() {
     assert!(scene.recycler.waiting.is_some());
     scene.poll(POLLS);
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
-    // It has begun to wait anew.
+    // The wait for more nodes has begun again.
     scene.retire(&nodes[3..6]);
     scene.poll(PATIENCE as usize - 2 * POLLS);
     assert!(scene.recycler.waiting.is_none());
@@ -182,7 +183,7 @@ fn segments_go_back_faster_where_many_are_too_many() {
     scene.free(&nodes);
     (1..=MOST_MOVES).for_each(|moved| scene.note_move(moved as u64));
     assert_eq!(scene.capacity(), 63);
-    // 64 were too many then: one for each four moves.
+    // Then 64 segments were excess: one goes back every four moves.
     let each = MOVES_PER_SEGMENT / 64;
     (1..each).for_each(|moved| scene.note_move((MOST_MOVES + moved) as u64));
     assert_eq!(scene.capacity(), 63);
@@ -211,13 +212,13 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
     assert!(!scene.owes_memory());
 }
 
-/// An idle shard keeps its last segment until half as many timers have ended as it has room for.
+/// An idle shard keeps its last segment until as many timers have ended as half its nodes.
 #[test]
 fn the_last_segment_goes_once_much_of_it_was_used() {
     let (mut scene, nodes) = Scene::<Large>::full(1);
     let (few, rest) = nodes.split_at(Scene::<Large>::NODES / USED_SHARE - 1);
     scene.free(few);
-    // The last poll counts what was freed before it.
+    // A poll counts the nodes freed before it.
     scene.poll(1);
     scene.note_move(0);
     assert!(!scene.owes_memory() && !scene.is_worth_asking());
@@ -250,11 +251,11 @@ fn what_timers_need_is_kept() {
     assert!(scene.recycler.owes_memory(&scene.slab, pending), "the last has not gone");
 }
 
-/// The table is searched from its end, some places at a time, for a segment that is empty.
+/// The search for an empty segment goes from the table's end, a few places at a time.
 #[test]
 fn a_search_goes_on_where_it_stopped() {
     let (mut scene, nodes) = Scene::<Large>::full(140);
-    // Those of the second segment; the first of all is not there.
+    // The nodes of the second segment; `nodes` lacks node 0 of the first.
     scene.free(&nodes[Scene::<Large>::NODES - 1..][..Scene::<Large>::NODES]);
     scene.note_move(0);
     scene.note_move(0);
@@ -263,7 +264,7 @@ fn a_search_goes_on_where_it_stopped() {
     assert_eq!(scene.capacity(), 139);
 }
 
-/// Each segment is kept by a timer: that is found out once, and anew where nodes have been freed since.
+/// A timer keeps each segment. One search finds that out, and again after nodes have been freed.
 #[test]
 fn no_memory_is_owed_where_each_segment_is_in_use() {
     let (mut scene, nodes) = Scene::<Large>::full(3);

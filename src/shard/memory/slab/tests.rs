@@ -1,16 +1,16 @@
-//! Nodes are taken and given back, segments come and go, in one thread.
+//! Nodes are taken and given back, segments are added and unlinked, in one thread.
 
 use std::sync::Arc;
 
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 
-/// 256 to a segment.
+/// A payload with 256 nodes to a segment.
 type Large = [u8; 4096];
 
 const NODES: usize = Segment::<Large>::NODES;
 
-/// A slab, and one who takes nodes of it.
+/// A slab, and a producer that takes nodes of it.
 struct Scene {
     slab: Slab<Large>,
     who: Participant,
@@ -26,7 +26,7 @@ impl Scene {
         }
     }
 
-    /// So many segments, all of whose nodes are taken.
+    /// A slab with that many segments, all of whose nodes are taken.
     fn full(segments: usize) -> Self {
         let mut scene = Self::new();
         let taken: Vec<_> = (1..segments * NODES).map(|_| scene.take() as usize).collect();
@@ -68,7 +68,7 @@ fn nodes_are_counted() {
     let mut scene = Scene::new();
     assert_eq!((scene.usage(), scene.slab.words()), ((0, 0), 0));
     scene.take();
-    // The rest of the word is set aside.
+    // The other nodes of the word are set aside.
     assert_eq!((scene.usage(), scene.slab.words()), ((NODES - 1, WORD_NODES - 1), NODES / WORD_NODES));
     let scene = Scene::full(2);
     assert_eq!((scene.usage(), scene.slab.words()), ((2 * NODES - 1, 2 * NODES - 1), 2 * NODES / WORD_NODES));
@@ -86,12 +86,14 @@ fn the_node_taken_last_goes_back() {
     }
 }
 
-/// Free nodes anywhere are found before there is another segment: those behind the last word first, then those in front.
+/// Free nodes anywhere are found before a segment is added: first the nodes behind the last word,
+/// then the nodes in front of it.
 #[test]
 fn free_nodes_are_looked_for_all_around() {
     let mut scene = Scene::full(3);
     let (words, bits) = (Segment::<Large>::WORDS, 0b1010);
-    // Of the middle segment, of the one before and of the one behind; the last lies in front of where the search begins.
+    // Words of the middle segment, of the one before and of the one behind. The last lies in front
+    // of the word where the search begins.
     for word in [words + 2, 1, 2 * words, words] {
         scene.slab.give(word, bits);
         scene.slab.reopen(word / words);
@@ -106,7 +108,7 @@ fn free_nodes_are_looked_for_all_around() {
     assert_eq!(scene.usage().0, 4 * NODES - 1);
 }
 
-/// A segment that was found to have no free nodes is not looked at again until it is said to have some.
+/// A segment that was found to have no free nodes is not searched again until it is reopened.
 #[test]
 fn a_segment_is_opened_when_it_has_free_nodes() {
     let mut scene = Scene::full(1);
@@ -119,7 +121,8 @@ fn a_segment_is_opened_when_it_has_free_nodes() {
     assert_eq!(scene.take() as usize, WORD_NODES);
 }
 
-/// Who has free nodes of a segment looks at its other nodes without a pin, and at no other segment's.
+/// A producer with free nodes of a segment reads the other nodes of that segment without a pin, and
+/// needs a pin for any other segment.
 #[test]
 fn own_free_nodes_keep_their_segment() {
     let mut scene = Scene::full(1);
@@ -157,7 +160,7 @@ fn a_search_looks_at_a_few_segments_at_a_time() {
     assert_eq!(scene.unlink(2), Err(0));
 }
 
-/// The first of all comes back like the others, and still has no node of the name that stands for none.
+/// A new first segment also leaves out the node with the name `NIL`.
 #[test]
 fn a_slab_that_has_given_all_back_begins_anew() {
     let mut scene = Scene::full(1);
@@ -168,7 +171,7 @@ fn a_slab_that_has_given_all_back_begins_anew() {
     assert_eq!(scene.usage(), (NODES - 1, WORD_NODES - 1));
 }
 
-/// A segment in the place of one that was given back is told apart from it by its era.
+/// The era tells a segment from the former segment in its place.
 #[test]
 fn a_place_is_used_again_by_a_segment_of_another_era() {
     let mut scene = Scene::full(3);
@@ -184,7 +187,7 @@ fn a_place_is_used_again_by_a_segment_of_another_era() {
     assert_eq!(scene.usage(), (3 * NODES - 1, 2 * NODES - 1 + WORD_NODES));
 }
 
-/// The last half of the eras is for segments that stay, so that they cannot run out.
+/// The last half of the eras is for segments that stay, so that the eras cannot run out.
 #[test]
 fn no_segment_goes_when_there_are_too_few_eras() {
     let scene = Scene::full(2);
@@ -192,12 +195,12 @@ fn no_segment_goes_when_there_are_too_few_eras() {
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK + 1, Ordering::Relaxed);
     assert_eq!(scene.unlink(usize::MAX), Err(0));
-    // Ordering: as above.
+    // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
     assert_eq!(scene.unlink(usize::MAX), Ok(1));
 }
 
-/// Worn-out nodes are not waited for.
+/// Worn-out nodes do not keep a segment.
 #[test]
 fn a_segment_goes_without_its_worn_nodes() {
     let scene = Scene::full(2);
@@ -212,7 +215,7 @@ fn a_segment_goes_without_its_worn_nodes() {
     assert_eq!(scene.slab.worn(), 0);
 }
 
-/// A payload that nobody has taken out goes with the slab.
+/// A payload that was not taken out is dropped with the slab.
 #[test]
 fn what_is_pending_ends_with_the_slab() {
     let (payload, slab, who) =

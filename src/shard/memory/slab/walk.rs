@@ -6,12 +6,13 @@ use crate::shard::memory::segment::{Segment, WORD_NODES};
 use crate::shard::node::NodeId;
 
 impl<T> Slab<T> {
-    /// All segments; for who is pinned, or the advancer.
+    /// All segments. The caller is pinned, or is the advancer or the last owner.
     fn segments(&self) -> impl Iterator<Item = &Segment<T>> {
         (0..self.height()).filter_map(|index| self.load(index))
     }
 
-    /// Nodes there is memory for, and how many of them are in use or set aside.
+    /// The number of nodes that have memory, and how many of them are in use, set aside or worn
+    /// out.
     pub(crate) fn usage(&self, _pinned: &Guard) -> (usize, usize) {
         self.segments().fold((0, 0), |(capacity, used), segment| {
             let free = &segment.free;
@@ -19,12 +20,12 @@ impl<T> Slab<T> {
         })
     }
 
-    /// How many nodes are worn out, in the segments that there are; for invariant checks.
+    /// The number of worn-out nodes in the existing segments; for invariant checks.
     pub(crate) fn worn(&self) -> usize {
         self.segments().map(|segment| segment.free.worn() as usize).sum()
     }
 
-    /// Words of free bits in all, for [`taken`](Self::taken).
+    /// The number of words of free bits, for [`taken`](Self::taken).
     pub(crate) fn words(&self) -> usize {
         self.height() * Segment::<T>::WORDS
     }
@@ -34,12 +35,12 @@ impl<T> Slab<T> {
         let words = Segment::<T>::WORDS;
         let segment = self.load(word / words);
         let bits = segment.map_or(0, |segment| segment.free.taken(word % words));
-        // The very first node has the name that stands for none, and is never handed out.
+        // Node 0 has the name `NIL`, and is never handed out.
         Ids { word: word as u32, bits: if word == 0 { bits & !1 } else { bits } }
     }
 }
 
-/// Names of nodes of one word, in memory order.
+/// The names of nodes of one word, in memory order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ids {
     word: u32,

@@ -1,11 +1,14 @@
-//! The lanes that a thread owns, found by the shard's number.
+//! The lanes that a thread owns, found by the number of the shard's lists.
 //!
-//! A call looks at the lane of the thread's last call first, which is reached in one step. Else a table of the thread's
-//! own, by open addressing: shards are numbered one after the other, so those that are in use at once rarely meet. The
-//! table grows with the number of shards that the thread uses. Before it grows, lanes whose shard has ended leave it.
+//! A call looks at the lane of the thread's last call first, which is reached in one step. If that
+//! is another shard's, the call searches a table of the thread's own, by open addressing. Shards
+//! are numbered consecutively, so those in use at once rarely collide. The table grows with the
+//! number of shards that the thread uses. Before it grows, lanes whose shard has ended leave it.
 //!
-//! Where there is no memory for the table, or the thread is ending, or enough threads own a lane, the caller is lent one
-//! for its call.
+//! If there is no memory for the table, or the thread is ending, or enough threads own a lane, the
+//! call is lent a lane.
+//!
+//! Only the thread itself uses its table.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -18,17 +21,17 @@ const SLOTS: usize = 16;
 
 thread_local! {
     static CACHE: RefCell<Cache> = const { RefCell::new(Cache { slots: Vec::new(), used: 0 }) };
-    /// The list and the lane of the thread's last call, one of those in its cache. It has no destructor, so it is
-    /// reached in one step; 0 is no list.
+    /// The number of the lists and the lane of the thread's last call; the lane is in the cache.
+    /// This thread local has no destructor, so it is reached in one step. Number 0 means no lane.
     static LAST: Cell<(u64, NonNull<Lane>)> = const { Cell::new((0, NonNull::dangling())) };
-    /// The list of which the thread was lent a lane last, and that lane.
+    /// The number of the lists from which the thread was last lent a lane, and that lane.
     static LENT: Cell<(u64, NonNull<Counted<Lane>>)> = const { Cell::new((0, NonNull::dangling())) };
 }
 
-/// The lane of that list which the thread was lent last.
+/// The lane of these lists that the thread was last lent.
 pub(super) fn lent(lanes: &Lanes) -> Option<NonNull<Counted<Lane>>> {
     let (list, lane) = LENT.get();
-    // The list is there, so the lane is.
+    // The lists exist, so the lane does.
     (list == lanes.id).then_some(lane)
 }
 
@@ -36,18 +39,20 @@ pub(super) fn note_lent(lanes: &Lanes, lane: NonNull<Counted<Lane>>) {
     LENT.set((lanes.id, lane));
 }
 
-/// The calling thread's lane of that list, marked as busy; none if it is busy in a call further out, or there is none.
+/// The calling thread's own lane of these lists, marked as busy. `None` if the thread is already in
+/// a call that uses it, the advancer is revoking it, or the thread has none.
 #[inline]
 pub(super) fn enter(lanes: &Lanes) -> Option<NonNull<Lane>> {
     let (list, lane) = LAST.get();
     let lane = if list == lanes.id { lane } else { find(lanes)? };
-    // SAFETY: the thread's cache holds the lane, or its `Owned` would have cleared `LAST`.
+    // SAFETY: the thread's cache holds the lane; otherwise the drop of its `Owned` would have
+    // cleared `LAST`.
     unsafe { lane.as_ref() }.begin_call().then_some(lane)
 }
 
 #[cold]
 fn find(lanes: &Lanes) -> Option<NonNull<Lane>> {
-    // The thread may be ending; nothing that is called while the cache is borrowed comes back to it.
+    // The thread may be ending. Nothing called while the cache is borrowed uses the cache again.
     let look = |cache: &RefCell<Cache>| cache.try_borrow().ok().map(|cache| cache.find(lanes.id));
     let lane = match CACHE.try_with(look).ok().flatten()? {
         Some(lane) => lane,
@@ -57,7 +62,7 @@ fn find(lanes: &Lanes) -> Option<NonNull<Lane>> {
     Some(lane)
 }
 
-/// Gives the thread a lane of that list.
+/// Gives the thread a lane of these lists.
 fn add(lanes: &Lanes) -> Option<NonNull<Lane>> {
     if !lanes.has_place() {
         return None;
@@ -78,7 +83,7 @@ struct Owned {
 }
 
 struct Cache {
-    /// Empty, or a power of two of them, less than half in use.
+    /// Empty, or a power of two of slots, less than half of them in use.
     slots: Vec<Option<Owned>>,
     used: usize,
 }
@@ -87,12 +92,12 @@ impl Cache {
     fn find(&self, lanes: u64) -> Option<NonNull<Lane>> {
         let mask = self.slots.len().checked_sub(1)?;
         let slots = (lanes as usize..).map(|at| &self.slots[at & mask]);
-        // There is an empty one.
+        // The search ends: there is an empty slot.
         let owned = slots.map_while(Option::as_ref).find(|owned| owned.lanes == lanes)?;
         Some(NonNull::from(&*owned.lane))
     }
 
-    /// Makes room for one more; false if there is no memory.
+    /// Makes room for one more lane; false if there is no memory.
     fn make_room(&mut self) -> bool {
         if 2 * (self.used + 1) < self.slots.len() {
             return true;
@@ -107,7 +112,7 @@ impl Cache {
         slots.resize_with(size, || None);
         let former = std::mem::replace(&mut self.slots, slots);
         self.used = 0;
-        // A lane whose shard has ended is given up without a call to anybody.
+        // Giving up a lane whose shard has ended calls no other code.
         former.into_iter().flatten().filter(is_alive).for_each(|owned| self.insert(owned));
         true
     }

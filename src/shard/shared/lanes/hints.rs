@@ -1,20 +1,22 @@
-//! Which nodes a producer may use again where they stand.
+//! Hints: which dead nodes a producer may reuse while they stay in their lists. Only the lane's
+//! owner uses its hints.
 
 use crate::shard::node::{NIL, NodeId};
 use crate::tick::Tick;
 
-/// How many hints a lane keeps, and how many of them a schedule looks at.
+/// How many hints a lane keeps, and how many of them a search for one looks at.
 const HINTS: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 16 } else { 1024 };
 const LOOKED_AT: usize = 4;
 
-/// Nodes that the owner of a lane has cancelled a timer of, with the tick that they are linked for: candidates for
-/// reuse where they stand. A hint may be stale; the node's word decides. The youngest comes first, the oldest
-/// is forgotten first.
+/// Nodes of timers that the owner of a lane has cancelled or moved, with the tick that each node is
+/// linked for: candidates for reuse in place. A hint may be stale; the node's word decides. The
+/// youngest hint comes first, and the oldest is forgotten first.
 ///
-/// A producer that cancels some hundred timers and schedules as many has the same nodes again, which are in its cache.
-/// The memory for hints is asked for with the first one; where there is none, hints are forgotten at once.
+/// A producer that cancels some hundred timers and schedules as many gets the same nodes again,
+/// which are in its cache. The first hint requests the memory for all; if there is none, hints are
+/// forgotten at once.
 pub(crate) struct Hints {
-    /// Whether any are kept: not so in a lane that is lent.
+    /// Whether any hints are kept; false in a lane that is lent.
     are_kept: bool,
     /// Empty, or [`HINTS`] of each.
     nodes: Box<[NodeId]>,
@@ -27,7 +29,7 @@ impl Hints {
         Self { are_kept, nodes: Box::default(), linked_for: Box::default(), next: 0 }
     }
 
-    /// Forgets all, and frees the memory.
+    /// Forgets all hints and frees the memory.
     pub(crate) fn forget(&mut self) {
         *self = Self::new(self.are_kept);
     }
@@ -42,7 +44,7 @@ impl Hints {
         self.next = (self.next + 1) % HINTS;
     }
 
-    /// Asks for memory; false if there is none, or none is to be had.
+    /// Requests the memory; false if there is none, or if the lane keeps no hints.
     #[cold]
     fn make_room(&mut self) -> bool {
         let (mut nodes, mut linked_for) = (Vec::new(), Vec::new());
@@ -58,7 +60,7 @@ impl Hints {
         true
     }
 
-    /// A node that is linked for `deadline` or an earlier tick.
+    /// Takes the hint of a node that is linked for `deadline` or an earlier tick.
     #[inline]
     pub(crate) fn pop(&mut self, deadline: Tick) -> Option<NodeId> {
         let top = (self.next + HINTS - 1) % HINTS;

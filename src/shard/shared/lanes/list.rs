@@ -1,4 +1,5 @@
-//! The lists of a shard's lanes: who is given which.
+//! The lists of a shard's lanes, and which thread gets which lane. Lists only grow, until the shard
+//! ends.
 
 use std::ptr::NonNull;
 
@@ -12,44 +13,47 @@ use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::{Ordering, yield_now};
 
 pub(crate) struct Lanes {
-    /// Never used twice in a process, for a thread local may outlive the shard.
+    /// Never used twice in a process, because a thread local may outlive the shard.
     pub(super) id: u64,
-    /// One for each kind. They only grow.
+    /// One list for each kind of lane. They only grow.
     lists: [List; 3],
-    /// What the owners of lanes are pinned in.
+    /// The epochs in which the owners of lanes are pinned.
     epochs: Epochs,
-    /// Whether threads may hold nodes in the lanes that are made from now on. Not so in most models, which are about nodes
-    /// that are left.
+    /// Whether threads may hold nodes in lanes made from now on. False in most models, which test
+    /// nodes that are left in their lists.
     pub(super) holding: AtomicBool,
     pub(super) turnover: Arc<Turnover>,
 }
 
 struct List {
     head: AtomicPtr<Counted<Lane>>,
-    /// How many lanes of the list have been made, or are being made.
+    /// A count of lanes. `Own`: lanes made, and attempts that found no memory. `Common`: lanes made
+    /// or being made. `Extra`: not counted.
     made: AtomicU32,
 }
 
-/// What the threads that take lanes over or give them up tell the others, and the advancer.
+/// The changes of ownership in all lanes of a shard. Written by threads that take lanes over or
+/// give them up, read by those threads and the advancer.
 pub(super) struct Turnover {
     /// How often a lane has been taken over or given up.
     changes: AtomicU64,
-    /// How many lanes threads own, or are about to.
+    /// How many lanes threads own, or are about to own.
     owned: AtomicU32,
     pub(super) waker: Arc<AdvancerWaker>,
 }
 
 impl Turnover {
-    /// Has the advancer call the roll.
+    /// Makes the advancer recount its lane totals.
     fn note(&self) {
-        // Ordering: Release, pairs with `Lanes::changes`; the fence with which the owner of a lane puts in its first timer
-        // comes after it.
+        // Ordering: Release, pairs with `Lanes::changes`. The fence with which the lane's owner
+        // inserts its first timer comes after it.
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Notes that a thread no longer owns a lane: it is free.
+    /// Notes that a thread no longer owns its lane.
     pub(super) fn note_given_up(&self) {
-        // Ordering: Relaxed, the number alone matters; the lane's state says whether it is free.
+        // Ordering: Relaxed, only the number matters; the lane's state says whether the lane is
+        // free.
         self.owned.fetch_sub(1, Ordering::Relaxed);
         self.note();
     }
@@ -60,7 +64,7 @@ impl Turnover {
         self.owned.load(Ordering::Relaxed) < KEEPERS
     }
 
-    /// Takes one of the places of the threads that own a lane.
+    /// Takes one of the [`KEEPERS`] places; false if all are taken.
     fn take_place(&self) -> bool {
         // Ordering: Relaxed, as above.
         if self.owned.fetch_add(1, Ordering::Relaxed) < KEEPERS {
@@ -73,16 +77,16 @@ impl Turnover {
 }
 
 impl Lanes {
-    /// Lists without lanes, but for a common one; none if there is no memory.
+    /// Makes lists with a single, common lane; `None` if there is no memory.
     pub(crate) fn new(waker: Arc<AdvancerWaker>) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Ordering: Relaxed, the number alone matters.
+        // Ordering: Relaxed, only the number matters.
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let holding = AtomicBool::new(!cfg!(shardwheel_loom));
         let turnover = Arc::new(Turnover { changes: AtomicU64::new(0), owned: AtomicU32::new(0), waker });
         let lanes =
             Self { id, lists: [(); 3].map(|()| List::new()), epochs: Epochs::new(), holding, turnover };
-        // Models' threads have lanes of their own.
+        // In models, threads have lanes of their own.
         let _first = cfg!(shardwheel_loom) || {
             // SAFETY: the list holds the lane.
             unsafe { lanes.add_common()?.as_ref() }.release(OWNED)
@@ -90,23 +94,27 @@ impl Lanes {
         Some(lanes)
     }
 
-    /// How often a lane has been taken over or given up. For the advancer, which looks after its fence: see
-    /// [`roll`](crate::shard::advancer::lane_totals).
+    /// How often a lane has been taken over or given up. The advancer reads it after its fence: see
+    /// [`lane_totals`](crate::shard::advancer::lane_totals).
     #[inline]
     pub(crate) fn changes(&self) -> u64 {
-        // Ordering: Acquire, pairs with `Turnover::note`: the lane that was taken over is in the list.
+        // Ordering: Acquire, pairs with `Turnover::note`: the lane that was taken over is in the
+        // list.
         self.turnover.changes.load(Ordering::Acquire)
     }
 
-    /// One more who may read what the advancer takes away; none if there is no memory.
+    /// Adds a participant, which may read memory that the advancer takes away; `None` if there is
+    /// no memory.
     pub(crate) fn participant(&self) -> Option<Participant> {
         self.epochs.join()
     }
 
-    /// A lane that is the caller's alone for as long as it keeps what this returns. Lock-free, while there is memory.
+    /// A lane that the caller alone uses while it keeps the returned handle. Lock-free while there
+    /// is memory.
     #[inline]
     pub(crate) fn enter(&self) -> Entered<'_> {
-        // Models end before their threads' locals do; they are lent a lane for each call, which keeps nodes all the same.
+        // Models end before the locals of their threads do. So a model's call is lent a lane, which
+        // keeps nodes all the same.
         let own = if cfg!(shardwheel_loom) { None } else { cache::enter(self) };
         match own {
             // SAFETY: this list holds the lane for as long as it lives.
@@ -140,13 +148,14 @@ impl Lanes {
         lane.map(|lane| &**unsafe { lane.as_ref() })
     }
 
-    /// A common lane, of which the caller is the owner for a call; none if there is no memory.
+    /// A common or extra lane, which the caller owns for one call; `None` if there is no memory.
     fn common(&self) -> Option<NonNull<Counted<Lane>>> {
-        // The one that the thread was lent last: where many threads are stopped in a call, most of the others are taken.
+        // First the lane that the thread was last lent: if many threads are stopped within calls,
+        // most of the others are taken.
         let last = cache::lent(self).filter(|&lane| self.try_own(lane));
         let lane = match last.or_else(|| self.find(Kind::Common)) {
             Some(lane) => self.join(lane),
-            // Ordering: Relaxed, a look; `add_common` decides.
+            // Ordering: Relaxed, a hint; `add_common` decides.
             None if self.list(Kind::Common).made.load(Ordering::Relaxed) < STAYING => self.add_common(),
             None => self.find_or_add(Kind::Extra),
         }?;
@@ -163,7 +172,8 @@ impl Lanes {
         self.turnover.has_place()
     }
 
-    /// A lane that the calling thread owns from now on. None if as many threads as may do so own one, or there is no memory.
+    /// A lane that the calling thread owns from now on. `None` if [`KEEPERS`] threads own one, or
+    /// there is no memory.
     #[cold]
     pub(super) fn acquire(&self) -> Option<Handle<Lane>> {
         if !self.turnover.take_place() {
@@ -177,7 +187,8 @@ impl Lanes {
         lane.map(|lane| unsafe { Handle::further(lane) })
     }
 
-    /// A lane that nobody owns, or else a new one. None if there is no memory.
+    /// A lane that has no owner, or else a new lane. The caller owns it. `None` if there is no
+    /// memory.
     fn find_or_add(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
         match self.find(kind) {
             Some(lane) => self.join(lane),
@@ -185,7 +196,7 @@ impl Lanes {
         }
     }
 
-    /// A lane that nobody owned; the caller does now.
+    /// Finds a lane that had no owner; the caller owns it now.
     fn find(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
         self.list(kind).lanes().find(|&lane| self.try_own(lane))
     }
@@ -195,24 +206,27 @@ impl Lanes {
         unsafe { lane.as_ref() }.try_own()
     }
 
-    /// Has a lane that the caller owns take part in the epochs; none if there is no memory.
+    /// Lets a lane that the caller owns join the epochs. If there is no memory, releases the lane
+    /// and returns `None`.
     fn join(&self, of_list: NonNull<Counted<Lane>>) -> Option<NonNull<Counted<Lane>>> {
         // SAFETY: this list holds the lane for as long as it lives.
         let lane = unsafe { of_list.as_ref() };
-        // SAFETY: the caller owns the lane, and is in no call that uses it; the advancer takes other parts at most.
+        // SAFETY: the caller owns the lane and is in no call that uses it; the advancer takes only
+        // other parts.
         let participant = unsafe { &mut (*lane.local.get()).participant };
         if lane.kind == Kind::Own || !participant.has_joined() {
-            // Before the first count: an advancer that sees what the owner has done sees this.
+            // Before the owner's first count: an advancer that sees what the owner has done sees
+            // this change.
             self.turnover.note();
         }
         (self.epochs.join_again(participant) || lane.release(OWNED)).then_some(of_list)
     }
 
-    /// Makes a common lane, or an extra one where there are enough of those.
+    /// Makes a common lane, or an extra lane if there are [`STAYING`] common ones.
     fn add_common(&self) -> Option<NonNull<Counted<Lane>>> {
         let made = &self.list(Kind::Common).made;
         // Ordering: Relaxed for all, a count. The place is taken before the lane is made, so there
-        // are never too many.
+        // are never too many common lanes.
         if made.fetch_add(1, Ordering::Relaxed) >= STAYING {
             made.fetch_sub(1, Ordering::Relaxed);
             return self.add(Kind::Extra);
@@ -224,16 +238,17 @@ impl Lanes {
         lane
     }
 
-    /// Makes a lane, of which the caller is the owner; none if there is no memory.
+    /// Makes a lane that the caller owns; `None` if there is no memory.
     fn add(&self, kind: Kind) -> Option<NonNull<Counted<Lane>>> {
         let participant = self.participant()?;
-        // Ordering: Relaxed, the number alone matters. One that is used in vain makes shares smaller.
+        // Ordering: Relaxed, only the number matters. A number used in vain makes the shares of
+        // later lanes smaller.
         let number = if kind == Kind::Own { self.list(kind).made.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let mut lane = Lane::owned(kind, number, Arc::clone(&self.turnover), participant);
         // Ordering: Relaxed, it was set before there were producers.
         lane.may_hold = kind == Kind::Own && self.holding.load(Ordering::Relaxed);
         let lane = self.list(kind).publish(Handle::new(lane)?);
-        // As in `join`.
+        // Before the owner's first count, as in `join`.
         self.turnover.note();
         lane
     }
@@ -242,8 +257,8 @@ impl Lanes {
         &self.lists[kind as usize]
     }
 
-    /// Takes what lanes keep from owners that are in no call: their free nodes, and the nodes that they hold. Nothing
-    /// happens where the system has no barrier to offer. For the advancer.
+    /// Takes the nodes that lanes keep (free nodes and held nodes) from owners that are in no call.
+    /// Does nothing if the system offers no `membarrier`. For the advancer.
     pub(crate) fn revoke(&self, mut take_in: impl FnMut((FreeWord, Held))) {
         if !hardware::has_membarrier() {
             return;
@@ -256,26 +271,26 @@ impl Lanes {
             if let Some(kept) = has_passed.then(|| lane.revoke_nodes()).flatten() {
                 take_in(kept);
             }
-            // Ordering: Release, pairs with `begin_call` and `give_up`.
+            // Ordering: Release, pairs with `begin_call`: the advancer has finished with `local`.
             lane.revoked.store(false, Ordering::Release);
         }
     }
 
-    /// Has threads hold nodes in the lanes that are made from now on, also in a model.
+    /// Lets threads hold nodes in lanes made from now on, also in a model.
     #[cfg(feature = "model")]
     pub(crate) fn let_hold(&self) {
         // Ordering: Relaxed, before there are producers.
         self.holding.store(true, Ordering::Relaxed);
     }
 
-    /// All lanes, in no order that means anything.
+    /// All lanes, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
         self.lists.iter().flat_map(List::iter)
     }
 
-    /// A further handle to each.
+    /// A further handle to each lane.
     pub(in crate::shard) fn handles(&self) -> impl Iterator<Item = Handle<Lane>> {
-        // SAFETY: the list holds each for as long as `self` lives.
+        // SAFETY: the list holds each lane for as long as `self` lives.
         self.lists.iter().flat_map(List::lanes).map(|lane| unsafe { Handle::further(lane) })
     }
 }
@@ -285,7 +300,8 @@ impl List {
         Self { head: AtomicPtr::new(std::ptr::null_mut()), made: AtomicU32::new(0) }
     }
 
-    /// Puts a lane into the list, which keeps the handle; returns what a further one can be made of.
+    /// Puts a lane into the list, which keeps the handle. Returns the pointer from which a further
+    /// handle can be made.
     fn publish(&self, lane: Handle<Lane>) -> Option<NonNull<Counted<Lane>>> {
         // Ordering: Relaxed, the value is only linked to.
         let mut seen = self.head.load(Ordering::Relaxed);
@@ -294,8 +310,9 @@ impl List {
             // Ordering: Relaxed, published below.
             // SAFETY: the handle is the list's, which holds it for as long as it lives.
             unsafe { lane.as_ref() }.next.store(seen, Ordering::Relaxed);
-            // Ordering: Release, pairs with the Acquire of `lanes`: the lane is whole. So are those behind it, for each
-            // that came later continues the release sequences of those before.
+            // Ordering: Release, pairs with the Acquire of `lanes`: the lane is complete. So are
+            // the lanes behind it, because each later push continues the release sequences of the
+            // earlier ones.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.head.compare_exchange_weak(seen, lane.as_ptr(), success, failure) {
                 Ok(_) => return Some(lane),
@@ -305,11 +322,11 @@ impl List {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Lane> {
-        // SAFETY: the list holds each for as long as `self` lives.
+        // SAFETY: the list holds each lane for as long as `self` lives.
         self.lanes().map(|lane| &**unsafe { lane.as_ref() })
     }
 
-    /// The lanes, by the pointers that a further handle can be made of.
+    /// The lanes, as pointers from which a further handle can be made.
     fn lanes(&self) -> impl Iterator<Item = NonNull<Counted<Lane>>> {
         // Ordering: Acquire, pairs with the Release in `publish`.
         let head = NonNull::new(self.head.load(Ordering::Acquire));
@@ -324,12 +341,12 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        // Ordering: Relaxed, the last owner looks.
+        // Ordering: Relaxed, the last owner is here.
         let mut next = NonNull::new(self.head.load(Ordering::Relaxed));
         while let Some(lane) = next {
             // SAFETY: the list's own handle, given up once; a thread local may hold another.
             let lane = unsafe { Handle::from_raw(lane) };
-            // Ordering: as above.
+            // Ordering: Relaxed, as above.
             next = NonNull::new(lane.next.load(Ordering::Relaxed));
             lane.end();
         }

@@ -1,4 +1,4 @@
-//! Who is given which lane.
+//! Which thread gets which lane.
 
 use std::cell::RefCell;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::shard::shared::advancer_waker::AdvancerWaker;
 use crate::{Config, shard};
 
-/// So many lanes of a kind there are.
+/// The number of lanes of a kind.
 fn count(lanes: &Lanes, kind: Kind) -> usize {
     lanes.iter().filter(|lane| lane.kind == kind).count()
 }
@@ -15,7 +15,7 @@ fn lanes() -> Lanes {
     Lanes::new(Arc::new(AdvancerWaker::new())).expect("there is memory")
 }
 
-/// Where the lane is that the calling thread is given.
+/// The address of the lane that the calling thread gets.
 fn address(lanes: &Lanes) -> usize {
     std::ptr::from_ref(lanes.enter().lane) as usize
 }
@@ -66,7 +66,8 @@ fn a_lane_has_one_owner() {
     assert!(try_own() && !try_own());
 }
 
-/// Runs `look` in so many threads at once, each of which has entered a lane before, and stays until all have looked.
+/// Runs `look` in that many threads at once. Each has entered a lane before, and keeps its lane
+/// until all have looked.
 fn at_once(lanes: &Lanes, threads: usize, look: impl Fn(&Lane, bool) + Sync) {
     let (together, look) = (std::sync::Barrier::new(threads), &look);
     std::thread::scope(|scope| {
@@ -93,7 +94,7 @@ fn so_many_threads_own_a_lane_and_the_others_are_lent_one() {
     });
     // Ordering: Relaxed, the threads have been joined.
     assert_eq!((owners.load(Ordering::Relaxed), count(&lanes, Kind::Own)), (KEEPERS, KEEPERS as usize));
-    // Those have ended: whoever comes owns a lane again.
+    // Those threads have ended, so another thread can own a lane.
     assert!(!lanes.enter().is_borrowed);
     assert_eq!(count(&lanes, Kind::Own), KEEPERS as usize);
 }
@@ -108,8 +109,8 @@ fn there_are_as_many_common_lanes_as_calls_at_once() {
     assert_eq!([Kind::Common, Kind::Extra].map(|kind| count(&lanes, kind)), [STAYING as usize, 5]);
 }
 
-/// The advancer tidies the lanes that are lent now and then, and has to call the roll when they are lent again; those that
-/// are lent often stay as they are.
+/// The advancer tidies the lanes that are lent now and then, and has to recount its lane totals
+/// when they are lent again. Lanes that are lent often stay as they are.
 #[test]
 fn a_lane_that_was_tidied_is_noted_when_it_is_lent() {
     let lanes = lanes();
@@ -159,7 +160,7 @@ fn a_thread_that_ends_borrows_a_lane() {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // First, for thread locals are dropped the last one first.
+            // Set first, because thread locals are dropped in reverse order.
             LAST.set(Some(Last(Arc::clone(&lanes), sender)));
             assert!(!lanes.enter().is_borrowed);
         });
@@ -167,13 +168,13 @@ fn a_thread_that_ends_borrows_a_lane() {
     assert_eq!(receiver.recv(), Ok(true));
 }
 
-/// A call on a common lane that moves nothing leaves no free nodes there.
+/// A call on a common lane that moves no timer leaves no free nodes there.
 #[test]
 fn a_common_lane_keeps_no_nodes_after_a_move_in_vain() {
     let (scheduler, _advancer) = shard::<u32>(&Config::default());
     let key = scheduler.schedule(1_000, 0).expect("open");
     let nodes = scheduler.stats().nodes;
-    // The thread's own lane is in use, so the calls are lent a common one.
+    // The thread's own lane is in use, so the calls are lent a common lane.
     let outer = scheduler.shared.lanes.enter();
     assert_eq!(scheduler.cancel(key), Some(0));
     assert_eq!(scheduler.relocate_recurring(key, 10), None);
@@ -181,7 +182,8 @@ fn a_common_lane_keeps_no_nodes_after_a_move_in_vain() {
     assert_eq!(scheduler.stats().nodes, nodes);
 }
 
-/// A thread that was lent an extra lane goes back to the common ones, which cost the advancer nothing.
+/// A thread that was lent an extra lane returns to the common lanes, which cost the advancer
+/// nothing.
 #[test]
 fn extra_lanes_are_used_while_the_common_ones_are_taken() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
@@ -215,7 +217,7 @@ fn there_are_no_more_common_lanes_than_stay() {
     }
 }
 
-/// Threads that come one after the other report what they leave in time.
+/// Threads that cancel timers one after the other report their dead nodes in time.
 #[test]
 fn unreported_dead_nodes_stay_within_their_share() {
     let (scheduler, _advancer) = shard::<u32>(&Config::default());
