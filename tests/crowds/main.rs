@@ -14,7 +14,11 @@
 
 mod after;
 mod alone;
+mod lanes;
 mod shards;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod threads;
 mod timers;
 

@@ -12,11 +12,14 @@
 //! 7. user code cannot break it;
 //! 8. nothing is lost at the end.
 
+mod changing_wakers;
 mod ending;
 mod interval;
 mod reentry;
 mod runtimes;
 mod sleep;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod timeout;
 mod wakers;

@@ -27,7 +27,7 @@
 mod ground;
 mod rows;
 mod scene;
-#[path = "../unbreakable/support.rs"]
-#[allow(dead_code, reason = "the suite that it belongs to uses the rest")]
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod upper;

@@ -21,4 +21,8 @@ mod faults;
 mod limit;
 mod payload;
 mod producer;
+mod recurring;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod timer;

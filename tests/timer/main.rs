@@ -22,10 +22,13 @@ mod complaints;
 mod deadlines;
 mod ending;
 mod executors;
+mod hostile;
 mod limits;
 mod panics;
 mod recurring;
 mod schedules;
 mod settings;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod unruly;

@@ -1,9 +1,5 @@
 //! Watchdogs, processes of their own, and user code that misbehaves on demand.
 
-#[path = "../timer/support.rs"]
-#[allow(dead_code, reason = "the suite of the upper floor uses the rest")]
-mod base;
-
 use std::any::type_name;
 use std::env;
 use std::io::Read;
@@ -15,8 +11,9 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) use base::*;
 use shardwheel::{Clock, ManualClock, Timer, TimerKey};
+
+use super::timers::*;
 
 /// For how long a test may run until it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -2,8 +2,8 @@
 
 use shardwheel::{Advancer, Scheduler, Tick};
 
-use crate::ledger::{End, Ledger, Payload, Timer, open, take};
-use crate::support::{times, together};
+use super::work::{times, together};
+use crate::support::ledger::{End, Ledger, Payload, Timer, open, take};
 
 /// Timers in a round of a duel; fewer under Miri, which is slow.
 const BATCH: usize = if cfg!(miri) { 16 } else { 64 };

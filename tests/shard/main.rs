@@ -16,11 +16,18 @@
 //! 8. nothing is lost at the end;
 //! 9. idle costs nothing.
 
-mod callbacks;
-mod complaints;
+mod clocks;
 mod deadlines;
+mod draining;
 mod extremes;
+mod hostile;
 mod limits;
+mod maintenance;
 mod random;
+mod rig;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
+mod surface;
+mod threads;
 mod wheel;

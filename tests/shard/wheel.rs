@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
-use crate::support::{Rig, WHEEL_SIZES, drain, fires_exactly};
+use crate::rig::{Rig, WHEEL_SIZES, drain, fires_exactly};
 
 /// The wheel of these cases, and a way from milliseconds to its ticks.
 struct Kafka {

@@ -2,9 +2,9 @@
 
 use shardwheel::Advancer;
 
-use crate::ledger::{End, Ledger, Payload, hand_back, let_go, open};
-use crate::producers::produce;
-use crate::support::{PRODUCERS, times};
+use super::producers::produce;
+use super::work::{PRODUCERS, times};
+use crate::support::ledger::{End, Ledger, Payload, hand_back, let_go, open};
 
 /// The shard ends while producers are at work: from then on each schedule is an error that hands the payload
 /// back, and nothing that was accepted is left behind, though a scheduler lives on.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use fastrand::Rng;
 use shardwheel::{Config, Key, Scheduler, shard};
 
-use crate::support::{AtWork, at_work, part_of, times};
+use super::work::{AtWork, at_work, part_of, times};
 
 /// A thread tries the keys of timers that have ended, over and over, while others use their nodes again: no
 /// old key ever names a timer, and every timer answers to its own.

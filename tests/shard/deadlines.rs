@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shardwheel::{Key, Tick, shard};
 
-use crate::support::{Rig, WHEEL_SIZES, config, drain, ticking};
+use crate::rig::{Rig, WHEEL_SIZES, config, drain, ticking};
 
 /// More timers than any first allocation of nodes is likely to hold.
 const MANY: u64 = 100_000;

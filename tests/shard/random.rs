@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use shardwheel::{Advancer, Key, Scheduler, Tick, shard};
 
-use crate::support::{WHEEL_SIZES, config, drain};
+use crate::rig::{WHEEL_SIZES, config, drain};
 
 /// Operations in one random run.
 const STEPS: usize = 2_000;

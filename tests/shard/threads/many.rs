@@ -6,9 +6,9 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
 
-use crate::ledger::{End, Ledger, Payload, hand_back, open, take};
-use crate::memory::check_memory;
-use crate::support::{at_work, times};
+use super::memory::check_memory;
+use super::work::{at_work, times};
+use crate::support::ledger::{End, Ledger, Payload, hand_back, open, take};
 
 /// Two threads schedule on more shards than a thread is likely to keep a small cache for; half of the shards
 /// end meanwhile. A key names nothing in another shard, and nothing is lost in any.

@@ -7,8 +7,8 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Advancer, Scheduler, Tick};
 
-use crate::ledger::{End, Ledger, Payload, Timer, take};
-use crate::support::{AtWork, PRODUCERS, jump};
+use super::work::{AtWork, PRODUCERS, jump};
+use crate::support::ledger::{End, Ledger, Payload, Timer, take};
 
 /// A thread that schedules, cancels, reschedules, and passes timers on to the next such thread.
 struct Producer<'a> {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use shardwheel::{Tick, shard};
 
-use crate::support::{Rig, WHEEL_SIZES, config, drain, fires_exactly};
+use crate::rig::{Rig, WHEEL_SIZES, config, drain, fires_exactly};
 
 /// All are cancelled, and then the clock jumps to its end: nothing fires. That the test ends at all shows
 /// that the jump does not walk the ticks: there are 2^64 of them. Promises 2 and 4.

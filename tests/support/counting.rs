@@ -1,8 +1,5 @@
 //! What callbacks leave behind, and how to wait for it.
 
-#[path = "../support/timers.rs"]
-mod timers;
-
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +11,7 @@ use std::time::{Duration, Instant};
 use core_affinity::CoreId;
 use shardwheel::{ManualClock, Timer};
 
-pub(crate) use timers::*;
+use super::timers::*;
 
 pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)

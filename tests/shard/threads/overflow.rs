@@ -6,8 +6,8 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Advancer, Scheduler, Tick};
 
-use crate::ledger::{Ledger, Payload, open, take};
-use crate::support::{PRODUCERS, jump, times, together};
+use super::work::{PRODUCERS, jump, times, together};
+use crate::support::ledger::{Ledger, Payload, open, take};
 
 /// Fresh shards, in which several threads at once set the first timers of every level: whoever creates the
 /// wheels for them, all fire exactly when they are due.

@@ -1,18 +1,11 @@
 //! Wakers that tell what becomes of them, and polls by hand.
 
-#[path = "../support/timers.rs"]
-mod timers;
-
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-
-use shardwheel::Timer;
-
-pub(crate) use timers::*;
 
 /// In real time, what is due after this is polled before it is due, on a busy machine too.
 pub(crate) const SOON: Duration = Duration::from_millis(500);
@@ -73,13 +66,4 @@ pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
 /// Polls a future that must not be ready.
 pub(crate) fn is_pending<F: Future + Unpin>(future: &mut F, waker: &Waker) {
     assert!(poll(future, waker).is_pending(), "too early");
-}
-
-/// Checks, on a timer that is quiet, that each timer that it took has one outcome or is pending.
-pub(crate) fn is_balanced(timer: &Timer) {
-    until("each timer has one outcome", || {
-        let stats = timer.stats();
-        let ended = stats.fired + stats.cancelled + stats.handed_back;
-        stats.scheduled + stats.recurred == ended + stats.pending as u64
-    });
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
 
-use crate::ledger::{End, Ledger, Payload, Record, hand_back, open, take};
-use crate::producers::produce;
-use crate::support::{PRODUCERS, at_work, times};
+use super::producers::produce;
+use super::work::{PRODUCERS, at_work, times};
+use crate::support::ledger::{End, Ledger, Payload, Record, hand_back, open, take};
 
 /// What was scheduled has fired, was cancelled, or is handed out by an advance to the end of time; the count
 /// is right when the producers have stopped.

@@ -3,7 +3,7 @@
 
 use shardwheel::{Key, Tick, shard};
 
-use crate::support::{Rig, WHEEL_SIZES, config, drain, fires_exactly};
+use crate::rig::{Rig, WHEEL_SIZES, config, drain, fires_exactly};
 
 const DAY: Tick = 24 * 60 * 60 * 1_000;
 

@@ -8,7 +8,7 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
-use crate::support::{PRODUCERS, at_work, part_of, times};
+use super::work::{PRODUCERS, at_work, part_of, times};
 
 /// Timers that stand throughout, at the tick `END` and after it.
 const STANDING: usize = 1_000;

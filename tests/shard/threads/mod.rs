@@ -1,6 +1,6 @@
 //! Many threads on one shard, and every payload accounted for.
 //!
-//! Each payload has an entry in a [`Ledger`](ledger::Ledger): what became of it, how often it was dropped, the
+//! Each payload has an entry in a [`Ledger`](crate::support::ledger::Ledger): what became of it, how often it was dropped, the
 //! deadline in force and the time at which it fired. A test lets threads loose on a shard, waits for them, and
 //! has the ledger checked: each payload had one outcome and one drop, and none fired early.
 //!
@@ -12,10 +12,9 @@ mod counting;
 mod duels;
 mod ending;
 mod keys;
-mod ledger;
 mod many;
 mod memory;
 mod overflow;
 mod producers;
-mod support;
 mod waking;
+mod work;

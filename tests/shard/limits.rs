@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shardwheel::{Advancer, Config, ScheduleErrorKind, Scheduler, shard};
 
-use crate::support::{Rig, config, drain};
+use crate::rig::{Rig, config, drain};
 
 /// A shard of strings that holds at most two timers.
 fn two_at_most() -> (Scheduler<&'static str>, Advancer<&'static str>) {

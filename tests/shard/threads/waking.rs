@@ -8,7 +8,7 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Advancer, Config, Tick, shard};
 
-use crate::support::{times, together};
+use super::work::{times, together};
 
 /// A waker that counts.
 pub(crate) struct Bell(AtomicUsize);

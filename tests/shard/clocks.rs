@@ -5,7 +5,7 @@ use std::thread;
 
 use shardwheel::{Key, Tick};
 
-use crate::support::{Rig, WHEEL_SIZES, fires_exactly};
+use crate::rig::{Rig, WHEEL_SIZES, fires_exactly};
 
 const SECOND: Tick = 1_000;
 const DAY: Tick = 24 * 60 * 60 * SECOND;

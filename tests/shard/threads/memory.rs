@@ -4,8 +4,8 @@ use std::thread;
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
-use crate::support::{times, together};
-use crate::waking::Bell;
+use super::waking::Bell;
+use super::work::{times, together};
 
 /// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;

@@ -1,0 +1,3 @@
+//! User code that stalls or panics where a shard calls it.
+
+mod wakers;
