@@ -3,14 +3,13 @@
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel::{Advancer, Config, Job, Scheduler, Tick, Timer, shard};
+use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
-use crate::support::{HOUR, Tampered, is_on_shard_of, ms, until, watched};
+use crate::support::until;
 
 /// Dead nodes that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
@@ -26,85 +25,6 @@ fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
 }
 
 // ---- 14: dead nodes -----------------------------------------------------------------------------
-
-/// A shard with far timers that were cancelled while many others were pending, and those have fired.
-fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
-    let (scheduler, mut advancer) = shard(&Config::default());
-    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
-    let keys: Vec<_> = (0..60_000).map(far).collect();
-    (0..100_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
-    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
-    assert_eq!(advancer.advance(10).count(), 100_000);
-    (scheduler, advancer)
-}
-
-/// Calls the advancer only when it has asked for it, the clock standing still; returns how often that was.
-fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Rings>) -> usize {
-    let (waker, mut heard) = (Arc::clone(rings).into(), rings.0.load(Ordering::SeqCst));
-    let begin = heard;
-    loop {
-        advancer.register_waker(&waker);
-        black_box(advancer.next_expiration());
-        let rung = rings.0.load(Ordering::SeqCst);
-        if std::mem::replace(&mut heard, rung) == rung {
-            return heard - begin;
-        }
-        assert_eq!(advancer.advance(10).count(), 0);
-    }
-}
-
-/// Far timers are cancelled while many are pending, and those fire. Promise 5.
-#[test]
-fn item_14_dead_nodes_are_swept_when_others_have_fired() {
-    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
-    stand_still(&mut advancer, 10);
-    let stats = scheduler.stats();
-    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
-}
-
-/// The same where the advancer is called only when it has asked for it. Promise 5.
-#[test]
-fn item_14_a_sweep_is_owed_when_others_have_fired() {
-    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
-    let heard = answer_rings(&mut advancer, &Arc::default());
-    let stats = scheduler.stats();
-    assert!(stats.dead_nodes <= DEAD, "after {heard} rings: {stats:?}");
-}
-
-/// Once, many dead nodes were tolerated, as many timers were pending. Those have fired and the dead are gone. A thousand
-/// more than are tolerated now are cancelled while the advancer sleeps: it is woken. Promise 5.
-#[test]
-fn item_14_the_advancer_is_woken_though_many_were_tolerated_once() {
-    let (scheduler, mut advancer) = shard(&Config::default());
-    let rings = Arc::<Rings>::default();
-    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
-    (0..200_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
-    let due_too: Vec<_> = (0..20_000).map(|i| scheduler.schedule(10, i).expect("it is open")).collect();
-    assert!(due_too.into_iter().all(|key| scheduler.cancel(key).is_some()));
-    assert_eq!(advancer.advance(10).count(), 200_000);
-    answer_rings(&mut advancer, &rings);
-    assert!(scheduler.stats().dead_nodes <= DEAD);
-
-    let keys: Vec<_> = (0..DEAD as u64 + 1_000).map(far).collect();
-    answer_rings(&mut advancer, &rings);
-    let before = rings.0.load(Ordering::SeqCst);
-    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
-    assert!(rings.0.load(Ordering::SeqCst) > before);
-    assert_eq!(advancer.advance(10).count(), 0);
-    answer_rings(&mut advancer, &rings);
-    let stats = scheduler.stats();
-    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Rings(AtomicUsize);
-
-impl std::task::Wake for Rings {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
 
 /// Runs `work` on so many threads, all of which have begun before any ends, and stay until
 /// `meanwhile` is done.
@@ -258,48 +178,4 @@ fn read_a_thread_with_many_shards() {
             assert!(after <= 4 * before + Duration::from_micros(1), "{before:?} before, {after:?} after");
         },
     );
-}
-
-/// Recurring timers that are stopped while a slow executor holds them keep no thread awake. Promise
-/// 9.
-#[test]
-fn read_recurring_timers_stopped_while_an_executor_holds_them() {
-    watched(|| {
-        let (readings, jobs) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::<Job>::new())));
-        let (read, keep) = (Arc::clone(&readings), Arc::clone(&jobs));
-        let before = move || {
-            if is_on_shard_of("held-") {
-                read.fetch_add(1, Ordering::SeqCst);
-            }
-        };
-        let builder = Timer::builder().shards(1).thread_name("held").clock(Tampered { before, manual: None });
-        let builder = builder.executor(move |job: Job| keep.lock().expect("no panic").push(job));
-        let timer = builder.build().expect("settings within their limits");
-        let every = |_| timer.schedule_every(ms(1), || ()).expect("the timer is open");
-        let keys: Vec<_> = (0..4_000).map(every).collect();
-        until("all are held", || jobs.lock().expect("no panic").len() == keys.len());
-        assert!(keys.into_iter().all(|key| timer.cancel(key)));
-        thread::sleep(ms(200));
-        let before = readings.load(Ordering::SeqCst);
-        thread::sleep(ms(1_000));
-        let read = readings.load(Ordering::SeqCst) - before;
-        assert!(read <= 500, "{read} readings of the clock within an idle second");
-        // What cannot be swept is no reason for the others' cancellers to ask for a sweep, again
-        // and again.
-        let before = readings.load(Ordering::SeqCst);
-        for _ in 0..100 {
-            churn(&timer, 64);
-            thread::sleep(ms(1));
-        }
-        let read = readings.load(Ordering::SeqCst) - before;
-        assert!(read <= 100, "{read} readings of the clock while others cancel");
-        jobs.lock().expect("no panic").clear();
-    });
-}
-
-fn churn(timer: &Timer, count: usize) {
-    for _ in 0..count {
-        let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
-        assert!(timer.cancel(key));
-    }
 }

@@ -1,43 +1,11 @@
 //! Complaints about other timers that this one has to be immune to.
 
-use std::collections::VecDeque;
-use std::thread;
-
-use shardwheel::{Key, Tick};
+use shardwheel::Tick;
 
 use crate::rig::{Rig, WHEEL_SIZES, fires_exactly};
 
 const SECOND: Tick = 1_000;
 const DAY: Tick = 24 * 60 * 60 * SECOND;
-
-/// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending: see promise
-/// 5.
-const DEAD: usize = 4_096;
-
-/// The most timers that these tests cancel between two calls of the advancer.
-const CANCELS: usize = 500;
-
-/// Nodes in use that are neither pending nor dead: handed to this thread for its next timers, or given back
-/// and not yet reusable.
-const IN_HAND: usize = 4_096;
-
-/// How often the advancer is called until nodes that were given back are reusable. They are when no thread
-/// can be reading them any more, and a thread of another test that is interrupted while it reads puts that
-/// off.
-const PATIENCE: usize = 1_000_000;
-
-/// The dead nodes are within their bound, and the nodes in use come down to what they may be.
-fn check_memory(rig: &mut Rig) {
-    let stats = rig.scheduler.stats();
-    let tolerated = stats.pending.max(DEAD);
-    assert!(stats.dead_nodes <= tolerated + CANCELS, "{stats:?}");
-    let within = |_| {
-        drop(rig.advancer.advance(0));
-        thread::yield_now();
-        rig.scheduler.stats().nodes <= stats.pending + tolerated + IN_HAND
-    };
-    assert!((0..PATIENCE).any(within), "{:?}", rig.scheduler.stats());
-}
 
 /// Timers due in more than twelve days made the short ones beside them hang: here each of both kinds fires
 /// when it is due, and the clock goes on past the far ones. Promises 1 and 4.
@@ -76,39 +44,6 @@ fn tokio_44_near_timers_after_a_wrap_elsewhere() {
         let start = (1_u64 << bit) - 30;
         fires_exactly(64, start, &(1..60).map(|delay| start + delay).collect::<Vec<_>>());
     }
-}
-
-/// Timeouts of five minutes at a hundred a tick, each cancelled ten ticks later as its request is answered:
-/// what is held stays near what is pending, long before the first of the deadlines. Promise 5.
-#[test]
-fn brpc_45_cancelled_timeouts_hold_no_memory() {
-    let (per_tick, answer_after) = (100, 10);
-    let mut rig = Rig::new(2_048, 0);
-    let mut open = VecDeque::new();
-    for now in 0..1_500 {
-        assert_eq!(rig.at(now), []);
-        open.extend((0..per_tick).map(|_| rig.set(now + 300 * SECOND)));
-        let answered = open.len().saturating_sub(per_tick * answer_after);
-        open.drain(..answered).for_each(|key| assert!(rig.scheduler.cancel(key).is_some()));
-        assert_eq!(rig.scheduler.len(), open.len());
-        check_memory(&mut rig);
-    }
-}
-
-/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next
-/// timer could use it, and the clock stands still: it is enough that the advancer is called. Promise 5.
-#[test]
-fn brpc_45_nor_with_ever_shorter_timeouts() {
-    let mut rig = Rig::new(2_048, 0);
-    let standing = rig.set_all(&[400 * SECOND; 1_000]);
-    for round in 0..200 {
-        let last = 300 * SECOND - 500 * round;
-        let keys = (0..500).map(|i| rig.set(last - i)).collect::<Vec<Key>>();
-        keys.into_iter().for_each(|key| assert!(rig.scheduler.cancel(key).is_some()));
-        assert_eq!(rig.at(0), []);
-        check_memory(&mut rig);
-    }
-    assert!(standing.into_iter().all(|key| rig.scheduler.cancel(key).is_some()), "the standing ones stand");
 }
 
 /// A shard sat idle and its clock fell far behind; timers set then, relative to the true time, fired early or

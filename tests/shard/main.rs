@@ -20,9 +20,12 @@ mod clocks;
 mod deadlines;
 mod draining;
 mod extremes;
+mod firing;
 mod hostile;
+mod keys;
 mod limits;
 mod maintenance;
+mod memory;
 mod random;
 mod rig;
 #[path = "../support/mod.rs"]

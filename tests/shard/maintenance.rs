@@ -1,7 +1,11 @@
 //! An event loop of one's own that sleeps until the next expiration, of which there is none, gives
 //! memory back all the same.
 
-use shardwheel::{Config, shard};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
 use crate::support::watched;
 
@@ -47,4 +51,93 @@ fn read_maintenance_comes_to_an_end() {
         assert!(scheduler.stats().node_capacity <= LEFT);
         assert_eq!(scheduler.len(), 1);
     });
+}
+
+/// Dead nodes that a shard may hold however few timers are pending.
+const DEAD: usize = 4_096;
+
+/// Calls of the advancer, the clock standing still, in which a sweep is to be done.
+const CALLS: usize = 200;
+
+fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
+    (0..CALLS).for_each(|_| assert_eq!(advancer.advance(now).count(), 0));
+}
+
+/// A shard with far timers that were cancelled while many others were pending, and those have fired.
+fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
+    let keys: Vec<_> = (0..60_000).map(far).collect();
+    (0..100_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
+    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert_eq!(advancer.advance(10).count(), 100_000);
+    (scheduler, advancer)
+}
+
+/// Calls the advancer only when it has asked for it, the clock standing still; returns how often that was.
+fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Rings>) -> usize {
+    let (waker, mut heard) = (Arc::clone(rings).into(), rings.0.load(Ordering::SeqCst));
+    let begin = heard;
+    loop {
+        advancer.register_waker(&waker);
+        black_box(advancer.next_expiration());
+        let rung = rings.0.load(Ordering::SeqCst);
+        if std::mem::replace(&mut heard, rung) == rung {
+            return heard - begin;
+        }
+        assert_eq!(advancer.advance(10).count(), 0);
+    }
+}
+
+/// Far timers are cancelled while many are pending, and those fire. Promise 5.
+#[test]
+fn item_14_dead_nodes_are_swept_when_others_have_fired() {
+    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
+    stand_still(&mut advancer, 10);
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
+}
+
+/// The same where the advancer is called only when it has asked for it. Promise 5.
+#[test]
+fn item_14_a_sweep_is_owed_when_others_have_fired() {
+    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
+    let heard = answer_rings(&mut advancer, &Arc::default());
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= DEAD, "after {heard} rings: {stats:?}");
+}
+
+/// Once, many dead nodes were tolerated, as many timers were pending. Those have fired and the dead are gone. A thousand
+/// more than are tolerated now are cancelled while the advancer sleeps: it is woken. Promise 5.
+#[test]
+fn item_14_the_advancer_is_woken_though_many_were_tolerated_once() {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let rings = Arc::<Rings>::default();
+    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
+    (0..200_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
+    let due_too: Vec<_> = (0..20_000).map(|i| scheduler.schedule(10, i).expect("it is open")).collect();
+    assert!(due_too.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert_eq!(advancer.advance(10).count(), 200_000);
+    answer_rings(&mut advancer, &rings);
+    assert!(scheduler.stats().dead_nodes <= DEAD);
+
+    let keys: Vec<_> = (0..DEAD as u64 + 1_000).map(far).collect();
+    answer_rings(&mut advancer, &rings);
+    let before = rings.0.load(Ordering::SeqCst);
+    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert!(rings.0.load(Ordering::SeqCst) > before);
+    assert_eq!(advancer.advance(10).count(), 0);
+    answer_rings(&mut advancer, &rings);
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Rings(AtomicUsize);
+
+impl std::task::Wake for Rings {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }

@@ -122,29 +122,6 @@ fn kafka_03_on_either_side_of_each_wheels_end() {
     }
 }
 
-/// A coarse overflow wheel in which nothing has been for a while is given back, and the next timer that needs it
-/// makes it anew; while a timer waits in it, it stays, and the timer fires when it is due. Promises 1 and 5
-/// (Kafka keeps the overflow wheels that it has made).
-#[test]
-fn an_idle_overflow_wheel_is_given_back_and_made_anew() {
-    let (far, jump) = (100_000, 5_000);
-    let mut rig = Rig::new(256, 0);
-    assert_eq!(rig.scheduler.stats().wheels, 1);
-    for _ in 0..3 {
-        let start = rig.scheduler.now();
-        let deadline = start + far;
-        rig.set(deadline);
-        for now in (start..deadline).step_by(jump) {
-            assert_eq!(rig.at(now), []);
-            assert_eq!(rig.scheduler.stats().wheels, 2, "at {now}");
-        }
-        assert_eq!(rig.at(deadline - 1), []);
-        assert_eq!(rig.at(deadline), [deadline]);
-        let mut idle = (deadline..deadline + 2 * far).step_by(jump);
-        assert!(idle.any(|now| rig.at(now).is_empty() && rig.scheduler.stats().wheels == 1), "kept for ever");
-    }
-}
-
 /// A timer that was put off far, found early in the bucket of its former deadline, is placed where it belongs and not
 /// met again before: nothing is to be done until the overflow bucket of its new deadline. Promise 9.
 #[test]

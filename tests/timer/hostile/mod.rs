@@ -5,6 +5,7 @@
 mod aborts;
 mod broken_clocks;
 mod clocks;
+mod executors;
 mod payloads;
 mod races;
 mod shutdown;

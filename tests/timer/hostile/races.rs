@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use shardwheel::{Config, Timer, TimerKey, shard};
+use shardwheel::{Timer, TimerKey};
 
 use crate::support::{Count, Dropped, HOUR, after, ms, threads, until};
 
@@ -58,31 +58,4 @@ fn read_recurring_timers_on_the_move_at_shutdown() {
     all_come_back(|timer, held| {
         timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open")
     });
-}
-
-/// The same on the ground floor. Promise 8.
-#[test]
-fn read_timers_on_the_move_at_the_advancers_end() {
-    for round in 0..40 {
-        let (scheduler, advancer) = shard(&Config::default());
-        let pending = thread::scope(|scope| {
-            for i in 0..MOVERS {
-                let key = scheduler.schedule(1 << 20, i).expect("it is open");
-                let scheduler = &scheduler;
-                let ticks = [1 << 21, 1 << 20].into_iter().cycle();
-                scope.spawn(move || {
-                    let mut moves = ticks.scan(key, |key, tick| {
-                        *key = scheduler.reschedule(*key, tick)?;
-                        Some(())
-                    });
-                    moves.by_ref().for_each(drop);
-                });
-            }
-            thread::sleep(ms(5));
-            let mut pending: Vec<_> = advancer.into_pending().map(|(_, payload)| payload).collect();
-            pending.sort_unstable();
-            pending
-        });
-        assert_eq!(pending, Vec::from_iter(0..MOVERS), "round {round}");
-    }
 }

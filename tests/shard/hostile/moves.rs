@@ -1,0 +1,37 @@
+//! Producers that move timers while the shard ends.
+
+use std::thread;
+
+use shardwheel::{Config, shard};
+
+use crate::support::ms;
+
+/// Threads that move timers, more than there are cores: the scheduler stops most of them in a move when the shard ends.
+const MOVERS: usize = 24;
+
+/// The same on the ground floor. Promise 8.
+#[test]
+fn read_timers_on_the_move_at_the_advancers_end() {
+    for round in 0..40 {
+        let (scheduler, advancer) = shard(&Config::default());
+        let pending = thread::scope(|scope| {
+            for i in 0..MOVERS {
+                let key = scheduler.schedule(1 << 20, i).expect("it is open");
+                let scheduler = &scheduler;
+                let ticks = [1 << 21, 1 << 20].into_iter().cycle();
+                scope.spawn(move || {
+                    let mut moves = ticks.scan(key, |key, tick| {
+                        *key = scheduler.reschedule(*key, tick)?;
+                        Some(())
+                    });
+                    moves.by_ref().for_each(drop);
+                });
+            }
+            thread::sleep(ms(5));
+            let mut pending: Vec<_> = advancer.into_pending().map(|(_, payload)| payload).collect();
+            pending.sort_unstable();
+            pending
+        });
+        assert_eq!(pending, Vec::from_iter(0..MOVERS), "round {round}");
+    }
+}

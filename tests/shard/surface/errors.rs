@@ -1,0 +1,77 @@
+//! Errors: what they say, and what they give back.
+
+use std::error::Error;
+
+use shardwheel::{Config, ScheduleErrorKind, Tick, shard};
+
+use super::halves;
+
+/// A shard without its advancer refuses and gives back; nothing is pending in it and its keys are harmless.
+/// Promise 8.
+#[test]
+fn shut_down_gives_the_payload_back() {
+    let (scheduler, advancer) = halves();
+    let key = scheduler.schedule(5, String::from("dropped")).expect("open");
+    drop(advancer);
+    let refused = scheduler.schedule(10, String::from("late")).expect_err("shut down");
+    assert_eq!((refused.kind(), refused.is_shut_down()), (ScheduleErrorKind::ShutDown, true));
+    assert!(refused.to_string().contains("shut down"));
+    assert_eq!(refused.into_payload(), "late");
+    let refused = scheduler.schedule_within(10..=20, String::from("late")).expect_err("shut down");
+    assert_eq!((refused.is_shut_down(), refused.into_payload()), (true, String::from("late")));
+    assert_eq!(
+        (scheduler.cancel(key), scheduler.reschedule(key, 50), scheduler.is_empty()),
+        (None, None, true)
+    );
+}
+
+/// The same after what was pending has been handed back. Promise 8.
+#[test]
+fn handing_back_shuts_down() {
+    let (scheduler, advancer) = halves();
+    scheduler.schedule(5, "pending").expect("open");
+    assert_eq!(advancer.into_pending().collect::<Vec<_>>(), [(5, "pending")]);
+    assert!(scheduler.clone().schedule(10, "late").is_err_and(|refused| refused.is_shut_down()));
+    assert_eq!((scheduler.len(), scheduler.now()), (0, 0));
+}
+
+/// A full shard names its limit.
+#[test]
+fn full_names_its_limit() {
+    let config = Config::builder().max_pending(17).build().expect("within limits");
+    let (scheduler, _advancer) = shard(&config);
+    for i in 0..17 {
+        scheduler.schedule(i, vec![i]).expect("room for seventeen");
+    }
+    let refused = scheduler.schedule(17, vec![17]).expect_err("full");
+    assert_eq!((refused.kind(), refused.is_full()), (ScheduleErrorKind::Full { limit: 17 }, true));
+    assert!(refused.to_string().contains("17"));
+    assert_eq!(refused.into_payload(), [17]);
+}
+
+/// A window that holds no tick is refused with its bounds, and takes no room.
+#[test]
+fn an_empty_window_names_its_bounds() {
+    let (scheduler, _advancer) = halves();
+    for (start, end) in [(290, 281), (1, 0), (Tick::MAX, 0)] {
+        let refused = scheduler.schedule_within(start..=end, "windowed").expect_err("no tick in it");
+        assert_eq!(refused.kind(), ScheduleErrorKind::EmptyWindow { start, end });
+        assert!(!refused.is_full() && !refused.is_shut_down());
+        let text = refused.to_string();
+        assert!(text.contains(&start.to_string()) && text.contains(&end.to_string()), "{text}");
+        assert_eq!(refused.into_payload(), "windowed");
+    }
+    assert!(scheduler.is_empty());
+}
+
+/// An error prints though its payload cannot, and converts to the error that most programs return.
+#[test]
+fn errors_print_without_their_payload() {
+    struct Mute;
+    let (scheduler, advancer) = halves::<Mute>();
+    drop(advancer);
+    let refused = scheduler.schedule(1, Mute).expect_err("shut down");
+    assert!(format!("{refused:?}").contains("ShutDown"));
+    let boxed: Box<dyn Error> = refused.into();
+    assert!(boxed.source().is_none());
+}
