@@ -2,63 +2,29 @@
 //! and what threads that have ended leave behind. A global allocator counts for the whole process,
 //! so one test does all, step by step.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
+
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use futures::executor::block_on_stream;
 use shardwheel::{Config, ManualClock, Timer, shard};
-
-/// Bytes in use, and the most there were.
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-impl Counting {
-    fn add(bytes: usize) {
-        PEAK.fetch_max(IN_USE.fetch_add(bytes, Ordering::Relaxed) + bytes, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: all is passed on to the system's allocator as it is; counting neither allocates nor
-// unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::add(layout.size());
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use support::HOUR;
+use support::allocator::{Counting, in_use, peak_of};
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: Counting = Counting;
 
-/// By how much the heap grows while `work` runs, at most. (Nodes are mapped, and are not on the
-/// heap.)
-fn peak_of<R>(work: impl FnOnce() -> R) -> (usize, R) {
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    let result = work();
-    (PEAK.load(Ordering::Relaxed) - before, result)
-}
-
-const HOUR: Duration = Duration::from_secs(3600);
-const MIB: usize = 1 << 20;
+const MIB: isize = 1 << 20;
 
 /// Timers of which a copy would take 30 MiB and more.
 const TIMERS: usize = 500_000;
 
 /// What may be allocated that does not grow with them.
-const CONSTANT: usize = MIB;
+const CONSTANT: isize = MIB;
 
 fn full_timer(by_hand: bool) -> Timer {
     let builder = Timer::builder().shards(2);
@@ -107,7 +73,7 @@ fn sleeps_end_without_a_copy() {
 /// Item 16: threads that were at work at once and have ended leave a bounded number of bytes.
 fn threads_leave_little(threads: usize) {
     let (scheduler, mut advancer) = shard(&Config::default());
-    let before = IN_USE.load(Ordering::Relaxed);
+    let before = in_use();
     let meeting = Barrier::new(threads);
     thread::scope(|scope| {
         for i in 0..threads {
@@ -120,7 +86,7 @@ fn threads_leave_little(threads: usize) {
             thread::Builder::new().stack_size(1 << 17).spawn_scoped(scope, visit).expect("a thread starts");
         }
     });
-    let left = || IN_USE.load(Ordering::Relaxed).saturating_sub(before);
+    let left = || in_use() - before;
     // A thread gives its lane up a moment after a scope takes it to have ended.
     for tick in (1..20_000).take_while(|&tick| tick < 100 || left() > 8 * MIB) {
         assert_eq!(advancer.advance(tick).count(), 0);

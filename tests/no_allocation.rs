@@ -3,71 +3,26 @@
 //!
 //! The count of a shard's thread is read on that thread, by callbacks and wakers that it runs.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer, TimerKey};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts an allocation of the calling thread; not while the thread ends.
-fn count() {
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-/// How often the calling thread has allocated.
-fn allocations() -> u64 {
-    ALLOCATIONS.with(Cell::get)
-}
-
-// SAFETY: all is passed on to the system's allocator as it is; counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
+use support::allocator::{Counting, allocations};
+use support::{HOUR, comes_within, ms};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const HOUR: Duration = Duration::from_secs(3600);
-
 /// How often each thing is done.
 const ROUNDS: usize = 1_000;
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
 
 /// How often the calling thread allocates in `work`, which is done once before, to warm up.
 fn in_work(mut work: impl FnMut()) -> u64 {
@@ -240,11 +195,8 @@ fn while_they_fire(set: impl Fn()) -> u64 {
 }
 
 fn until_all_have_noted() {
-    let begin = Instant::now();
-    while SEEN.load(Ordering::SeqCst) < ROUNDS as u64 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "not all have fired");
-        thread::sleep(ms(1));
-    }
+    let all_have_noted = || SEEN.load(Ordering::SeqCst) >= ROUNDS as u64;
+    assert!(comes_within(Duration::from_secs(60), all_have_noted), "not all timers have fired");
 }
 
 /// A waker that notes; it is nowhere and needs no memory.

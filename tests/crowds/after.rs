@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, Timer, shard};
 
-use crate::alone::{alone, resident};
+use crate::support::{alone, resident};
 use crate::threads::{wave, waves};
 use crate::{THREADS, WAVE};
 
@@ -69,14 +69,14 @@ fn a_turn_costs_no_more_after(crowd: impl FnOnce(&(dyn Fn(usize) + Sync))) {
 
 #[test]
 fn a_turn_after_threads_that_came_and_went() {
-    alone("after::a_turn_after_threads_that_came_and_went", || {
+    alone(|| {
         a_turn_costs_no_more_after(|work| waves(THREADS, work));
     });
 }
 
 #[test]
 fn a_turn_after_many_threads_at_once() {
-    alone("after::a_turn_after_many_threads_at_once", || {
+    alone(|| {
         a_turn_costs_no_more_after(|work| wave(0, MANY, work));
     });
 }
@@ -124,19 +124,19 @@ fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
 
 #[test]
 fn memory_of_a_shard_after_threads_that_came_and_went() {
-    alone("after::memory_of_a_shard_after_threads_that_came_and_went", || {
+    alone(|| {
         memory_of_a_shard(|work| waves(THREADS, work));
     });
 }
 
 #[test]
 fn memory_of_a_shard_after_one_wave() {
-    alone("after::memory_of_a_shard_after_one_wave", || memory_of_a_shard(|work| wave(0, WAVE, work)));
+    alone(|| memory_of_a_shard(|work| wave(0, WAVE, work)));
 }
 
 #[test]
 fn memory_of_a_shard_after_many_threads_at_once() {
-    alone("after::memory_of_a_shard_after_many_threads_at_once", || {
+    alone(|| {
         memory_of_a_shard(|work| wave(0, MANY, work));
     });
 }
@@ -166,14 +166,14 @@ fn memory_of_a_timer(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
 
 #[test]
 fn memory_of_a_timer_after_threads_that_came_and_went() {
-    alone("after::memory_of_a_timer_after_threads_that_came_and_went", || {
+    alone(|| {
         memory_of_a_timer(|work| waves(THREADS, work));
     });
 }
 
 #[test]
 fn memory_of_a_timer_after_many_threads_at_once() {
-    alone("after::memory_of_a_timer_after_many_threads_at_once", || {
+    alone(|| {
         memory_of_a_timer(|work| wave(0, MANY, work));
     });
 }

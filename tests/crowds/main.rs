@@ -13,7 +13,6 @@
 //! | `timers.rs` | timers made, used and dropped, ten thousand times |
 
 mod after;
-mod alone;
 mod lanes;
 mod shards;
 #[path = "../support/mod.rs"]
@@ -28,3 +27,6 @@ const WAVE: usize = 100;
 
 /// Threads that are alive at once.
 const AT_ONCE: usize = 1_000;
+
+#[global_allocator]
+static ALLOCATOR: support::allocator::Counting = support::allocator::Counting;

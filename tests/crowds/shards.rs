@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::alone::alone;
+use crate::support::alone;
 
 const SHARDS: usize = 400;
 const FEW: usize = 16;
@@ -79,7 +79,7 @@ fn time_of_a_call(count: usize) -> Duration {
 
 #[test]
 fn a_call_costs_about_the_same_however_many_shards() {
-    alone("shards::a_call_costs_about_the_same_however_many_shards", || {
+    alone(|| {
         let (few, many) = (time_of_a_call(FEW), time_of_a_call(SHARDS));
         let enough = DEARER * few.max(Duration::from_nanos(20));
         assert!(many < enough, "{few:?} with {FEW} shards, {many:?} with {SHARDS}");

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer};
 
-use crate::alone::{alone, held, mappings, threads};
+use crate::support::allocator::in_use;
+use crate::support::{HOUR, alone, number_of_mappings, number_of_threads};
 
 const TIMES: usize = 10_000;
 
@@ -16,8 +17,6 @@ const WARM_UP: usize = 200;
 
 /// Mappings that the system's allocator may make or split on its own account.
 const OWN_MAPPINGS: usize = 8;
-
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// Whatever a timer can be used for, briefly: some of it fires, some is pending when it is dropped.
 fn use_it(timer: &Timer) {
@@ -32,7 +31,7 @@ fn use_it(timer: &Timer) {
 
 /// Threads, mappings and bytes.
 fn counts() -> (usize, usize, isize) {
-    (threads(), mappings(), held())
+    (number_of_threads(), number_of_mappings(), in_use())
 }
 
 fn nothing_is_left_of(mut one: impl FnMut()) {
@@ -47,7 +46,7 @@ fn nothing_is_left_of(mut one: impl FnMut()) {
 
 #[test]
 fn nothing_is_left_of_timers_on_threads() {
-    alone("timers::nothing_is_left_of_timers_on_threads", || {
+    alone(|| {
         nothing_is_left_of(|| {
             use_it(&Timer::builder().shards(1).build().expect("settings within their limits"))
         });
@@ -57,7 +56,7 @@ fn nothing_is_left_of_timers_on_threads() {
 /// All of them on the same clock, which is not dropped.
 #[test]
 fn nothing_is_left_of_timers_on_a_clock() {
-    alone("timers::nothing_is_left_of_timers_on_a_clock", || {
+    alone(|| {
         let clock = ManualClock::new();
         nothing_is_left_of(|| {
             let builder = Timer::builder().shards(1).clock(clock.clone());
@@ -71,7 +70,7 @@ fn nothing_is_left_of_timers_on_a_clock() {
 /// Each used by a thread of its own as well, which ends before the timer or after it.
 #[test]
 fn nothing_is_left_of_timers_and_their_users() {
-    alone("timers::nothing_is_left_of_timers_and_their_users", || {
+    alone(|| {
         let mut ends_before = false;
         nothing_is_left_of(|| {
             ends_before = !ends_before;

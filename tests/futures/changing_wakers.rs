@@ -1,7 +1,6 @@
 //! A sleep's waker changes, a sleep or a tick is refused: it goes by its deadline, and by nothing
 //! else.
 
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -11,11 +10,7 @@ use std::task::{Context, Poll, Waker};
 use futures::Stream;
 use shardwheel::{Sleep, Timer};
 
-use crate::support::{Count, HOUR, To, after, by_hand, hooked, manual, ms, threads};
-
-fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
-    Pin::new(future).poll(&mut Context::from_waker(waker))
-}
+use crate::support::{Count, HOUR, To, after, by_hand, hooked, manual, ms, poll, threads};
 
 /// A waker that runs `act` when it is cloned, and one that counts its rings.
 fn at_clone(act: impl Fn() + Send + Sync + 'static) -> (Waker, Count) {

@@ -1,6 +1,5 @@
 //! Wakers: the last one is woken, once; none is kept; one that panics harms nobody.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use shardwheel::{CallbackPanic, Timer};
 
 use crate::support::{
-    Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, panics, poll, ready, threads, until,
 };
 
 /// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2
@@ -134,11 +133,6 @@ impl Drop for PanicsInDrop {
     fn drop(&mut self) {
         panic!("a drop panics");
     }
-}
-
-/// Runs `work`, which is to panic.
-fn panics(work: impl FnOnce()) {
-    assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "it was to panic");
 }
 
 /// A waker that panics when it is dropped by a poll with another: that is the poll's, and the sleep goes on as it

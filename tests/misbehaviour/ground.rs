@@ -7,14 +7,15 @@ use std::thread;
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::scene::{Act, Hold, Ledger, Token, lock};
+use crate::scene::{Act, Hold, lock};
+use crate::support::ledger::{End, Ledger, Payload};
 use crate::support::{Count, To, hooked, until};
 
 /// A shard and what is done to it.
 struct Shard {
     act: Act,
-    scheduler: Mutex<Option<Scheduler<Token>>>,
-    advancer: Mutex<Option<Advancer<Token>>>,
+    scheduler: Mutex<Option<Scheduler<Payload>>>,
+    advancer: Mutex<Option<Advancer<Payload>>>,
     neighbour: Mutex<Option<Key>>,
     begun: Count,
     hold: Hold,
@@ -25,7 +26,7 @@ impl Shard {
     fn new(act: Act) -> Arc<Self> {
         let (scheduler, advancer) = shard(&Config::default());
         let ledger = Ledger::default();
-        let neighbour = scheduler.schedule(1 << 20, ledger.token()).ok();
+        let neighbour = scheduler.schedule(1 << 20, ledger.payload()).ok();
         Arc::new(Self {
             act,
             scheduler: Mutex::new(Some(scheduler)),
@@ -37,12 +38,12 @@ impl Shard {
         })
     }
 
-    fn scheduler(&self) -> Option<Scheduler<Token>> {
+    fn scheduler(&self) -> Option<Scheduler<Payload>> {
         lock(&self.scheduler).clone()
     }
 
     fn schedule(&self, tick: u64) -> bool {
-        self.scheduler().is_some_and(|scheduler| scheduler.schedule(tick, self.ledger.token()).is_ok())
+        self.scheduler().is_some_and(|scheduler| scheduler.schedule(tick, self.ledger.payload()).is_ok())
     }
 
     /// Does what it is about, once.
@@ -82,7 +83,8 @@ impl Shard {
             let stats = scheduler.stats();
             assert_eq!(stats.scheduled, stats.fired + stats.cancelled + stats.handed_back, "{stats:?}");
         }
-        until("each payload is dropped", || self.ledger.dropped.get() + kept == self.ledger.made.get());
+        until("each payload is dropped", || self.ledger.dropped() + kept == self.ledger.made());
+        self.ledger.check_drops();
     }
 }
 
@@ -128,7 +130,7 @@ pub(crate) fn play_loop(act: Act) {
         let mut advancer = lock(&inner.advancer).take().expect("it is new");
         let run = || {
             for fired in advancer.advance(10) {
-                fired.payload.run();
+                fired.payload.note(End::Fired);
                 inner.misbehave();
             }
         };
@@ -138,7 +140,7 @@ pub(crate) fn play_loop(act: Act) {
     until("the first is in hand", || shard.begun.get() >= 1);
     if act.can_be_released() || act == Act::NeverReturns {
         let scheduler = shard.scheduler().expect("there is a handle");
-        let key = scheduler.schedule(1 << 30, shard.ledger.token()).expect("it is open");
+        let key = scheduler.schedule(1 << 30, shard.ledger.payload()).expect("it is open");
         assert!(scheduler.reschedule(key, 1 << 31).and_then(|key| scheduler.cancel(key)).is_some());
     }
     if act == Act::NeverReturns {
@@ -147,7 +149,7 @@ pub(crate) fn play_loop(act: Act) {
     shard.hold.release();
     user.join().expect("no panic");
     shard.goes_on(20);
-    let ran = shard.ledger.ran.get();
+    let ran = shard.ledger.noted(End::Fired);
     assert_eq!(
         ran,
         if act == Act::Panics { 1 } else { ran.max(3) },

@@ -6,6 +6,7 @@ use std::thread::{self, Thread};
 
 use shardwheel::{Sleep, Timer, TimerKey, Unfired};
 
+use crate::support::ledger::{End, Ledger};
 use crate::support::{Count, Fuse, HOUR, ms, on_shard};
 
 /// What user code does.
@@ -82,40 +83,6 @@ impl Hold {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Payloads made and dropped, and callbacks run.
-#[derive(Clone, Default)]
-pub(crate) struct Ledger {
-    pub(crate) made: Count,
-    pub(crate) ran: Count,
-    pub(crate) dropped: Count,
-}
-
-/// A payload.
-pub(crate) struct Token(Ledger);
-
-impl Ledger {
-    pub(crate) fn token(&self) -> Token {
-        self.made.one();
-        Token(self.clone())
-    }
-}
-
-impl Token {
-    pub(crate) fn run(&self) {
-        self.0.ran.one();
-    }
-
-    pub(crate) fn made(&self) -> usize {
-        self.0.made.get()
-    }
-}
-
-impl Drop for Token {
-    fn drop(&mut self) {
-        self.0.dropped.one();
-    }
 }
 
 /// A timer, and what is done to it.
@@ -199,8 +166,8 @@ impl Scene {
 
     /// Schedules a callback in so many milliseconds; none where the timer has been shut down.
     pub(crate) fn schedule(&self, timer: &Timer, delay: u64) -> Option<TimerKey> {
-        let token = self.ledger.token();
-        timer.schedule_after(ms(delay), move || token.run()).ok()
+        let payload = self.ledger.payload();
+        timer.schedule_after(ms(delay), move || payload.note(End::Fired)).ok()
     }
 
     /// The same on that shard, or, with a single core, on any.

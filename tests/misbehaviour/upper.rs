@@ -1,17 +1,16 @@
 //! Cases of the upper floor: places on a shard's thread, and on the user's.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use shardwheel::{Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
-use crate::support::{HOUR, Tampered, To, hooked, is_balanced, ms, on_shard, until};
+use crate::support::ledger::End;
+use crate::support::{HOUR, Tampered, To, hooked, is_balanced, ms, on_shard, poll, until};
 
 /// Where user code is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,19 +124,15 @@ fn misbehaves(scene: &Arc<Scene>, at: To) -> Waker {
     })
 }
 
-fn poll(sleep: &mut Sleep, waker: &Waker) {
-    _ = Pin::new(sleep).poll(&mut Context::from_waker(waker));
-}
-
 /// Sets up the place on the calling thread's shard; what a thread of the user's is to do comes
 /// back.
 fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnOnce() + Send>> {
-    let (own, token, delay) = (Arc::clone(scene), scene.ledger.token(), ms(5));
+    let (own, payload, delay) = (Arc::clone(scene), scene.ledger.payload(), ms(5));
     let mut sleep = timer.sleep(if place == Place::WakerWake { delay } else { HOUR });
     match place {
         Place::OneShot | Place::Recurring => {
             let callback = move || {
-                token.run();
+                payload.note(End::Fired);
                 own.misbehave();
             };
             let recurs = place == Place::Recurring;
@@ -148,23 +143,25 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             };
             *lock(&scene.key) = key;
         }
-        Place::ScheduleNext => drop(timer.schedule_with(Misbehaves(own, 0), move || token.run())),
+        Place::ScheduleNext => {
+            drop(timer.schedule_with(Misbehaves(own, 0), move || payload.note(End::Fired)))
+        }
         Place::PayloadDrop => {
             let once = move |previous: Instant| {
                 let is_first = std::mem::take(&mut *lock(&own.first));
                 is_first.then(|| previous + ms(5))
             };
             let in_drop = InDrop(Arc::clone(scene));
-            drop(timer.schedule_with(once, move || _ = (&in_drop, token.run())));
+            drop(timer.schedule_with(once, move || _ = (&in_drop, payload.note(End::Fired))));
         }
-        Place::Execute => drop(timer.schedule_after(delay, move || token.run())),
+        Place::Execute => drop(timer.schedule_after(delay, move || payload.note(End::Fired))),
         // The shard reads its clock again and again, also after the fuse has been lit.
-        Place::ClockNow => drop(timer.schedule_every(delay, move || token.run())),
+        Place::ClockNow => drop(timer.schedule_every(delay, move || payload.note(End::Fired))),
         Place::PanicHook => {
-            drop(timer.schedule_after(delay, move || panic!("on purpose, of {}", token.made())))
+            drop(timer.schedule_after(delay, move || panic!("on purpose, of {}", payload.id())))
         }
         Place::WakerWake => {
-            poll(&mut sleep, &misbehaves(scene, To::Wake));
+            _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
         Place::WakerClone | Place::WakerDrop | Place::ThreadEnd => return Some(users(place, own, sleep)),
@@ -175,9 +172,9 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
 /// What a thread of the user's is to do.
 fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + Send> {
     Box::new(move || match place {
-        Place::WakerClone => poll(&mut sleep, &misbehaves(&own, To::Clone)),
+        Place::WakerClone => _ = poll(&mut sleep, &misbehaves(&own, To::Clone)),
         Place::WakerDrop => {
-            poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
+            _ = poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
             drop(sleep);
         }
         _ => {
@@ -282,12 +279,12 @@ impl Play {
 
     /// A timer on that shard fires.
     fn fires_on(&self, timer: &Timer, shard: usize) {
-        let before = self.scene.ledger.ran.get();
+        let before = self.scene.ledger.noted(End::Fired);
         assert!(self.scene.schedule_on(timer, shard, 1).is_some(), "it is open");
         if let Some(clock) = &self.clock {
             clock.advance(ms(5));
         }
-        until("it fires", || self.scene.ledger.ran.get() > before);
+        until("it fires", || self.scene.ledger.noted(End::Fired) > before);
     }
 
     fn afterwards(&self) {
@@ -323,8 +320,8 @@ impl Play {
         self.scene.clear();
         let ledger = &self.scene.ledger;
         let kept = usize::from(self.scene.act == Act::NeverReturns);
-        until("each payload is dropped", || ledger.dropped.get() + kept >= ledger.made.get());
-        assert!(ledger.dropped.get() <= ledger.made.get(), "a payload was dropped twice");
+        until("each payload is dropped", || ledger.dropped() + kept >= ledger.made());
+        ledger.check_drops();
     }
 }
 

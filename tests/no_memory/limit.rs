@@ -1,38 +1,25 @@
 //! The system refuses: the process has no more address space to be mapped.
 
-use std::process::Command;
+use std::time::Duration;
 
 use shardwheel::{Config, Key, ScheduleErrorKind, Tick, Timer, shard};
 
-use crate::child::output;
-
-/// Says to a process that it is the one to be limited.
-const LIMITED: &str = "SHARDWHEEL_LIMITED";
+use crate::support::{mapped, survives_in, this_binary};
 
 /// What a process may map beside what it has: some segments, and what the allocator needs.
-const ROOM: u64 = 64 << 20;
+const ROOM: usize = 64 << 20;
 
-/// Runs `work` in a process of its own. `name` is the test's, with its module's.
-fn in_a_process(name: &str, work: impl FnOnce()) {
-    if std::env::var_os(LIMITED).is_some() {
-        return work();
-    }
-    let mut command = Command::new(std::env::current_exe().expect("the test's own binary"));
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(LIMITED, "1");
-    let output = output(command);
-    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-}
+/// How long a process may run in which memory is short.
+const LIMIT: Duration = Duration::from_secs(120);
 
-/// What the process has mapped, in bytes.
-fn mapped() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages = statm.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
-    4096 * pages.expect("the first number is that of pages")
+/// Runs the calling test in a process of its own.
+fn in_a_process<F: FnOnce()>(work: F) {
+    survives_in(this_binary(), 1, LIMIT, work);
 }
 
 /// Sets how much more may be mapped; `None` takes the limit away.
-fn limit(room: Option<u64>) {
-    let most = room.map_or(libc::RLIM_INFINITY, |room| mapped() + room);
+fn limit(room: Option<usize>) {
+    let most = room.map_or(libc::RLIM_INFINITY, |room| (mapped() + room) as libc::rlim_t);
     let limit = libc::rlimit { rlim_cur: most, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: it reads the struct, which lives.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
@@ -58,7 +45,7 @@ fn fill(set: impl Fn(usize) -> Result<Key, (ScheduleErrorKind, usize)>) -> Vec<K
 /// A shard that cannot grow goes on with what it has.
 #[test]
 fn a_shard_without_room() {
-    in_a_process("limit::a_shard_without_room", || {
+    in_a_process(|| {
         let (scheduler, mut advancer) = shard::<usize>(&Config::default());
         let set = |number| {
             let deadline = 1 + number as Tick % 10_000;
@@ -83,7 +70,7 @@ fn a_shard_without_room() {
 /// A timer whose threads, or shards, cannot be had is an error, and the next one that can be had is made.
 #[test]
 fn timers_without_room() {
-    in_a_process("limit::timers_without_room", || {
+    in_a_process(|| {
         limit(Some(ROOM));
         let build = || Timer::builder().shards(256).build();
         assert!(build().is_err());

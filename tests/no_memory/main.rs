@@ -10,7 +10,6 @@
 //! |---|---|
 //! | `faults.rs` | the allocator, and which requests it refuses |
 //! | `child.rs` | work in a process of its own, one request after the other |
-//! | `payload.rs` | payloads that are counted |
 //! | `producer.rs`, `advancer.rs`, `timer.rs` | what is refused memory: each half of a shard, the upper floor |
 //! | `limit.rs` | where it is the system that refuses: `RLIMIT_AS` |
 
@@ -19,7 +18,6 @@ mod child;
 mod faults;
 #[cfg(target_os = "linux")]
 mod limit;
-mod payload;
 mod producer;
 mod recurring;
 #[path = "../support/mod.rs"]

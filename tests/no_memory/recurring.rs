@@ -5,10 +5,10 @@ use std::process::Command;
 
 use shardwheel::{ScheduleErrorKind, Timer};
 
-use crate::support::{HOUR, manual, survives_in};
+use crate::support::{HOUR, LIMIT, manual, survives_in};
 
 /// Kilobytes that the process may map.
-const LIMIT: u32 = 400_000;
+const KILOBYTES: u32 = 400_000;
 
 /// Schedules until there is no memory for more.
 fn fill(timer: &Timer) {
@@ -22,10 +22,10 @@ fn fill(timer: &Timer) {
 fn read_a_dead_recurring_timer_is_not_moved_without_memory() {
     let mut shell = Command::new("sh");
     shell
-        .args(["-c", &format!("ulimit -v {LIMIT}; exec \"$0\" \"$@\"")])
+        .args(["-c", &format!("ulimit -v {KILOBYTES}; exec \"$0\" \"$@\"")])
         .arg(env::current_exe().expect("a test has a file"));
     shell.env("MALLOC_ARENA_MAX", "1");
-    survives_in(shell, || {
+    survives_in(shell, 2, LIMIT, || {
         let (timer, _clock) = manual();
         let ballast = vec![1_u8; 16 << 20];
         let key = timer.schedule_every(HOUR, || ()).expect("there is memory");

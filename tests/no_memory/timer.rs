@@ -11,8 +11,7 @@ use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
 
 use crate::child::at_every_request;
 use crate::faults::short;
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::support::HOUR;
 
 fn timer() -> (Timer, ManualClock) {
     let clock = ManualClock::new();
@@ -34,7 +33,7 @@ fn add(runs: &AtomicUsize, more: usize) {
 /// Callbacks that fit into a node, and such that are boxed: either is taken, or comes back.
 #[test]
 fn callbacks() {
-    at_every_request("timer::callbacks", || {
+    at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         let mut set = 0;
         for i in 0..20 {
@@ -62,7 +61,7 @@ fn callbacks() {
 
 #[test]
 fn recurring_timers() {
-    at_every_request("timer::recurring_timers", || {
+    at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&runs);
         let count = move || add(&counted, 1);
@@ -76,7 +75,7 @@ fn recurring_timers() {
 /// The turns of a worker: callbacks, wakers, recurring timers.
 #[test]
 fn turns() {
-    at_every_request("timer::turns", || {
+    at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         for i in 0..50 {
             let counted = Arc::clone(&runs);
@@ -95,7 +94,7 @@ fn turns() {
 
 #[test]
 fn sleeps() {
-    at_every_request("timer::sleeps", || {
+    at_every_request(|| {
         let (timer, clock) = timer();
         let mut context = Context::from_waker(Waker::noop());
         let mut refused = 0;
@@ -117,7 +116,7 @@ fn sleeps() {
 /// What has not fired comes back, or is dropped.
 #[test]
 fn shutdown() {
-    at_every_request("timer::shutdown", || {
+    at_every_request(|| {
         let held = Arc::new(());
         let (timer, _clock) = timer();
         for i in 0..50 {

@@ -3,11 +3,10 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
-use crate::support::watched;
+use crate::support::{Bell, watched};
 
 /// Timers of the burst, and the nodes that may be left of it: two segments' worth.
 const BURST: u64 = 500_000;
@@ -75,13 +74,13 @@ fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
 }
 
 /// Calls the advancer only when it has asked for it, the clock standing still; returns how often that was.
-fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Rings>) -> usize {
-    let (waker, mut heard) = (Arc::clone(rings).into(), rings.0.load(Ordering::SeqCst));
+fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) -> usize {
+    let (waker, mut heard) = (Arc::clone(rings).into(), rings.rings());
     let begin = heard;
     loop {
         advancer.register_waker(&waker);
         black_box(advancer.next_expiration());
-        let rung = rings.0.load(Ordering::SeqCst);
+        let rung = rings.rings();
         if std::mem::replace(&mut heard, rung) == rung {
             return heard - begin;
         }
@@ -112,7 +111,7 @@ fn item_14_a_sweep_is_owed_when_others_have_fired() {
 #[test]
 fn item_14_the_advancer_is_woken_though_many_were_tolerated_once() {
     let (scheduler, mut advancer) = shard(&Config::default());
-    let rings = Arc::<Rings>::default();
+    let rings = Arc::<Bell>::default();
     let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
     (0..200_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
     let due_too: Vec<_> = (0..20_000).map(|i| scheduler.schedule(10, i).expect("it is open")).collect();
@@ -123,21 +122,11 @@ fn item_14_the_advancer_is_woken_though_many_were_tolerated_once() {
 
     let keys: Vec<_> = (0..DEAD as u64 + 1_000).map(far).collect();
     answer_rings(&mut advancer, &rings);
-    let before = rings.0.load(Ordering::SeqCst);
+    let before = rings.rings();
     assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
-    assert!(rings.0.load(Ordering::SeqCst) > before);
+    assert!(rings.rings() > before);
     assert_eq!(advancer.advance(10).count(), 0);
     answer_rings(&mut advancer, &rings);
     let stats = scheduler.stats();
     assert!(stats.dead_nodes <= DEAD, "{stats:?}");
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Rings(AtomicUsize);
-
-impl std::task::Wake for Rings {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
 }

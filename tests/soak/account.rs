@@ -16,6 +16,7 @@ use crate::acts;
 use crate::books::Books;
 use crate::ending::VERY_LATE;
 use crate::scene::{Nanos, Scene};
+use crate::support::ledger::{End, Outcome};
 
 /// What a timer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +48,16 @@ pub(crate) struct Account {
     is_running: AtomicBool,
     /// When its last occurrence ended; at first, when it was made.
     last: AtomicU64,
-    fired: AtomicU32,
+    /// Its ends, and the drops of its payload.
+    outcome: Outcome,
     /// Occurrences that began after it was cancelled.
     late_starts: AtomicU8,
-    cancelled: AtomicU8,
-    refused: AtomicU8,
-    unrun: AtomicU8,
-    handed_back: AtomicU8,
-    drops: AtomicU8,
     was_dropped_by_cancel: AtomicBool,
 }
 
 impl Account {
     pub(crate) fn open(scene: &Arc<Scene>, which: usize, kind: Kind, due: Nanos, seed: u64) -> Arc<Self> {
         scene.books(which).opened.add();
-        let [cancelled, refused, unrun, handed_back, drops, late_starts] =
-            std::array::from_fn(|_| AtomicU8::new(0));
         let made = scene.now();
         Arc::new(Self {
             scene: Arc::clone(scene),
@@ -76,13 +71,8 @@ impl Account {
             key: Mutex::new(None),
             shared: AtomicBool::new(false),
             is_running: AtomicBool::new(false),
-            fired: AtomicU32::new(0),
-            late_starts,
-            cancelled,
-            refused,
-            unrun,
-            handed_back,
-            drops,
+            outcome: Outcome::default(),
+            late_starts: AtomicU8::new(0),
             was_dropped_by_cancel: AtomicBool::new(false),
         })
     }
@@ -108,13 +98,13 @@ impl Account {
     }
 
     pub(crate) fn fired(&self) -> u32 {
-        self.fired.load(Ordering::Acquire)
+        self.outcome.count(End::Fired)
     }
 
     /// Whether it can do nothing any more.
     pub(crate) fn has_ended(&self) -> bool {
         let once_fired = self.kind == Kind::Once && self.fired() > 0;
-        once_fired || is_some(&self.cancelled) || is_some(&self.drops)
+        once_fired || self.outcome.has(End::Cancelled) || self.outcome.drops() > 0
     }
 
     /// Whether it must be pending: due in a while, nobody else has its key, and nothing has ended it.
@@ -146,13 +136,13 @@ impl Account {
     // ---- outcomes ---------------------------------------------------------------------------------
 
     pub(crate) fn note_refused(&self) {
-        count(&self.refused);
+        self.outcome.note(End::Refused);
         self.books().refused.add();
     }
 
     /// A call of `cancel` said that it will not fire any more.
     pub(crate) fn note_cancelled(&self) {
-        let (books, twice) = (self.books(), count(&self.cancelled) > 0);
+        let (books, twice) = (self.books(), self.outcome.note(End::Cancelled) > 0);
         books.cancelled.add();
         books.expect(!twice, format_args!("cancelled twice: {}", self.describe()));
         if !self.was_dropped_by_cancel.load(Ordering::Relaxed) {
@@ -167,7 +157,7 @@ impl Account {
         let now = self.scene.now();
         let books = self.books();
         books.runs.add();
-        let before = self.fired.fetch_add(1, Ordering::AcqRel);
+        let before = self.outcome.note(End::Fired);
         let overlaps = self.is_running.swap(true, Ordering::AcqRel);
         books.expect(!overlaps, format_args!("called while it runs: {}", self.describe()));
         let is_in_time = match self.kind {
@@ -191,8 +181,8 @@ impl Account {
 
     /// The occurrence under way when it was cancelled may come to begin after that.
     fn note_late_start(&self) {
-        if is_some(&self.cancelled) {
-            let is_first = count(&self.late_starts) == 0;
+        if self.outcome.has(End::Cancelled) {
+            let is_first = self.late_starts.fetch_add(1, Ordering::AcqRel) == 0;
             let allowed = self.recurs() && is_first;
             self.books().expect(allowed, format_args!("fired after a cancel: {}", self.describe()));
         }
@@ -200,16 +190,16 @@ impl Account {
 
     fn note_drop(&self) {
         self.books().drops.add();
-        count(&self.drops);
+        self.outcome.note_drop();
         match Cause::now() {
             Cause::Other => {}
             Cause::Cancel => self.was_dropped_by_cancel.store(true, Ordering::Relaxed),
             Cause::Unrun => {
-                count(&self.unrun);
+                self.outcome.note(End::Unrun);
                 self.books().unrun.add();
             }
             Cause::Shutdown => {
-                count(&self.handed_back);
+                self.outcome.note(End::HandedBack);
                 self.books().handed_back.add();
                 self.check_not_overdue(self.scene.caught_up(self.which));
             }
@@ -234,38 +224,32 @@ impl Account {
 
     /// Whether all that is known of it agrees.
     fn is_in_balance(&self) -> bool {
-        let load = |count: &AtomicU8| u32::from(count.load(Ordering::Acquire));
         let fired = self.fired();
-        let others = load(&self.cancelled) + load(&self.refused) + load(&self.handed_back);
+        let was_unrun = self.outcome.has(End::Unrun);
         let ended = match self.kind {
-            Kind::Once => fired + others + load(&self.unrun) == 1,
-            // Where its occurrence is out when the timer is shut down or the job is dropped, that is its last.
+            Kind::Once => self.outcome.ends() == 1,
+            // The occurrence that is out is the last one where the timer is shut down, or the job is dropped.
             Kind::Recurring { times, .. } => {
-                let is_over = times == Some(fired) || is_some(&self.unrun) || self.scene.is_shut(self.which);
+                let ends = [End::Cancelled, End::Refused, End::HandedBack];
+                let others: u32 = ends.iter().map(|&end| self.outcome.count(end)).sum();
+                let is_over = times == Some(fired) || was_unrun || self.scene.is_shut(self.which);
                 others == 1 || others == 0 && is_over
             }
         };
-        ended && load(&self.drops) == 1
+        ended && self.outcome.drops() == 1
     }
 
     fn describe(&self) -> String {
-        let load = |count: &AtomicU8| count.load(Ordering::Acquire);
         format!(
-            "{:?} of timer {}, made {}, due {}, moves {}, fired {}, late starts {}, cancelled {} (dropped by it: {}), \
-             refused {}, unrun {}, handed back {}, drops {}",
+            "{:?} of timer {}, made {}, due {}, moves {}, late starts {}, dropped by a cancel: {}, {:?}",
             self.kind,
             self.which,
             self.made,
             self.due(),
             self.moves.load(Ordering::Relaxed),
-            self.fired(),
-            load(&self.late_starts),
-            load(&self.cancelled),
+            self.late_starts.load(Ordering::Acquire),
             self.was_dropped_by_cancel.load(Ordering::Relaxed),
-            load(&self.refused),
-            load(&self.unrun),
-            load(&self.handed_back),
-            load(&self.drops),
+            self.outcome,
         )
     }
 }
@@ -275,15 +259,6 @@ impl Drop for Account {
         self.books().expect(self.is_in_balance(), format_args!("not one outcome: {}", self.describe()));
         self.books().closed.add();
     }
-}
-
-/// Adds one; returns what it was.
-fn count(counter: &AtomicU8) -> u8 {
-    counter.fetch_add(1, Ordering::AcqRel)
-}
-
-fn is_some(counter: &AtomicU8) -> bool {
-    counter.load(Ordering::Acquire) > 0
 }
 
 /// What a callback captures.
@@ -308,7 +283,7 @@ impl Payload {
             return;
         }
         self.account.begin();
-        let _end = End(&self.account);
+        let _returned = Returned(&self.account);
         acts::act(&self.account);
     }
 }
@@ -320,9 +295,9 @@ impl Drop for Payload {
 }
 
 /// Notes, also after a panic, that a callback has returned.
-struct End<'a>(&'a Account);
+struct Returned<'a>(&'a Account);
 
-impl Drop for End<'_> {
+impl Drop for Returned<'_> {
     fn drop(&mut self) {
         self.0.last.store(self.0.scene.now(), Ordering::Release);
         self.0.is_running.store(false, Ordering::Release);

@@ -31,6 +31,9 @@ mod ending;
 mod placing;
 mod report;
 mod scene;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod waits;
 
 use std::sync::Arc;

@@ -44,7 +44,7 @@ fn play(case: Case<Scene>, stop: &'static Stop, findings: &mut Findings) -> bool
     scene.run_out(findings);
     findings.check("all have fired", hand.scheduler.is_empty());
     drop((scene, hand.scheduler));
-    findings.check("each timer has one outcome", hand.books.dropped() == Some(0));
+    findings.check("each timer has one outcome", hand.ledger.dropped_without_an_end() == Some(0));
     has_stopped
 }
 

@@ -1,14 +1,14 @@
 //! The producer that is stopped.
 
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 use shardwheel::stall::{self, Stop};
 use shardwheel::{Key, Scheduler, Tick};
 
-use crate::books::{Books, Load};
+use crate::load::Load;
 use crate::scene::START;
+use crate::support::ledger::{End, Ledger};
 
 /// The tag of its payloads.
 pub(crate) const TAG: u64 = 0;
@@ -16,16 +16,16 @@ pub(crate) const TAG: u64 = 0;
 /// What it works with. Ticks are counted from the scene's start.
 pub(crate) struct Hand {
     pub(crate) scheduler: Scheduler<Load>,
-    pub(crate) books: Arc<Books>,
+    pub(crate) ledger: Ledger,
     /// The timers that it has scheduled and not cancelled, the last one at the end.
     pub(crate) keys: Vec<Key>,
 }
 
 impl Hand {
     pub(crate) fn set(&mut self, deadline: Tick) {
-        match self.scheduler.schedule(START.wrapping_add(deadline), self.books.load(TAG)) {
+        match self.scheduler.schedule(START.wrapping_add(deadline), Load::new(&self.ledger, TAG)) {
             Ok(key) => self.keys.push(key),
-            Err(refused) => drop(refused.into_payload().end()),
+            Err(refused) => drop(refused.into_payload().end(End::Refused)),
         }
     }
 
@@ -36,7 +36,7 @@ impl Hand {
     /// Cancels the last one.
     pub(crate) fn cancel(&mut self) {
         let key = self.keys.pop().expect("the preparation has scheduled it");
-        let _ = self.scheduler.cancel(key).map(Load::end);
+        let _ = self.scheduler.cancel(key).map(|load| load.end(End::Cancelled));
     }
 
     /// Moves the last one.

@@ -7,7 +7,7 @@
 //! `.ci/run stall`.
 //!
 //! - [`steps`]: counts the steps, watches for hangs, and collects what has failed;
-//! - [`scene`]: a shard, its advancer, which sleeps, and what all others are promised; [`books`]: one outcome each;
+//! - [`scene`]: a shard, its advancer, which sleeps, and what all others are promised; [`load`]: a large payload of the ledger;
 //! - [`first`]: the thread that is stopped; [`cases`]: what it does, as a producer;
 //! - [`advancers`]: the advancer itself is stopped, and producers go on;
 //! - [`timers`]: the same for a `Timer` and its sleeps, the clock moved by hand and in real time.
@@ -23,11 +23,14 @@
 #![cfg(shardwheel_stall)]
 
 mod advancers;
-mod books;
 mod cases;
 mod first;
+mod load;
 mod scene;
 mod steps;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod timers;
 
 #[test]

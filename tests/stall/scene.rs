@@ -8,9 +8,10 @@ use std::task::{Wake, Waker};
 use shardwheel::stall::{self, Stop};
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
-use crate::books::{Books, Load};
 use crate::first::{self, Case, First, Hand};
+use crate::load::Load;
 use crate::steps::Findings;
+use crate::support::ledger::{End, Ledger};
 
 /// Segments that one stopped producer may keep, beside those in use.
 pub(crate) const SEGMENTS_HELD: usize = 2;
@@ -70,7 +71,7 @@ pub(crate) struct Scene {
     pub(crate) scheduler: Scheduler<Load>,
     advancer: Advancer<Load>,
     bell: Arc<Bell>,
-    books: Arc<Books>,
+    ledger: Ledger,
     now: Tick,
     /// What the advancer has said when it went to sleep.
     asleep_until: Option<Tick>,
@@ -88,7 +89,7 @@ pub(crate) fn play(case: Case<Hand>, plan: Plan, stop: &'static Stop, findings: 
     scene.settle(0, findings);
     go();
     let has_stopped = first.has_stopped();
-    let books = match plan {
+    let ledger = match plan {
         Plan::Earlier => {
             scene.go_about(findings, [5, 3]);
             scene.bury(findings);
@@ -104,7 +105,7 @@ pub(crate) fn play(case: Case<Hand>, plan: Plan, stop: &'static Stop, findings: 
             scene.release_and_end(case, first, findings)
         }
     };
-    let dropped = books.dropped();
+    let dropped = ledger.dropped_without_an_end();
     findings.check("each timer has one outcome", dropped.is_some());
     let is_exception = case.may_drop && plan == Plan::Later && dropped == Some(1);
     findings.check_but_for(is_exception, "nothing is lost", dropped == Some(0));
@@ -115,9 +116,9 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let config = Config::builder().start(START).wheel_size(256).max_pending(1 << 20).build();
         let (scheduler, advancer) = shard(&config.expect("settings within their limits"));
-        let (bell, books, due) = (Arc::default(), Arc::default(), BTreeMap::new());
+        let (bell, ledger, due) = (Arc::default(), Ledger::default(), BTreeMap::new());
         let (now, asleep_until, next_tag, segment) = (0, None, first::TAG + 1, 0);
-        let mut scene = Self { scheduler, advancer, bell, books, now, asleep_until, due, next_tag, segment };
+        let mut scene = Self { scheduler, advancer, bell, ledger, now, asleep_until, due, next_tag, segment };
         scene.set(FURNITURE);
         scene.set(VERY_FAR);
         scene.segment = scene.capacity();
@@ -126,8 +127,8 @@ impl Scene {
     }
 
     pub(crate) fn hand(&self) -> Hand {
-        let (scheduler, books) = (self.scheduler.clone(), Arc::clone(&self.books));
-        Hand { scheduler, books, keys: Vec::new() }
+        let (scheduler, ledger) = (self.scheduler.clone(), self.ledger.clone());
+        Hand { scheduler, ledger, keys: Vec::new() }
     }
 
     pub(crate) fn has_been_woken(&self) -> bool {
@@ -144,7 +145,7 @@ impl Scene {
         let tag = self.next_tag;
         self.next_tag += 1;
         self.due.entry(deadline).or_default().push(tag);
-        let set = self.scheduler.schedule(START + deadline, self.books.load(tag));
+        let set = self.scheduler.schedule(START + deadline, Load::new(&self.ledger, tag));
         set.unwrap_or_else(|refused| panic!("refused: {refused}"))
     }
 
@@ -161,7 +162,7 @@ impl Scene {
     }
 
     fn cancel(&mut self, key: Key, deadline: Tick, findings: &mut Findings) {
-        let tag = self.scheduler.cancel(key).map(Load::end);
+        let tag = self.scheduler.cancel(key).map(|load| load.end(End::Cancelled));
         findings.check("a timer is cancelled", tag == Some(self.forget(deadline)));
     }
 
@@ -183,7 +184,7 @@ impl Scene {
     /// One turn; true if it can sleep.
     fn turn(&mut self, now: Tick, fired: &mut Vec<u64>) -> bool {
         self.bell.0.store(false, Ordering::Release);
-        let tags = self.advancer.advance(START + now).map(|fired| fired.payload.end());
+        let tags = self.advancer.advance(START + now).map(|fired| fired.payload.end(End::Fired));
         fired.extend(tags.filter(|&tag| tag != first::TAG));
         self.advancer.register_waker(&Waker::from(Arc::clone(&self.bell)));
         self.asleep_until = self.advancer.next_expiration();
@@ -253,12 +254,7 @@ impl Scene {
         self.capacity() <= (SEGMENTS_KEPT + SEGMENTS_HELD) * self.segment
     }
 
-    fn release_and_end(
-        mut self,
-        case: Case<Hand>,
-        first: First<Hand>,
-        findings: &mut Findings,
-    ) -> Arc<Books> {
+    fn release_and_end(mut self, case: Case<Hand>, first: First<Hand>, findings: &mut Findings) -> Ledger {
         self.run_to(BURST_AT + 1, findings);
         self.burn(findings);
         findings.check_but_for(case.pins, "memory goes back", self.is_back());
@@ -267,21 +263,24 @@ impl Scene {
         findings.check("memory goes back after the release", self.is_back());
         self.run_out(findings);
         findings.check("all have fired", self.scheduler.is_empty());
-        self.books
+        self.ledger
     }
 
-    fn end_and_release(mut self, first: First<Hand>, findings: &mut Findings) -> Arc<Books> {
-        let mut back: Vec<_> = self.advancer.into_pending().map(|(_, load)| load.end()).collect();
+    fn end_and_release(mut self, first: First<Hand>, findings: &mut Findings) -> Ledger {
+        let mut back: Vec<_> =
+            self.advancer.into_pending().map(|(_, load)| load.end(End::HandedBack)).collect();
         back.retain(|&tag| tag != first::TAG);
         back.sort_unstable();
         let mut pending: Vec<_> = self.due.into_values().flatten().collect();
         pending.sort_unstable();
         findings.check("all pending are handed back", back == pending);
-        let refused = self.scheduler.schedule(START, self.books.load(self.next_tag)).err();
-        findings
-            .check("the end refuses timers", refused.map(|refused| refused.into_payload().end()).is_some());
+        let refused = self.scheduler.schedule(START, Load::new(&self.ledger, self.next_tag)).err();
+        findings.check(
+            "the end refuses timers",
+            refused.map(|refused| refused.into_payload().end(End::Refused)).is_some(),
+        );
         self.next_tag += 1;
         first.finish();
-        self.books
+        self.ledger
     }
 }

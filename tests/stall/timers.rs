@@ -1,21 +1,19 @@
 //! A producer of a `Timer` with one shard is stopped: other sleeps and callbacks come in time, and a shutdown returns.
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::stall::Stop;
 use shardwheel::{ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired};
 
-use crate::books::Books;
 use crate::first::{Case, First};
 use crate::steps::{Findings, Job};
+use crate::support::ledger::{End, Ledger};
+use crate::support::{Bell, HOUR, comes_within, poll};
 
-const HOUR: Duration = Duration::from_secs(3600);
 const NEAR: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_millis(1);
 
@@ -50,7 +48,7 @@ impl Plan {
 /// What the producer works with.
 struct Desk {
     timer: Arc<Timer>,
-    books: Arc<Books>,
+    ledger: Ledger,
     key: Option<TimerKey>,
     sleep: Option<Polled>,
     /// How many callbacks it has cancelled.
@@ -64,27 +62,9 @@ struct Desk {
 /// A sleep, and the task that has polled it last.
 struct Polled {
     sleep: Sleep,
-    task: Arc<Task>,
+    task: Arc<Bell>,
     /// What that poll has said.
     answer: Option<Poll<Result<(), SleepError>>>,
-}
-
-/// A task that counts as woken for ever.
-#[derive(Default)]
-struct Task {
-    woken: AtomicBool,
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-    }
-}
-
-impl Task {
-    fn is_woken(&self) -> bool {
-        self.woken.load(Ordering::Acquire)
-    }
 }
 
 impl Polled {
@@ -94,16 +74,16 @@ impl Polled {
 
     /// Polls it with another task's waker.
     fn poll(&mut self) -> Poll<Result<(), SleepError>> {
-        self.task = Arc::default();
-        let waker = Waker::from(Arc::clone(&self.task));
-        let answer = Pin::new(&mut self.sleep).poll(&mut Context::from_waker(&waker));
+        let (task, waker) = Bell::new();
+        self.task = task;
+        let answer = poll(&mut self.sleep, &waker);
         self.answer = Some(answer);
         answer
     }
 
     /// Whether its task was not left to wait for ever.
     fn is_served(&self) -> bool {
-        self.task.is_woken() || self.answer != Some(Poll::Pending)
+        self.task.has_rung() || self.answer != Some(Poll::Pending)
     }
 }
 
@@ -111,7 +91,7 @@ impl Desk {
     fn new(timer: &Arc<Timer>) -> Self {
         Self {
             timer: Arc::clone(timer),
-            books: Arc::default(),
+            ledger: Ledger::default(),
             key: None,
             sleep: None,
             cancelled: 0,
@@ -121,14 +101,14 @@ impl Desk {
     }
 
     fn call_back(&mut self, delay: Duration) {
-        let mut ticket = self.books.ticket();
-        self.key = or_run(self.timer.schedule_after(delay, move || ticket.end()));
+        let payload = self.ledger.payload();
+        self.key = or_run(self.timer.schedule_after(delay, move || payload.end(End::Fired)));
     }
 
     fn call_every(&mut self, period: Duration) {
         self.recurs = true;
-        let mut ticket = self.books.ticket();
-        let every = self.timer.schedule_every(period, move || ticket.end());
+        let payload = self.ledger.payload();
+        let every = self.timer.schedule_every(period, move || payload.note_once(End::Fired));
         self.key = every.map_err(|refused| refused.into_payload()()).ok();
     }
 
@@ -261,9 +241,9 @@ fn check_outcome(mut desk: Desk, may_drop: bool, findings: &mut Findings) {
         findings.check_but_for(may_drop, "the stopped sleep's task is woken", sleep.is_served());
         findings.check("the stopped sleep ends", sleep.poll().is_ready());
     }
-    let Desk { timer, books, cancelled, recurs, .. } = desk;
+    let Desk { timer, ledger, cancelled, recurs, .. } = desk;
     drop((timer, desk.sleep));
-    let dropped = books.dropped();
+    let dropped = ledger.dropped_without_an_end();
     findings.check("each callback has one outcome", dropped.is_some());
     // One that recurs may have been called before it was cancelled.
     let is_right = |dropped| dropped == cancelled || recurs && dropped < cancelled;
@@ -295,16 +275,13 @@ impl Others {
 
     /// Waits until it holds; by hand it does now or never.
     fn waits_for(&self, holds: impl Fn() -> bool) -> bool {
-        let begin = Instant::now();
         let patience = if self.clock.is_none() { self.patience.get() } else { Duration::ZERO };
-        while !holds() && begin.elapsed() < patience {
-            thread::sleep(Duration::from_micros(100));
-        }
-        if !holds() {
-            // It has failed; what else fails is found without the wait.
+        let comes = comes_within(patience, holds);
+        if !comes {
+            // The case has failed; further failures are found without the wait.
             self.patience.set(Duration::ZERO);
         }
-        holds()
+        comes
     }
 
     /// Schedules as many as the timer takes.
@@ -317,32 +294,30 @@ impl Others {
     fn go_about(&self, findings: &mut Findings) {
         let mut sleep = Polled::new(self.timer.sleep(5 * TICK));
         let is_pending = sleep.poll().is_pending();
-        let called: Arc<Task> = Arc::default();
-        let call = Waker::from(Arc::clone(&called));
+        let (called, call) = Bell::new();
         let set = or_run(self.timer.schedule_after(5 * TICK, move || call.wake()));
         let cancelled =
             or_run(self.timer.schedule_after(HOUR, || ())).is_some_and(|key| self.timer.cancel(key));
         findings.check("timers are taken and cancelled", set.is_some() && cancelled);
         self.pass(4 * TICK);
-        let is_early = self.clock.is_some() && (sleep.task.is_woken() || called.is_woken());
+        let is_early = self.clock.is_some() && (sleep.task.has_rung() || called.has_rung());
         findings.check("nothing is early", !is_early);
         self.pass(TICK);
-        findings.check("another's sleep is woken", !is_pending || self.waits_for(|| sleep.task.is_woken()));
+        findings.check("another's sleep is woken", !is_pending || self.waits_for(|| sleep.task.has_rung()));
         findings.check("another's sleep has ended", sleep.poll() == Poll::Ready(Ok(())));
-        findings.check("another's callback is called", self.waits_for(|| called.is_woken()));
+        findings.check("another's callback is called", self.waits_for(|| called.has_rung()));
     }
 
     /// What is pending is handed back, and woken.
     fn shut_down(&self, findings: &mut Findings) {
         let mut sleep = Polled::new(self.timer.sleep(HOUR));
         findings.check("a sleep waits", sleep.poll().is_pending());
-        let called: Arc<Task> = Arc::default();
-        let call = Waker::from(Arc::clone(&called));
+        let (called, call) = Bell::new();
         or_run(self.timer.schedule_after(HOUR, move || call.wake()));
         let unfired: Unfired = self.timer.shutdown();
         unfired.for_each(|task| task.run());
-        findings.check("another's callback is handed back", called.is_woken());
-        findings.check("another's sleep is told of the end", sleep.task.is_woken());
+        findings.check("another's callback is handed back", called.has_rung());
+        findings.check("another's sleep is told of the end", sleep.task.has_rung());
         findings.check("and says so", matches!(sleep.poll(), Poll::Ready(Err(_))));
     }
 }

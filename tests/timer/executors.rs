@@ -10,7 +10,9 @@ use futures::executor::ThreadPool;
 use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
-use crate::support::{Count, Dropped, HOUR, Log, by_hand, hear, in_time, is_balanced, ms, pass, secs, until};
+use crate::support::{
+    Bomb, Count, Dropped, HOUR, Log, by_hand, hear, in_time, is_balanced, ms, pass, secs, until,
+};
 
 /// A timer whose callbacks run there.
 fn on(executor: impl Executor) -> Timer {
@@ -182,14 +184,8 @@ fn a_panic_on_an_executor() {
 /// the executor panics over it. Promise 7.
 #[test]
 fn a_dropped_job_whose_drop_panics() {
-    struct PanicsInDrop;
-    impl Drop for PanicsInDrop {
-        fn drop(&mut self) {
-            panic!("a drop panics");
-        }
-    }
     let set = |timer: &Timer| {
-        let [once, recurring] = [PanicsInDrop, PanicsInDrop];
+        let [once, recurring] = [Bomb, Bomb];
         timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
         let callback = move || _ = &recurring;
         timer.schedule_every(ms(1), callback).expect("the timer is open");

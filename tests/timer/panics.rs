@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use shardwheel::{CallbackPanic, ManualClock, Timer, TimerKey};
 
-use crate::support::{Count, Log, by_hand, hear, is_balanced, manual, ms, panics, threads, until};
+use crate::support::{Bomb, Count, Log, by_hand, hear, is_balanced, manual, ms, panics, threads, until};
 
 /// What a hook was told: of which timer, and the message.
 type Told = (Option<TimerKey>, Option<String>);
@@ -114,7 +114,7 @@ fn a_hook_that_panics() {
     for in_drop in [false, true] {
         let hook = move |_: &CallbackPanic<'_>| {
             if in_drop {
-                panic_any(PanicsInDrop);
+                panic_any(Bomb);
             }
             panic!("the hook panics");
         };
@@ -123,7 +123,7 @@ fn a_hook_that_panics() {
         for _ in 0..3 {
             let mine = count.clone();
             timer.schedule_after(ms(5), || panic!("a callback panics")).expect("the timer is open");
-            timer.schedule_after(ms(5), || panic_any(PanicsInDrop)).expect("the timer is open");
+            timer.schedule_after(ms(5), || panic_any(Bomb)).expect("the timer is open");
             timer.schedule_after(ms(6), move || mine.one()).expect("the timer is open");
         }
         clock.advance(ms(10));
@@ -132,24 +132,15 @@ fn a_hook_that_panics() {
     }
 }
 
-/// Panics when it is dropped.
-struct PanicsInDrop;
-
-impl Drop for PanicsInDrop {
-    fn drop(&mut self) {
-        panic!("a drop panics");
-    }
-}
-
 /// What a callback holds panics when it is dropped, after a run: counted and told, and those after it fire. For one
 /// that fires once, and for a recurring one that ends or is cancelled while it runs. Promise 7.
 #[test]
 fn a_drop_that_panics() {
     let (timer, clock, told) = with_hook();
-    let held = PanicsInDrop;
+    let held = Bomb;
     let once = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
 
-    let (held, mut left) = (PanicsInDrop, 2);
+    let (held, mut left) = (Bomb, 2);
     let schedule = move |at: Instant| {
         left -= 1;
         (left >= 0).then(|| at + ms(5))
@@ -157,7 +148,7 @@ fn a_drop_that_panics() {
     let callback = move || _ = &held;
     let ends = timer.schedule_with(schedule, callback).expect("the timer is open");
 
-    let (held, inner, own) = (PanicsInDrop, timer.clone(), Arc::new(Mutex::new(None)));
+    let (held, inner, own) = (Bomb, timer.clone(), Arc::new(Mutex::new(None)));
     let key = Arc::clone(&own);
     let callback = move || {
         let _held = &held;
@@ -200,7 +191,7 @@ fn a_schedule_that_panics() {
 #[test]
 fn a_cancel_whose_drop_panics() {
     let (timer, clock) = manual();
-    let held = PanicsInDrop;
+    let held = Bomb;
     let key = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
     assert_eq!(panics(|| timer.cancel(key)), "a drop panics");
     assert!(!timer.cancel(key));

@@ -8,18 +8,12 @@ mod panics;
 mod payloads;
 mod types;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shardwheel::{Advancer, Config, Scheduler, shard};
 
 fn halves<T: Send>() -> (Scheduler<T>, Advancer<T>) {
     shard(&Config::default())
-}
-
-/// Runs `work`, which must panic, and catches the panic.
-fn panics(work: impl FnOnce()) {
-    assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "the work did not panic");
 }
 
 /// Counts its drops; its drop panics if `panics` is set.

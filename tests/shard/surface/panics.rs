@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shardwheel::{Advancer, Scheduler};
 
-use super::{Counted, halves, panics};
+use crate::support::panics;
+
+use super::{Counted, halves};
 
 /// A panic in the loop that takes what is due loses the item in hand only: the rest comes at the next
 /// advance. Promise 7.

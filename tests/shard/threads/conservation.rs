@@ -1,13 +1,13 @@
 //! Conservation: what was scheduled has one outcome, and none comes late.
 
-use std::sync::atomic::Ordering;
-
 use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
 
 use super::producers::produce;
 use super::work::{PRODUCERS, at_work, times};
-use crate::support::ledger::{End, Ledger, Payload, Record, hand_back, open, take};
+use crate::support::ledger::{End, Ledger, Payload};
+
+use super::ends::{hand_back, open, take};
 
 /// What was scheduled has fired, was cancelled, or is handed out by an advance to the end of time; the count
 /// is right when the producers have stopped.
@@ -15,7 +15,7 @@ use crate::support::ledger::{End, Ledger, Payload, Record, hand_back, open, take
 fn conservation_with_a_drain_at_the_end() {
     for (seed, wheel_size) in [(1, 2), (2, 16), (3, 2_048)] {
         let steps = times(12_000);
-        let ledger = Ledger::new(PRODUCERS * steps);
+        let ledger = Ledger::with_capacity(PRODUCERS * steps);
         produce(open(wheel_size), &ledger, (seed, steps, usize::MAX), |mut advancer| {
             assert_eq!(advancer.scheduler().len(), ledger.pending());
             take(&mut advancer, Tick::MAX, usize::MAX);
@@ -33,7 +33,7 @@ fn conservation_with_a_drain_at_the_end() {
 fn conservation_with_the_rest_handed_back() {
     for (seed, wheel_size) in [(11, 2), (12, 16), (13, 2_048)] {
         let steps = times(12_000);
-        let ledger = Ledger::new(PRODUCERS * steps);
+        let ledger = Ledger::with_capacity(PRODUCERS * steps);
         produce(open(wheel_size), &ledger, (seed, steps, usize::MAX), |advancer| {
             let pending = ledger.pending();
             assert_eq!(advancer.scheduler().len(), pending);
@@ -50,7 +50,7 @@ fn conservation_with_the_rest_handed_back() {
 fn nothing_is_late() {
     for wheel_size in [2, 8, 256] {
         let steps = times(10_000);
-        let ledger = Ledger::new(PRODUCERS * steps);
+        let ledger = Ledger::with_capacity(PRODUCERS * steps);
         let (scheduler, mut advancer) = open(wheel_size);
         let work = |seed| {
             let mut rng = Rng::with_seed(seed as u64);
@@ -64,16 +64,16 @@ fn nothing_is_late() {
         at_work(PRODUCERS, work, &mut tick);
         (0..20).for_each(|_| tick());
         ledger.check_all_ended();
-        assert!(ledger.made().iter().all(Record::on_time), "a timer was late, in a wheel of {wheel_size}");
+        assert!(ledger.all_on_time(), "a timer was late, in a wheel of {wheel_size}");
     }
 }
 
 /// Schedules for about `ahead` ticks from now and notes by when that must have fired: the clock that is read
 /// afterwards may be one behind the advance under way, and that one may have begun too early to see it.
-fn set_soon<'a>(scheduler: &Scheduler<Payload<'a>>, ledger: &'a Ledger, ahead: Tick) {
+fn set_soon(scheduler: &Scheduler<Payload>, ledger: &Ledger, ahead: Tick) {
     let deadline = (scheduler.now() + ahead).saturating_sub(2);
-    let payload = ledger.payload(deadline);
-    let id = *payload.id;
+    let payload = ledger.payload_due(deadline);
+    let id = payload.id();
     scheduler.schedule(deadline, payload).expect("open");
-    ledger.records[id].latest.store(deadline.max(scheduler.now() + 2), Ordering::Relaxed);
+    ledger.must_fire_by(id, deadline.max(scheduler.now() + 2));
 }

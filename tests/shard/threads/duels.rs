@@ -3,7 +3,9 @@
 use shardwheel::{Advancer, Scheduler, Tick};
 
 use super::work::{times, together};
-use crate::support::ledger::{End, Ledger, Payload, Timer, open, take};
+use crate::support::ledger::{End, Ledger, Payload};
+
+use super::ends::{Timer, open, take};
 
 /// Timers in a round of a duel; fewer under Miri, which is slow.
 const BATCH: usize = if cfg!(miri) { 16 } else { 64 };
@@ -16,22 +18,22 @@ const FAR: Tick = 1_100;
 const ROUND: Tick = 10_000;
 
 /// What a side of a duel works with.
-struct Side<'s, 'a> {
-    scheduler: &'s Scheduler<Payload<'a>>,
-    ledger: &'a Ledger,
+struct Side<'s> {
+    scheduler: &'s Scheduler<Payload>,
+    ledger: &'s Ledger,
     base: Tick,
 }
 
-impl Side<'_, '_> {
+impl Side<'_> {
     fn set(&self) -> Timer {
-        let payload = self.ledger.payload(self.base + DUE);
-        let id = *payload.id;
+        let payload = self.ledger.payload_due(self.base + DUE);
+        let id = payload.id();
         (self.scheduler.schedule(self.base + DUE, payload).expect("open"), id)
     }
 
     fn cancel(&self, (key, id): Timer) {
         let Some(payload) = self.scheduler.cancel(key) else { return };
-        assert_eq!(*payload.id, id);
+        assert_eq!(payload.id(), id);
         payload.end(End::Cancelled);
     }
 
@@ -45,12 +47,12 @@ impl Side<'_, '_> {
 /// Has `left` treat each timer of a batch in one thread while `right` does as it likes with the advancer and
 /// the batch in another, round after round. What is left then fires, and the ledger is handed out for checks.
 fn duel(
-    left: impl Fn(&Side<'_, '_>, Timer) + Sync,
-    right: impl Fn(&Side<'_, '_>, &mut Advancer<Payload<'_>>, &[Timer]),
+    left: impl Fn(&Side<'_>, Timer) + Sync,
+    right: impl Fn(&Side<'_>, &mut Advancer<Payload>, &[Timer]),
     check: impl Fn(&Ledger),
 ) {
     let rounds = times(150);
-    let ledger = Ledger::new(rounds * BATCH);
+    let ledger = Ledger::with_capacity(rounds * BATCH);
     let (scheduler, mut advancer) = open(16);
     for round in 0..rounds {
         let side = Side { scheduler: &scheduler, ledger: &ledger, base: round as Tick * ROUND };
@@ -71,17 +73,17 @@ fn there_or_back(timers: &[Timer], round: usize) -> impl Iterator<Item = Timer> 
 }
 
 /// The right side fires what is due.
-fn fire(side: &Side<'_, '_>, advancer: &mut Advancer<Payload<'_>>, _: &[Timer]) {
+fn fire(side: &Side<'_>, advancer: &mut Advancer<Payload>, _: &[Timer]) {
     take(advancer, side.base + DUE, usize::MAX);
 }
 
 /// The right side moves the clock close enough for cascades, not far enough for anything to fire.
-fn cascade(side: &Side<'_, '_>, advancer: &mut Advancer<Payload<'_>>, _: &[Timer]) {
+fn cascade(side: &Side<'_>, advancer: &mut Advancer<Payload>, _: &[Timer]) {
     (0..NEAR).step_by(3).for_each(|tick| take(advancer, side.base + tick, usize::MAX));
 }
 
 /// The right side cancels.
-fn cancel(side: &Side<'_, '_>, _: &mut Advancer<Payload<'_>>, timers: &[Timer]) {
+fn cancel(side: &Side<'_>, _: &mut Advancer<Payload>, timers: &[Timer]) {
     timers.iter().for_each(|&timer| side.cancel(timer));
 }
 
@@ -106,7 +108,7 @@ fn two_cancels_race() {
 /// Either it fires when it was due, or it is put off and fires then; and what was put off can be cancelled.
 #[test]
 fn extend_races_fire() {
-    let extend = |side: &Side<'_, '_>, timer: Timer| {
+    let extend = |side: &Side<'_>, timer: Timer| {
         let Some((key, id)) = side.reschedule(timer, FAR) else { return };
         if id % 2 == 0 {
             side.scheduler.cancel(key).expect("it was put off").end(End::Cancelled);
@@ -118,7 +120,7 @@ fn extend_races_fire() {
 /// A timer that is being cascaded can be put off, and does not fire before its new deadline.
 #[test]
 fn extend_races_cascade() {
-    let extend = |side: &Side<'_, '_>, timer| assert!(side.reschedule(timer, FAR).is_some());
+    let extend = |side: &Side<'_>, timer| assert!(side.reschedule(timer, FAR).is_some());
     duel(extend, cascade, |ledger| {
         ledger.check_exact();
         assert!(ledger.fired().all(|(due, _)| due % ROUND == FAR));
@@ -128,7 +130,7 @@ fn extend_races_cascade() {
 /// One of them has it: if it cannot be put off it is cancelled.
 #[test]
 fn extend_races_cancel() {
-    let extend = |side: &Side<'_, '_>, timer| {
+    let extend = |side: &Side<'_>, timer| {
         side.reschedule(timer, FAR);
     };
     duel(extend, cancel, |ledger| {
@@ -140,10 +142,10 @@ fn extend_races_cancel() {
 /// Two threads put it off to the same tick: one timer is left, and fires there.
 #[test]
 fn two_extends_race() {
-    let extend = |side: &Side<'_, '_>, timer| {
+    let extend = |side: &Side<'_>, timer| {
         side.reschedule(timer, FAR);
     };
-    let right = |side: &Side<'_, '_>, _: &mut Advancer<Payload<'_>>, timers: &[Timer]| {
+    let right = |side: &Side<'_>, _: &mut Advancer<Payload>, timers: &[Timer]| {
         timers.iter().for_each(|&timer| extend(side, timer));
     };
     duel(extend, right, |ledger| {
@@ -155,16 +157,16 @@ fn two_extends_race() {
 /// One of them has it: either it fires as it is, or it is brought nearer and fires then.
 #[test]
 fn shorten_races_fire() {
-    let shorten = |side: &Side<'_, '_>, timer| {
+    let shorten = |side: &Side<'_>, timer| {
         side.reschedule(timer, NEAR);
     };
-    duel(shorten, fire, |ledger| assert_eq!(ledger.count(End::Fired), ledger.made().len()));
+    duel(shorten, fire, |ledger| assert_eq!(ledger.count(End::Fired), ledger.made()));
 }
 
 /// A timer that is being cascaded can be brought nearer, and fires at its new deadline.
 #[test]
 fn shorten_races_cascade() {
-    let shorten = |side: &Side<'_, '_>, timer| assert!(side.reschedule(timer, NEAR).is_some());
+    let shorten = |side: &Side<'_>, timer| assert!(side.reschedule(timer, NEAR).is_some());
     duel(shorten, cascade, |ledger| {
         ledger.check_exact();
         assert!(ledger.fired().all(|(due, _)| due % ROUND == NEAR));
@@ -174,7 +176,7 @@ fn shorten_races_cascade() {
 /// One of them has it: if it cannot be brought nearer it is cancelled.
 #[test]
 fn shorten_races_cancel() {
-    let shorten = |side: &Side<'_, '_>, timer| {
+    let shorten = |side: &Side<'_>, timer| {
         side.reschedule(timer, NEAR);
     };
     duel(shorten, cancel, |ledger| {

@@ -4,18 +4,20 @@ use shardwheel::Advancer;
 
 use super::producers::produce;
 use super::work::{PRODUCERS, times};
-use crate::support::ledger::{End, Ledger, Payload, hand_back, let_go, open};
+use crate::support::ledger::{End, Ledger, Payload};
+
+use super::ends::{hand_back, open};
 
 /// The shard ends while producers are at work: from then on each schedule is an error that hands the payload
 /// back, and nothing that was accepted is left behind, though a scheduler lives on.
-fn ends_at_work(seed: u64, end: impl Fn(Advancer<Payload<'_>>), check: impl Fn(&Ledger)) {
+fn ends_at_work(seed: u64, end: impl Fn(Advancer<Payload>), check: impl Fn(&Ledger)) {
     for seed in seed..seed + 8 {
         let steps = times(4_000);
-        let ledger = Ledger::new(PRODUCERS * steps + 1);
+        let ledger = Ledger::with_capacity(PRODUCERS * steps + 1);
         let (scheduler, advancer) = open(64);
         produce((scheduler.clone(), advancer), &ledger, (seed, steps, PRODUCERS * steps / 2), |advancer| {
             end(advancer);
-            let refused = scheduler.schedule(1, ledger.payload(1)).expect_err("the shard has ended");
+            let refused = scheduler.schedule(1, ledger.payload_due(1)).expect_err("the shard has ended");
             refused.into_payload().end(End::Refused);
         });
         assert_eq!(scheduler.len(), 0);
@@ -26,7 +28,7 @@ fn ends_at_work(seed: u64, end: impl Fn(Advancer<Payload<'_>>), check: impl Fn(&
 /// The advancer is dropped while producers are at work: what it had is dropped, once.
 #[test]
 fn the_advancer_is_dropped_while_producers_are_at_work() {
-    ends_at_work(20, let_go, Ledger::check);
+    ends_at_work(20, drop, Ledger::check);
 }
 
 /// What is pending is handed back while producers are at work: all that was accepted, and nothing twice.

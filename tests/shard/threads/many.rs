@@ -8,7 +8,9 @@ use shardwheel::{Scheduler, Tick};
 
 use super::memory::check_memory;
 use super::work::{at_work, times};
-use crate::support::ledger::{End, Ledger, Payload, hand_back, open, take};
+use crate::support::ledger::{End, Ledger, Payload};
+
+use super::ends::{hand_back, open, take};
 
 /// Two threads schedule on more shards than a thread is likely to keep a small cache for; half of the shards
 /// end meanwhile. A key names nothing in another shard, and nothing is lost in any.
@@ -16,14 +18,14 @@ use crate::support::ledger::{End, Ledger, Payload, hand_back, open, take};
 fn few_threads_many_shards() {
     const SHARDS: usize = 100;
     let steps = times(40_000);
-    let ledger = Ledger::new(2 * steps);
+    let ledger = Ledger::with_capacity(2 * steps);
     let (schedulers, mut advancers): (Vec<_>, Vec<_>) = (0..SHARDS).map(|_| open(8)).unzip();
     let mut ending = advancers.split_off(SHARDS / 2);
     let end_one = || {
         thread::yield_now();
         // One after the other, evenly over what the threads have to do.
         let enough = (SHARDS / 2 - ending.len()) * 2 * steps / (SHARDS / 2);
-        if ledger.made().len() >= enough
+        if ledger.made() >= enough
             && let Some(mut advancer) = ending.pop()
         {
             take(&mut advancer, 500, usize::MAX);
@@ -36,11 +38,11 @@ fn few_threads_many_shards() {
     ledger.check();
 }
 
-fn visit_shards<'a>(schedulers: &[Scheduler<Payload<'a>>], ledger: &'a Ledger, seed: u64, steps: usize) {
+fn visit_shards(schedulers: &[Scheduler<Payload>], ledger: &Ledger, seed: u64, steps: usize) {
     let (mut rng, mut held) = (Rng::with_seed(seed), Vec::new());
     for _ in 0..steps {
         let (here, deadline) = (rng.usize(..schedulers.len()), rng.u64(..1_000));
-        match schedulers[here].schedule(deadline, ledger.payload(deadline)) {
+        match schedulers[here].schedule(deadline, ledger.payload_due(deadline)) {
             Ok(key) => held.push((here, key)),
             Err(refused) => refused.into_payload().end(End::Refused),
         }
@@ -57,10 +59,10 @@ fn visit_shards<'a>(schedulers: &[Scheduler<Payload<'a>>], ledger: &'a Ledger, s
 #[test]
 fn shards_come_and_go() {
     let rounds = times(200);
-    let ledger = Ledger::new(rounds * 40);
-    let (give, get) = channel::<Scheduler<Payload<'_>>>();
+    let ledger = Ledger::with_capacity(rounds * 40);
+    let (give, get) = channel::<Scheduler<Payload>>();
     let set = |scheduler: &Scheduler<_>| {
-        let accepted = |deadline| match scheduler.schedule(deadline, ledger.payload(deadline)) {
+        let accepted = |deadline| match scheduler.schedule(deadline, ledger.payload_due(deadline)) {
             Ok(key) => Some(key),
             Err(refused) => {
                 refused.into_payload().end(End::Refused);
@@ -89,11 +91,11 @@ fn shards_come_and_go() {
 #[test]
 fn threads_come_and_go() {
     let (threads, each) = (times(200), 20);
-    let ledger = Ledger::new(threads * each);
+    let ledger = Ledger::with_capacity(threads * each);
     let (scheduler, mut advancer) = open(16);
     for round in 0..threads as Tick / 2 {
         let visit = || {
-            let keys = (0..each as Tick).map(|i| (round + i, ledger.payload(round + i)));
+            let keys = (0..each as Tick).map(|i| (round + i, ledger.payload_due(round + i)));
             let keys = keys.map(|(deadline, payload)| scheduler.schedule(deadline, payload).expect("open"));
             let odd = keys.collect::<Vec<_>>().into_iter().skip(1).step_by(2);
             odd.filter_map(|key| scheduler.cancel(key)).for_each(|payload| payload.end(End::Cancelled));

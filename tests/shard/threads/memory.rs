@@ -4,8 +4,8 @@ use std::thread;
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
-use super::waking::Bell;
 use super::work::{times, together};
+use crate::support::Bell;
 
 /// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
@@ -108,7 +108,7 @@ fn a_sweep_that_is_owed_wakes() {
     for _ in 0..times(250) {
         set_and_cancel(&scheduler, last, CANCELS / 4);
         last -= APART * CANCELS as Tick / 4;
-        if bell.rung() > 0 {
+        if bell.rings() > 0 {
             assert_eq!(advancer.advance(0).count(), 0);
             bell = Bell::hung_in(&mut advancer);
             assert_eq!(advancer.next_expiration(), Some(1));
@@ -130,7 +130,7 @@ fn a_sweep_goes_on_by_itself() {
     assert_eq!(advancer.next_expiration(), None);
     set_and_cancel(&scheduler, 1 << 40, 100 * DEAD);
     let mut calls = 0;
-    while bell.rung() > 0 {
+    while bell.rings() > 0 {
         assert_eq!(advancer.advance(0).count(), 0);
         bell = Bell::hung_in(&mut advancer);
         assert_eq!(advancer.next_expiration(), None);

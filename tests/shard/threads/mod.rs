@@ -11,6 +11,7 @@ mod conservation;
 mod counting;
 mod duels;
 mod ending;
+mod ends;
 mod keys;
 mod many;
 mod memory;

@@ -7,20 +7,22 @@ use fastrand::Rng;
 use shardwheel::{Advancer, Scheduler, Tick};
 
 use super::work::{PRODUCERS, jump, times, together};
-use crate::support::ledger::{Ledger, Payload, open, take};
+use crate::support::ledger::{Ledger, Payload};
+
+use super::ends::{open, take};
 
 /// Fresh shards, in which several threads at once set the first timers of every level: whoever creates the
 /// wheels for them, all fire exactly when they are due.
 #[test]
 fn threads_race_to_create_the_overflow_wheels() {
     let rounds = times(100);
-    let ledger = Ledger::new(rounds * 2 * 60);
+    let ledger = Ledger::with_capacity(rounds * 2 * 60);
     for round in 0..rounds {
         let (scheduler, mut advancer) = open([2, 8, 64, 256][round % 4]);
         let far = |bit: usize| 1 << (if round % 8 < 4 { bit } else { 59 - bit });
         let set = || {
             for deadline in (0..60).map(far) {
-                scheduler.schedule(deadline, ledger.payload(deadline)).expect("open");
+                scheduler.schedule(deadline, ledger.payload_due(deadline)).expect("open");
             }
         };
         together(set, set);
@@ -46,7 +48,7 @@ const REVOLUTION: Tick = 1 << 25;
 #[test]
 fn overflow_wheels_are_given_back_under_producers() {
     let (rounds, turns, most) = (times(40), 60, 8);
-    let ledger = Ledger::new(rounds * (turns * most + 1));
+    let ledger = Ledger::with_capacity(rounds * (turns * most + 1));
     let (scheduler, mut advancer) = open(16);
     let mut rng = Rng::with_seed(90);
     for _ in 0..rounds {
@@ -72,22 +74,18 @@ fn overflow_wheels_are_given_back_under_producers() {
 }
 
 /// Sets at most that many timers for any of the first few overflow wheels.
-fn set_far<'a>(scheduler: &Scheduler<Payload<'a>>, ledger: &'a Ledger, mut rng: Rng, most: usize) {
+fn set_far(scheduler: &Scheduler<Payload>, ledger: &Ledger, mut rng: Rng, most: usize) {
     for _ in 0..rng.usize(..=most) {
         let deadline = scheduler.now() + (1 << rng.u32(5..18));
-        scheduler.schedule(deadline, ledger.payload(deadline)).expect("open");
+        scheduler.schedule(deadline, ledger.payload_due(deadline)).expect("open");
     }
 }
 
 /// With nobody else at work: fires all there is, and one timer more, for which there surely was a coarse overflow
 /// wheel; then goes on until only the wheels are left that stay: the finest, and the finest overflow wheel.
-fn give_all_back<'a>(
-    scheduler: &Scheduler<Payload<'a>>,
-    advancer: &mut Advancer<Payload<'a>>,
-    ledger: &'a Ledger,
-) {
+fn give_all_back(scheduler: &Scheduler<Payload>, advancer: &mut Advancer<Payload>, ledger: &Ledger) {
     let mut now = scheduler.now() + REVOLUTION;
-    scheduler.schedule(now, ledger.payload(now)).expect("open");
+    scheduler.schedule(now, ledger.payload_due(now)).expect("open");
     assert!(scheduler.stats().wheels > 2, "{:?}", scheduler.stats());
     take(advancer, now, usize::MAX);
     assert!(scheduler.is_empty(), "left behind: {:?}", scheduler.stats());

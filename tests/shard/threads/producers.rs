@@ -8,11 +8,13 @@ use fastrand::Rng;
 use shardwheel::{Advancer, Scheduler, Tick};
 
 use super::work::{AtWork, PRODUCERS, jump};
-use crate::support::ledger::{End, Ledger, Payload, Timer, take};
+use crate::support::ledger::{End, Ledger, Payload};
+
+use super::ends::{Timer, take};
 
 /// A thread that schedules, cancels, reschedules, and passes timers on to the next such thread.
 struct Producer<'a> {
-    scheduler: Scheduler<Payload<'a>>,
+    scheduler: Scheduler<Payload>,
     ledger: &'a Ledger,
     rng: Rng,
     held: Vec<Timer>,
@@ -23,7 +25,7 @@ struct Producer<'a> {
 
 impl<'a> Producer<'a> {
     /// As many producers as a test has, in a ring.
-    fn ring(scheduler: &Scheduler<Payload<'a>>, ledger: &'a Ledger, seed: u64) -> Vec<Self> {
+    fn ring(scheduler: &Scheduler<Payload>, ledger: &'a Ledger, seed: u64) -> Vec<Self> {
         let (mut gives, gets): (Vec<_>, Vec<_>) = (0..PRODUCERS).map(|_| channel()).unzip();
         gives.rotate_left(1);
         let ends = gives.into_iter().zip(gets).zip(seed..);
@@ -63,8 +65,8 @@ impl<'a> Producer<'a> {
 
     fn schedule(&mut self) {
         let deadline = self.deadline();
-        let payload = self.ledger.payload(deadline);
-        let id = *payload.id;
+        let payload = self.ledger.payload_due(deadline);
+        let id = payload.id();
         match self.scheduler.schedule(deadline, payload) {
             Ok(key) => {
                 assert!(!self.refused, "accepted after one was refused");
@@ -87,7 +89,7 @@ impl<'a> Producer<'a> {
     fn cancel(&mut self) {
         let Some((key, id)) = self.pick() else { return };
         if let Some(payload) = self.scheduler.cancel(key) {
-            assert_eq!(*payload.id, id, "another timer was cancelled");
+            assert_eq!(payload.id(), id, "another timer was cancelled");
             payload.end(End::Cancelled);
         }
         assert!(self.scheduler.cancel(key).is_none(), "cancelled twice");
@@ -114,11 +116,11 @@ impl<'a> Producer<'a> {
 /// Lets the producers do `steps` steps each, while this thread advances, now by a tick, now by thousands, and
 /// takes a few or many of what is due, until `enough` says so or they are done; then ends the shard, with the
 /// producers still at work if they are not done.
-pub(crate) fn produce<'a>(
-    (scheduler, mut advancer): (Scheduler<Payload<'a>>, Advancer<Payload<'a>>),
-    ledger: &'a Ledger,
+pub(crate) fn produce(
+    (scheduler, mut advancer): (Scheduler<Payload>, Advancer<Payload>),
+    ledger: &Ledger,
     (seed, steps, enough): (u64, usize, usize),
-    end: impl FnOnce(Advancer<Payload<'a>>),
+    end: impl FnOnce(Advancer<Payload>),
 ) {
     let (at_work, done) = (AtomicUsize::new(PRODUCERS), AtomicUsize::new(0));
     let (at_work, done) = (&at_work, &done);

@@ -1,6 +1,5 @@
 //! Sleeping and waking: no timer is earlier than both the alarm and the wake.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Wake, Waker};
 use std::thread;
@@ -8,29 +7,9 @@ use std::thread;
 use fastrand::Rng;
 use shardwheel::{Advancer, Config, Tick, shard};
 
+use crate::support::Bell;
+
 use super::work::{times, together};
-
-/// A waker that counts.
-pub(crate) struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Release);
-    }
-}
-
-impl Bell {
-    /// A new bell, which the shard is to ring from now on.
-    pub(crate) fn hung_in<T>(advancer: &mut Advancer<T>) -> Arc<Self> {
-        let bell = Arc::new(Self(AtomicUsize::new(0)));
-        advancer.register_waker(&Waker::from(Arc::clone(&bell)));
-        bell
-    }
-
-    pub(crate) fn rung(&self) -> usize {
-        self.0.load(Ordering::Acquire)
-    }
-}
 
 /// A timer earlier than the answer of `next_expiration` rings before `schedule` returns, and so does one that
 /// is brought nearer; one that is not earlier does not ring.
@@ -45,14 +24,14 @@ fn an_earlier_timer_wakes_before_schedule_returns() {
         let bell = Bell::hung_in(&mut advancer);
         let answer = advancer.next_expiration().expect("one is pending");
         scheduler.schedule(answer.saturating_add(1), 0).expect("open");
-        assert_eq!(bell.rung(), 0, "no earlier than {answer}");
+        assert_eq!(bell.rings(), 0, "no earlier than {answer}");
         if by_moving {
             let far = scheduler.schedule(Tick::MAX, 0).expect("open");
             scheduler.reschedule(far, earlier).expect("it is pending");
         } else {
             scheduler.schedule(earlier, 0).expect("open");
         }
-        assert!(bell.rung() > 0, "{earlier} is earlier than {answer}");
+        assert!(bell.rings() > 0, "{earlier} is earlier than {answer}");
     }
     assert!(scheduler.cancel(key).is_some());
 }
@@ -63,7 +42,7 @@ fn wakes_an_empty_shard(deadline: Tick) {
     let bell = Bell::hung_in(&mut advancer);
     assert_eq!(advancer.next_expiration(), None);
     scheduler.schedule(deadline, ()).expect("open");
-    assert!(bell.rung() > 0, "{deadline} is earlier than never");
+    assert!(bell.rings() > 0, "{deadline} is earlier than never");
 }
 
 #[test]
@@ -100,7 +79,7 @@ fn a_timer_is_in_the_answer_or_wakes() {
         });
         let first = left.min(right);
         assert!(
-            answer.is_some_and(|answer| answer <= first) || bell.rung() > 0,
+            answer.is_some_and(|answer| answer <= first) || bell.rings() > 0,
             "{first} is not in {answer:?}"
         );
     }
