@@ -95,9 +95,9 @@ fn threads_leave_little(threads: usize) {
     assert!(left() <= 8 * MIB, "{threads} threads leave {} bytes", left());
 }
 
-/// All of it; what fails is told at the end.
+/// All steps in turn, as the counts are those of the process; failures are listed at the end.
 #[test]
-fn items_15_and_16_memory_at_the_end_and_after_a_crowd() {
+fn the_end_of_a_timer_copies_nothing_and_ended_threads_leave_little() {
     let steps: [(&str, fn()); 4] = [
         ("threads", || ends_without_a_copy(false)),
         ("by hand", || ends_without_a_copy(true)),

@@ -65,16 +65,16 @@ fn set_move_and_cancel(timer: &Timer, keys: &mut Vec<TimerKey>, set: impl Fn(usi
     assert!(keys.drain(..).all(|key| timer.cancel(key)));
 }
 
-/// It counts at all.
+/// The allocator counts allocations.
 #[test]
-fn the_counter_counts() {
+fn the_allocator_counts() {
     assert_eq!(in_work(|| drop(std::hint::black_box(Box::new(1)))), 1);
     assert_eq!(in_work(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(9)))), 1);
 }
 
-/// Scheduling a closure of up to three words, rescheduling it to later and to earlier, and cancelling it.
+/// Scheduling, rescheduling and cancelling a closure of up to three words allocates nothing.
 #[test]
-fn a_closure_of_three_words() {
+fn a_closure_of_three_words_needs_no_allocation() {
     let held = Arc::new(1);
     for timer in timers() {
         let mut keys = Vec::with_capacity(ROUNDS);
@@ -89,16 +89,16 @@ fn a_closure_of_three_words() {
 
 /// The same where none of the three words is a pointer.
 #[test]
-fn a_closure_of_three_plain_words() {
+fn a_closure_of_three_words_without_a_pointer_needs_no_allocation() {
     for timer in timers() {
         let mut keys = Vec::with_capacity(ROUNDS);
         assert_eq!(in_work(|| set_move_and_cancel(&timer, &mut keys, |_| set_plain::<3>(&timer))), 0);
     }
 }
 
-/// A closure of four words is boxed: one allocation, and no more.
+/// A closure of four words is boxed: one allocation.
 #[test]
-fn a_closure_of_four_words() {
+fn a_closure_of_four_words_needs_one_allocation() {
     for timer in timers() {
         assert!(timer.cancel(set_plain::<4>(&timer)));
         let before = allocations();
@@ -111,7 +111,7 @@ fn a_closure_of_four_words() {
 
 /// A recurring timer is boxed when it is made, once.
 #[test]
-fn making_a_recurring_timer() {
+fn making_a_recurring_timer_needs_one_allocation() {
     for timer in timers() {
         let make = || {
             for _ in 0..ROUNDS {
@@ -123,9 +123,9 @@ fn making_a_recurring_timer() {
     }
 }
 
-/// A sleep: made, polled with one waker and another, reset, dropped.
+/// A sleep is made, polled with one waker and another, reset and dropped.
 #[test]
-fn a_sleep() {
+fn a_sleep_needs_no_allocation() {
     for timer in timers() {
         let wakers = [Waker::from(Arc::new(Idle)), Waker::from(Arc::new(Idle))];
         let all = || {
@@ -149,9 +149,9 @@ impl std::task::Wake for Idle {
     fn wake(self: Arc<Self>) {}
 }
 
-/// The occurrences of a recurring timer: nothing on the shard's thread, from one to the next.
+/// From one occurrence of a recurring timer to the next the shard's thread allocates nothing.
 #[test]
-fn occurrences() {
+fn occurrences_need_no_allocation() {
     let timer = &timers()[0];
     let (told, heard) = mpsc::sync_channel(0);
     let (mut runs, mut before) = (0_u64, 0);
@@ -207,10 +207,11 @@ fn noting() -> Waker {
     unsafe { Waker::from_raw(RAW) }
 }
 
-/// What fires on the shard's thread, callbacks and wakers: nothing for each, but a few times for all nodes that are
-/// given back together, once or twice a tick. (One test, as there is one set of counters.)
+/// Callbacks and wakers that fire on the shard's thread allocate nothing each; once or twice a tick
+/// the thread allocates for all nodes that it frees together. (One test, as there is one set of
+/// counters.)
 #[test]
-fn firing() {
+fn firing_needs_a_few_allocations_a_tick() {
     let timer = &timers()[0];
     let callbacks = |ticks| {
         move || {

@@ -1,4 +1,5 @@
-//! Threads in waves and all at once, each with a timer that stays and one that it cancels: each payload has one end.
+//! Threads in waves and all at once. Each sets one timer that fires and one that it cancels: each
+//! payload has one outcome.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +12,13 @@ use crate::support::ledger::{End, Ledger, Payload};
 use crate::support::{self, HOUR, comes_within, ms};
 use crate::{AT_ONCE, THREADS, WAVE};
 
-/// How long a test waits for what is to happen.
+/// How long a test waits for an event that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A small stack: a thousand threads are alive at once.
+/// A small stack, in bytes, as a thousand threads are alive at once.
 const STACK: usize = 128 << 10;
 
-/// Runs `work` in `count` threads with the numbers from `first` on, all of which are alive at once.
+/// Runs `work` in `count` threads, numbered from `first`, all of which are alive at once.
 pub(crate) fn wave(first: usize, count: usize, work: impl Fn(usize) + Sync) {
     let (together, work) = (&Barrier::new(count), &work);
     thread::scope(|scope| {
@@ -45,7 +46,7 @@ fn check(ledger: &Ledger, threads: usize) {
     assert_eq!((ledger.count(End::Fired), ledger.count(End::Cancelled)), (threads, threads));
 }
 
-/// What is cancelled is due so long after that the clock, which moves meanwhile, does not come to it.
+/// The cancelled timers are due so late that the moving clock does not reach them.
 const NEVER_HERE: Tick = 1 << 40;
 
 /// Schedules two timers, and cancels the second.
@@ -85,12 +86,12 @@ fn on_a_shard(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync)) + 
 }
 
 #[test]
-fn a_shard_loses_nothing_of_threads_that_come_and_go() {
+fn a_shard_loses_no_timer_of_threads_that_come_and_go() {
     on_a_shard(THREADS, |work| waves(THREADS, work));
 }
 
 #[test]
-fn a_shard_loses_nothing_of_a_thousand_threads_at_once() {
+fn a_shard_loses_no_timer_of_a_thousand_threads() {
     on_a_shard(AT_ONCE, |work| wave(0, AT_ONCE, work));
 }
 
@@ -116,11 +117,11 @@ fn on_a_timer(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync))) {
 }
 
 #[test]
-fn a_timer_loses_nothing_of_threads_that_come_and_go() {
+fn a_timer_loses_no_callback_of_threads_that_come_and_go() {
     on_a_timer(THREADS, |work| waves(THREADS, work));
 }
 
 #[test]
-fn a_timer_loses_nothing_of_a_thousand_threads_at_once() {
+fn a_timer_loses_no_callback_of_a_thousand_threads() {
     on_a_timer(AT_ONCE, |work| wave(0, AT_ONCE, work));
 }

@@ -1,4 +1,5 @@
-//! Timers made, used and dropped, ten thousand times: no thread, no mapping, no byte is left over.
+//! Timers are made, used and dropped, ten thousand times: no thread, no mapping and no byte is
+//! left.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,13 +13,13 @@ use crate::support::{HOUR, alone, number_of_mappings, number_of_threads};
 
 const TIMES: usize = 10_000;
 
-/// So often before what is left is compared: by then all that is kept for good is there.
+/// Rounds before the first measurement; by then everything exists that is kept for good.
 const WARM_UP: usize = 200;
 
-/// Mappings that the system's allocator may make or split on its own account.
+/// Mappings that the system's allocator may create or split by itself.
 const OWN_MAPPINGS: usize = 8;
 
-/// Whatever a timer can be used for, briefly: some of it fires, some is pending when it is dropped.
+/// Uses a timer in every way, briefly: some timers fire, and some are pending when it is dropped.
 fn use_it(timer: &Timer) {
     timer.schedule_after(Duration::ZERO, || ()).expect("it is open");
     timer.schedule_after(HOUR, || ()).expect("it is open");
@@ -29,7 +30,7 @@ fn use_it(timer: &Timer) {
     assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-/// Threads, mappings and bytes.
+/// The numbers of threads, mappings and bytes.
 fn counts() -> (usize, usize, isize) {
     (number_of_threads(), number_of_mappings(), in_use())
 }
@@ -45,7 +46,7 @@ fn nothing_is_left_of(mut one: impl FnMut()) {
 }
 
 #[test]
-fn nothing_is_left_of_timers_on_threads() {
+fn timers_on_threads_leave_nothing() {
     alone(|| {
         nothing_is_left_of(|| {
             use_it(&Timer::builder().shards(1).build().expect("settings within their limits"))
@@ -53,9 +54,9 @@ fn nothing_is_left_of_timers_on_threads() {
     });
 }
 
-/// All of them on the same clock, which is not dropped.
+/// All timers use the same clock, which is not dropped.
 #[test]
-fn nothing_is_left_of_timers_on_a_clock() {
+fn timers_on_a_clock_leave_nothing() {
     alone(|| {
         let clock = ManualClock::new();
         nothing_is_left_of(|| {
@@ -67,9 +68,9 @@ fn nothing_is_left_of_timers_on_a_clock() {
     });
 }
 
-/// Each used by a thread of its own as well, which ends before the timer or after it.
+/// Each timer is also used by a thread of its own, which ends before the timer or after it.
 #[test]
-fn nothing_is_left_of_timers_and_their_users() {
+fn timers_and_the_threads_that_used_them_leave_nothing() {
     alone(|| {
         let mut ends_before = false;
         nothing_is_left_of(|| {

@@ -1,5 +1,4 @@
-//! A sleep's waker changes, a sleep or a tick is refused: it goes by its deadline, and by nothing
-//! else.
+//! The waker of a sleep changes, or a sleep or a tick is refused: the deadline alone decides.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -12,7 +11,7 @@ use shardwheel::{Sleep, Timer};
 
 use crate::support::{Count, HOUR, To, after, by_hand, hooked, manual, ms, poll, threads};
 
-/// A waker that runs `act` when it is cloned, and one that counts its rings.
+/// A waker that runs `act` when it is cloned, and the count of its wakes.
 fn at_clone(act: impl Fn() + Send + Sync + 'static) -> (Waker, Count) {
     let rings = Count::default();
     let count = rings.clone();
@@ -24,18 +23,16 @@ fn at_clone(act: impl Fn() + Send + Sync + 'static) -> (Waker, Count) {
     (waker, rings)
 }
 
-/// A sleep that has been polled once, and is pending.
+/// A sleep that was polled once and is pending.
 fn begun(timer: &Timer) -> Sleep {
     let mut sleep = timer.sleep(HOUR);
     assert!(poll(&mut sleep, Waker::noop()).is_pending());
     sleep
 }
 
-// ---- 6, 7: the waker changes --------------------------------------------------------------------
-
-/// Another timer asks for its place meanwhile. Promise 7.
+/// The waker's clone schedules another timer, which must not get the sleep's place. Promise 7.
 #[test]
-fn item_06_a_sleep_keeps_its_place_while_its_waker_changes() {
+fn a_sleep_keeps_its_place_while_its_waker_changes() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let mut sleep = begun(&timer);
     let other = timer.clone();
@@ -47,9 +44,9 @@ fn item_06_a_sleep_keeps_its_place_while_its_waker_changes() {
     assert_eq!((rings.get(), poll(&mut sleep, &waker)), (1, Poll::Ready(Ok(()))));
 }
 
-/// Its deadline passes meanwhile. Promise 1.
+/// The waker's clone moves the clock past the deadline. Promise 1.
 #[test]
-fn item_06_the_clock_moves_while_the_waker_of_a_sleep_changes() {
+fn a_sleep_is_ready_if_its_deadline_passes_while_its_waker_changes() {
     let (timer, clock) = manual();
     let mut sleep = begun(&timer);
     let (waker, _) = at_clone(move || clock.advance(HOUR));
@@ -58,10 +55,10 @@ fn item_06_the_clock_moves_while_the_waker_of_a_sleep_changes() {
     }
 }
 
-/// The same in a crowd: threads that take each place that is free, and a sleep that is always
-/// polled by another waker. Promise 7.
+/// Threads take each free place of a full timer, while another waker polls the sleep each time.
+/// Promise 7.
 #[test]
-fn item_06_a_sleep_keeps_its_place_in_a_crowd() {
+fn a_sleep_keeps_its_place_against_threads_that_want_it() {
     let timer = Timer::builder().shards(2).max_pending(1).build().expect("settings within their limits");
     let (mut sleep, ended) = (begun(&timer), Arc::new(AtomicBool::new(false)));
     let taken = |timer: Timer, ended: Arc<AtomicBool>| {
@@ -80,9 +77,9 @@ fn item_06_a_sleep_keeps_its_place_in_a_crowd() {
     assert_eq!((refused, taken), (None, 0));
 }
 
-/// The sleep goes on with its former waker. Promises 1 and 7.
+/// The clone of a new waker panics: the sleep goes on with its former waker. Promises 1 and 7.
 #[test]
-fn item_07_a_waker_whose_clone_panics() {
+fn a_sleep_keeps_its_waker_if_the_clone_of_a_new_one_panics() {
     for (timer, clock) in
         [manual()].map(|(timer, clock)| (timer, Some(clock))).into_iter().chain([(threads(1), None)])
     {
@@ -100,11 +97,9 @@ fn item_07_a_waker_whose_clone_panics() {
     }
 }
 
-// ---- 11, 12: refusals ---------------------------------------------------------------------------
-
-/// A refusal is an event: the ticks go on when there is room.
+/// After a refusal the interval ticks on when there is room.
 #[test]
-fn item_11_an_interval_goes_on_after_a_refusal() {
+fn an_interval_goes_on_after_a_refusal() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let occupant = after(&timer, 2 * HOUR, || ());
     let mut interval = timer.interval(ms(10));
@@ -119,9 +114,9 @@ fn item_11_an_interval_goes_on_after_a_refusal() {
     assert!(matches!(tick(), Poll::Ready(Err(error)) if error.is_shut_down()), "that is an end");
 }
 
-/// The same as a stream: it yields the refusal, and goes on; shutdown ends it.
+/// The same as a stream: it yields the refusal and goes on; shutdown ends it.
 #[test]
-fn item_11_a_stream_goes_on_after_a_refusal() {
+fn a_stream_goes_on_after_a_refusal() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let occupant = after(&timer, 2 * HOUR, || ());
     let mut interval = timer.interval(ms(10));
@@ -136,9 +131,9 @@ fn item_11_a_stream_goes_on_after_a_refusal() {
     assert!(matches!(next(), Poll::Ready(None)));
 }
 
-/// A sleep that was refused, or whose timer was shut down, has time left as the clock says.
+/// `is_elapsed` goes by the clock, also after the sleep was refused, or its timer shut down.
 #[test]
-fn item_12_is_elapsed_goes_by_the_clock() {
+fn is_elapsed_goes_by_the_clock_after_a_refusal() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let mut waiting = begun(&timer);
     let mut refused = timer.sleep(HOUR);

@@ -1,4 +1,5 @@
-//! Wakers: the last one is woken, once; none is kept; one that panics harms nobody.
+//! The wakers of a sleep: the last waker is woken once, no waker is kept, and a panicking waker
+//! affects no other.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
@@ -10,10 +11,10 @@ use crate::support::{
     Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, panics, poll, ready, threads, until,
 };
 
-/// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2
+/// A waker that another replaces is dropped and not woken; only the last waker is woken. Promises 2
 /// and 5.
 #[test]
-fn tokio_50_only_the_last_is_woken() {
+fn only_the_last_waker_is_woken() {
     let (timer, clock) = manual();
     let bells: Vec<_> = (0..10).map(|_| Bell::new()).collect();
     let mut sleep = timer.sleep(ms(10));
@@ -31,9 +32,10 @@ fn tokio_50_only_the_last_is_woken() {
     is_balanced(&timer);
 }
 
-/// The deadline is the same after the waker was replaced, and after a reset it is that of the reset. Promise 1.
+/// The deadline stays the same when the waker is replaced, and is that of the reset after a reset.
+/// Promise 1.
 #[test]
-fn replaced_before_and_after_a_reset() {
+fn a_replaced_waker_keeps_the_deadline() {
     let (timer, clock) = manual();
     let (first, second) = (Bell::new(), Bell::new());
     let (mut sleep, start) = (timer.sleep(ms(10)), timer.now());
@@ -48,10 +50,10 @@ fn replaced_before_and_after_a_reset() {
     assert_eq!(ready(&mut sleep), Ok(()));
 }
 
-/// Replaced while it fires, in real time: either the old one is woken and the poll is ready, or the new one is
-/// woken. It is never forgotten. Promise 2.
+/// The waker is replaced while the sleep fires, in real time: the old waker is woken and the poll
+/// is ready, or the new waker is woken. Promise 2.
 #[test]
-fn replaced_while_it_fires() {
+fn a_waker_replaced_while_the_sleep_fires_is_not_lost() {
     let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
     let timer = timer.expect("settings within their limits");
     for _ in 0..200 {
@@ -72,10 +74,10 @@ fn replaced_while_it_fires() {
     is_balanced(&timer);
 }
 
-/// One task polls with a waker that will wake the same task: it need not be replaced, but what is woken is one of
-/// that task's. Promise 2.
+/// A task polls with a second waker that wakes the same task: the waker need not be replaced, and a
+/// waker of that task is woken. Promise 2.
 #[test]
-fn a_waker_of_the_same_task() {
+fn a_waker_of_the_same_task_need_not_be_replaced() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(10));
@@ -87,9 +89,10 @@ fn a_waker_of_the_same_task() {
     assert_eq!((bell.rings(), Arc::strong_count(&bell)), (1, 1));
 }
 
-/// A waker that panics is caught, counted and reported, without a key; those after it are woken. Promise 7.
+/// A waker that panics is caught, counted and reported without a key; later wakers are woken.
+/// Promise 7.
 #[test]
-fn a_waker_that_panics() {
+fn a_panicking_waker_is_reported_and_later_ones_are_woken() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let entries = Arc::clone(&told);
     let hook = move |panic: &CallbackPanic<'_>| {
@@ -109,9 +112,9 @@ fn a_waker_that_panics() {
     is_balanced(&timer);
 }
 
-/// The same in real time: the thread lives on. Promise 7.
+/// The same in real time: the thread goes on. Promise 7.
 #[test]
-fn a_waker_that_panics_in_real_time() {
+fn a_panicking_waker_does_not_stop_the_thread() {
     let timer = threads(1);
     for round in 1..=3 {
         let mut sleep = timer.sleep(SOON);
@@ -122,7 +125,7 @@ fn a_waker_that_panics_in_real_time() {
     is_balanced(&timer);
 }
 
-/// Panics when the last of it is dropped.
+/// Panics when its last handle is dropped.
 struct PanicsInDrop;
 
 impl Wake for PanicsInDrop {
@@ -135,10 +138,10 @@ impl Drop for PanicsInDrop {
     }
 }
 
-/// A waker that panics when it is dropped by a poll with another: that is the poll's, and the sleep goes on as it
-/// was; it is not over early. Promises 1 and 7.
+/// A poll replaces a waker whose drop panics: the caller of the poll gets the panic, the sleep goes
+/// on, and it is not over early. Promises 1 and 7.
 #[test]
-fn a_poll_that_drops_a_waker_that_panics() {
+fn a_panic_in_the_drop_of_a_replaced_waker_is_the_callers() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(5));
@@ -151,9 +154,9 @@ fn a_poll_that_drops_a_waker_that_panics() {
     is_balanced(&timer);
 }
 
-/// One that panics when it is dropped with its sleep, and one that does when it has been woken. Promise 7.
+/// A waker's drop panics when its sleep is dropped, or after it was woken. Promise 7.
 #[test]
-fn a_waker_whose_drop_panics() {
+fn a_panic_in_the_drop_of_a_waker_is_the_callers_or_counted() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(ms(5));
     is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
@@ -168,9 +171,9 @@ fn a_waker_whose_drop_panics() {
     is_balanced(&timer);
 }
 
-/// Polled and dropped, many times over: nothing is kept. Promise 5.
+/// Sleeps are polled and dropped many times: nothing is kept. Promise 5.
 #[test]
-fn brpc_45_dropped_sleeps_hold_nothing() {
+fn dropped_sleeps_hold_no_memory() {
     let timer = threads(1);
     let (bell, waker) = Bell::new();
     for _ in 0..100_000 {

@@ -16,10 +16,10 @@ fn fill(timer: &Timer) {
     assert!(matches!(refused.kind(), ScheduleErrorKind::OutOfMemory { .. }), "{refused}");
 }
 
-/// A recurring timer that has been cancelled cannot be moved, be there memory for a move or not.
-/// Promise 2.
+/// A cancelled recurring timer cannot be moved, whether or not there is memory for a move. Promise
+/// 2.
 #[test]
-fn read_a_dead_recurring_timer_is_not_moved_without_memory() {
+fn a_cancelled_recurring_timer_is_not_moved_without_memory() {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &format!("ulimit -v {KILOBYTES}; exec \"$0\" \"$@\"")])

@@ -1,4 +1,4 @@
-//! Complaints about other timers that this one has to be immune to.
+//! Clocks that jump, stand still or go backwards: complaints about other timers (tokio, Kafka, Go).
 
 use shardwheel::Tick;
 
@@ -7,10 +7,10 @@ use crate::rig::{Rig, WHEEL_SIZES, fires_exactly};
 const SECOND: Tick = 1_000;
 const DAY: Tick = 24 * 60 * 60 * SECOND;
 
-/// Timers due in more than twelve days made the short ones beside them hang: here each of both kinds fires
-/// when it is due, and the clock goes on past the far ones. Promises 1 and 4.
+/// Timers that were due in more than twelve days made short timers hang. Here each timer of either
+/// kind fires when it is due, also after the clock has passed the far ones. Promises 1 and 4.
 #[test]
-fn tokio_44_far_timers_do_not_hold_up_near_ones() {
+fn far_timers_do_not_delay_near_timers() {
     for size in WHEEL_SIZES {
         let mut rig = Rig::new(size, 0);
         let far = (12..=20).map(|day| day * DAY + 345).collect::<Vec<Tick>>();
@@ -24,10 +24,10 @@ fn tokio_44_far_timers_do_not_hold_up_near_ones() {
     }
 }
 
-/// A top wheel that wraps at 2^36 ticks fires what is further away too early, or when it comes round again;
-/// so may one that wraps elsewhere. Here a deadline may lie any power of two ahead. Promises 1 and 4.
+/// A top wheel that wraps at 2^36 ticks fires a farther timer too early, or one revolution late.
+/// Here a deadline may be any power of two ahead. Promises 1 and 4.
 #[test]
-fn tokio_44_no_top_wheel_wraps() {
+fn no_wheel_wraps_at_a_power_of_two() {
     for size in WHEEL_SIZES {
         for start in [0, 1, (1 << 36) - 1, 1 << 36, (1 << 36) + 1] {
             let deadlines = (30..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
@@ -37,20 +37,20 @@ fn tokio_44_no_top_wheel_wraps() {
     }
 }
 
-/// Near timers go on being exact when the clock has itself passed such a place. Promise 1.
+/// Near timers stay exact while the clock passes a power of two. Promise 1.
 #[test]
-fn tokio_44_near_timers_after_a_wrap_elsewhere() {
+fn near_timers_are_exact_around_powers_of_two() {
     for bit in [16, 22, 24, 32, 33, 36, 44, 48, 63] {
         let start = (1_u64 << bit) - 30;
         fires_exactly(64, start, &(1..60).map(|delay| start + delay).collect::<Vec<_>>());
     }
 }
 
-/// A shard sat idle and its clock fell far behind; timers set then, relative to the true time, fired early or
-/// needed extra levels. Here a deadline is absolute: each fires exactly, whether the clock catches up before
-/// or after it is set. Promises 1 and 4.
+/// While a shard was idle its clock fell far behind; timers that were then set relative to the true
+/// time fired early, or needed extra levels. Here a deadline is absolute: each timer fires exactly,
+/// whether the clock catches up before or after the timer is set. Promises 1 and 4.
 #[test]
-fn kafka_46_a_stale_clock_fires_nothing_early() {
+fn a_stale_clock_fires_nothing_early() {
     for size in WHEEL_SIZES {
         for idle in [6, 100, 4_096, 10_000_000, 1 << 40] {
             let mut rig = Rig::new(size, 0);
@@ -65,10 +65,10 @@ fn kafka_46_a_stale_clock_fires_nothing_early() {
     }
 }
 
-/// Idle spells again and again, with one timer after each: one jump, one fire, nothing left to wake for.
-/// Promises 1 and 9.
+/// Idle spells alternate with single timers: one jump, one fire, and no wake-up left over. Promises
+/// 1 and 9.
 #[test]
-fn kafka_46_idle_spells() {
+fn each_timer_after_an_idle_spell_fires_on_time() {
     let mut rig = Rig::new(256, 0);
     let mut now = 0;
     for spell in 0..200 {
@@ -80,10 +80,10 @@ fn kafka_46_idle_spells() {
     }
 }
 
-/// A clock that goes backwards is ignored: nothing fires early or twice, and timers set afterwards are not
-/// early either. Promise 4.
+/// A clock that goes backwards is ignored: no timer fires early or twice, and timers that are set
+/// afterwards are not early. Promise 4.
 #[test]
-fn go_46_a_clock_that_goes_backwards_is_ignored() {
+fn a_clock_that_goes_backwards_is_ignored() {
     let mut rig = Rig::new(16, 0);
     rig.set_all(&[50, 150]);
     assert_eq!(rig.at(100), [50]);

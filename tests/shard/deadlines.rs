@@ -1,4 +1,4 @@
-//! Deadlines, poll limits and keys: cases from folly (29) and from Agrona's deadline timer wheel.
+//! Deadlines and poll limits: cases from folly (29) and from Agrona's deadline timer wheel.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use shardwheel::{Tick, shard};
 
 use crate::rig::{Rig, drain, ticking};
 
-/// Division by the tick is exact: a deadline is the first tick that is not before the duration's end, and the
-/// clock the last tick that has begun, for small pairs and near 2^32 and 2^53, where a detour through
-/// floating point would show. Promise 1.
+/// Division by the tick is exact: a deadline is the first tick that does not precede the duration's
+/// end, and the clock is the last tick that has begun. Checked for small pairs and near 2^32 and
+/// 2^53, where floating-point arithmetic would show. Promise 1.
 #[test]
-fn folly_29_tick_division_is_exact() {
+fn tick_division_is_exact() {
     let values = [0..50, (1 << 32) - 2..(1 << 32) + 2, (1 << 53) - 2..(1 << 53) + 2];
     for tick in (1..50).chain([(1 << 32) - 1, 1 << 32, 1_000_000]) {
         let config = ticking(Duration::from_nanos(tick));
@@ -23,19 +23,19 @@ fn folly_29_tick_division_is_exact() {
     }
 }
 
-/// A deadline of five ticks has not come at four and has at five. Promise 1.
+/// A deadline of five ticks does not fire at tick four, and fires at tick five. Promise 1.
 #[test]
-fn agrona_30_five_ticks_are_five_ticks() {
+fn a_deadline_of_five_ticks_fires_at_tick_five() {
     let mut rig = Rig::new(8, 0);
     rig.set(5);
     assert_eq!(rig.at(4), []);
     assert_eq!(rig.at(5), [5]);
 }
 
-/// Five ticks and a nanosecond are due at the sixth tick. Agrona rounds down and fires at the fifth; here a
-/// timer never fires early. Promise 1.
+/// Five ticks and a nanosecond are due at the sixth tick. (Agrona rounds down and fires at the
+/// fifth.) Promise 1.
 #[test]
-fn agrona_30_a_nanosecond_more_is_a_tick_more() {
+fn a_fraction_of_a_tick_rounds_up() {
     let config = ticking(Duration::from_micros(1));
     let (scheduler, mut advancer) = shard(&config);
     let deadline = config.ticks_ceil(Duration::from_nanos(5_001));
@@ -44,9 +44,9 @@ fn agrona_30_a_nanosecond_more_is_a_tick_more() {
     assert_eq!(drain(&mut advancer, config.ticks_floor(Duration::from_nanos(6_000))), [(6, "rounded up")]);
 }
 
-/// Five ticks from a clock that starts at 100 are due at 105. Promise 1.
+/// Five ticks after a clock that starts at 100, a timer is due at 105. Promise 1.
 #[test]
-fn agrona_30_a_clock_that_starts_at_a_hundred() {
+fn a_deadline_counts_from_the_start_of_the_clock() {
     let mut rig = Rig::new(8, 100);
     assert_eq!(rig.scheduler.now(), 100);
     rig.set(105);
@@ -54,19 +54,19 @@ fn agrona_30_a_clock_that_starts_at_a_hundred() {
     assert_eq!(rig.at(105), [105]);
 }
 
-/// 63 ticks ahead in a wheel of 16 buckets: the bucket comes round three times before the timer is due.
-/// Promise 1.
+/// A timer 63 ticks ahead in a wheel of 16 buckets: the clock passes its bucket three times before
+/// the timer is due. Promise 1.
 #[test]
-fn agrona_31_further_ahead_than_the_wheel_reaches() {
+fn a_timer_beyond_the_wheel_fires_in_its_revolution() {
     let mut rig = Rig::new(16, 0);
     rig.set(63);
     rig.fires_tick_by_tick(&[63]);
 }
 
-/// The same, cancelled when the clock is at 16: the first cancel has it, the second has nothing, and it never
-/// fires. Promise 2.
+/// The same timer, cancelled at tick 16: the first cancel returns the payload, the second returns
+/// nothing, and the timer never fires. Promise 2.
 #[test]
-fn agrona_31_cancelled_after_a_revolution() {
+fn a_timer_beyond_the_wheel_can_be_cancelled_once() {
     let mut rig = Rig::new(16, 0);
     let key = rig.set(63);
     (0..=16).for_each(|now| assert_eq!(rig.at(now), []));
@@ -75,9 +75,9 @@ fn agrona_31_cancelled_after_a_revolution() {
     (17..200).for_each(|now| assert_eq!(rig.at(now), []));
 }
 
-/// Timers that share a bucket but not a round each fire in their own round. Promise 1.
+/// Timers that share a bucket but not a revolution each fire in their own revolution. Promise 1.
 #[test]
-fn agrona_32_one_bucket_two_rounds() {
+fn timers_of_one_bucket_fire_in_their_own_revolutions() {
     for size in [2, 8, 16] {
         let revolution = size as Tick;
         let deadlines = [3, 3 + revolution, 3 + 2 * revolution, 3 + revolution * revolution];
@@ -87,10 +87,10 @@ fn agrona_32_one_bucket_two_rounds() {
     }
 }
 
-/// The caller takes only one of two that are due: the other is still counted, keeps the shard from sleeping,
-/// and comes at the next advance, even one that does not move the clock. Promises 2 and 8.
+/// The caller takes only one of two due timers. The other is still counted, keeps the shard from
+/// sleeping, and fires at the next advance, even if that does not move the clock. Promises 2 and 8.
 #[test]
-fn agrona_33_what_is_not_taken_comes_next_time() {
+fn a_due_timer_that_was_not_taken_fires_at_the_next_advance() {
     let mut rig = Rig::new(16, 0);
     rig.set_all(&[15, 15]);
     assert_eq!(rig.advancer.advance(20).next().map(|fired| fired.payload), Some(15));
@@ -100,10 +100,10 @@ fn agrona_33_what_is_not_taken_comes_next_time() {
     assert_eq!(rig.advancer.next_expiration(), None);
 }
 
-/// The caller takes none: both come at the next advance, also if that is told an earlier time; for a clock
-/// that goes backwards is ignored. Promises 4 and 8.
+/// The caller takes neither of two due timers: both fire at the next advance, also if its time is
+/// earlier, as a clock that goes backwards is ignored. Promises 4 and 8.
 #[test]
-fn agrona_33_taking_none_loses_none() {
+fn an_advance_that_takes_nothing_loses_nothing() {
     let mut rig = Rig::new(16, 0);
     rig.set_all(&[15, 17]);
     drop(rig.advancer.advance(20));
@@ -113,10 +113,10 @@ fn agrona_33_taking_none_loses_none() {
     assert_eq!((rig.scheduler.len(), rig.scheduler.now()), (0, 20));
 }
 
-/// Many are due and few are taken at a time, while the clock goes on and more become due: all come, each
-/// once, those left over first. Promises 1 and 7.
+/// Many timers are due, and the caller takes one at a time while the clock moves and more become
+/// due: each fires once, in the order of deadlines. Promises 1 and 7.
 #[test]
-fn agrona_33_a_few_at_a_time() {
+fn timers_taken_one_at_a_time_all_fire_in_order() {
     let deadlines = (1..=500).map(|i| i / 2).collect::<Vec<Tick>>();
     let mut rig = Rig::new(16, 0);
     rig.set_all(&deadlines);
@@ -130,9 +130,10 @@ fn agrona_33_a_few_at_a_time() {
     assert_eq!(taken, deadlines, "in the order in which they were due");
 }
 
-/// A timer that is due but has not been taken can still be cancelled, and can still be put off. Promise 2.
+/// A timer that is due and was not taken can still be cancelled, and can still be rescheduled.
+/// Promise 2.
 #[test]
-fn agrona_33_untaken_timers_can_be_cancelled_and_rescheduled() {
+fn due_timers_that_were_not_taken_can_be_cancelled_and_rescheduled() {
     let mut rig = Rig::new(16, 0);
     let [cancelled, later, earlier, kept] = [5, 6, 7, 8].map(|deadline| rig.set(deadline));
     drop(rig.advancer.advance(10));

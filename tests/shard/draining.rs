@@ -1,14 +1,15 @@
-//! Callbacks and schedules: cases from Go's timing wheel and from folly's. A callback, on the ground floor,
-//! is what the caller does with a timer that it takes from an advance.
+//! The caller uses the shard while it takes timers from an advance: cases from Go's timing wheel
+//! and from folly's.
 
 use shardwheel::{Key, Tick, shard};
 
 use crate::rig::{Rig, WHEEL_SIZES, config, drain};
 
-/// Each of 128 timers arms another as far ahead as the wheel reaches, while its own bucket is being emptied:
-/// those fire exactly that much later, not at once and not a revolution late. Promises 1 and 7.
+/// Each of 128 timers schedules another as far ahead as the wheel reaches, while its own bucket is
+/// being flushed. The new timers fire exactly then, not at once and not one revolution late.
+/// Promises 1 and 7.
 #[test]
-fn folly_24_a_callback_arms_as_far_as_the_wheel_reaches() {
+fn timers_set_while_their_bucket_is_flushed_fire_on_time() {
     for size in WHEEL_SIZES {
         let ahead = size as Tick - 1;
         let mut rig = Rig::new(size, 0);
@@ -23,8 +24,8 @@ fn folly_24_a_callback_arms_as_far_as_the_wheel_reaches() {
     }
 }
 
-/// Advances to `now`; each timer that was set beforehand (its payload is its deadline) arms one whose payload
-/// is `Tick::MAX`. Counts what fired, and checks that each was due at `now`.
+/// Advances to `now`. Each timer whose payload is its deadline schedules one whose payload is
+/// `Tick::MAX`. Returns how many timers fired, and checks that each was due at `now`.
 fn arm_at(rig: &mut Rig, now: Tick, ahead: Tick) -> usize {
     let mut count = 0;
     for fired in rig.advancer.advance(now) {
@@ -37,10 +38,10 @@ fn arm_at(rig: &mut Rig, now: Tick, ahead: Tick) -> usize {
     count
 }
 
-/// Of two timers that are due together, each cancels all the others: one fires and one is cancelled. A
-/// timer that is due but has not been taken can still be cancelled. Promise 2.
+/// Several timers are due together, and the first cancels all the others: one fires and the rest
+/// are cancelled. A timer that is due and was not taken can still be cancelled. Promise 2.
 #[test]
-fn folly_26_each_cancels_all_the_others() {
+fn of_timers_that_cancel_each_other_one_fires() {
     for count in [2, 10, 300] {
         let mut rig = Rig::new(16, 0);
         let keys = rig.set_all(&vec![10; count]);
@@ -52,11 +53,11 @@ fn folly_26_each_cancels_all_the_others() {
     }
 }
 
-/// A callback schedules into the very tick that is being drained, again and again. That does not deadlock, as
-/// a wheel with a lock for each bucket does, and each such timer comes in this advance or the next. Promise
-/// 7.
+/// The caller schedules into the very tick that it drains, again and again. That does not deadlock,
+/// as it does in a wheel with a lock for each bucket, and each such timer fires in this advance or
+/// the next. Promise 7.
 #[test]
-fn go_49_scheduling_into_the_tick_being_drained() {
+fn scheduling_into_the_current_tick_does_not_deadlock() {
     let mut rig = Rig::new(16, 0);
     rig.set(10);
     let mut armed = 0;
@@ -72,10 +73,10 @@ fn go_49_scheduling_into_the_tick_being_drained() {
     assert_eq!((armed, rig.scheduler.len()), (100, 0));
 }
 
-/// A callback reschedules a neighbour that is due in the same advance, and one that is due later: the first
-/// moves away, the second comes nearer. Promises 2 and 7.
+/// While it drains, the caller postpones a timer that is due in the same advance, and advances the
+/// deadline of a later one. Promises 2 and 7.
 #[test]
-fn folly_26_a_callback_reschedules_its_neighbours() {
+fn a_drain_reschedules_other_due_timers() {
     let (scheduler, mut advancer) = shard(&config(16, 0));
     let [first, second] = [10, 10].map(|deadline| scheduler.schedule(deadline, "pair").expect("open"));
     let late = scheduler.schedule(90, "late").expect("open");

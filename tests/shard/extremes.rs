@@ -1,4 +1,4 @@
-//! The far ends: cases from Akka, Caffeine, folly and ratas.
+//! Extreme deadlines: cases from Akka, Caffeine, folly, timeout.c and ratas.
 
 use std::ops::RangeInclusive;
 
@@ -6,10 +6,10 @@ use shardwheel::{Tick, shard};
 
 use crate::rig::{Rig, WHEEL_SIZES, config, drain, fires_exactly};
 
-/// All are cancelled, and then the clock jumps to its end: nothing fires. That the test ends at all shows
-/// that the jump does not walk the ticks: there are 2^64 of them. Promises 2 and 4.
+/// All timers are cancelled, and then the clock jumps to the last tick: nothing fires. The test
+/// ends, so the jump does not visit all 2^64 ticks. Promises 2 and 4.
 #[test]
-fn caffeine_38_all_cancelled_then_the_end_of_time() {
+fn cancelled_timers_do_not_fire_at_the_end_of_time() {
     for size in WHEEL_SIZES {
         let mut rig = Rig::new(size, 0);
         let far = (0..64).map(|bit| 1 << bit).chain([0, Tick::MAX - 1, Tick::MAX]).collect::<Vec<Tick>>();
@@ -21,9 +21,9 @@ fn caffeine_38_all_cancelled_then_the_end_of_time() {
     }
 }
 
-/// The same with all of them pending: one jump to the end of time fires all, in order. Promise 4.
+/// The same with all timers pending: one jump to the last tick fires all, in order. Promise 4.
 #[test]
-fn caffeine_38_all_fire_by_the_end_of_time() {
+fn all_timers_fire_by_the_end_of_time() {
     for size in WHEEL_SIZES {
         let mut rig = Rig::new(size, 0);
         let far = (0..64).map(|bit| 1 << bit).chain([Tick::MAX - 1, Tick::MAX]).collect::<Vec<Tick>>();
@@ -34,9 +34,10 @@ fn caffeine_38_all_fire_by_the_end_of_time() {
     }
 }
 
-/// A timer for 5 that is put off to 10 fires at 10 and only there, under the key it has by then. Promise 2.
+/// A timer for tick 5 that is postponed to 10 fires at 10 and only there, under the key that it has
+/// then. Promise 2.
 #[test]
-fn timeout_39_put_off() {
+fn a_postponed_timer_fires_at_its_new_deadline() {
     let (scheduler, mut advancer) = shard(&config(16, 0));
     let key = scheduler.schedule(5, "put off").expect("the shard is open");
     let key = scheduler.reschedule(key, 10).expect("it is pending");
@@ -48,11 +49,11 @@ fn timeout_39_put_off() {
     assert_eq!(scheduler.reschedule(key, 2_000), None, "it has fired");
 }
 
-/// A timer that is brought nearer fires at the nearer tick and only there, be that ahead, now or past; and
-/// the key that named its later deadline, where a new one was given, names nothing any more. Promises 2 and
-/// 6.
+/// A timer that is rescheduled to an earlier tick fires at that tick and only there, whether it is
+/// ahead, now or past. A key that named its later deadline names nothing if the timer got a new
+/// key. Promises 2 and 6.
 #[test]
-fn timeout_39_brought_nearer() {
+fn an_advanced_timer_fires_at_its_new_deadline() {
     for (from, to) in [(10, 5), (5_000, 101), (5_000, 4_999), (Tick::MAX, 300), (500, 100), (500, 0)] {
         let mut rig = Rig::new(16, 100);
         let key = rig.set(from);
@@ -68,10 +69,10 @@ fn timeout_39_brought_nearer() {
     }
 }
 
-/// An idle timeout, renewed at each of a thousand packets: it fires when the last renewal says, and not at
-/// any of the earlier deadlines. Promise 2.
+/// An idle timeout, renewed at each of a thousand packets: it fires at the deadline of the last
+/// renewal, and at no earlier deadline. Promise 2.
 #[test]
-fn timeout_39_renewed_again_and_again() {
+fn an_idle_timeout_fires_after_its_last_renewal() {
     for size in WHEEL_SIZES {
         let mut rig = Rig::new(size, 0);
         let mut key = rig.set(30);
@@ -85,10 +86,10 @@ fn timeout_39_renewed_again_and_again() {
     }
 }
 
-/// 256 has not come at 255; 257, 1023 and 1029 come when they should, from slot 0 and from slot 5 of the
-/// wheel. Promise 1.
+/// Delays around one and four revolutions of 256 buckets are exact, from slot 0 and from slot 5 of
+/// the wheel. Promise 1.
 #[test]
-fn timeout_39_around_a_revolution_from_two_slots() {
+fn delays_around_a_revolution_are_exact() {
     for size in WHEEL_SIZES {
         for start in [0, 5] {
             for delay in [255, 256, 257, 1_023, 1_024, 1_029] {
@@ -98,10 +99,10 @@ fn timeout_39_around_a_revolution_from_two_slots() {
     }
 }
 
-/// `next_expiration` is none when nothing is pending: at first, when all have fired, and, once the clock has
-/// passed where they stood, when all were cancelled. Promise 9.
+/// `next_expiration` is none when nothing is pending: in a new shard, when all timers have fired,
+/// and, once the clock has passed their places, when all were cancelled. Promise 9.
 #[test]
-fn ratas_40_nothing_pending_nothing_to_wake_for() {
+fn next_expiration_is_none_when_nothing_is_pending() {
     for size in WHEEL_SIZES {
         let mut rig = Rig::new(size, 7);
         assert_eq!(rig.advancer.next_expiration(), None);
@@ -114,10 +115,10 @@ fn ratas_40_nothing_pending_nothing_to_wake_for() {
     }
 }
 
-/// `next_expiration` is never later than the truth, from many offsets, and a thread that sleeps until the
-/// tick it names finds the timer on time. Promises 1 and 9.
+/// `next_expiration` is never later than the next deadline, from many offsets, and a thread that
+/// sleeps until that tick finds the timer on time. Promises 1 and 9.
 #[test]
-fn ratas_40_never_later_than_the_truth() {
+fn next_expiration_is_never_too_late() {
     let delays = [1, 2, 3, 15, 16, 17, 100, 255, 256, 257, 300, 4_095, 4_096, 70_000, 1 << 40];
     for size in [8, 256] {
         for start in (0..300).step_by(7).chain([4_095, 65_535, (1 << 36) - 1]) {
@@ -130,9 +131,10 @@ fn ratas_40_never_later_than_the_truth() {
     }
 }
 
-/// With several pending, the answer is about the earliest, and an earlier one changes it. Promise 1.
+/// With several timers pending, `next_expiration` concerns the earliest, and an earlier timer
+/// changes it. Promise 1.
 #[test]
-fn ratas_40_the_earliest_of_several() {
+fn next_expiration_is_that_of_the_earliest_timer() {
     let mut rig = Rig::new(16, 1_000);
     for deadline in [1 << 40, 90_000, 2_000, 1_999, 1_010, 1_001, 1_000, 3] {
         rig.set(deadline);
@@ -142,8 +144,8 @@ fn ratas_40_the_earliest_of_several() {
     assert_eq!(rig.at(1_000).len(), 2);
 }
 
-/// Schedules within `window` and checks that the timer fires in it: not at the tick before, surely at its
-/// last, with a deadline that lies within.
+/// Schedules within `window`, and checks that the timer does not fire at the tick before, fires at
+/// the last tick at the latest, and has a deadline within the window.
 fn fires_within(wheel_size: usize, start: Tick, window: &RangeInclusive<Tick>) {
     let (scheduler, mut advancer) = shard(&config(wheel_size, start));
     scheduler.schedule_within(window.clone(), "windowed").expect("the shard is open, the window not empty");
@@ -159,7 +161,7 @@ fn fires_within(wheel_size: usize, start: Tick, window: &RangeInclusive<Tick>) {
 
 /// A timer that may fire anywhere in a window fires within it. Promise 1.
 #[test]
-fn ratas_41_windows() {
+fn a_windowed_timer_fires_within_its_window() {
     for size in WHEEL_SIZES {
         for window in [281..=290, 1_023..=1_279, 1_025..=1_280, 5..=5, 1..=Tick::MAX, Tick::MAX..=Tick::MAX] {
             fires_within(size, 0, &window);
@@ -169,7 +171,7 @@ fn ratas_41_windows() {
 
 /// The same for many windows of every width, from several starts. Promises 1 and 4.
 #[test]
-fn ratas_41_random_windows() {
+fn windows_of_any_width_are_met() {
     let mut rng = fastrand::Rng::with_seed(41);
     for _ in 0..2_000 {
         let start = rng.u64(..) >> rng.u32(1..64);
@@ -179,9 +181,10 @@ fn ratas_41_random_windows() {
     }
 }
 
-/// A window that has begun, or has passed, is met as well as it can be: in time, or at once. Promise 4.
+/// A timer whose window has begun fires within it, and a timer whose window has passed fires at
+/// once. Promise 4.
 #[test]
-fn ratas_41_windows_that_have_begun() {
+fn a_window_that_has_begun_is_met_or_due_at_once() {
     for window in [0..=120, 100..=100, 100..=101, 50..=100, 0..=99, 0..=0] {
         let (scheduler, mut advancer) = shard(&config(16, 100));
         scheduler.schedule_within(window.clone(), "windowed").expect("the shard is open");
@@ -189,10 +192,10 @@ fn ratas_41_windows_that_have_begun() {
     }
 }
 
-/// A delay of exactly one revolution, at every level and from every slot of a small wheel, and its
-/// neighbours. Promise 1.
+/// Delays of exactly one revolution, and a tick less and more, at every level and from every slot
+/// of a small wheel. Promise 1.
 #[test]
-fn akka_42_exactly_one_revolution() {
+fn a_delay_of_exactly_one_revolution_is_exact() {
     for start in 0..40 {
         for revolution in [8, 64, 512] {
             let delays = [revolution - 1, revolution, revolution + 1];
@@ -201,10 +204,10 @@ fn akka_42_exactly_one_revolution() {
     }
 }
 
-/// A clock that starts near its end: deadlines up to the last tick of all fire exactly, and nothing wraps.
+/// A clock that starts near its end: deadlines up to the last tick fire exactly, and nothing wraps.
 /// Promise 4.
 #[test]
-fn akka_42_a_start_near_the_end_of_time() {
+fn a_clock_near_its_end_does_not_wrap() {
     for size in WHEEL_SIZES {
         let start = Tick::MAX - 700;
         let delays = [1, 2, 8, 16, 255, 256, 257, 512, 699, 700];
@@ -214,9 +217,9 @@ fn akka_42_a_start_near_the_end_of_time() {
     }
 }
 
-/// Cancelled before it fires: the payload, then nothing. Promise 2.
+/// A cancel before the timer fires returns the payload; a second cancel returns nothing. Promise 2.
 #[test]
-fn akka_43_cancel_before_firing() {
+fn cancel_returns_the_payload_once() {
     let mut rig = Rig::new(16, 0);
     for deadline in [1, 20, 5_000, Tick::MAX] {
         let key = rig.set(deadline);
@@ -227,9 +230,9 @@ fn akka_43_cancel_before_firing() {
     assert_eq!(rig.at(Tick::MAX), []);
 }
 
-/// Cancelled after it has fired: nothing, and nothing again. Promise 2.
+/// A cancel after the timer has fired returns nothing, also when it is repeated. Promise 2.
 #[test]
-fn akka_43_cancel_after_firing() {
+fn cancel_after_firing_returns_nothing() {
     let mut rig = Rig::new(16, 0);
     for deadline in [1, 20, 5_000] {
         let key = rig.set(deadline);
@@ -239,9 +242,10 @@ fn akka_43_cancel_after_firing() {
     }
 }
 
-/// Cancelled from inside the loop that has just taken it: it is the caller's already. Promise 2.
+/// A cancel from the loop that has just taken the timer returns nothing: the payload is the
+/// caller's already. Promise 2.
 #[test]
-fn akka_43_cancel_while_firing() {
+fn cancel_of_a_taken_timer_returns_nothing() {
     let mut rig = Rig::new(16, 0);
     rig.set_all(&[3, 3, 4]);
     for fired in rig.advancer.advance(4) {

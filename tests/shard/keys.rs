@@ -6,14 +6,14 @@ use shardwheel::{Key, Tick, shard};
 
 use crate::rig::{Rig, WHEEL_SIZES, config};
 
-/// More timers than any first allocation of nodes is likely to hold.
+/// More timers than the first segment of nodes is likely to hold.
 const MANY: u64 = 100_000;
 
-/// What is pending can be walked by the keys that the caller kept: each names its own timer, and cancels it.
-/// (Agrona walks them inside the wheel; here the shard hands them out at its end, see the next test.)
-/// Promises 2 and 6.
+/// The keys that the caller kept enumerate what is pending: each key names its own timer and
+/// cancels it. (Agrona iterates inside the wheel; here a shard returns what is pending at its end,
+/// see the next test.) Promises 2 and 6.
 #[test]
-fn agrona_34_the_keys_of_all_pending_cancel() {
+fn the_keys_of_pending_timers_cancel_them() {
     let mut rig = Rig::new(8, 0);
     let deadlines = [3, 9, 9, 64, 700, 5_000, Tick::MAX];
     let keys = rig.set_all(&deadlines);
@@ -24,10 +24,10 @@ fn agrona_34_the_keys_of_all_pending_cancel() {
     assert!(rig.scheduler.is_empty());
 }
 
-/// At the end the shard hands out what is pending, each with the deadline that it has by then: those on every
-/// level, put off, brought nearer, overdue and not taken; not those fired or cancelled. Promise 8.
+/// At its end a shard returns what is pending, each timer with its current deadline: timers of
+/// every level, postponed, advanced, overdue and not taken; no fired or cancelled ones. Promise 8.
 #[test]
-fn agrona_34_what_is_pending_is_handed_back() {
+fn into_pending_returns_what_is_pending() {
     let mut rig = Rig::new(8, 0);
     let keys = rig.set_all(&[1, 2, 90, 800, 7_000, 7_001, Tick::MAX]);
     assert_eq!(rig.advancer.advance(2).next().map(|fired| fired.payload), Some(1));
@@ -41,10 +41,10 @@ fn agrona_34_what_is_pending_is_handed_back() {
     assert!(rig.scheduler.is_empty());
 }
 
-/// More timers than a first allocation holds: all keys are distinct, and each gets its own timer back.
-/// Promise 6.
+/// More timers than the first segment holds: all keys are distinct, and each returns its own
+/// payload. Promise 6.
 #[test]
-fn agrona_35_more_timers_than_the_first_segment_holds() {
+fn keys_are_distinct_beyond_the_first_segment() {
     let rig = Rig::new(256, 0);
     let keys = (0..MANY).map(|deadline| rig.set(deadline)).collect::<Vec<Key>>();
     assert_eq!(keys.iter().collect::<HashSet<_>>().len() as u64, MANY);
@@ -55,9 +55,10 @@ fn agrona_35_more_timers_than_the_first_segment_holds() {
     assert!(rig.scheduler.is_empty());
 }
 
-/// The same, fired: each once, with the key that `schedule` gave. Promises 1 and 6.
+/// The same timers, fired: each fires once, with the key that `schedule` returned. Promises 1 and
+/// 6.
 #[test]
-fn agrona_35_each_fires_with_its_own_key() {
+fn each_timer_fires_with_its_own_key() {
     let (scheduler, mut advancer) = shard(&config(256, 0));
     let keys = (0..MANY).map(|i| scheduler.schedule(i % 1_000, i).expect("open")).collect::<Vec<Key>>();
     let mut seen = vec![false; keys.len()];
@@ -69,10 +70,10 @@ fn agrona_35_each_fires_with_its_own_key() {
     assert!(seen.into_iter().all(|fired| fired));
 }
 
-/// Nodes are used again, keys are not: through many generations of timers no key comes twice, and none of the
-/// old ones touches a timer of today. Promise 6.
+/// Nodes are reused and keys are not: through many generations of timers no key occurs twice, and
+/// no old key affects a new timer. Promise 6.
 #[test]
-fn agrona_35_old_keys_name_nothing() {
+fn old_keys_name_nothing() {
     for size in WHEEL_SIZES {
         let mut rig = Rig::new(size, 0);
         let mut old = HashSet::new();
@@ -87,9 +88,9 @@ fn agrona_35_old_keys_name_nothing() {
     }
 }
 
-/// A key means nothing to another shard, though that has a timer in the same place. Promise 6.
+/// A key names nothing in another shard that has a timer in the same place. Promise 6.
 #[test]
-fn agrona_35_a_key_names_nothing_in_another_shard() {
+fn a_key_names_nothing_in_another_shard() {
     let rigs = [Rig::new(8, 0), Rig::new(8, 0)];
     let [here, there] = [0, 1].map(|i: usize| rigs[i].set(10));
     assert_ne!(here, there);

@@ -1,4 +1,4 @@
-//! Limits, refusal and giving back: cases from Netty's hashed wheel timer.
+//! Limits, refusals and returned payloads: cases from Netty's hashed wheel timer.
 
 use std::sync::Arc;
 
@@ -11,9 +11,10 @@ fn two_at_most() -> (Scheduler<&'static str>, Advancer<&'static str>) {
     shard(&Config::builder().wheel_size(8).max_pending(2).build().expect("settings within their limits"))
 }
 
-/// The third of two is refused and keeps its payload; the shard is as it was. Promises 5 and 8.
+/// With a limit of two the third timer is refused and its payload comes back; the shard is
+/// unchanged. Promises 5 and 8.
 #[test]
-fn netty_19_the_third_of_two_is_refused() {
+fn a_timer_beyond_the_limit_is_refused_with_its_payload() {
     let (scheduler, _advancer) = two_at_most();
     scheduler.schedule(10, "first").expect("room for two");
     scheduler.schedule(1_000, "second").expect("room for two");
@@ -26,9 +27,9 @@ fn netty_19_the_third_of_two_is_refused() {
     assert_eq!(scheduler.len(), 2);
 }
 
-/// A timer that is cancelled makes room for the next, as often as one likes. Promise 5.
+/// A cancel makes room for one timer, every time. Promise 5.
 #[test]
-fn netty_19_a_cancel_makes_room() {
+fn a_cancel_makes_room() {
     let (scheduler, _advancer) = two_at_most();
     let mut key = scheduler.schedule(10, "first").expect("room for two");
     scheduler.schedule(10, "second").expect("room for two");
@@ -40,9 +41,10 @@ fn netty_19_a_cancel_makes_room() {
     }
 }
 
-/// A timer that has fired makes room for the next; one that is due but not taken does not. Promise 5.
+/// A timer that was taken makes room for the next; a timer that is due and was not taken does not.
+/// Promise 5.
 #[test]
-fn netty_19_a_fire_makes_room() {
+fn a_taken_timer_makes_room() {
     let (scheduler, mut advancer) = two_at_most();
     for round in 1..=1_000 {
         scheduler.schedule(10 * round, "first").expect("room for two");
@@ -55,9 +57,10 @@ fn netty_19_a_fire_makes_room() {
     }
 }
 
-/// Rescheduling takes no more room, so it is possible in a full shard, to later and to earlier. Promise 5.
+/// Rescheduling needs no room: it works in a full shard, to later and to earlier deadlines. Promise
+/// 5.
 #[test]
-fn netty_19_a_full_shard_reschedules() {
+fn rescheduling_needs_no_room() {
     let (scheduler, mut advancer) = two_at_most();
     let key = scheduler.schedule(100, "first").expect("room for two");
     scheduler.schedule(100, "second").expect("room for two");
@@ -69,10 +72,10 @@ fn netty_19_a_full_shard_reschedules() {
     assert_eq!(drain(&mut advancer, 300), [(100, "second")]);
 }
 
-/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending; the two are cancelled, the
-/// third fires, none is pending. Promise 2.
+/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending. The two are
+/// cancelled, the third fires, and none is pending. Promise 2.
 #[test]
-fn netty_20_pending_counts() {
+fn the_pending_count_follows_cancels_and_fires() {
     let mut rig = Rig::new(512, 0);
     let far = rig.set_all(&[6_000_000, 6_000_000]);
     rig.set(90);
@@ -85,10 +88,10 @@ fn netty_20_pending_counts() {
     assert_eq!((stats.scheduled, stats.fired, stats.cancelled), (3, 1, 2));
 }
 
-/// A cancelled timer's payload is with the canceller at once: the shard keeps no share of it until the
-/// deadline. Promises 2 and 5.
+/// The canceller gets the payload at once: the shard keeps no share of it until the deadline.
+/// Promises 2 and 5.
 #[test]
-fn netty_22_cancel_gives_the_payload_back_at_once() {
+fn cancel_returns_the_payload_at_once() {
     let (scheduler, mut advancer) = shard(&config(8, 0));
     let payload = Arc::new("held");
     for deadline in [0, 5, 1_000, u64::MAX] {
@@ -102,7 +105,7 @@ fn netty_22_cancel_gives_the_payload_back_at_once() {
 
 /// A fired timer's payload is the caller's alone, and rescheduling makes no second one. Promise 2.
 #[test]
-fn netty_22_the_shard_keeps_no_second_payload() {
+fn the_shard_keeps_no_second_payload() {
     let (scheduler, mut advancer) = shard(&config(8, 0));
     let payload = Arc::new("held");
     let mut key = scheduler.schedule(500, Arc::clone(&payload)).expect("the shard is open");

@@ -1,20 +1,24 @@
-//! What a shard must do, case by case: a test for each behaviour that users of other timers rely on, or
-//! have complained about, told against the ground floor ([`shardwheel::shard`] and its two halves).
+//! Black-box tests of [`shardwheel::shard`] and its two halves.
 //!
-//! A test is named for the system that the case comes from and for its number in the list of cases. Time is
-//! virtual, in ticks: nothing here sleeps, and nothing depends on how fast the machine is. Where the system
-//! that a case comes from fires early, clamps a far deadline or asks for a lock, the promise of this crate is
-//! checked instead, and the test says so. The promises, by the numbers that the tests give:
+//! Many are behaviours that users of other timers rely on, or have complained about;
+//! `tests/BEHAVIOURS.md` lists these cases with their sources. Where the source fires early, clamps
+//! a far deadline or needs a lock, the test checks the promise of this crate instead, and its
+//! comment says so. The promises that the tests name are those of the README.
 //!
-//! 1. never early, at most one tick late;
-//! 2. exactly one outcome for each timer, and `cancel` knows at once;
-//! 3. lock-free;
-//! 4. any deadline, any jump, no clamp;
-//! 5. bounded memory;
-//! 6. keys never alias;
-//! 7. user code cannot break it;
-//! 8. nothing is lost at the end;
-//! 9. idle costs nothing.
+//! Time is virtual, in ticks: no test sleeps, and none depends on how fast the machine is.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `rig.rs` | a shard whose payloads are its deadlines, and checks for most cases |
+//! | `wheel.rs`, `firing.rs`, `deadlines.rs`, `extremes.rs` | when timers fire |
+//! | `draining.rs` | use of the shard while timers are being taken |
+//! | `keys.rs`, `limits.rs` | keys; limits and refusals |
+//! | `clocks.rs` | clocks that jump, stand still or go backwards |
+//! | `memory.rs`, `maintenance.rs` | memory that cancelled timers and idle wheels give back |
+//! | `random.rs` | random operations against a model, and periods |
+//! | `surface/` | types, payloads, errors, panics and ends |
+//! | `threads/` | several threads on one shard, with a ledger of all payloads |
+//! | `hostile/` | user code that panics or stalls where a shard calls it |
 
 mod clocks;
 mod deadlines;

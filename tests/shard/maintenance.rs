@@ -1,5 +1,5 @@
-//! An event loop of one's own that sleeps until the next expiration, of which there is none, gives
-//! memory back all the same.
+//! A shard frees memory and sweeps dead nodes although nothing is due: the tests call the advancer
+//! only when the shard asks for it.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
 use crate::support::{Bell, watched};
 
-/// Timers of the burst, and the nodes that may be left of it: two segments' worth.
+/// Timers of the burst, and the nodes that may be left of it: those of two segments.
 const BURST: u64 = 500_000;
 const LEFT: usize = 2 * 65_536;
 
 /// Nothing is pending, and the clock stands still. Promise 5.
 #[test]
-fn read_memory_goes_back_where_nothing_is_pending() {
+fn maintenance_frees_memory_when_nothing_is_pending() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
         assert!(!advancer.needs_maintenance(), "it is new");
@@ -35,10 +35,10 @@ fn read_memory_goes_back_where_nothing_is_pending() {
     });
 }
 
-/// What has fired leaves nothing to be done for ever; one timer that is far off is enough to try it
-/// on. Promises 5 and 9.
+/// After a burst has fired, maintenance ends. One far timer is pending, which the calls of
+/// `maintain` leave alone. Promises 5 and 9.
 #[test]
-fn read_maintenance_comes_to_an_end() {
+fn maintenance_ends() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
         scheduler.schedule(1 << 40, 0).expect("it is open");
@@ -55,14 +55,14 @@ fn read_maintenance_comes_to_an_end() {
 /// Dead nodes that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
 
-/// Calls of the advancer, the clock standing still, in which a sweep is to be done.
+/// Calls of the advancer in which a sweep must be done while the clock stands still.
 const CALLS: usize = 200;
 
 fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
     (0..CALLS).for_each(|_| assert_eq!(advancer.advance(now).count(), 0));
 }
 
-/// A shard with far timers that were cancelled while many others were pending, and those have fired.
+/// A shard whose far timers were cancelled while many others were pending; those have fired.
 fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
     let (scheduler, mut advancer) = shard(&Config::default());
     let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
@@ -73,7 +73,8 @@ fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
     (scheduler, advancer)
 }
 
-/// Calls the advancer only when it has asked for it, the clock standing still; returns how often that was.
+/// Calls the advancer only when the shard has woken it, while the clock stands still. Returns how
+/// often that was.
 fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) -> usize {
     let (waker, mut heard) = (Arc::clone(rings).into(), rings.rings());
     let begin = heard;
@@ -88,28 +89,29 @@ fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) -> usize {
     }
 }
 
-/// Far timers are cancelled while many are pending, and those fire. Promise 5.
+/// Far timers are cancelled while many timers are pending, and those fire. Promise 5.
 #[test]
-fn item_14_dead_nodes_are_swept_when_others_have_fired() {
+fn dead_nodes_are_swept_when_other_timers_have_fired() {
     let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
     stand_still(&mut advancer, 10);
     let stats = scheduler.stats();
     assert!(stats.dead_nodes <= DEAD, "{stats:?}");
 }
 
-/// The same where the advancer is called only when it has asked for it. Promise 5.
+/// The same, with the advancer called only after the shard has woken it. Promise 5.
 #[test]
-fn item_14_a_sweep_is_owed_when_others_have_fired() {
+fn the_advancer_is_woken_to_sweep_when_other_timers_have_fired() {
     let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
     let heard = answer_rings(&mut advancer, &Arc::default());
     let stats = scheduler.stats();
     assert!(stats.dead_nodes <= DEAD, "after {heard} rings: {stats:?}");
 }
 
-/// Once, many dead nodes were tolerated, as many timers were pending. Those have fired and the dead are gone. A thousand
-/// more than are tolerated now are cancelled while the advancer sleeps: it is woken. Promise 5.
+/// While many timers were pending, many dead nodes were tolerated. Those timers have fired, and the
+/// dead nodes are gone. Then a thousand more timers are cancelled than are tolerated now, while the
+/// advancer sleeps: the shard wakes it. Promise 5.
 #[test]
-fn item_14_the_advancer_is_woken_though_many_were_tolerated_once() {
+fn the_advancer_is_woken_to_sweep_after_the_bound_has_fallen() {
     let (scheduler, mut advancer) = shard(&Config::default());
     let rings = Arc::<Bell>::default();
     let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");

@@ -9,23 +9,23 @@ use crate::rig::Rig;
 
 const SECOND: Tick = 1_000;
 
-/// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending: see promise
-/// 5.
+/// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending: see
+/// promise 5.
 const DEAD: usize = 4_096;
 
 /// The most timers that these tests cancel between two calls of the advancer.
 const CANCELS: usize = 500;
 
-/// Nodes in use that are neither pending nor dead: handed to this thread for its next timers, or given back
-/// and not yet reusable.
+/// Nodes in use that are neither pending nor dead: this thread's free nodes, and freed nodes that
+/// are not yet reusable.
 const IN_HAND: usize = 4_096;
 
-/// How often the advancer is called until nodes that were given back are reusable. They are when no thread
-/// can be reading them any more, and a thread of another test that is interrupted while it reads puts that
-/// off.
+/// How often the advancer is called until freed nodes are reusable. They are when no thread can
+/// read them any more; an interrupted thread of another test can delay that.
 const PATIENCE: usize = 1_000_000;
 
-/// The dead nodes are within their bound, and the nodes in use come down to what they may be.
+/// Checks that the dead nodes are within their bound, and that the nodes in use fall to what they
+/// may be.
 fn check_memory(rig: &mut Rig) {
     let stats = rig.scheduler.stats();
     let tolerated = stats.pending.max(DEAD);
@@ -38,10 +38,10 @@ fn check_memory(rig: &mut Rig) {
     assert!((0..PATIENCE).any(within), "{:?}", rig.scheduler.stats());
 }
 
-/// Timeouts of five minutes at a hundred a tick, each cancelled ten ticks later as its request is answered:
-/// what is held stays near what is pending, long before the first of the deadlines. Promise 5.
+/// Timeouts of five minutes, a hundred per tick, each cancelled ten ticks later: memory stays near
+/// what is pending, long before the first deadline. Promise 5.
 #[test]
-fn brpc_45_cancelled_timeouts_hold_no_memory() {
+fn cancelled_timeouts_hold_no_memory() {
     let (per_tick, answer_after) = (100, 10);
     let mut rig = Rig::new(2_048, 0);
     let mut open = VecDeque::new();
@@ -55,10 +55,10 @@ fn brpc_45_cancelled_timeouts_hold_no_memory() {
     }
 }
 
-/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next
-/// timer could use it, and the clock stands still: it is enough that the advancer is called. Promise 5.
+/// The same where each timeout is shorter than the one before, so no new timer can use a cancelled
+/// node, and the clock stands still: calls of the advancer suffice. Promise 5.
 #[test]
-fn brpc_45_nor_with_ever_shorter_timeouts() {
+fn ever_shorter_cancelled_timeouts_hold_no_memory() {
     let mut rig = Rig::new(2_048, 0);
     let standing = rig.set_all(&[400 * SECOND; 1_000]);
     for round in 0..200 {
@@ -71,11 +71,11 @@ fn brpc_45_nor_with_ever_shorter_timeouts() {
     assert!(standing.into_iter().all(|key| rig.scheduler.cancel(key).is_some()), "the standing ones stand");
 }
 
-/// A coarse overflow wheel in which nothing has been for a while is given back, and the next timer that needs it
-/// makes it anew; while a timer waits in it, it stays, and the timer fires when it is due. Promises 1 and 5
-/// (Kafka keeps the overflow wheels that it has made).
+/// The shard frees a coarse overflow wheel after it has been empty for a while, and creates it
+/// again for the next timer that needs it. While a timer waits in it the wheel stays, and the timer
+/// fires when it is due. (Kafka keeps the overflow wheels that it has made.)
 #[test]
-fn an_idle_overflow_wheel_is_given_back_and_made_anew() {
+fn an_idle_overflow_wheel_is_freed_and_created_again() {
     let (far, jump) = (100_000, 5_000);
     let mut rig = Rig::new(256, 0);
     assert_eq!(rig.scheduler.stats().wheels, 1);

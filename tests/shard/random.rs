@@ -1,4 +1,4 @@
-//! Random schedules against a model, and periods: cases from timeout.c, ratas and Akka.
+//! Random operations against a model, and periods: cases from timeout.c, ratas and Akka.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use crate::rig::{WHEEL_SIZES, config, drain};
 /// Operations in one random run.
 const STEPS: usize = 2_000;
 
-/// How many keys of ended timers a run keeps, to try them again.
+/// Keys of ended timers that a run keeps, to try them again.
 const OLD_KEYS: usize = 64;
 
-/// How far timers are set ahead, and by how much the clock moves: both are drawn evenly over the orders of
-/// magnitude up to these.
+/// How far timers are set ahead, and how far the clock moves: both are random up to these, with all
+/// orders of magnitude alike.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     delay: Tick,
     step: Tick,
 }
 
-/// The five scales of case 36, from a shuffle within the finest wheel to years ahead.
+/// The five scales of case 36, from within the finest wheel to years ahead.
 const SCALES: [Scale; 5] = [
     Scale { delay: 100, step: 1 },
     Scale { delay: 10_000, step: 100 },
@@ -30,18 +30,18 @@ const SCALES: [Scale; 5] = [
     Scale { delay: 1 << 50, step: 1 << 31 },
 ];
 
-/// A shard and beside it what must be in it, which every operation compares.
+/// A shard and a model of its contents, which each operation compares.
 struct Model {
     scheduler: Scheduler<u64>,
     advancer: Advancer<u64>,
     rng: Rng,
     scale: Scale,
     clock: Tick,
-    /// What is pending, by the number that is its payload.
+    /// What is pending, by payload.
     timers: BTreeMap<u64, (Tick, Key)>,
-    /// The same in the order in which it is due.
+    /// The same, by deadline.
     order: BTreeSet<(Tick, u64)>,
-    /// Some keys of timers that have ended.
+    /// Keys of ended timers.
     old: Vec<Key>,
     next: u64,
 }
@@ -77,7 +77,7 @@ impl Model {
         self.check();
     }
 
-    /// A tick ahead of the clock.
+    /// A random tick after the clock.
     fn ahead(&mut self) -> Tick {
         self.clock.saturating_add(magnitude(&mut self.rng, self.scale.delay))
     }
@@ -93,7 +93,7 @@ impl Model {
         (deadline, key)
     }
 
-    /// Keeps the key of a timer that has ended, in the place of one kept earlier.
+    /// Keeps the key of an ended timer; it replaces an older one.
     fn retire(&mut self, key: Key) {
         if self.old.len() == OLD_KEYS {
             let place = self.rng.usize(..OLD_KEYS);
@@ -109,7 +109,7 @@ impl Model {
         self.next += 1;
     }
 
-    /// The number of a random pending timer.
+    /// A random pending timer.
     fn pick(&mut self) -> Option<u64> {
         let from = self.rng.u64(..=self.next);
         self.timers.range(from..).next().or_else(|| self.timers.iter().next()).map(|(&id, _)| id)
@@ -153,7 +153,7 @@ impl Model {
         assert!(self.first().is_none_or(|first| first > now), "due by {now} and not fired");
     }
 
-    /// The earliest deadline there is.
+    /// The earliest pending deadline.
     fn first(&self) -> Option<Tick> {
         self.order.first().map(|&(deadline, _)| deadline)
     }
@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// Runs to past the last deadline there can be, where nothing is left.
+    /// Plays all steps, then advances past the last deadline, where nothing is left.
     fn finish(mut self) {
         (0..STEPS).for_each(|_| self.step());
         self.advance(self.clock.saturating_add(self.scale.delay));
@@ -176,17 +176,17 @@ impl Model {
     }
 }
 
-/// A number from 1 to `most`, all orders of magnitude alike.
+/// A number from 1 to `most`, with all orders of magnitude alike.
 fn magnitude(rng: &mut Rng, most: u64) -> u64 {
     (rng.u64(1..=most) >> rng.u32(..=most.ilog2())).max(1)
 }
 
-/// Schedules, cancels, reschedules and advances at random, in five scales: a timer fires in the first advance
-/// that reaches its deadline and not before, never before `next_expiration`, not twice, and not if it was
-/// cancelled; the count is right throughout; an old key does nothing; and all that is due by the end has
-/// fired. Promises 1, 2, 4 and 6.
+/// Random schedules, cancels, reschedules and advances, in five scales. A timer fires in the first
+/// advance that reaches its deadline, not before `next_expiration`, not twice, and not after a
+/// cancel. The count is right throughout, old keys do nothing, and all timers that are due by the
+/// end have fired. Promises 1, 2, 4 and 6.
 #[test]
-fn ratas_36_random_schedules() {
+fn random_operations_match_a_model() {
     for size in WHEEL_SIZES {
         for (seed, scale) in (36..).zip(SCALES) {
             Model::new(size, 0, scale, seed).finish();
@@ -194,10 +194,10 @@ fn ratas_36_random_schedules() {
     }
 }
 
-/// The same from clocks that start elsewhere: a wheel's arithmetic must not depend on where zero is, up to
-/// where the clock ends. Promises 1 and 4.
+/// The same from clocks that start elsewhere, up to near the end of time: a wheel's arithmetic must
+/// not depend on where zero is. Promises 1 and 4.
 #[test]
-fn ratas_36_random_schedules_from_other_starts() {
+fn random_operations_match_a_model_from_any_start() {
     for start in [1, 255, (1 << 32) - 1, (1 << 36) - 50, u64::MAX / 2, u64::MAX - (1 << 51)] {
         for (seed, scale) in (360..).zip(SCALES) {
             Model::new(16, start, scale, seed).finish();
@@ -205,7 +205,7 @@ fn ratas_36_random_schedules_from_other_starts() {
     }
 }
 
-/// A shard of timers that are armed again, one period later, as often as they fire.
+/// A shard whose timers are scheduled again, one period later, whenever they fire.
 struct Periods {
     scheduler: Scheduler<usize>,
     advancer: Advancer<usize>,
@@ -223,7 +223,8 @@ impl Periods {
         Self { scheduler, advancer, periods: periods.to_vec(), start, fires: vec![0; periods.len()] }
     }
 
-    /// Advances to `now`, again and again until what was armed for the past has fired too.
+    /// Advances to `now`, again and again until the timers that were scheduled for the past have
+    /// fired too.
     fn at(&mut self, now: Tick) {
         loop {
             let fired = drain(&mut self.advancer, now);
@@ -241,7 +242,7 @@ impl Periods {
         self.scheduler.schedule(deadline + period, i).expect("the shard is open");
     }
 
-    /// How often each fired, compared with how often it should have.
+    /// Compares how often each timer has fired with how often it should have.
     fn check(&self, elapsed: Tick) {
         let expected = self.periods.iter().map(|period| elapsed / period).collect::<Vec<_>>();
         assert_eq!(self.fires, expected, "after {elapsed} ticks");
@@ -251,11 +252,11 @@ impl Periods {
 const PRIMES: [Tick; 25] =
     [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97];
 
-/// Timers whose periods are the primes to 97, and others whose periods are 1, 7, 191 and 1337: each has fired
-/// as often as its period has passed, at every tick, and always at a whole number of periods from the start.
-/// Promise 1.
+/// Timers whose periods are the primes up to 97, and timers whose periods are 1, 7, 191 and 1337.
+/// At every tick each has fired as often as its period has passed, always a whole number of periods
+/// after the start. Promise 1.
 #[test]
-fn akka_37_periods_tick_by_tick() {
+fn periodic_timers_do_not_drift_tick_by_tick() {
     for (start, periods) in
         [(0, &PRIMES[..]), (1_001, &PRIMES), (0, &[1, 7, 191, 1337]), (77, &[1, 7, 191, 1337])]
     {
@@ -267,11 +268,11 @@ fn akka_37_periods_tick_by_tick() {
     }
 }
 
-/// The same by jumps that pass over several periods: a timer armed for a tick that is past fires at once, so
-/// none is skipped and none drifts. (Where a system would skip the missed ones, that is for the floor above.)
-/// Promises 1 and 4.
+/// The same by jumps over several periods: a timer that is scheduled for a past tick fires at once,
+/// so no occurrence is skipped and none drifts. (`Timer` has schedules that skip missed
+/// occurrences.) Promises 1 and 4.
 #[test]
-fn akka_37_periods_by_jumps() {
+fn periodic_timers_do_not_drift_over_jumps() {
     for periods in [&PRIMES[..], &[1, 7, 191, 1337]] {
         let (mut timers, mut rng, mut elapsed) = (Periods::new(0, periods), Rng::with_seed(37), 0);
         while elapsed < 10_000 {

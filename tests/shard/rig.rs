@@ -1,14 +1,15 @@
-//! A shard with its clock in hand, and the checks that nearly every case makes.
+//! A shard whose clock the test moves, and checks that most cases need.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
-/// Wheel sizes that between them give many levels, a few, and one that holds most of a case.
+/// Wheel sizes that give many levels, a few, and one that holds most of a case.
 pub(crate) const WHEEL_SIZES: [usize; 5] = [2, 8, 16, 256, 2048];
 
-/// How often one timer may wake an event loop at most: once a level, and the smallest wheel has 64 levels.
+/// How often one timer may wake an event loop: once per level, and the smallest wheel has 64
+/// levels.
 const WAKES_PER_TIMER: usize = 64;
 
 /// Settings with `wheel_size` buckets a wheel and a clock that starts at `start`.
@@ -25,9 +26,9 @@ pub(crate) fn ticking(tick: Duration) -> Config {
     Config::builder().tick(tick).build().expect("a tick that is not zero")
 }
 
-/// Takes all that is due at `now`, and checks what holds of every advance: nothing comes early, deadlines
-/// never decrease, and when all has been taken the clock is where it was told to be, or where it was if that
-/// is further.
+/// Takes all timers that are due at `now`, and checks what holds for every advance: no timer is
+/// early, deadlines never decrease, and afterwards the clock is at `now`, or where it was if that
+/// is later.
 pub(crate) fn drain<P: Send>(advancer: &mut Advancer<P>, now: Tick) -> Vec<(Tick, P)> {
     let clock = advancer.scheduler().now().max(now);
     let fired = advancer.advance(now).map(|fired| (fired.deadline, fired.payload)).collect::<Vec<_>>();
@@ -37,7 +38,7 @@ pub(crate) fn drain<P: Send>(advancer: &mut Advancer<P>, now: Tick) -> Vec<(Tick
     fired
 }
 
-/// A shard whose payloads are the deadlines that they were set for.
+/// A shard whose payloads are their deadlines.
 pub(crate) struct Rig {
     pub(crate) scheduler: Scheduler<Tick>,
     pub(crate) advancer: Advancer<Tick>,
@@ -60,12 +61,13 @@ impl Rig {
         deadlines.iter().map(|&deadline| self.set(deadline)).collect()
     }
 
-    /// Advances to `now` and answers with the payloads of what fired.
+    /// Advances to `now`, and returns the payloads of the timers that fired.
     pub(crate) fn at(&mut self, now: Tick) -> Vec<Tick> {
         drain(&mut self.advancer, now).into_iter().map(|(_, payload)| payload).collect()
     }
 
-    /// Walks tick by tick to the last of `deadlines` and checks that each fires at its own tick.
+    /// Moves the clock tick by tick to the last of `deadlines`, and checks that each timer fires at
+    /// its own tick.
     pub(crate) fn fires_tick_by_tick(&mut self, deadlines: &[Tick]) {
         let mut expected = tally(deadlines);
         let last = deadlines.iter().copied().max().expect("at least one deadline");
@@ -75,7 +77,8 @@ impl Rig {
         assert!(expected.is_empty() && self.scheduler.is_empty(), "left over: {expected:?}");
     }
 
-    /// Jumps to the tick before each of `deadlines`, where it must not fire, and then to it, where it must.
+    /// Jumps to the tick before each of `deadlines`, where the timer must not fire, and then to the
+    /// deadline, where it must.
     pub(crate) fn fires_by_jumps(&mut self, deadlines: &[Tick]) {
         for (deadline, count) in tally(deadlines) {
             if deadline > self.scheduler.now() {
@@ -86,8 +89,9 @@ impl Rig {
         assert_eq!(self.scheduler.len(), 0);
     }
 
-    /// Advances only to the ticks that `next_expiration` names, as a thread that sleeps in between does, and
-    /// checks that each of `deadlines` still fires exactly when it is due, within a bounded number of wakes.
+    /// Advances only to the ticks that `next_expiration` names, as a thread does that sleeps in
+    /// between. Checks that each of `deadlines` fires exactly when it is due, within a bounded
+    /// number of wakes.
     pub(crate) fn fires_by_sleeping(&mut self, deadlines: &[Tick]) {
         let mut expected = tally(deadlines);
         for _ in 0..=WAKES_PER_TIMER * (deadlines.len() + 1) {
@@ -100,15 +104,15 @@ impl Rig {
     }
 }
 
-/// How often each deadline occurs, in order.
+/// How often each deadline occurs.
 fn tally(deadlines: &[Tick]) -> BTreeMap<Tick, usize> {
     let mut counts = BTreeMap::new();
     deadlines.iter().for_each(|&deadline| *counts.entry(deadline).or_default() += 1);
     counts
 }
 
-/// Runs one case three times, in a fresh shard each: tick by tick would take too long for far deadlines, so
-/// those that are further than `near` ticks away are only jumped and slept to.
+/// Plays one case in up to three ways, each in a new shard: by jumps, by sleeping, and, if all
+/// deadlines are within `near` ticks, tick by tick.
 pub(crate) fn fires_exactly(wheel_size: usize, start: Tick, deadlines: &[Tick]) {
     let near = 20_000;
     let rig = || {

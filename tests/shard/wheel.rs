@@ -1,8 +1,8 @@
 //! Wheel and lists: cases from Kafka's timing wheel and its lists of tasks.
 //!
-//! Kafka's wheel has five buckets of 10 ms and starts at 1000 ms. Here a wheel has a power of two of them, so
-//! these have eight, and a case that looks past the wheel's end looks past 1080 ms where Kafka's did past
-//! 1050.
+//! Kafka's wheel has five buckets of 10 ms and starts at 1000 ms. Here the number of buckets is a
+//! power of two: these wheels have eight, so a case past the wheel's end is past 1080 ms where
+//! Kafka's is past 1050 ms.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
 use crate::rig::{Rig, WHEEL_SIZES, drain, fires_exactly};
 
-/// The wheel of these cases, and a way from milliseconds to its ticks.
+/// The wheel of these cases, with conversions from milliseconds to ticks.
 struct Kafka {
     config: Config,
     scheduler: Scheduler<u64>,
@@ -25,12 +25,12 @@ impl Kafka {
         Self { config, scheduler, advancer }
     }
 
-    /// The deadline of a timer that is due at `millis`: rounded up.
+    /// The deadline of a timer that is due at `millis`, rounded up to a tick.
     fn deadline(&self, millis: u64) -> Tick {
         self.config.ticks_ceil(Duration::from_millis(millis))
     }
 
-    /// What fires when the time is `millis`: the clock rounds down.
+    /// Advances to the last tick that has begun at `millis`, and returns what fires.
     fn at(&mut self, millis: u64) -> Vec<u64> {
         let now = self.config.ticks_floor(Duration::from_millis(millis));
         drain(&mut self.advancer, now).into_iter().map(|(_, payload)| payload).collect()
@@ -46,9 +46,9 @@ fn sorted(mut payloads: Vec<u64>) -> Vec<u64> {
     payloads
 }
 
-/// A deadline ahead of the clock is accepted and counted, and fires when its tick comes. Promise 1.
+/// A deadline ahead of the clock is accepted and counted, and fires at its tick. Promise 1.
 #[test]
-fn kafka_01_a_deadline_ahead_is_accepted() {
+fn a_deadline_ahead_is_counted_and_fires() {
     let mut wheel = Kafka::new();
     wheel.set(1020);
     assert_eq!(wheel.scheduler.len(), 1);
@@ -57,10 +57,10 @@ fn kafka_01_a_deadline_ahead_is_accepted() {
     assert_eq!(wheel.scheduler.len(), 0);
 }
 
-/// A deadline before the clock is due at once: at the next advance, though that moves the clock nowhere.
-/// Kafka's wheel refuses it and leaves it to the caller. Promise 4.
+/// A deadline before the clock is due at the next advance, even if that does not move the clock.
+/// (Kafka's wheel refuses it and leaves it to the caller.) Promise 4.
 #[test]
-fn kafka_01_a_deadline_behind_is_due_at_once() {
+fn a_past_deadline_is_due_at_once() {
     let mut wheel = Kafka::new();
     wheel.set(999);
     wheel.set(900);
@@ -69,10 +69,10 @@ fn kafka_01_a_deadline_behind_is_due_at_once() {
     assert_eq!(wheel.scheduler.len(), 0);
 }
 
-/// A timer that is cancelled before the wheel has had a chance to place or fire it never fires, be it ahead
-/// of the clock or behind. Promise 2.
+/// A timer that is cancelled before the wheel has placed it never fires, whether its deadline is
+/// ahead of the clock or behind. Promise 2.
 #[test]
-fn kafka_01_cancelled_before_it_is_placed() {
+fn a_timer_cancelled_at_once_never_fires() {
     let mut rig = Rig::new(8, 100);
     for deadline in [0, 99, 100, 101, 150, 10_000] {
         let key = rig.set(deadline);
@@ -82,9 +82,9 @@ fn kafka_01_cancelled_before_it_is_placed() {
     assert_eq!(rig.at(20_000), []);
 }
 
-/// The clock moves in whole ticks: half a tick more leaves it where it is. Promise 1.
+/// The clock moves in whole ticks: half a tick does not move it. Promise 1.
 #[test]
-fn kafka_02_the_clock_moves_in_whole_ticks() {
+fn the_clock_moves_in_whole_ticks() {
     let mut wheel = Kafka::new();
     wheel.set(1010);
     assert_eq!(wheel.at(1005), []);
@@ -93,11 +93,11 @@ fn kafka_02_the_clock_moves_in_whole_ticks() {
     assert_eq!(wheel.scheduler.now(), 101);
 }
 
-/// Timers past the wheel's end go to a coarser wheel, which the first of them creates and the second finds.
-/// Seen from outside: all of them, and one within the wheel, fire when they are due, however many wheels
-/// that takes. Promise 1 (Kafka fires what has cascaded up to one tick early).
+/// Timers beyond the wheel's end go to a coarser wheel, which the first of them creates. All of
+/// them, and one timer within the wheel, fire when they are due. (Kafka fires cascaded timers up to
+/// one tick early.)
 #[test]
-fn kafka_03_overflow_wheel_is_created_once() {
+fn timers_beyond_the_wheel_fire_on_time() {
     let mut wheel = Kafka::new();
     for millis in [1060, 1061, 1080, 1081, 1090] {
         wheel.set(millis);
@@ -113,7 +113,7 @@ fn kafka_03_overflow_wheel_is_created_once() {
 
 /// The same on either side of the end of every wheel of a hierarchy. Promise 1.
 #[test]
-fn kafka_03_on_either_side_of_each_wheels_end() {
+fn timers_around_the_end_of_each_wheel_fire_on_time() {
     for size in WHEEL_SIZES {
         let ends = (1..=4).map(|level| (size as u64).pow(level));
         let deadlines = ends.flat_map(|end| [end - 1, end, end + 1]).collect::<Vec<Tick>>();
@@ -122,10 +122,11 @@ fn kafka_03_on_either_side_of_each_wheels_end() {
     }
 }
 
-/// A timer that was put off far, found early in the bucket of its former deadline, is placed where it belongs and not
-/// met again before: nothing is to be done until the overflow bucket of its new deadline. Promise 9.
+/// The advancer finds a far-postponed timer in the bucket of its former deadline, and places it by
+/// its new deadline. Nothing is to be done before the overflow bucket of the new deadline. Promise
+/// 9.
 #[test]
-fn a_timer_that_was_put_off_is_met_once_on_its_way() {
+fn a_postponed_timer_is_moved_once_on_its_way() {
     let config = Config::builder().wheel_size(16).build().expect("a power of two");
     let (scheduler, mut advancer) = shard(&config);
     let key = scheduler.schedule(40, ()).expect("the shard is open");
@@ -137,10 +138,10 @@ fn a_timer_that_was_put_off_is_met_once_on_its_way() {
     assert_eq!(advancer.advance(5040).count(), 1);
 }
 
-/// Moving a timer from bucket to bucket, by a cascade or by rescheduling it, leaves the count as it is.
-/// Promise 2.
+/// Moving a timer from bucket to bucket, by a cascade or by rescheduling, leaves the count
+/// unchanged. Promise 2.
 #[test]
-fn kafka_04_moving_a_timer_leaves_the_count() {
+fn moving_a_timer_leaves_the_count() {
     let mut rig = Rig::new(8, 0);
     let key = rig.set(4_000);
     for now in 0..3_999 {
@@ -153,9 +154,9 @@ fn kafka_04_moving_a_timer_leaves_the_count() {
     assert_eq!((rig.scheduler.len(), rig.scheduler.is_empty()), (1, false));
 }
 
-/// Cancelling lowers the count by one; cancelling again lowers it no further. Promise 2.
+/// A cancel lowers the count by one; a second cancel does not lower it. Promise 2.
 #[test]
-fn kafka_04_cancelling_lowers_the_count_once() {
+fn cancelling_lowers_the_count_once() {
     let rig = Rig::new(8, 0);
     let keys = rig.set_all(&[5, 50, 500]);
     for (left, key) in [2, 1, 0].into_iter().zip(keys) {
@@ -167,19 +168,19 @@ fn kafka_04_cancelling_lowers_the_count_once() {
     assert!(rig.scheduler.is_empty());
 }
 
-/// Five timers whose deadlines lie one to five ticks back all fire at the next advance, though the clock
-/// stands still. Promise 4.
+/// Five timers whose deadlines are one to five ticks past fire at the next advance, although the
+/// clock stands still. Promise 4.
 #[test]
-fn kafka_05_past_deadlines_fire_promptly() {
+fn past_deadlines_fire_at_the_next_advance() {
     let mut rig = Rig::new(8, 100);
     rig.set_all(&[99, 95, 98, 97, 96]);
     assert_eq!(sorted(rig.at(100)), [95, 96, 97, 98, 99]);
     assert_eq!(rig.at(100), []);
 }
 
-/// The same where the clock has not begun to move, with the earliest deadlines there are. Promise 4.
+/// The same before the clock has moved, with the earliest deadline there is. Promise 4.
 #[test]
-fn kafka_05_deadlines_at_the_clock_fire_promptly() {
+fn deadlines_at_the_clock_fire_at_the_next_advance() {
     let mut rig = Rig::new(8, 0);
     rig.set_all(&[0, 0, 0, 0, 0]);
     assert_eq!(rig.at(0), [0; 5]);

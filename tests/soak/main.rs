@@ -60,12 +60,12 @@ impl Plan {
 
 #[test]
 #[ignore = "ten minutes; on demand"]
-fn soak() {
+fn soak_for_ten_minutes() {
     run(&Plan::new(600));
 }
 
 #[test]
-fn two_seconds_of_it() {
+fn soak_for_two_seconds() {
     run(&Plan { length: Duration::from_secs(2), ..Plan::new(0) });
 }
 

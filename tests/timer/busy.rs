@@ -25,11 +25,11 @@ fn log_many(timer: &Timer, log: &Log<Duration>) {
 
 const MANY: usize = 3_000;
 
-/// A callback that runs for a second holds up its own shard and no other; what was due there meanwhile, more than a
-/// turn's budget, comes after it, and nothing is lost. While it runs, the backlog shows it; afterwards, the longest
-/// callback and the lateness do. Promise 7.
+/// A callback that runs for a second delays its own shard and no other. The timers that were due
+/// there meanwhile, more than a turn's budget, fire after it, and none is lost. While it runs the
+/// backlog shows the delay; afterwards the longest callback and the lateness do. Promise 7.
 #[test]
-fn a_slow_callback_holds_up_its_own_shard_only() {
+fn a_slow_callback_delays_its_own_shard_only() {
     let (timer, [own, other]) = (threads(2), [Log::new(), Log::new()]);
     let (told, heard) = mpsc::channel();
     let go = Arc::new(AtomicBool::new(false));
@@ -63,7 +63,7 @@ fn a_slow_callback_holds_up_its_own_shard_only() {
 
 /// On a manual clock the same figures are exact. Promise 7.
 #[test]
-fn backlog_and_longest_callback_by_hand() {
+fn backlog_and_longest_callback_are_exact_on_a_manual_clock() {
     let (timer, clock) = manual();
     let log = Log::new();
     let (entries, inner, time) = (log.clone(), timer.clone(), clock.clone());
@@ -89,9 +89,9 @@ fn backlog_and_longest_callback_by_hand() {
     is_balanced(&timer);
 }
 
-/// Where nothing is due there is no backlog, however long ago the last timer fired. Promise 7.
+/// When nothing is due there is no backlog, however long ago the last timer fired. Promise 7.
 #[test]
-fn no_backlog_where_nothing_is_due() {
+fn there_is_no_backlog_when_nothing_is_due() {
     let (timer, clock) = manual();
     assert_eq!(timer.stats().backlog, Duration::ZERO);
     timer.schedule_after(ms(10), || ()).expect("the timer is open");
@@ -110,10 +110,10 @@ fn no_backlog_where_nothing_is_due() {
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 }
 
-/// How late timers are is counted for each, by its tick: quantiles never decrease, and the latest is exact. Promise
-/// 1.
+/// The lateness of each timer is counted, by its tick: quantiles never decrease, and the maximum is
+/// exact. Promise 1.
 #[test]
-fn lateness_by_quantiles() {
+fn lateness_quantiles_are_ordered_and_the_maximum_is_exact() {
     let (timer, clock) = manual();
     assert_eq!(timer.stats().lateness.p99(), Duration::ZERO);
     for delay in 1..=1_000 {
@@ -130,10 +130,10 @@ fn lateness_by_quantiles() {
     assert_eq!(lateness.quantile(7.0), Duration::ZERO, "there is no such quantile");
 }
 
-/// A recurring timer that cannot keep up leaves its neighbours their turns, whichever way it makes up for what it
-/// misses. Promise 7.
+/// A recurring timer whose callback takes longer than its period leaves other timers their turns,
+/// however it treats what it misses. Promise 7.
 #[test]
-fn one_that_cannot_keep_up_starves_nobody() {
+fn a_recurring_timer_that_cannot_keep_up_starves_no_other() {
     for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
         let (timer, stop) = (threads(1), Arc::new(AtomicBool::new(false)));
         let gate = Arc::clone(&stop);
@@ -157,9 +157,9 @@ fn one_that_cannot_keep_up_starves_nobody() {
     }
 }
 
-/// A burst larger than a turn's budget, whose callbacks schedule more: all fire. Promise 7.
+/// A burst exceeds a turn's budget, and its callbacks schedule more timers: all fire. Promise 7.
 #[test]
-fn bursts_beyond_the_budget() {
+fn a_burst_beyond_the_budget_fires_completely() {
     let (timer, count) = (threads(2), Count::default());
     for _ in 0..10_000 {
         let (inner, mine) = (timer.clone(), count.clone());

@@ -14,10 +14,10 @@ use crate::support::{
 
 const DAY: Duration = secs(24 * 60 * 60);
 
-/// Timers due in more than twelve days made the short ones beside them hang: here each of both kinds fires when it is
-/// due, and the clock goes on past the far ones. Promises 1 and 4.
+/// Timers that were due in more than twelve days made short timers hang. Here each timer of either
+/// kind fires when it is due, also after the clock has passed the far ones. Promises 1 and 4.
 #[test]
-fn tokio_44_far_timers_do_not_hold_up_near_ones() {
+fn far_timers_do_not_delay_near_timers() {
     let (timer, clock) = manual();
     let log = Log::new();
     let set = |delay| {
@@ -37,7 +37,7 @@ fn tokio_44_far_timers_do_not_hold_up_near_ones() {
 
 /// The same in real time. Promise 1.
 #[test]
-fn tokio_44_in_real_time() {
+fn far_timers_do_not_delay_near_timers_in_real_time() {
     let timer = threads(2);
     for day in [12, 13, 20, 400, 4_000] {
         timer.schedule_after(day * DAY, || unreachable!("it is far off")).expect("the timer is open");
@@ -52,10 +52,10 @@ fn tokio_44_in_real_time() {
     assert_eq!(timer.stats().pending, 5);
 }
 
-/// A top wheel that wraps at 2^36 ticks fires what is further away too early, or when it comes round again; here a
-/// delay may be any power of two of milliseconds that the clock can reach. Promises 1 and 4.
+/// A top wheel that wraps at 2^36 ticks fires a farther timer too early, or one revolution late.
+/// Here a delay may be any power of two of milliseconds that the clock can reach. Promises 1 and 4.
 #[test]
-fn tokio_44_no_top_wheel_wraps() {
+fn no_wheel_wraps_at_a_power_of_two() {
     for size in [2, 16, 2048] {
         let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
         let log = Log::new();
@@ -71,10 +71,11 @@ fn tokio_44_no_top_wheel_wraps() {
     }
 }
 
-/// Timeouts of five minutes, each cancelled soon after, at more than a hundred thousand a second: what they hold is
-/// dropped at once, and the nodes are used again, long before the first deadline. Promise 5.
+/// Timeouts of five minutes, each cancelled soon after, at more than a hundred thousand a second: a
+/// cancel drops what the callback holds, and nodes are reused long before the first deadline.
+/// Promise 5.
 #[test]
-fn brpc_45_cancelled_timeouts_hold_no_memory() {
+fn cancelled_timeouts_hold_no_memory() {
     let (timer, dropped) = (threads(2), Count::default());
     let (mut open, rounds) = (VecDeque::new(), 300_000);
     for _ in 0..rounds {
@@ -91,10 +92,10 @@ fn brpc_45_cancelled_timeouts_hold_no_memory() {
     is_balanced(&timer);
 }
 
-/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next timer
-/// could use it: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
+/// The same where each timeout is shorter than the one before, so no new timer can use a cancelled
+/// node: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
 #[test]
-fn brpc_45_nor_with_ever_shorter_timeouts() {
+fn ever_shorter_cancelled_timeouts_hold_no_memory() {
     let timer = threads(1);
     let (rounds, batch) = (400_u64, 500);
     let mut most = 0;
@@ -111,10 +112,10 @@ fn brpc_45_nor_with_ever_shorter_timeouts() {
     is_balanced(&timer);
 }
 
-/// After a burst of cancelled timeouts, and with nothing due for long, memory goes back all the same: the thread, which
-/// would sleep until then, sees to it. Promise 5.
+/// After a burst of cancelled timeouts, with nothing due for a long time, the thread wakes and
+/// frees memory. Promise 5.
 #[test]
-fn brpc_45_memory_goes_back_while_nothing_is_due() {
+fn memory_goes_back_while_nothing_is_due() {
     let timer = threads(1);
     let keys: Vec<_> = (0..200_000)
         .map(|_| timer.schedule_after(secs(300_000), || ()).expect("the timer is open"))
@@ -125,10 +126,10 @@ fn brpc_45_memory_goes_back_while_nothing_is_due() {
     is_balanced(&timer);
 }
 
-/// A shard sat idle and its clock fell far behind; timers set then, relative to the true time, fired early or needed
-/// extra levels. Here each fires exactly, whether the clock has caught up or not. Promises 1 and 4.
+/// While a shard was idle its clock fell far behind; timers that were then set relative to the true
+/// time fired early, or needed extra levels. Here each timer fires exactly. Promises 1 and 4.
 #[test]
-fn kafka_46_a_stale_clock_fires_nothing_early() {
+fn a_stale_clock_fires_nothing_early() {
     for idle in [ms(6), ms(100), secs(4), HOUR, 365 * DAY] {
         let (timer, clock) = manual();
         clock.advance(idle);
@@ -144,9 +145,9 @@ fn kafka_46_a_stale_clock_fires_nothing_early() {
     }
 }
 
-/// The same in real time, idle for a while. Promise 1.
+/// The same in real time, after an idle spell. Promise 1.
 #[test]
-fn kafka_46_in_real_time() {
+fn a_timer_after_an_idle_spell_is_not_early_in_real_time() {
     let timer = threads(1);
     for _ in 0..5 {
         thread::sleep(ms(30));
@@ -159,10 +160,10 @@ fn kafka_46_in_real_time() {
     }
 }
 
-/// The clock is monotonic: a source that is set back, as a wall clock is, makes nothing early and loses nothing;
-/// one that leaps ahead makes due what is due by then. Promises 1 and 4.
+/// A clock that is set back, as a wall clock is, makes no timer early and loses none; a clock that
+/// jumps ahead makes due what is due by then. Promises 1 and 4.
 #[test]
-fn netty_47_a_clock_that_steps() {
+fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
     struct Steps(Instant);
     impl Clock for Steps {
         /// Ten times a second it steps back by 20 ms, and forward again.
@@ -188,9 +189,9 @@ fn netty_47_a_clock_that_steps() {
     is_balanced(&timer);
 }
 
-/// The system's wall clock plays no part: a moment is an `Instant`, and what is due is due by that. Promise 1.
+/// The system's wall clock has no effect: a deadline is an `Instant`. Promise 1.
 #[test]
-fn netty_47_moments_are_monotonic() {
+fn deadlines_go_by_the_monotonic_clock() {
     let (timer, begin, wall) = (threads(1), Instant::now(), SystemTime::now());
     let (told, heard) = mpsc::channel();
     let deadline = begin + ms(50);
@@ -210,10 +211,11 @@ fn sleeps_of(name: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// Every tick woke the thread with nothing due, or spun a core: here, with the next timer an hour away, and with
-/// none at all, it sleeps, though a tick is a millisecond. Promise 9.
+/// In other timers every tick woke the thread with nothing due, or the thread spun. Here the thread
+/// sleeps, with the next timer an hour away and with no timer, although a tick is a millisecond.
+/// Promise 9.
 #[test]
-fn netty_48_idle_costs_nothing() {
+fn an_idle_thread_sleeps() {
     let timer = Timer::builder().shards(1).thread_name("idle").build().expect("settings within their limits");
     for pending in [false, true] {
         if pending {
@@ -232,9 +234,10 @@ fn netty_48_idle_costs_nothing() {
     }
 }
 
-/// Nor does memory that cannot go back wake anybody for ever: each piece of what a burst took has a timer left. Promise 9.
+/// Memory that cannot be freed does not keep the thread awake: a timer is left in each segment of a
+/// burst. Promise 9.
 #[test]
-fn netty_48_nor_does_memory_that_cannot_go_back() {
+fn memory_that_cannot_go_back_does_not_keep_a_thread_awake() {
     let timer = Timer::builder().shards(1).thread_name("kept").build().expect("settings within their limits");
     let keys: Vec<_> =
         (0..300_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
@@ -249,9 +252,9 @@ fn netty_48_nor_does_memory_that_cannot_go_back() {
     }
 }
 
-/// A far timer that has to be moved from wheel to wheel wakes the thread for each of these moves at most. Promise 9.
+/// A far timer wakes the thread at most for each move to a lower wheel. Promise 9.
 #[test]
-fn netty_48_nor_for_a_far_timer() {
+fn a_far_timer_wakes_the_thread_once_per_level() {
     let builder =
         Timer::builder().shards(1).thread_name("far").tick(Duration::from_micros(50)).wheel_size(16);
     let timer = builder.build().expect("settings within their limits");
@@ -263,10 +266,10 @@ fn netty_48_nor_for_a_far_timer() {
     assert!(woken <= 20, "woken {woken} times in 4000 ticks, over four wheels");
 }
 
-/// A timer set from the callback's own thread deadlocked on the bucket that was being flushed. Here callbacks may
-/// set as many as they like, for any time, also one that has passed. Promises 3 and 7.
+/// In another timer a callback that scheduled deadlocked on the bucket that was being flushed. Here
+/// a callback may schedule any number of timers, for any time, also a past one. Promises 3 and 7.
 #[test]
-fn go_49_set_from_the_callback() {
+fn a_callback_may_schedule_any_number_of_timers() {
     in_time(|| {
         for size in [2, 16, 256] {
             let timer =
@@ -288,10 +291,11 @@ fn go_49_set_from_the_callback() {
     });
 }
 
-/// What a cancelled callback holds was kept until the deadline, or dropped under a lock: here it is dropped within
-/// the cancel, and may use the timer while it is; so may what is dropped after a run. Promises 3, 5 and 7.
+/// Other timers kept what a cancelled callback holds until the deadline, or dropped it under a
+/// lock. Here `cancel` drops it, and its drop may use the timer; so may the drop of what a callback
+/// holds after it has run. Promises 3, 5 and 7.
 #[test]
-fn tokio_50_dropped_with_nothing_held() {
+fn callbacks_are_dropped_while_no_lock_is_held() {
     in_time(|| {
         for (timer, clock) in both() {
             let log = Log::new();

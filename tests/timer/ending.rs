@@ -21,7 +21,7 @@ fn named(name: &str) -> Timer {
 
 /// Three timers fire, and shutdown ends the threads, once. Promise 8.
 #[test]
-fn kafka_06_shutdown_ends_the_threads() {
+fn shutdown_ends_the_threads() {
     let timer = named("six");
     let (told, heard) = mpsc::channel();
     for delay in [1, 2, 3] {
@@ -39,10 +39,10 @@ fn kafka_06_shutdown_ends_the_threads() {
     is_balanced(&timer);
 }
 
-/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a
+/// After shutdown each way to schedule returns an error and the callback; nothing blocks, and a
 /// second shutdown returns nothing. Promises 3 and 8.
 #[test]
-fn go_13_after_shutdown() {
+fn after_shutdown_scheduling_returns_the_callback() {
     for (timer, clock) in both() {
         let (key, count) = (timer.schedule_after(HOUR, || ()).expect("the timer is open"), Count::default());
         assert_eq!(timer.shutdown().len(), 1);
@@ -63,9 +63,9 @@ fn go_13_after_shutdown() {
     }
 }
 
-/// What had not fired is freed when it is dropped, once; what callbacks hold is not kept by the timer. Promise 8.
+/// What has not fired is dropped by the caller, once; the timer keeps no callback. Promise 8.
 #[test]
-fn go_13_payloads_are_freed() {
+fn unfired_callbacks_are_dropped_once() {
     for (timer, _clock) in both() {
         let dropped = Count::default();
         for size in 0..10 {
@@ -85,7 +85,7 @@ fn go_13_payloads_are_freed() {
 
 /// Three timers of 1 ms have fired: shutdown returns none. Promise 8.
 #[test]
-fn netty_15_all_fired() {
+fn shutdown_returns_nothing_when_all_have_fired() {
     for (timer, clock) in both() {
         let count = Count::default();
         for _ in 0..3 {
@@ -99,10 +99,10 @@ fn netty_15_all_fired() {
     }
 }
 
-/// Five of 5 s, shut down at 1 s: five come back, none of which fires; each can be run, and says when it was due.
-/// Promises 1 and 8.
+/// Five timers of 5 s, shut down at 1 s: five come back, and none fires. Each can be run, and has
+/// its deadline. Promises 1 and 8.
 #[test]
-fn netty_15_five_come_back() {
+fn shutdown_returns_what_has_not_fired() {
     let (timer, clock) = manual();
     let (count, start) = (Count::default(), timer.now());
     for _ in 0..5 {
@@ -120,10 +120,10 @@ fn netty_15_five_come_back() {
     is_balanced(&timer);
 }
 
-/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named.
-/// Promise 8.
+/// The same with threads, from both shards. A timer whose deadline no `Instant` can represent comes
+/// back without one. Promise 8.
 #[test]
-fn netty_15_from_all_shards() {
+fn shutdown_returns_timers_of_all_shards() {
     let (timer, count) = (threads(2), Count::default());
     let set = || {
         let (mine, never) = (count.clone(), count.clone());
@@ -140,9 +140,9 @@ fn netty_15_from_all_shards() {
     is_balanced(&timer);
 }
 
-/// A recurring callback that comes back runs once when it is run. Promise 8.
+/// A recurring timer comes back at shutdown, and runs once when the caller runs it. Promise 8.
 #[test]
-fn a_recurring_one_comes_back() {
+fn shutdown_returns_a_recurring_timer() {
     for (timer, clock) in both() {
         let count = Count::default();
         let mine = count.clone();
@@ -158,10 +158,10 @@ fn a_recurring_one_comes_back() {
     }
 }
 
-/// A callback shuts its own timer down: what has not fired comes back to it, its own shard's included, also what was
-/// due with it; nothing fires after that. Promises 7 and 8.
+/// A callback shuts its own timer down. It gets what has not fired, including what was due with it
+/// in its own shard, and nothing fires after that. Promises 7 and 8.
 #[test]
-fn a_callback_shuts_down() {
+fn a_callback_may_shut_its_timer_down() {
     in_time(|| {
         for (timer, clock) in both() {
             let late = || unreachable!("it comes back");
@@ -191,10 +191,11 @@ fn a_callback_shuts_down() {
     });
 }
 
-/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is
-/// left of both shards comes back, a recurring timer that runs there too. Promise 8.
+/// A callback shuts its timer down while a callback of the other shard runs. The shutdown waits for
+/// that callback, and returns what is left of both shards, including a recurring timer that runs
+/// there. Promise 8.
 #[test]
-fn a_callback_shuts_down_while_another_runs() {
+fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
     in_time(|| {
         let timer = threads(2);
         let (go, over) = (Arc::new(AtomicBool::new(false)), Count::default());
@@ -233,10 +234,10 @@ fn a_callback_shuts_down_while_another_runs() {
     });
 }
 
-/// Callbacks of both shards shut the timer down at the same time: one has all that is left, the other nothing, and
-/// neither waits for the other's callback for ever. Promises 7 and 8.
+/// Callbacks of both shards shut the timer down at the same time: one gets all that is left, the
+/// other nothing, and neither waits for the other for ever. Promises 7 and 8.
 #[test]
-fn two_callbacks_shut_down_at_once() {
+fn two_callbacks_may_shut_down_at_once() {
     in_time(|| {
         for _ in 0..20 {
             let (timer, log, running) = (threads(2), Log::new(), Count::default());
@@ -264,10 +265,10 @@ fn two_callbacks_shut_down_at_once() {
     });
 }
 
-/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the
-/// callback, and has what is left. Promise 8.
+/// A thread shuts a timer down while a callback runs on the thread that moves the manual clock. The
+/// shutdown waits for the callback, and returns what is left. Promise 8.
 #[test]
-fn shut_down_while_the_clock_is_moved() {
+fn shutdown_waits_for_the_callback_of_a_manual_clock() {
     in_time(|| {
         let (timer, clock) = manual();
         let (told, heard) = mpsc::channel();
@@ -290,10 +291,10 @@ fn shut_down_while_the_clock_is_moved() {
     });
 }
 
-/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled
-/// or refused, and is dropped, once. Promises 2 and 8.
+/// Threads schedule and cancel, and timers fire, while the timer is shut down: each callback runs,
+/// comes back, is cancelled or refused, and is dropped once. Promises 2 and 8.
 #[test]
-fn shut_down_at_full_speed() {
+fn each_callback_has_one_outcome_when_shutdown_races_producers() {
     for round in 0..10 {
         let (timer, made, dropped) = (threads(2), Count::default(), Count::default());
         let outcomes = Count::default();
@@ -326,10 +327,10 @@ fn shut_down_at_full_speed() {
     }
 }
 
-/// When the last handle is dropped the threads end, and what callbacks hold is dropped, once; while there is another
-/// handle, nothing of that. Promise 8.
+/// When the last handle is dropped the threads end, and callbacks are dropped once; while another
+/// handle exists, neither happens. Promise 8.
 #[test]
-fn the_last_handle_is_dropped() {
+fn dropping_the_last_handle_ends_the_threads() {
     let (timer, dropped) = (named("last"), Count::default());
     for _ in 0..1_000 {
         let held = Dropped(dropped.clone());
@@ -344,10 +345,10 @@ fn the_last_handle_is_dropped() {
     are_threads("last-", 0);
 }
 
-/// What callbacks hold may panic when it is dropped with the last handle: caught, and the rest is dropped. Promises
-/// 7 and 8.
+/// The drops of some callbacks panic when the last handle is dropped: the panics are caught, and
+/// all callbacks are dropped. Promises 7 and 8.
 #[test]
-fn the_last_handle_is_dropped_and_drops_panic() {
+fn dropping_the_last_handle_drops_all_callbacks_if_some_panic() {
     struct PanicsInDrop(Dropped);
     impl Drop for PanicsInDrop {
         fn drop(&mut self) {
@@ -365,9 +366,10 @@ fn the_last_handle_is_dropped_and_drops_panic() {
     }
 }
 
-/// A callback drops the last handle: its own thread ends after it, and what is left is dropped. Promises 7 and 8.
+/// A callback drops the last handle: its thread ends after it, and what is left is dropped.
+/// Promises 7 and 8.
 #[test]
-fn the_last_handle_is_dropped_by_a_callback() {
+fn a_callback_may_drop_the_last_handle() {
     let (timer, dropped) = (named("own"), Count::default());
     let held = Dropped(dropped.clone());
     timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
@@ -378,9 +380,9 @@ fn the_last_handle_is_dropped_by_a_callback() {
     until("what is left is dropped", || dropped.get() == 1);
 }
 
-/// The same on a manual clock, and the clock goes on. Promises 7 and 8.
+/// The same with a manual clock, which moves on. Promises 7 and 8.
 #[test]
-fn the_last_handle_is_dropped_under_a_manual_clock() {
+fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
     let (timer, clock) = by_hand(Timer::builder().shards(2));
     let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
     let (dropped, count) = (Count::default(), Count::default());

@@ -72,23 +72,23 @@ fn recurs_on(timer: &Timer, name: &str) -> Vec<TimerKey> {
 
 /// Callbacks run on a rayon pool. Promise 7.
 #[test]
-fn netty_18_a_rayon_pool() {
+fn callbacks_run_on_a_rayon_pool() {
     let pool = ThreadPoolBuilder::new().num_threads(2).thread_name(|i| format!("rayon-{i}")).build();
     let pool = pool.expect("threads can be started");
     runs_on(&on(move |job: Job| pool.spawn(|| job.run())), "rayon-");
 }
 
-/// Callbacks run on a pool for futures. Promise 7.
+/// Callbacks run on a thread pool of `futures`. Promise 7.
 #[test]
-fn netty_18_a_pool_for_futures() {
+fn callbacks_run_on_a_pool_for_futures() {
     let pool =
         ThreadPool::builder().pool_size(2).name_prefix("futures-").create().expect("threads can be started");
     runs_on(&on(move |job: Job| pool.spawn_ok(async { job.run() })), "futures-");
 }
 
-/// Callbacks run on a tokio runtime, as tasks and where blocking is allowed. Promise 7.
+/// Callbacks run on a tokio runtime, as tasks and on its blocking threads. Promise 7.
 #[test]
-fn netty_18_a_tokio_handle() {
+fn callbacks_run_on_a_tokio_runtime() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("tokio").build();
     let runtime = runtime.expect("threads can be started");
     let handle = runtime.handle().clone();
@@ -97,9 +97,9 @@ fn netty_18_a_tokio_handle() {
     runs_on(&on(move |job: Job| drop(handle.spawn_blocking(|| job.run()))), "tokio");
 }
 
-/// An executor that runs the job where it is given it is as good as none. Promise 7.
+/// An executor that runs a job inside `execute` behaves like no executor. Promise 7.
 #[test]
-fn netty_18_right_here() {
+fn an_executor_may_run_a_job_at_once() {
     let (timer, clock) = by_hand_on(Job::run);
     let log = Log::new();
     let (entries, time) = (log.clone(), clock.clone());
@@ -110,10 +110,10 @@ fn netty_18_right_here() {
     is_balanced(&timer);
 }
 
-/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring timer ends with
-/// it, nothing stays pending, and there is room again. Promises 5 and 8.
+/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring
+/// timer ends, nothing stays pending, and there is room again. Promises 5 and 8.
 #[test]
-fn an_executor_that_drops_its_jobs() {
+fn a_dropped_job_counts_as_fired() {
     let builder = Timer::builder().executor(|job: Job| drop(job)).max_pending(2);
     let (timer, clock) = by_hand(builder);
     let dropped = Count::default();
@@ -135,7 +135,7 @@ fn an_executor_that_drops_its_jobs() {
 
 /// The same on another thread, in real time. Promise 8.
 #[test]
-fn an_executor_that_drops_its_jobs_elsewhere() {
+fn a_job_may_be_dropped_on_another_thread() {
     let (send, receive) = mpsc::channel::<Job>();
     let other = thread::spawn(move || receive.into_iter().for_each(drop));
     let (timer, dropped) = (on(move |job: Job| drop(send.send(job))), Count::default());
@@ -149,9 +149,10 @@ fn an_executor_that_drops_its_jobs_elsewhere() {
     other.join().expect("the executor goes with the timer");
 }
 
-/// An executor that panics is caught, counted and reported; its job was dropped, and the shard goes on. Promise 7.
+/// A panic of the executor is caught, counted and reported; its job was dropped, and the shard
+/// works on. Promise 7.
 #[test]
-fn an_executor_that_panics() {
+fn a_panic_of_the_executor_is_reported() {
     let told = Log::new();
     let (entries, dropped) = (told.clone(), Count::default());
     let hook =
@@ -169,9 +170,10 @@ fn an_executor_that_panics() {
     is_balanced(&timer);
 }
 
-/// A callback that panics on an executor is caught and counted there, a recurring one goes on. Promise 7.
+/// A callback's panic on an executor's thread is caught and counted there, and a recurring timer
+/// goes on. Promise 7.
 #[test]
-fn a_panic_on_an_executor() {
+fn a_panic_of_a_job_is_counted() {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let key = timer.schedule_every(ms(1), || panic!("a callback panics")).expect("the timer is open");
@@ -180,10 +182,10 @@ fn a_panic_on_an_executor() {
     is_balanced(&timer);
 }
 
-/// What a job that is dropped unrun holds panics when it is dropped: caught and counted, wherever that is; also when
-/// the executor panics over it. Promise 7.
+/// The drop of what an unrun job holds panics: the panic is caught and counted, on whatever thread
+/// the job is dropped. Promise 7.
 #[test]
-fn a_dropped_job_whose_drop_panics() {
+fn a_panic_of_a_dropped_job_is_counted() {
     let set = |timer: &Timer| {
         let [once, recurring] = [Bomb, Bomb];
         timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
@@ -207,10 +209,10 @@ fn a_dropped_job_whose_drop_panics() {
     is_balanced(&timer);
 }
 
-/// A recurring timer that is cancelled while its job waits to be run runs once more, or not at all, and does not come
-/// back; one that is not cancelled is pending meanwhile. Promise 2.
+/// A recurring timer that is cancelled while its job waits runs once more or not at all, and does
+/// not recur; a timer that is not cancelled is pending meanwhile. Promise 2.
 #[test]
-fn cancelled_while_the_job_waits() {
+fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
     let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
     let keep = Arc::clone(&jobs);
     let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
@@ -238,10 +240,10 @@ fn cancelled_while_the_job_waits() {
     is_balanced(&timer);
 }
 
-/// Shutdown does not wait for an executor: a job that has been handed over can still be run, and dropped; it is not
-/// armed again, and what it holds is dropped once. Promise 8.
+/// Shutdown does not wait for an executor: a job that was handed over can still be run or dropped.
+/// It does not recur, and what it holds is dropped once. Promise 8.
 #[test]
-fn shut_down_while_jobs_wait() {
+fn shutdown_does_not_wait_for_jobs() {
     in_time(|| {
         let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
         let keep = Arc::clone(&jobs);
@@ -265,10 +267,10 @@ fn shut_down_while_jobs_wait() {
     });
 }
 
-/// A shutdown called by a callback on an executor's thread, and one called within the executor itself. Promises 7
-/// and 8.
+/// A job shuts its timer down on an executor's thread, and an executor does so inside `execute`.
+/// Promises 7 and 8.
 #[test]
-fn shut_down_from_an_executor() {
+fn a_job_and_an_executor_may_shut_down() {
     in_time(|| {
         let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
         let timer = on(move |job: Job| pool.spawn(|| job.run()));
@@ -299,9 +301,9 @@ fn shut_down_from_an_executor() {
     });
 }
 
-/// A slow callback on an executor holds up nobody's thread. Promise 7.
+/// A slow callback on an executor's thread delays no shard. Promise 7.
 #[test]
-fn a_slow_callback_on_an_executor() {
+fn a_slow_job_delays_no_shard() {
     let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let go = Arc::new(AtomicBool::new(false));

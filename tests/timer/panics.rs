@@ -25,10 +25,10 @@ fn with_hook() -> (Timer, ManualClock, Log<Told>) {
     (timer, clock, log)
 }
 
-/// A panicking callback does not stop what drives it: those after it fire, in the same tick and later. It is counted,
-/// and counts as fired. Promise 7.
+/// A panicking callback does not stop the driver: later callbacks run, in the same tick and
+/// afterwards. The panic is counted, and the timer counts as fired. Promise 7.
 #[test]
-fn folly_25_the_driver_goes_on() {
+fn a_panicking_callback_does_not_stop_the_driver() {
     let (timer, clock) = manual();
     let count = Count::default();
     for delay in [5, 5, 5, 10, 20] {
@@ -42,9 +42,9 @@ fn folly_25_the_driver_goes_on() {
     is_balanced(&timer);
 }
 
-/// The same in real time: the thread lives on, the same one. Promise 7.
+/// The same in real time: the same thread goes on. Promise 7.
 #[test]
-fn folly_25_in_real_time() {
+fn a_panicking_callback_does_not_stop_the_thread() {
     let timer = threads(1);
     let (told, heard) = mpsc::channel();
     let mut seen = Vec::new();
@@ -60,9 +60,10 @@ fn folly_25_in_real_time() {
     is_balanced(&timer);
 }
 
-/// The hook is told the timer's key and the message, be it a literal, made at run time, or none. Promise 7.
+/// The hook gets the timer's key and the message: a literal, a formatted message, or none. Promise
+/// 7.
 #[test]
-fn the_hook_is_told() {
+fn the_hook_gets_the_key_and_the_message() {
     let (timer, clock, told) = with_hook();
     let callbacks: [fn(); 3] =
         [|| panic!("a literal"), || panic!("made of {}", "two"), || panic_any(thread::current().id())];
@@ -76,9 +77,9 @@ fn the_hook_is_told() {
     assert_eq!((seen.len(), timer.stats().panics), (3, 3));
 }
 
-/// What a callback panicked with is shown to the hook as it is. Promise 7.
+/// The hook gets the panic's payload unchanged. Promise 7.
 #[test]
-fn the_hook_sees_the_payload() {
+fn the_hook_gets_the_panics_payload() {
     let seen = Log::new();
     let entries = seen.clone();
     let hook = move |panic: &CallbackPanic<'_>| entries.add(panic.payload().downcast_ref::<u64>().copied());
@@ -88,9 +89,10 @@ fn the_hook_sees_the_payload() {
     assert_eq!(seen.take(), [Some(7)]);
 }
 
-/// A recurring timer goes on after a panic, in step, under its key; it is told each time. Promise 7.
+/// A recurring timer goes on after a panic, at its rate and under its key; the hook is called each
+/// time. Promise 7.
 #[test]
-fn a_recurring_timer_goes_on() {
+fn a_recurring_timer_goes_on_after_a_panic() {
     let (timer, clock, told) = with_hook();
     let mut runs = 0;
     let callback = move || {
@@ -107,10 +109,10 @@ fn a_recurring_timer_goes_on() {
     is_balanced(&timer);
 }
 
-/// A hook that panics itself is caught too, and so is what it panicked with if that panics when it is dropped.
-/// Promise 7.
+/// A panic of the hook is caught as well, and so is a panic in the drop of the hook's panic
+/// payload. Promise 7.
 #[test]
-fn a_hook_that_panics() {
+fn a_panic_of_the_hook_is_caught() {
     for in_drop in [false, true] {
         let hook = move |_: &CallbackPanic<'_>| {
             if in_drop {
@@ -132,10 +134,11 @@ fn a_hook_that_panics() {
     }
 }
 
-/// What a callback holds panics when it is dropped, after a run: counted and told, and those after it fire. For one
-/// that fires once, and for a recurring one that ends or is cancelled while it runs. Promise 7.
+/// The drop of what a callback holds panics after a run: the panic is counted and reported, and
+/// later callbacks run. Checked for a timer that fires once, and for a recurring timer that ends,
+/// or is cancelled while it runs. Promise 7.
 #[test]
-fn a_drop_that_panics() {
+fn a_panic_in_the_drop_of_a_callback_is_reported() {
     let (timer, clock, told) = with_hook();
     let held = Bomb;
     let once = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
@@ -167,9 +170,9 @@ fn a_drop_that_panics() {
     is_balanced(&timer);
 }
 
-/// A schedule that panics ends its timer, and nothing else. Promise 7.
+/// A schedule that panics ends its timer, and no other. Promise 7.
 #[test]
-fn a_schedule_that_panics() {
+fn a_panicking_schedule_ends_its_timer_only() {
     let (timer, clock, told) = with_hook();
     let mut asked = 0;
     let schedule = move |at: Instant| {
@@ -186,10 +189,10 @@ fn a_schedule_that_panics() {
     is_balanced(&timer);
 }
 
-/// A callback that panics when it is dropped unrun, by a cancel: that is the canceller's, and the timer is as it was.
-/// Promise 7.
+/// `cancel` drops a callback whose drop panics: the caller gets the panic, and the timer is
+/// cancelled. Promise 7.
 #[test]
-fn a_cancel_whose_drop_panics() {
+fn a_panic_in_the_drop_of_a_cancelled_callback_is_the_callers() {
     let (timer, clock) = manual();
     let held = Bomb;
     let key = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
@@ -201,10 +204,10 @@ fn a_cancel_whose_drop_panics() {
     is_balanced(&timer);
 }
 
-/// Callbacks that panic after they have shut the timer down, or moved the clock, are caught as well. Promises 7 and
-/// 8.
+/// A callback panics after it has shut its timer down: the panic is caught and reported. Promises 7
+/// and 8.
 #[test]
-fn a_panic_after_a_shutdown() {
+fn a_panic_after_a_shutdown_is_reported() {
     let (timer, clock, told) = with_hook();
     let (inner, handed_back) = (timer.clone(), Log::new());
     let entries = handed_back.clone();

@@ -23,9 +23,9 @@ impl Drop for Bomb {
     }
 }
 
-/// A callback parks, and eats the token with which shutdown wakes its thread. Promise 7.
+/// A callback parks, and takes the token with which shutdown wakes its thread. Promise 7.
 #[test]
-fn a_callback_that_parks() {
+fn a_callback_that_parks_does_not_delay_shutdown() {
     in_time(|| {
         for _ in 0..20 {
             let timer = threads(1);
@@ -52,9 +52,10 @@ fn a_callback_that_parks() {
     });
 }
 
-/// A job shuts the timer down while the shard's thread waits for room in the executor's queue. Promise 7.
+/// A job shuts the timer down while the shard's thread waits for room in the executor's queue.
+/// Promise 7.
 #[test]
-fn a_job_shuts_down_under_a_full_executor() {
+fn a_job_may_shut_down_while_the_executor_is_full() {
     in_time(|| {
         let (send, receive) = mpsc::sync_channel::<Job>(0);
         let timer = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job))).build();
@@ -78,7 +79,7 @@ fn a_job_shuts_down_under_a_full_executor() {
 
 /// Two callbacks shut each other's timer down. Promise 7.
 #[test]
-fn two_callbacks_end_each_others_timer() {
+fn two_callbacks_may_shut_each_others_timer_down() {
     in_time(|| {
         for _ in 0..20 {
             let timers = [threads(1), threads(1)];
@@ -101,9 +102,9 @@ fn two_callbacks_end_each_others_timer() {
     });
 }
 
-/// Two manual clocks move each other, from both ends. Promise 7.
+/// Callbacks of two manual clocks move each other's clock. Promise 7.
 #[test]
-fn two_clocks_move_each_other() {
+fn two_manual_clocks_may_move_each_other() {
     in_time(|| {
         for _ in 0..50 {
             let sides = [manual(), manual()];
@@ -128,9 +129,9 @@ fn two_clocks_move_each_other() {
     });
 }
 
-/// Thread-locals that hold a timer, or move a clock, when their thread ends. Promise 7.
+/// Thread-locals that hold a timer, or move a clock, do so when their thread ends. Promise 7.
 #[test]
-fn at_the_end_of_a_thread() {
+fn timers_may_be_used_at_a_threads_end() {
     struct Last(Timer, ManualClock, Count);
     impl Drop for Last {
         fn drop(&mut self) {
@@ -164,10 +165,10 @@ fn at_the_end_of_a_thread() {
     });
 }
 
-/// A schedule that panics, or ends, and whose drop and whose callback's drop panic; and such callbacks at the end.
-/// Promise 7.
+/// A schedule panics, or ends, and its drop and the drop of its callback panic; so do drops of
+/// callbacks at the end. Promise 7.
 #[test]
-fn drops_that_panic_all_over() {
+fn panics_in_the_drops_of_schedules_and_callbacks_are_counted() {
     in_time(|| {
         let (timer, clock) = by_hand(Timer::builder().shards(2));
         let count = Count::default();
@@ -217,9 +218,9 @@ fn with_clock(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Timer {
         .expect("settings are fine")
 }
 
-/// A clock that is set back: what is scheduled then does not fire at once. Promise 1.
+/// A clock is set back: a timer that is scheduled then does not fire at once. Promise 1.
 #[test]
-fn a_clock_that_is_set_back() {
+fn a_clock_that_is_set_back_makes_nothing_early() {
     let back = Arc::new(AtomicBool::new(false));
     let (set, start) = (Arc::clone(&back), Instant::now());
     let timer = with_clock(move || {
@@ -236,10 +237,10 @@ fn a_clock_that_is_set_back() {
     assert!(heard.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
 }
 
-/// A clock that panics on the shard's thread now and then is counted, and all goes on; one that shuts the timer down
-/// loses nothing; one that parks eats no wake. Promises 7 and 8.
+/// A clock that panics on the shard's thread is counted, and the timer works on; a clock that shuts
+/// the timer down loses nothing; a clock that parks takes no wake-up. Promises 7 and 8.
 #[test]
-fn clocks_that_panic_and_end_and_park() {
+fn clocks_may_panic_park_and_shut_down() {
     in_time(|| {
         let calls = AtomicUsize::new(0);
         let is_own = || thread::current().name().is_some_and(|name| name.starts_with("unruly"));
@@ -281,9 +282,9 @@ fn clocks_that_panic_and_end_and_park() {
     });
 }
 
-/// The documented clock at double speed, and one that is fifty times as fast: on time by that clock. Promise 1.
+/// A clock at double speed, and one at fifty times: timers are on time by that clock. Promise 1.
 #[test]
-fn a_clock_that_is_fast() {
+fn a_fast_clock_is_followed() {
     for speed in [2, 50] {
         let start = Instant::now();
         let timer = with_clock(move || start + speed * start.elapsed());
@@ -298,7 +299,7 @@ fn a_clock_that_is_fast() {
 
 /// The executor's drop panics: what is pending comes back. Promise 8.
 #[test]
-fn an_executor_whose_drop_panics() {
+fn shutdown_returns_what_is_pending_if_the_executors_drop_panics() {
     in_time(|| {
         let bomb = Bomb(Count::default());
         let execute = move |job: Job| {
@@ -317,9 +318,9 @@ fn an_executor_whose_drop_panics() {
     });
 }
 
-/// A tick of a nanosecond, at the end of time. Promise 4.
+/// A tick of a nanosecond, with the clock at the end of time. Promise 4.
 #[test]
-fn at_the_end_of_time() {
+fn scheduling_at_the_end_of_time_does_not_overflow() {
     let (timer, clock) = by_hand(Timer::builder().tick(Duration::from_nanos(1)));
     clock.jump(Duration::MAX);
     let count = Count::default();

@@ -6,12 +6,13 @@ use shardwheel::{Config, shard};
 
 use crate::support::ms;
 
-/// Threads that move timers, more than there are cores: the scheduler stops most of them in a move when the shard ends.
+/// Threads that move timers, more than there are cores, so that most of them are interrupted in a
+/// move when the shard ends.
 const MOVERS: usize = 24;
 
-/// The same on the ground floor. Promise 8.
+/// Each timer comes back at the shard's end, although a thread is rescheduling it. Promise 8.
 #[test]
-fn read_timers_on_the_move_at_the_advancers_end() {
+fn timers_on_the_move_come_back_when_the_shard_ends() {
     for round in 0..40 {
         let (scheduler, advancer) = shard(&Config::default());
         let pending = thread::scope(|scope| {

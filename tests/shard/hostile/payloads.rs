@@ -6,10 +6,10 @@ use shardwheel::{Advancer, Config, Scheduler, shard};
 
 use crate::support::{Bomb, Count, Dropped, survives};
 
-/// Counts its drops, some of which panic.
+/// Counts its drops, and panics if it holds a bomb.
 type Payload = (Dropped, Option<Bomb>);
 
-/// Ten timers, so many of which panic when they are dropped.
+/// Ten timers; `bombs` of their payloads panic when they are dropped.
 fn ten(bombs: usize) -> (Scheduler<Payload>, Advancer<Payload>, Count) {
     let (scheduler, advancer) = shard(&Config::default());
     let dropped = Count::default();
@@ -20,8 +20,8 @@ fn ten(bombs: usize) -> (Scheduler<Payload>, Advancer<Payload>, Count) {
     (scheduler, advancer, dropped)
 }
 
-/// The end of a shard by `end`: all payloads are dropped by the time it returns; the first panic
-/// comes out.
+/// Ends a shard by `end`: all payloads have been dropped when it returns, and the first panic
+/// reaches the caller.
 fn ends_whole(bombs: usize, end: impl FnOnce(Advancer<Payload>)) {
     let (scheduler, advancer, dropped) = ten(bombs);
     assert!(catch_unwind(AssertUnwindSafe(|| end(advancer))).is_err());
@@ -30,15 +30,16 @@ fn ends_whole(bombs: usize, end: impl FnOnce(Advancer<Payload>)) {
     assert_eq!(dropped.get(), 10);
 }
 
-/// Promise 8.
+/// One payload's drop panics when the advancer is dropped. Promise 8.
 #[test]
-fn item_10_a_panicking_payload_in_a_dropped_advancer() {
+fn a_dropped_advancer_drops_all_payloads_if_one_panics() {
     ends_whole(1, drop);
 }
 
-/// Promise 8.
+/// One payload's drop panics when the iterator over what is pending is dropped, at once or after
+/// its first item. Promise 8.
 #[test]
-fn item_10_a_panicking_payload_in_a_dropped_into_pending() {
+fn a_dropped_into_pending_drops_all_payloads_if_one_panics() {
     ends_whole(1, |advancer| drop(advancer.into_pending()));
     ends_whole(1, |advancer| {
         let mut pending = advancer.into_pending();
@@ -47,15 +48,17 @@ fn item_10_a_panicking_payload_in_a_dropped_into_pending() {
     });
 }
 
+/// The drops of several payloads panic when the advancer is dropped: the process does not abort.
 /// Promises 7 and 8.
 #[test]
-fn read_panicking_payloads_in_a_dropped_advancer() {
+fn a_dropped_advancer_drops_all_payloads_if_several_panic() {
     survives(|| [2, 5].into_iter().for_each(|bombs| ends_whole(bombs, drop)));
 }
 
-/// Promises 7 and 8.
+/// The drops of several payloads panic when the iterator over what is pending is dropped: the
+/// process does not abort. Promises 7 and 8.
 #[test]
-fn read_panicking_payloads_in_a_dropped_into_pending() {
+fn a_dropped_into_pending_drops_all_payloads_if_several_panic() {
     survives(|| {
         for bombs in [2, 5] {
             ends_whole(bombs, |advancer| drop(advancer.into_pending()));
@@ -63,9 +66,10 @@ fn read_panicking_payloads_in_a_dropped_into_pending() {
     });
 }
 
-/// A payload that is left to the caller, whose loop panics meanwhile. Promises 7 and 8.
+/// The caller's loop over what is pending panics, and the payloads' drops panic during the
+/// unwinding: the process does not abort. Promises 7 and 8.
 #[test]
-fn read_panicking_payloads_while_the_loop_over_pending_unwinds() {
+fn payloads_may_panic_while_the_loop_over_pending_unwinds() {
     survives(|| {
         ends_whole(2, |advancer| {
             let _pending = advancer.into_pending();

@@ -1,5 +1,5 @@
-//! The shard's waker: while it stalls in one producer's hands, others ring; where it panics,
-//! nothing is lost.
+//! The shard's waker: while it stalls on one producer's thread, other producers wake the advancer;
+//! if it panics, no timer is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
 
 use crate::support::{Count, Gate, To, hear, hooked, until, watched};
 
-/// A waker whose first ring stalls until the gate is opened, and how often it has rung.
+/// A waker whose first wake stalls until the gate opens, and the count of its wakes.
 fn stalls_at_first() -> (Waker, Count, Gate) {
     let (rings, gate) = (Count::default(), Gate::default());
     let (count, shut) = (rings.clone(), gate.clone());
@@ -22,21 +22,21 @@ fn stalls_at_first() -> (Waker, Count, Gate) {
     (waker, rings, gate)
 }
 
-/// A waker that counts its rings.
+/// A waker that counts its wakes.
 fn counts() -> (Waker, Count) {
     let (waker, rings, gate) = stalls_at_first();
     gate.open();
     (waker, rings)
 }
 
-/// The advancer sleeps until `answer`, and is to be woken by that.
+/// The advancer registers `waker` and sleeps until `answer`.
 fn sleep<T>(advancer: &mut Advancer<T>, waker: &Waker, answer: Option<Tick>) {
     advancer.register_waker(waker);
     assert_eq!(advancer.next_expiration(), answer);
 }
 
-/// A producer stalls in the ring for a timer at tick 1,000; another schedules for `second`, and
-/// rings.
+/// A producer stalls in the wake for a timer at tick 1,000; another producer schedules for
+/// `second`, and wakes.
 fn a_producer_stalls_in_a_ring(second: Tick) {
     watched(move || {
         let (scheduler, mut advancer) = shard(&Config::default());
@@ -52,21 +52,23 @@ fn a_producer_stalls_in_a_ring(second: Tick) {
     });
 }
 
-/// Promise 3.
+/// A producer stalls in the shard's waker; another producer schedules an earlier timer, and wakes
+/// the advancer. Promise 3.
 #[test]
-fn item_05_an_earlier_timer_rings_while_a_ring_stalls() {
+fn an_earlier_timer_wakes_while_another_wake_stalls() {
     a_producer_stalls_in_a_ring(10);
 }
 
-/// It cannot know whether the first ring will ever be heard. Promise 3.
+/// The same with a later timer: its producer cannot know whether the first wake will ever reach the
+/// advancer. Promise 3.
 #[test]
-fn item_05_a_later_timer_rings_while_a_ring_stalls() {
+fn a_later_timer_wakes_while_another_wake_stalls() {
     a_producer_stalls_in_a_ring(2_000);
 }
 
-/// The same for a timer that is moved to an earlier tick. Promise 3.
+/// The same for a timer that is rescheduled to an earlier tick. Promise 3.
 #[test]
-fn item_05_a_move_rings_while_a_ring_stalls() {
+fn a_rescheduled_timer_wakes_while_another_wake_stalls() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
         let key = scheduler.schedule(1 << 40, 0).expect("it is open");
@@ -83,7 +85,7 @@ fn item_05_a_move_rings_while_a_ring_stalls() {
     });
 }
 
-/// Cancels that many, none of whose nodes can be used again by the next.
+/// Cancels `count` timers; no timer can use the node of the one before.
 fn set_and_cancel(scheduler: &Scheduler<u32>, first: Tick, count: usize) {
     for deadline in (0..count as Tick).map(|i| first - 7_919 * i) {
         let key = scheduler.schedule(deadline, 0).expect("it is open");
@@ -91,9 +93,10 @@ fn set_and_cancel(scheduler: &Scheduler<u32>, first: Tick, count: usize) {
     }
 }
 
+/// A producer stalls in the wake that requests a sweep; another producer requests the sweep again.
 /// Promise 5.
 #[test]
-fn item_05_a_sweep_is_asked_for_again_while_the_ring_for_it_stalls() {
+fn a_sweep_is_requested_again_while_the_wake_for_it_stalls() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
         scheduler.schedule(1, 0).expect("it is open");
@@ -109,15 +112,12 @@ fn item_05_a_sweep_is_asked_for_again_while_the_ring_for_it_stalls() {
     });
 }
 
-// ---- 10: wakers that panic ----------------------------------------------------------------------
-
-/// A waker that panics there.
+/// A waker that panics at that operation.
 fn panics_when(when: To) -> Waker {
     hooked(move |to| assert!(to != when || thread::panicking(), "a waker panics"))
 }
 
-/// The shard hears of timers by a waker that is registered after `fails`, whether that panicked or
-/// not.
+/// After `fails`, which may panic, the shard wakes the advancer by the next registered waker.
 fn hears_after(fails: impl FnOnce(&mut Advancer<u32>)) {
     let (scheduler, mut advancer) = shard(&Config::default());
     fails(&mut advancer);
@@ -127,18 +127,18 @@ fn hears_after(fails: impl FnOnce(&mut Advancer<u32>)) {
     assert_eq!(rings.get(), 1, "the shard is deaf");
 }
 
-/// Promise 7.
+/// The clone of a new waker panics in `register_waker`; the next waker works. Promise 7.
 #[test]
-fn item_10_a_new_waker_whose_clone_panics() {
+fn a_waker_whose_clone_panics_leaves_the_shard_able_to_wake() {
     hears_after(|advancer| {
         let panics = panics_when(To::Clone);
         drop(catch_unwind(AssertUnwindSafe(|| advancer.register_waker(&panics))));
     });
 }
 
-/// Promise 7.
+/// The drop of the former waker panics in `register_waker`; the next waker works. Promise 7.
 #[test]
-fn item_10_an_old_waker_whose_drop_panics() {
+fn a_waker_whose_drop_panics_leaves_the_shard_able_to_wake() {
     hears_after(|advancer| {
         let panics = std::mem::ManuallyDrop::new(panics_when(To::Drop));
         advancer.register_waker(&panics);
@@ -146,10 +146,10 @@ fn item_10_an_old_waker_whose_drop_panics() {
     });
 }
 
-/// The shard's waker panics in the hands of a producer that moves a timer: the timer has moved, its
-/// old node is freed. Promises 2 and 5.
+/// The shard's waker panics in `reschedule`: the timer has moved, and its old node is freed.
+/// Promises 2 and 5.
 #[test]
-fn item_10_a_waker_that_panics_in_a_move() {
+fn a_move_succeeds_though_the_waker_panics() {
     const MOVES: usize = 300;
     let (scheduler, mut advancer) = shard(&Config::default());
     let panics = panics_when(To::Wake);
@@ -164,18 +164,15 @@ fn item_10_a_waker_that_panics_in_a_move() {
     let mut fired: Vec<_> = advancer.advance(2_000_000).map(|fired| fired.payload).collect();
     fired.sort_unstable();
     assert_eq!(fired, Vec::from_iter(0..MOVES));
-    // What is dead is linked until then.
+    // Dead nodes are linked until their ticks.
     (4_000_000..4_000_100).for_each(|tick| assert_eq!(advancer.advance(tick).count(), 0));
     let stats = scheduler.stats();
     assert!(stats.pending == 0 && stats.nodes < MOVES, "{stats:?}");
 }
 
-// ---- found by reading ---------------------------------------------------------------------------
-
-/// A waker that blocks in the hands of a producer that moves a timer keeps no memory from being
-/// used again. Promise 5.
+/// A waker that blocks in `reschedule` keeps no memory from being reused. Promise 5.
 #[test]
-fn read_a_waker_that_blocks_in_a_move_holds_no_memory() {
+fn a_waker_that_blocks_in_a_move_holds_no_memory() {
     const ROUNDS: Tick = 40;
     const TIMERS: u32 = 50_000;
     watched(|| {

@@ -4,9 +4,9 @@ use shardwheel::{Fired, Tick};
 
 use super::halves;
 
-/// What fires can be taken apart.
+/// A fired timer can be destructured into its key, its deadline and its payload.
 #[test]
-fn fired_can_be_taken_apart() {
+fn a_fired_timer_can_be_destructured() {
     let (scheduler, mut advancer) = halves();
     let scheduled = scheduler.schedule(7, String::from("seven")).expect("open");
     for fired in advancer.advance(9) {
@@ -16,9 +16,9 @@ fn fired_can_be_taken_apart() {
     }
 }
 
-/// The first and the last tick are deadlines as any others, also together. Promise 4.
+/// The first and the last tick are deadlines like any other, also together. Promise 4.
 #[test]
-fn the_first_and_the_last_tick_are_deadlines() {
+fn the_first_and_the_last_tick_are_valid_deadlines() {
     let (scheduler, mut advancer) = halves();
     let last = scheduler.schedule(Tick::MAX, "last").expect("open");
     scheduler.schedule(0, "first").expect("open");
@@ -30,9 +30,10 @@ fn the_first_and_the_last_tick_are_deadlines() {
     assert_eq!(scheduler.now(), Tick::MAX);
 }
 
-/// The tick picked for a window lies within it, however wide; one tick wide, it is that tick.
+/// The tick that is chosen for a window lies within it, however wide it is; for a window of one
+/// tick it is that tick.
 #[test]
-fn the_tick_picked_lies_in_the_window() {
+fn a_window_of_any_width_holds_the_chosen_tick() {
     for window in [0..=0, 9..=9, 281..=290, 5_000..=9_000_000, 1..=Tick::MAX, Tick::MAX..=Tick::MAX] {
         let (scheduler, advancer) = halves();
         scheduler.schedule_within(window.clone(), ()).expect("not empty");
@@ -40,9 +41,9 @@ fn the_tick_picked_lies_in_the_window() {
     }
 }
 
-/// The default settings make a shard whose clock stands at 0 with nothing in it.
+/// The default settings make a shard whose clock is at 0 and in which nothing is pending.
 #[test]
-fn a_fresh_shard_is_empty() {
+fn a_new_shard_is_empty() {
     let (scheduler, mut advancer) = halves::<u8>();
     assert_eq!((scheduler.now(), scheduler.len(), scheduler.is_empty()), (0, 0, true));
     assert_eq!(advancer.next_expiration(), None);

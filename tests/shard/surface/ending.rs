@@ -7,16 +7,16 @@ use shardwheel::{Scheduler, Tick};
 
 use super::{Counted, halves};
 
-/// All the schedulers of a shard are alike, those that the advancer gives too.
+/// All schedulers of a shard are equal, including those that the advancer returns.
 #[test]
-fn schedulers_are_interchangeable() {
+fn all_schedulers_of_a_shard_are_equal() {
     let (scheduler, advancer) = halves();
     let key = scheduler.schedule(10, "here").expect("open");
     assert_eq!(advancer.scheduler().clone().cancel(key), Some("here"));
     assert!(scheduler.is_empty());
 }
 
-/// A shard outlives its schedulers: the advancer goes on with what they left.
+/// The advancer outlives the schedulers, and fires the timers that they left.
 #[test]
 fn the_advancer_outlives_the_schedulers() {
     let (scheduler, mut advancer) = halves();
@@ -25,7 +25,8 @@ fn the_advancer_outlives_the_schedulers() {
     assert_eq!(advancer.advance(10).map(|fired| fired.payload).collect::<Vec<_>>(), ["left"]);
 }
 
-/// Dropping the advancer drops what is pending, at once and once, though schedulers live on. Promise 8.
+/// Dropping the advancer drops what is pending, at once and once, although schedulers are alive.
+/// Promise 8.
 #[test]
 fn dropping_the_advancer_drops_what_is_pending() {
     let drops = AtomicUsize::new(0);
@@ -40,9 +41,9 @@ fn dropping_the_advancer_drops_what_is_pending() {
     assert_eq!(drops.load(Ordering::Relaxed), 6);
 }
 
-/// What is handed back and taken only in part is dropped, once. Promise 8.
+/// `into_pending` drops what the caller does not take, once. Promise 8.
 #[test]
-fn handed_back_and_taken_in_part() {
+fn into_pending_drops_what_the_caller_does_not_take() {
     let drops = AtomicUsize::new(0);
     let (scheduler, advancer) = halves();
     for deadline in [1, 2, 3_000, 4_000_000] {
@@ -57,7 +58,8 @@ fn handed_back_and_taken_in_part() {
     assert_eq!(drops.load(Ordering::Relaxed), 4);
 }
 
-/// An advance that the caller forgets (which safe code may) loses nothing: what it held is still due.
+/// An advance that the caller forgets, which safe code may do, loses nothing: the timers that it
+/// held are still due.
 #[test]
 fn a_forgotten_advance_loses_nothing() {
     let drops = AtomicUsize::new(0);
@@ -74,7 +76,7 @@ fn a_forgotten_advance_loses_nothing() {
     assert_eq!(drops.load(Ordering::Relaxed), 4);
 }
 
-/// A payload that holds a scheduler of its own shard, and uses it when it is dropped.
+/// A payload that holds a scheduler of its own shard, and uses it in its drop.
 struct Inside {
     scheduler: Option<Scheduler<Inside>>,
     drops: Arc<AtomicUsize>,
@@ -89,10 +91,11 @@ impl Drop for Inside {
     }
 }
 
-/// Payloads that hold the shard that holds them do not keep it alive: they go with the advancer. One that
-/// schedules as it is dropped gets an error, not a deadlock. Promises 7 and 8.
+/// Payloads that hold a scheduler of their own shard do not keep the shard alive: they are dropped
+/// with the advancer. A payload that schedules in its drop gets an error, not a deadlock. Promises
+/// 7 and 8.
 #[test]
-fn payloads_that_hold_their_shard_go_with_the_advancer() {
+fn payloads_that_hold_a_scheduler_do_not_keep_the_shard_alive() {
     let drops = Arc::new(AtomicUsize::new(0));
     let (scheduler, advancer) = halves();
     for deadline in [1, 2_000, Tick::MAX] {

@@ -6,10 +6,10 @@ use shardwheel::{Config, ScheduleErrorKind, Tick, shard};
 
 use super::halves;
 
-/// A shard without its advancer refuses and gives back; nothing is pending in it and its keys are harmless.
-/// Promise 8.
+/// A shard without its advancer refuses timers and returns their payloads. Nothing is pending in
+/// it, and its keys name nothing. Promise 8.
 #[test]
-fn shut_down_gives_the_payload_back() {
+fn a_shard_without_advancer_refuses_and_returns_the_payload() {
     let (scheduler, advancer) = halves();
     let key = scheduler.schedule(5, String::from("dropped")).expect("open");
     drop(advancer);
@@ -25,9 +25,9 @@ fn shut_down_gives_the_payload_back() {
     );
 }
 
-/// The same after what was pending has been handed back. Promise 8.
+/// The same after `into_pending`. Promise 8.
 #[test]
-fn handing_back_shuts_down() {
+fn into_pending_shuts_the_shard_down() {
     let (scheduler, advancer) = halves();
     scheduler.schedule(5, "pending").expect("open");
     assert_eq!(advancer.into_pending().collect::<Vec<_>>(), [(5, "pending")]);
@@ -35,9 +35,9 @@ fn handing_back_shuts_down() {
     assert_eq!((scheduler.len(), scheduler.now()), (0, 0));
 }
 
-/// A full shard names its limit.
+/// A full shard's error names the limit.
 #[test]
-fn full_names_its_limit() {
+fn a_full_shard_names_its_limit() {
     let config = Config::builder().max_pending(17).build().expect("within limits");
     let (scheduler, _advancer) = shard(&config);
     for i in 0..17 {
@@ -49,9 +49,9 @@ fn full_names_its_limit() {
     assert_eq!(refused.into_payload(), [17]);
 }
 
-/// A window that holds no tick is refused with its bounds, and takes no room.
+/// A window that holds no tick is refused; the error names its bounds, and the timer takes no room.
 #[test]
-fn an_empty_window_names_its_bounds() {
+fn an_empty_window_is_refused_with_its_bounds() {
     let (scheduler, _advancer) = halves();
     for (start, end) in [(290, 281), (1, 0), (Tick::MAX, 0)] {
         let refused = scheduler.schedule_within(start..=end, "windowed").expect_err("no tick in it");
@@ -64,7 +64,7 @@ fn an_empty_window_names_its_bounds() {
     assert!(scheduler.is_empty());
 }
 
-/// An error prints though its payload cannot, and converts to the error that most programs return.
+/// An error prints although its payload cannot, and converts into a boxed error.
 #[test]
 fn errors_print_without_their_payload() {
     struct Mute;

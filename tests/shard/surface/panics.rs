@@ -8,10 +8,10 @@ use crate::support::panics;
 
 use super::{Counted, halves};
 
-/// A panic in the loop that takes what is due loses the item in hand only: the rest comes at the next
-/// advance. Promise 7.
+/// A panic in the loop over due timers loses only the timer that the loop has taken: the rest fires
+/// at the next advance. Promise 7.
 #[test]
-fn a_panic_in_the_loop_loses_the_item_in_hand() {
+fn a_panic_in_the_loop_loses_only_the_taken_timer() {
     let drops = AtomicUsize::new(0);
     let (scheduler, mut advancer) = halves();
     for deadline in [3, 3, 4, 5, 900] {
@@ -29,10 +29,10 @@ fn a_panic_in_the_loop_loses_the_item_in_hand() {
     assert_eq!(drops.load(Ordering::Relaxed), 5);
 }
 
-/// A payload whose drop panics, dropped by whoever got it from a cancel or from an advance: the shard goes
-/// on. Promise 7.
+/// A payload's drop panics after a cancel or an advance has returned it: the shard works on.
+/// Promise 7.
 #[test]
-fn a_panicking_drop_leaves_the_shard_whole() {
+fn a_payload_whose_drop_panics_leaves_the_shard_usable() {
     let drops = AtomicUsize::new(0);
     let bomb = || Counted { drops: &drops, panics: true };
     let (scheduler, mut advancer) = halves();
@@ -46,7 +46,7 @@ fn a_panicking_drop_leaves_the_shard_whole() {
     assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (4, 0));
 }
 
-/// Ten timers on several levels, of which the fourth's drop panics.
+/// Ten timers on several levels; the drop of the fourth payload panics.
 fn ten_with_a_bomb<'a>(drops: &'a AtomicUsize) -> (Scheduler<Counted<'a>>, Advancer<Counted<'a>>) {
     let (scheduler, advancer) = halves();
     for i in 0..10_u32 {
@@ -55,19 +55,19 @@ fn ten_with_a_bomb<'a>(drops: &'a AtomicUsize) -> (Scheduler<Counted<'a>>, Advan
     (scheduler, advancer)
 }
 
-/// The advancer is dropped with a payload whose drop panics: all the others are dropped none the less, each
+/// The advancer is dropped with a payload whose drop panics: all other payloads are dropped, each
 /// once. Promise 8.
 #[test]
-fn a_panicking_drop_at_the_end_loses_no_other() {
+fn a_dropped_advancer_drops_the_other_payloads_of_one_that_panics() {
     let drops = AtomicUsize::new(0);
     let (scheduler, advancer) = ten_with_a_bomb(&drops);
     panics(move || drop((advancer, scheduler)));
     assert_eq!(drops.load(Ordering::Relaxed), 10);
 }
 
-/// The same for what was to be handed back and is not taken. Promise 8.
+/// The same for payloads that `into_pending` returns and the caller does not take. Promise 8.
 #[test]
-fn a_panicking_drop_among_what_is_handed_back() {
+fn into_pending_drops_the_other_payloads_of_one_that_panics() {
     let drops = AtomicUsize::new(0);
     let (scheduler, advancer) = ten_with_a_bomb(&drops);
     panics(move || {

@@ -7,7 +7,7 @@ use shardwheel::Tick;
 
 use super::halves;
 
-/// A payload may borrow: nothing has to live for ever.
+/// A payload may borrow.
 #[test]
 fn payloads_may_borrow() {
     let name = String::from("local");
@@ -20,7 +20,7 @@ fn payloads_may_borrow() {
     assert_eq!(seen.get(), 4);
 }
 
-/// A payload may be a callback that borrows what it works on and can run only once.
+/// A payload may be a callback that borrows and can be called once.
 #[test]
 fn payloads_may_be_callbacks() {
     let count = AtomicUsize::new(0);
@@ -32,9 +32,9 @@ fn payloads_may_be_callbacks() {
     assert_eq!(count.load(Ordering::Relaxed), 3);
 }
 
-/// A payload of no size is fired, cancelled, handed back and dropped as any other.
+/// A payload without a size is fired, cancelled, handed back and dropped like any other.
 #[test]
-fn payloads_of_no_size() {
+fn payloads_may_have_no_size() {
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
     struct Nothing;
     impl Drop for Nothing {
@@ -51,9 +51,9 @@ fn payloads_of_no_size() {
     assert_eq!(DROPPED.load(Ordering::Relaxed), 3);
 }
 
-/// A payload of a page comes back as it went in, from a cancel, from firing and from the end.
+/// A payload of a page comes back unchanged from a cancel, from an advance and from the end.
 #[test]
-fn payloads_of_a_page() {
+fn payloads_may_be_large() {
     let page = |i: usize| std::array::from_fn::<u8, 4096, _>(|at| (at * 31 + i * 7) as u8);
     let (scheduler, mut advancer) = halves();
     let keys = (0..300).map(|i| scheduler.schedule(i as Tick, page(i)).expect("open")).collect::<Vec<_>>();
@@ -64,7 +64,7 @@ fn payloads_of_a_page() {
     assert!(rest.inspect(|&(same, _)| assert!(same)).all(|(_, deadline)| deadline > 150));
 }
 
-/// Checks its own address when it is dropped, wherever that happens.
+/// Checks the address of a payload when it is dropped.
 fn check_alignment<T>(payload: &T) {
     assert_eq!(std::ptr::from_ref(payload).addr() % align_of::<T>(), 0, "a payload stood askew");
 }
@@ -87,7 +87,7 @@ impl Drop for TwoLines {
     }
 }
 
-/// Cancels some, fires some, drops the rest with the shard.
+/// Cancels one timer, fires some, and drops the rest with the shard.
 fn comes_and_goes<T: Send>(payload: impl Fn(u8) -> T, number: impl Fn(&T) -> u8) {
     let (scheduler, mut advancer) = halves();
     let keys =
@@ -97,7 +97,7 @@ fn comes_and_goes<T: Send>(payload: impl Fn(u8) -> T, number: impl Fn(&T) -> u8)
     assert_eq!(fired, (0..100).filter(|&i| i != 90).collect::<Vec<_>>());
 }
 
-/// A payload may be aligned more strictly than the nodes are.
+/// A payload may be aligned more strictly than the nodes.
 #[test]
 fn payloads_may_be_over_aligned() {
     comes_and_goes(Line, |line| line.0);

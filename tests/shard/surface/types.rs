@@ -18,7 +18,7 @@ fn names<X: Copy + Eq + Hash + Debug + Send + Sync + 'static>() {}
 fn fails<E: Error>() {}
 fn iterates<X: Iterator<Item = Fired<T>>, T>() {}
 
-/// What holds for every payload that can be sent, whether or not it can be shared.
+/// Holds for every payload that is `Send`, whether or not it is `Sync`.
 fn holds_for_every_payload<'a, T: Send + 'a>() {
     clones::<Scheduler<T>>();
     is_shared::<Scheduler<T>>();
@@ -28,9 +28,10 @@ fn holds_for_every_payload<'a, T: Send + 'a>() {
     fails::<ScheduleError<T>>();
 }
 
-/// The halves cross threads as they should, whatever the payload; errors are errors, whatever it can print.
+/// The halves cross threads as they should, whatever the payload is; errors are errors, whether or
+/// not the payload can be printed.
 #[test]
-fn bounds() {
+fn the_halves_cross_threads_with_any_payload() {
     holds_for_every_payload::<u64>();
     holds_for_every_payload::<Cell<u8>>();
     holds_for_every_payload::<Box<dyn FnOnce() + Send>>();
@@ -50,7 +51,7 @@ fn value_types() {
     is_shared::<Option<Key>>();
 }
 
-/// Tells at run time whether a type is `Clone`: where it is, the constant beside the type hides the trait's.
+/// Says at run time whether a type is `Clone`: if it is, the inherent constant hides the trait's.
 struct Probe<X>(PhantomData<X>);
 
 impl<X: Clone> Probe<X> {
@@ -63,14 +64,14 @@ trait Otherwise {
 
 impl<X> Otherwise for Probe<X> {}
 
-/// There is one advancer to a shard, and the compiler sees to it.
+/// A shard has one advancer, and the compiler ensures it.
 #[test]
 fn the_advancer_is_not_clone() {
     let [scheduler, advancer] = [Probe::<Scheduler<u8>>::CLONES, Probe::<Advancer<u8>>::CLONES];
     assert!(scheduler && !advancer);
 }
 
-/// A key is small, and its absence costs nothing.
+/// A key is small, and `Option<Key>` is no larger.
 #[test]
 fn keys_are_small() {
     assert!(size_of::<Key>() <= 16);

@@ -1,4 +1,4 @@
-//! Conservation: what was scheduled has one outcome, and none comes late.
+//! Conservation: each timer has one outcome, and none is late.
 
 use fastrand::Rng;
 use shardwheel::{Scheduler, Tick};
@@ -9,10 +9,10 @@ use crate::support::ledger::{End, Ledger, Payload};
 
 use super::ends::{hand_back, open, take};
 
-/// What was scheduled has fired, was cancelled, or is handed out by an advance to the end of time; the count
-/// is right when the producers have stopped.
+/// Each timer has fired, was cancelled, or fires in a last advance to the end of time. The count is
+/// right when the producers have stopped.
 #[test]
-fn conservation_with_a_drain_at_the_end() {
+fn each_timer_has_fired_or_was_cancelled_after_a_last_drain() {
     for (seed, wheel_size) in [(1, 2), (2, 16), (3, 2_048)] {
         let steps = times(12_000);
         let ledger = Ledger::with_capacity(PRODUCERS * steps);
@@ -28,9 +28,9 @@ fn conservation_with_a_drain_at_the_end() {
     }
 }
 
-/// What was scheduled has fired, was cancelled, or is handed back at the end.
+/// Each timer has fired, was cancelled, or is handed back at the end.
 #[test]
-fn conservation_with_the_rest_handed_back() {
+fn each_timer_has_fired_or_was_cancelled_or_is_handed_back() {
     for (seed, wheel_size) in [(11, 2), (12, 16), (13, 2_048)] {
         let steps = times(12_000);
         let ledger = Ledger::with_capacity(PRODUCERS * steps);
@@ -44,10 +44,11 @@ fn conservation_with_the_rest_handed_back() {
     }
 }
 
-/// Timers are set a few ticks ahead, or behind, while the clock goes tick by tick: each fires at its
-/// deadline, or where that was passed while it was being set, in the advance after the one then under way.
+/// Producers set timers a few ticks ahead, or behind, while the clock moves tick by tick. Each
+/// timer fires at its deadline; if the clock passed the deadline while the timer was being set, it
+/// fires in the advance after the current one.
 #[test]
-fn nothing_is_late() {
+fn no_timer_is_late_under_producers() {
     for wheel_size in [2, 8, 256] {
         let steps = times(10_000);
         let ledger = Ledger::with_capacity(PRODUCERS * steps);
@@ -68,8 +69,9 @@ fn nothing_is_late() {
     }
 }
 
-/// Schedules for about `ahead` ticks from now and notes by when that must have fired: the clock that is read
-/// afterwards may be one behind the advance under way, and that one may have begun too early to see it.
+/// Schedules about `ahead` ticks from now, and notes by when the timer must have fired. The clock
+/// that is read afterwards may be one tick behind the current advance, and that advance may have
+/// begun too early to see the timer.
 fn set_soon(scheduler: &Scheduler<Payload>, ledger: &Ledger, ahead: Tick) {
     let deadline = (scheduler.now() + ahead).saturating_sub(2);
     let payload = ledger.payload_due(deadline);

@@ -1,4 +1,4 @@
-//! The count of what is pending, and the bound on it.
+//! The count of what is pending, and its limit.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
 use super::work::{PRODUCERS, at_work, part_of, times};
 
-/// Timers that stand throughout, at the tick `END` and after it.
+/// Timers that stay pending, at the tick `END` and after it.
 const STANDING: usize = 1_000;
 const END: Tick = 1 << 30;
 
-/// A thousand timers stand at the far end, and are cascaded, put off and brought nearer; others come and go,
-/// scheduled by one thread and cancelled by another. The count never says less than a thousand.
+/// A thousand timers stand at the far end, and are cascaded, postponed and advanced; others come
+/// and go, scheduled by one thread and cancelled by another. The count is never below a thousand.
 #[test]
-fn the_count_never_dips() {
+fn the_count_never_falls_below_what_is_pending() {
     let steps = times(40_000);
     let config = Config::builder().wheel_size(8).build().expect("a power of two");
     let (scheduler, mut advancer) = shard::<usize>(&config);
@@ -37,7 +37,7 @@ fn the_count_never_dips() {
     assert_eq!(advancer.advance(Tick::MAX).count(), STANDING);
 }
 
-/// Schedules timers and passes them on.
+/// Schedules timers, and passes their keys on.
 fn come(scheduler: &Scheduler<usize>, steps: usize, give: Sender<Key>) {
     for i in 0..steps {
         let key = scheduler.schedule(scheduler.now() + (1 << (i % 20)), i).expect("open");
@@ -45,7 +45,7 @@ fn come(scheduler: &Scheduler<usize>, steps: usize, give: Sender<Key>) {
     }
 }
 
-/// Cancels whatever it gets, and for each moves one of the standing timers nearer to `END` or away from it.
+/// Cancels each timer whose key it receives, and moves one of the standing timers each time.
 fn move_and_go(scheduler: &Scheduler<usize>, (mut standing, get): (Vec<Key>, Receiver<Key>)) {
     for (i, key) in get.into_iter().enumerate() {
         let place = i % standing.len();
@@ -56,20 +56,20 @@ fn move_and_go(scheduler: &Scheduler<usize>, (mut standing, get): (Vec<Key>, Rec
     }
 }
 
-/// Moves the clock ever nearer to `END`, so that what stands there is cascaded level by level.
+/// Moves the clock nearer to `END`, so that the standing timers are cascaded level by level.
 fn come_nearer(advancer: &mut Advancer<usize>, rng: &mut Rng) {
     let clock = advancer.scheduler().now();
     let nearer = clock + ((END - 1 - clock) >> rng.u32(6..12));
     advancer.advance(nearer).take(rng.usize(..64)).for_each(drop);
 }
 
-/// Places in a shard with room for few.
+/// The limit of a small shard.
 const LIMIT: usize = 10;
 
-/// Threads take and give back the places of a shard with room for few, by cancelling and by being refused:
-/// never are more of them taken than there are, and none gets lost.
+/// Threads take and release the room of a shard with a small limit, by cancels and by refusals: the
+/// limit is never exceeded, and no room is lost.
 #[test]
-fn the_limit_holds_and_no_place_is_lost() {
+fn the_limit_holds_and_no_room_is_lost() {
     let steps = times(40_000);
     let (scheduler, _advancer) = shard(&Config::builder().max_pending(LIMIT).build().expect("within limits"));
     let taken = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Duels: two sides reach for the same timers.
+//! Duels: two threads want the same timers.
 
 use shardwheel::{Advancer, Scheduler, Tick};
 
@@ -10,8 +10,8 @@ use super::ends::{Timer, open, take};
 /// Timers in a round of a duel; fewer under Miri, which is slow.
 const BATCH: usize = if cfg!(miri) { 16 } else { 64 };
 
-/// The ticks of a round, counted from its start: timers are due at `DUE`; some are brought nearer, to `NEAR`,
-/// or put off, to `FAR`.
+/// Ticks of a round, from its start: timers are due at `DUE`; some are rescheduled to `NEAR` or to
+/// `FAR`.
 const NEAR: Tick = 50;
 const DUE: Tick = 100;
 const FAR: Tick = 1_100;
@@ -44,8 +44,8 @@ impl Side<'_> {
     }
 }
 
-/// Has `left` treat each timer of a batch in one thread while `right` does as it likes with the advancer and
-/// the batch in another, round after round. What is left then fires, and the ledger is handed out for checks.
+/// In each round `left` handles each timer of a batch in one thread, while `right` uses the
+/// advancer and the batch in another. Then the rest fires. At the end `check` checks the ledger.
 fn duel(
     left: impl Fn(&Side<'_>, Timer) + Sync,
     right: impl Fn(&Side<'_>, &mut Advancer<Payload>, &[Timer]),
@@ -66,18 +66,19 @@ fn duel(
     check(&ledger);
 }
 
-/// The timers from either end by turns, so that two sides meet, whichever way the advancer takes a batch.
+/// The timers from either end in turn, so that both sides meet, in whichever order the advancer
+/// takes a batch.
 fn there_or_back(timers: &[Timer], round: usize) -> impl Iterator<Item = Timer> + Send + '_ {
     let last = timers.len() - 1;
     (0..timers.len()).map(move |i| timers[if round.is_multiple_of(2) { i } else { last - i }])
 }
 
-/// The right side fires what is due.
+/// The right side fires the due timers.
 fn fire(side: &Side<'_>, advancer: &mut Advancer<Payload>, _: &[Timer]) {
     take(advancer, side.base + DUE, usize::MAX);
 }
 
-/// The right side moves the clock close enough for cascades, not far enough for anything to fire.
+/// The right side moves the clock far enough for cascades, and not far enough for timers to fire.
 fn cascade(side: &Side<'_>, advancer: &mut Advancer<Payload>, _: &[Timer]) {
     (0..NEAR).step_by(3).for_each(|tick| take(advancer, side.base + tick, usize::MAX));
 }
@@ -87,7 +88,7 @@ fn cancel(side: &Side<'_>, _: &mut Advancer<Payload>, timers: &[Timer]) {
     timers.iter().for_each(|&timer| side.cancel(timer));
 }
 
-/// One of them gets the payload.
+/// The canceller or the advancer gets the payload.
 #[test]
 fn cancel_races_fire() {
     duel(|side, timer| side.cancel(timer), fire, Ledger::check_exact);
@@ -99,13 +100,14 @@ fn cancel_races_cascade() {
     duel(|side, timer| side.cancel(timer), cascade, |ledger| assert_eq!(ledger.count(End::Fired), 0));
 }
 
-/// One of two cancellers gets the payload, and one of them does.
+/// Exactly one of two cancellers gets the payload.
 #[test]
 fn two_cancels_race() {
     duel(|side, timer| side.cancel(timer), cancel, |ledger| assert_eq!(ledger.count(End::Fired), 0));
 }
 
-/// Either it fires when it was due, or it is put off and fires then; and what was put off can be cancelled.
+/// The timer fires at its old deadline, or it is postponed and fires at the new one; a postponed
+/// timer can be cancelled.
 #[test]
 fn extend_races_fire() {
     let extend = |side: &Side<'_>, timer: Timer| {
@@ -117,7 +119,7 @@ fn extend_races_fire() {
     duel(extend, fire, Ledger::check_exact);
 }
 
-/// A timer that is being cascaded can be put off, and does not fire before its new deadline.
+/// A timer that is being cascaded can be postponed, and does not fire before its new deadline.
 #[test]
 fn extend_races_cascade() {
     let extend = |side: &Side<'_>, timer| assert!(side.reschedule(timer, FAR).is_some());
@@ -127,7 +129,7 @@ fn extend_races_cascade() {
     });
 }
 
-/// One of them has it: if it cannot be put off it is cancelled.
+/// The timer is postponed, or it is cancelled: one of the two calls succeeds at last.
 #[test]
 fn extend_races_cancel() {
     let extend = |side: &Side<'_>, timer| {
@@ -139,7 +141,7 @@ fn extend_races_cancel() {
     });
 }
 
-/// Two threads put it off to the same tick: one timer is left, and fires there.
+/// Two threads postpone the timer to the same tick: it is one timer, and fires there.
 #[test]
 fn two_extends_race() {
     let extend = |side: &Side<'_>, timer| {
@@ -154,7 +156,7 @@ fn two_extends_race() {
     });
 }
 
-/// One of them has it: either it fires as it is, or it is brought nearer and fires then.
+/// The timer fires as it is, or it is rescheduled to an earlier tick and fires there.
 #[test]
 fn shorten_races_fire() {
     let shorten = |side: &Side<'_>, timer| {
@@ -163,7 +165,7 @@ fn shorten_races_fire() {
     duel(shorten, fire, |ledger| assert_eq!(ledger.count(End::Fired), ledger.made()));
 }
 
-/// A timer that is being cascaded can be brought nearer, and fires at its new deadline.
+/// A timer that is being cascaded can be rescheduled to an earlier tick, and fires there.
 #[test]
 fn shorten_races_cascade() {
     let shorten = |side: &Side<'_>, timer| assert!(side.reschedule(timer, NEAR).is_some());
@@ -173,7 +175,8 @@ fn shorten_races_cascade() {
     });
 }
 
-/// One of them has it: if it cannot be brought nearer it is cancelled.
+/// The timer is rescheduled to an earlier tick, or it is cancelled: one of the two calls succeeds
+/// at last.
 #[test]
 fn shorten_races_cancel() {
     let shorten = |side: &Side<'_>, timer| {

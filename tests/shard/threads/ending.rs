@@ -1,4 +1,4 @@
-//! The end of the advancer, while producers are at work.
+//! The end of the advancer while producers work.
 
 use shardwheel::Advancer;
 
@@ -8,8 +8,8 @@ use crate::support::ledger::{End, Ledger, Payload};
 
 use super::ends::{hand_back, open};
 
-/// The shard ends while producers are at work: from then on each schedule is an error that hands the payload
-/// back, and nothing that was accepted is left behind, though a scheduler lives on.
+/// Ends the shard while producers work: from then on each schedule returns an error and the
+/// payload, and no accepted timer is left, although a scheduler is alive.
 fn ends_at_work(seed: u64, end: impl Fn(Advancer<Payload>), check: impl Fn(&Ledger)) {
     for seed in seed..seed + 8 {
         let steps = times(4_000);
@@ -25,14 +25,14 @@ fn ends_at_work(seed: u64, end: impl Fn(Advancer<Payload>), check: impl Fn(&Ledg
     }
 }
 
-/// The advancer is dropped while producers are at work: what it had is dropped, once.
+/// The advancer is dropped while producers work: it drops each pending payload once.
 #[test]
-fn the_advancer_is_dropped_while_producers_are_at_work() {
+fn a_dropped_advancer_drops_each_payload_once_under_producers() {
     ends_at_work(20, drop, Ledger::check);
 }
 
-/// What is pending is handed back while producers are at work: all that was accepted, and nothing twice.
+/// What is pending is handed back while producers work: every accepted timer, and none twice.
 #[test]
-fn the_rest_is_handed_back_while_producers_are_at_work() {
+fn into_pending_returns_each_payload_once_under_producers() {
     ends_at_work(30, hand_back, Ledger::check_all_ended);
 }

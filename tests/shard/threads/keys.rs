@@ -9,10 +9,10 @@ use shardwheel::{Config, Key, Scheduler, shard};
 
 use super::work::{AtWork, at_work, part_of, times};
 
-/// A thread tries the keys of timers that have ended, over and over, while others use their nodes again: no
-/// old key ever names a timer, and every timer answers to its own.
+/// A thread tries the keys of ended timers, over and over, while others reuse their nodes: no old
+/// key ever names a timer, and each timer's own key works.
 #[test]
-fn a_stale_key_is_harmless_for_ever() {
+fn a_stale_key_never_names_a_timer() {
     let steps = times(40_000);
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
     let (give, get) = channel();
@@ -29,7 +29,7 @@ fn a_stale_key_is_harmless_for_ever() {
     assert!(scheduler.is_empty());
 }
 
-/// Tries the last few thousand keys that it got, until the other thread is no longer at it.
+/// Tries the last few thousand keys that it received, until the other thread has finished.
 fn try_stale_keys(scheduler: &Scheduler<usize>, get: &Receiver<Key>, at_it: &AtomicUsize) {
     let mut stale = Vec::new();
     while at_it.load(Ordering::Acquire) > 0 {
@@ -40,7 +40,7 @@ fn try_stale_keys(scheduler: &Scheduler<usize>, get: &Receiver<Key>, at_it: &Ato
     }
 }
 
-/// One timer, set far ahead, moved or not, and cancelled; its keys, when stale, go to the other thread.
+/// Sets a far timer, moves it or not, and cancels it; its stale keys go to the other thread.
 fn live_and_die(scheduler: &Scheduler<usize>, rng: &mut Rng, i: usize, give: &Sender<Key>) {
     let ahead = |rng: &mut Rng| scheduler.now() + (1 << 40) + (1 << rng.u32(..39));
     let key = scheduler.schedule(ahead(rng), i).expect("open");

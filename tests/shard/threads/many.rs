@@ -1,4 +1,4 @@
-//! Many shards, and many threads: what a thread keeps of a shard, when either of them goes.
+//! Many shards and many threads: what a thread keeps of a shard when either of them ends.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -12,10 +12,10 @@ use crate::support::ledger::{End, Ledger, Payload};
 
 use super::ends::{hand_back, open, take};
 
-/// Two threads schedule on more shards than a thread is likely to keep a small cache for; half of the shards
-/// end meanwhile. A key names nothing in another shard, and nothing is lost in any.
+/// Two threads schedule on more shards than a thread caches; half of the shards end meanwhile. A
+/// key names nothing in another shard, and no shard loses a timer.
 #[test]
-fn few_threads_many_shards() {
+fn threads_use_more_shards_than_they_cache() {
     const SHARDS: usize = 100;
     let steps = times(40_000);
     let ledger = Ledger::with_capacity(2 * steps);
@@ -23,7 +23,7 @@ fn few_threads_many_shards() {
     let mut ending = advancers.split_off(SHARDS / 2);
     let end_one = || {
         thread::yield_now();
-        // One after the other, evenly over what the threads have to do.
+        // The shards end one after the other, evenly over the threads' steps.
         let enough = (SHARDS / 2 - ending.len()) * 2 * steps / (SHARDS / 2);
         if ledger.made() >= enough
             && let Some(mut advancer) = ending.pop()
@@ -54,8 +54,8 @@ fn visit_shards(schedulers: &[Scheduler<Payload>], ledger: &Ledger, seed: u64, s
     }
 }
 
-/// Shards come and go, used by the same two threads: what a thread keeps of a shard that is no more does no
-/// harm to the next.
+/// Shards come and go, used by the same two threads: what a thread keeps of an ended shard does not
+/// disturb the next.
 #[test]
 fn shards_come_and_go() {
     let rounds = times(200);
@@ -86,8 +86,8 @@ fn shards_come_and_go() {
     ledger.check();
 }
 
-/// Two hundred short-lived threads each schedule a little and leave: their timers fire, and what nodes they
-/// had in hand is not lost with them.
+/// Two hundred short-lived threads each schedule a few timers and end: their timers fire, and their
+/// free nodes are not lost.
 #[test]
 fn threads_come_and_go() {
     let (threads, each) = (times(200), 20);
@@ -100,7 +100,7 @@ fn threads_come_and_go() {
             let odd = keys.collect::<Vec<_>>().into_iter().skip(1).step_by(2);
             odd.filter_map(|key| scheduler.cancel(key)).for_each(|payload| payload.end(End::Cancelled));
         };
-        // Joined one by one: a scope's own end does not wait for what a thread does last of all.
+        // Joined one by one: the end of a scope does not wait for a thread's destructors.
         thread::scope(|scope| {
             [scope.spawn(visit), scope.spawn(visit)].map(|thread| thread.join().expect("no panic"))
         });

@@ -1,4 +1,4 @@
-//! Memory: the nodes of cancelled timers are swept, and stay bounded.
+//! The nodes of cancelled timers are swept, and their number is bounded.
 
 use std::thread;
 
@@ -10,22 +10,22 @@ use crate::support::Bell;
 /// Dead nodes, those of cancelled timers, that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
 
-/// Cancels between two calls of the advancer: by so many there may be more dead nodes than that.
+/// Cancels between two calls of the advancer; so many more dead nodes are allowed.
 const CANCELS: usize = 1_000;
 
-/// Nodes in use that are neither pending nor dead: those handed to threads, a word of 64 or two for each, and
-/// those given back that are not yet reusable.
+/// Nodes in use that are neither pending nor dead: the threads' free nodes, a word of 64 or two
+/// each, and freed nodes that are not yet reusable.
 const IN_HAND: usize = 4_096;
 
-/// How often the advancer is called until nodes that were given back are reusable. They are when no thread
-/// can be reading them any more, and a thread of another test that is interrupted while it reads puts that
-/// off.
+/// How often the advancer is called until freed nodes are reusable. They are when no thread can
+/// read them any more; an interrupted thread of another test can delay that.
 const PATIENCE: usize = 1_000_000;
 
-/// How far apart the deadlines of cancelled timers are, so that they fill many buckets.
+/// The distance between the deadlines of cancelled timers, so that they fill many buckets.
 const APART: Tick = 7_919;
 
-/// The dead nodes are within their bound, and the nodes in use come down to what they may be.
+/// Checks that the dead nodes are within their bound, and that the nodes in use fall to what they
+/// may be.
 pub(crate) fn check_memory<T>(scheduler: &Scheduler<T>, advancer: &mut Advancer<T>) {
     let stats = scheduler.stats();
     let tolerated = stats.pending.max(DEAD);
@@ -38,9 +38,9 @@ pub(crate) fn check_memory<T>(scheduler: &Scheduler<T>, advancer: &mut Advancer<
     assert!((0..PATIENCE).any(within), "{:?}", scheduler.stats());
 }
 
-/// Sets and cancels `count` timers in rounds, each with deadlines nearer than the round before, so that none
-/// lies where the next could use its node; the clock stands still, and the advancer is called after each
-/// round.
+/// Sets and cancels `count` timers in rounds, each with earlier deadlines than the round before, so
+/// that no timer can use a node of the last round. The clock stands still, and the advancer is
+/// called after each round.
 fn cancelled_nodes_stay_bounded(standing: usize, count: usize, round: impl Fn(&Scheduler<usize>, Tick)) {
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
     (0..standing).for_each(|i| assert!(scheduler.schedule(Tick::MAX - i as Tick, i).is_ok()));
@@ -54,8 +54,8 @@ fn cancelled_nodes_stay_bounded(standing: usize, count: usize, round: impl Fn(&S
     assert_eq!(scheduler.len(), standing);
 }
 
-/// All that is due has been cancelled, again and again: a flush frees as many nodes as a drain would, and they are
-/// used again.
+/// All due timers have been cancelled, again and again: a flush frees as many nodes as a drain, and
+/// they are reused.
 #[test]
 fn nodes_that_a_flush_finds_dead_are_used_again() {
     const TIMERS: usize = 200_000;
@@ -71,7 +71,7 @@ fn nodes_that_a_flush_finds_dead_are_used_again() {
     assert!(capacity.iter().all(|&nodes| nodes <= 4 * TIMERS), "{capacity:?}");
 }
 
-/// With nothing pending.
+/// Nothing is pending.
 #[test]
 fn cancelled_nodes_stay_bounded_in_an_empty_shard() {
     cancelled_nodes_stay_bounded(0, times(600_000), |scheduler, last| {
@@ -79,9 +79,9 @@ fn cancelled_nodes_stay_bounded_in_an_empty_shard() {
     });
 }
 
-/// With ten thousand pending, and two threads at it.
+/// Ten thousand timers are pending, and two threads cancel.
 #[test]
-fn cancelled_nodes_stay_bounded_among_others() {
+fn cancelled_nodes_stay_bounded_with_two_threads() {
     cancelled_nodes_stay_bounded(10_000, times(600_000), |scheduler, last| {
         let half = || set_and_cancel(scheduler, last, CANCELS / 2);
         together(half, half);
@@ -96,10 +96,10 @@ fn set_and_cancel(scheduler: &Scheduler<usize>, first: Tick, count: usize) {
     }
 }
 
-/// The same where the advancer is called only when it has asked for it, by its waker. One timer is pending
-/// that is due before all the others, so none of those wakes for its own sake.
+/// The same where the advancer is called only when the shard has woken it for a sweep. One pending
+/// timer is due before all the others, so no other timer wakes the advancer.
 #[test]
-fn a_sweep_that_is_owed_wakes() {
+fn a_sweep_request_wakes_the_advancer() {
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
     scheduler.schedule(1, 0).expect("open");
     let mut bell = Bell::hung_in(&mut advancer);
@@ -121,10 +121,11 @@ fn a_sweep_that_is_owed_wakes() {
     check_memory(&scheduler, &mut advancer);
 }
 
-/// The sweep goes on where so many were cancelled that it takes many steps, and nothing is scheduled or cancelled any
-/// more: the advancer is called when it has asked for it, and by its own account has nothing to do.
+/// So many timers were cancelled that the sweep takes many steps, and no producer schedules or
+/// cancels any more. The advancer is called only when the shard wakes it, and has nothing else to
+/// do.
 #[test]
-fn a_sweep_goes_on_by_itself() {
+fn a_sweep_wakes_the_advancer_until_it_is_done() {
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
     let mut bell = Bell::hung_in(&mut advancer);
     assert_eq!(advancer.next_expiration(), None);
@@ -140,7 +141,7 @@ fn a_sweep_goes_on_by_itself() {
     assert!(dead <= DEAD, "{dead} dead nodes, after {calls} calls");
 }
 
-/// Memory is kept for the next burst at first, and goes back as the clock moves.
+/// The shard keeps memory for the next burst at first, and frees it as the clock moves.
 #[test]
 fn memory_goes_back_as_the_clock_moves() {
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
@@ -148,7 +149,7 @@ fn memory_goes_back_as_the_clock_moves() {
     let keys = (0..count).map(|i| scheduler.schedule(1 << 40, i).expect("open")).collect::<Vec<_>>();
     let peak = scheduler.stats().node_capacity;
     assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
-    // The sweep takes steps; the clock stands still.
+    // The sweep takes several steps, while the clock stands still.
     for _ in 0..count / 1_024 {
         assert_eq!(advancer.advance(0).count(), 0);
     }

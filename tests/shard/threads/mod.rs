@@ -1,11 +1,11 @@
-//! Many threads on one shard, and every payload accounted for.
+//! Several threads on one shard, and a ledger of all payloads.
 //!
-//! Each payload has an entry in a [`Ledger`](crate::support::ledger::Ledger): what became of it, how often it was dropped, the
-//! deadline in force and the time at which it fired. A test lets threads loose on a shard, waits for them, and
-//! has the ledger checked: each payload had one outcome and one drop, and none fired early.
+//! Each payload has an entry in a [`Ledger`](crate::support::ledger::Ledger): its ends, its drops,
+//! its deadline, and the time at which it fired. A test starts threads on a shard, joins them, and
+//! checks the ledger: each payload had one outcome and one drop, and none fired early.
 //!
-//! The work is bounded by operations, never by time; set `SHARDWHEEL_STRESS` to a whole number for that many
-//! times as much. The tests are written to run under a thread sanitizer too.
+//! The work is limited by operations, never by time; `SHARDWHEEL_STRESS=n` multiplies it by n. The
+//! tests also run under ThreadSanitizer.
 
 mod conservation;
 mod counting;

@@ -1,4 +1,5 @@
-//! The overflow wheels: made by whoever needs them first, and given back when they have been idle.
+//! Overflow wheels: the first producer that needs one creates it, and the advancer frees it when it
+//! has been idle.
 
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -11,8 +12,8 @@ use crate::support::ledger::{Ledger, Payload};
 
 use super::ends::{open, take};
 
-/// Fresh shards, in which several threads at once set the first timers of every level: whoever creates the
-/// wheels for them, all fire exactly when they are due.
+/// In new shards several threads at once set the first timers of every level: whichever thread
+/// creates a wheel, all timers fire exactly when they are due.
 #[test]
 fn threads_race_to_create_the_overflow_wheels() {
     let rounds = times(100);
@@ -32,21 +33,21 @@ fn threads_race_to_create_the_overflow_wheels() {
     ledger.check_exact();
 }
 
-/// The time between two looks that the advancer takes for idle wheels.
+/// The ticks between two checks of the advancer for idle wheels.
 const LOOK: Tick = 4_096;
 
-/// More than the looks at which a wheel must be found idle before it is given back.
+/// More than the checks at which a wheel must be idle before it is freed.
 const LOOKS: usize = 16;
 
-/// More than a whole revolution of every wheel that the producers use.
+/// More than a revolution of every wheel that the producers use.
 const REVOLUTION: Tick = 1 << 25;
 
-/// Producers set a few timers at a time, far enough ahead for overflow wheels; meanwhile, and in the pauses
-/// that they make, the clock goes on, and each advance looks for wheels that are idle. So wheels are given back
-/// while other threads are about to add to them, and made anew. No timer stays behind in any of them, and when
-/// the producers are done, all but the finest are given back.
+/// Producers set a few timers at a time, far enough ahead for overflow wheels. Meanwhile, and in
+/// their pauses, the clock moves, and each advance looks for idle wheels. So wheels are freed while
+/// other threads are about to add to them, and created again. No timer is lost in a wheel, and when
+/// the producers are done all but the finest wheels are freed.
 #[test]
-fn overflow_wheels_are_given_back_under_producers() {
+fn overflow_wheels_are_freed_under_producers() {
     let (rounds, turns, most) = (times(40), 60, 8);
     let ledger = Ledger::with_capacity(rounds * (turns * most + 1));
     let (scheduler, mut advancer) = open(16);
@@ -54,7 +55,8 @@ fn overflow_wheels_are_given_back_under_producers() {
     for _ in 0..rounds {
         thread::scope(|scope| {
             let gives = [(); PRODUCERS].map(|()| {
-                // One is taken while the next lies ready: this thread waits for one that is far behind.
+                // One request is handled while the next waits: this thread waits for a producer
+                // that is far behind.
                 let (give, get) = sync_channel::<Rng>(1);
                 let (scheduler, ledger) = (&scheduler, &ledger);
                 scope.spawn(move || get.into_iter().for_each(|rng| set_far(scheduler, ledger, rng, most)));
@@ -73,7 +75,7 @@ fn overflow_wheels_are_given_back_under_producers() {
     ledger.check_all_ended();
 }
 
-/// Sets at most that many timers for any of the first few overflow wheels.
+/// Sets at most `most` timers for the first few overflow wheels.
 fn set_far(scheduler: &Scheduler<Payload>, ledger: &Ledger, mut rng: Rng, most: usize) {
     for _ in 0..rng.usize(..=most) {
         let deadline = scheduler.now() + (1 << rng.u32(5..18));
@@ -81,8 +83,9 @@ fn set_far(scheduler: &Scheduler<Payload>, ledger: &Ledger, mut rng: Rng, most: 
     }
 }
 
-/// With nobody else at work: fires all there is, and one timer more, for which there surely was a coarse overflow
-/// wheel; then goes on until only the wheels are left that stay: the finest, and the finest overflow wheel.
+/// No other thread is at work. Fires all timers, and one more, for which a coarse overflow wheel
+/// exists. Then moves the clock until only the two wheels are left that stay: the finest wheel and
+/// the finest overflow wheel.
 fn give_all_back(scheduler: &Scheduler<Payload>, advancer: &mut Advancer<Payload>, ledger: &Ledger) {
     let mut now = scheduler.now() + REVOLUTION;
     scheduler.schedule(now, ledger.payload_due(now)).expect("open");

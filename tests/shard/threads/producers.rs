@@ -1,4 +1,4 @@
-//! The random producers, and a shard that is advanced while they are at work.
+//! Random producers, and a shard that is advanced while they work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +12,7 @@ use crate::support::ledger::{End, Ledger, Payload};
 
 use super::ends::{Timer, take};
 
-/// A thread that schedules, cancels, reschedules, and passes timers on to the next such thread.
+/// A thread that schedules, cancels and reschedules, and passes timers on to the next producer.
 struct Producer<'a> {
     scheduler: Scheduler<Payload>,
     ledger: &'a Ledger,
@@ -24,7 +24,7 @@ struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    /// As many producers as a test has, in a ring.
+    /// The producers of a test, in a ring.
     fn ring(scheduler: &Scheduler<Payload>, ledger: &'a Ledger, seed: u64) -> Vec<Self> {
         let (mut gives, gets): (Vec<_>, Vec<_>) = (0..PRODUCERS).map(|_| channel()).unzip();
         gives.rotate_left(1);
@@ -50,7 +50,7 @@ impl<'a> Producer<'a> {
         }
     }
 
-    /// The past, the present, soon, some time, or the last ticks there are.
+    /// A past tick, the current one, a near one, a far one, or one of the last.
     fn deadline(&mut self) -> Tick {
         let now = self.scheduler.now();
         match self.rng.u8(..10) {
@@ -80,7 +80,7 @@ impl<'a> Producer<'a> {
         }
     }
 
-    /// Takes some timer out of those that this thread has.
+    /// Takes one of this thread's timers.
     fn pick(&mut self) -> Option<Timer> {
         let at = self.rng.usize(..self.held.len().max(1));
         (at < self.held.len()).then(|| self.held.swap_remove(at))
@@ -107,15 +107,15 @@ impl<'a> Producer<'a> {
     fn exchange(&mut self) {
         self.held.extend(self.get.try_iter());
         if let Some(timer) = self.pick() {
-            // A neighbour that has finished takes nothing more; the timer then runs on without a key.
+            // A producer that has finished receives no more timers; the timer then has no key.
             let _ = self.give.send(timer);
         }
     }
 }
 
-/// Lets the producers do `steps` steps each, while this thread advances, now by a tick, now by thousands, and
-/// takes a few or many of what is due, until `enough` says so or they are done; then ends the shard, with the
-/// producers still at work if they are not done.
+/// The producers do `steps` steps each, while this thread advances by one tick or by thousands, and
+/// takes some of the due timers. When the producers are done, or have done `enough` steps, it ends
+/// the shard.
 pub(crate) fn produce(
     (scheduler, mut advancer): (Scheduler<Payload>, Advancer<Payload>),
     ledger: &Ledger,

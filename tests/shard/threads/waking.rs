@@ -11,8 +11,9 @@ use crate::support::Bell;
 
 use super::work::{times, together};
 
-/// A timer earlier than the answer of `next_expiration` rings before `schedule` returns, and so does one that
-/// is brought nearer; one that is not earlier does not ring.
+/// A timer that is earlier than `next_expiration` wakes the advancer before `schedule` returns, and
+/// so does a timer that is rescheduled to an earlier tick. A timer that is not earlier wakes
+/// nothing.
 #[test]
 fn an_earlier_timer_wakes_before_schedule_returns() {
     let (scheduler, mut advancer) =
@@ -36,7 +37,7 @@ fn an_earlier_timer_wakes_before_schedule_returns() {
     assert!(scheduler.cancel(key).is_some());
 }
 
-/// With nothing pending the answer is none, and a timer is earlier than that, whenever it is due.
+/// With nothing pending the answer is none, and any timer is earlier than that.
 fn wakes_an_empty_shard(deadline: Tick) {
     let (scheduler, mut advancer) = shard(&Config::default());
     let bell = Bell::hung_in(&mut advancer);
@@ -45,19 +46,20 @@ fn wakes_an_empty_shard(deadline: Tick) {
     assert!(bell.rings() > 0, "{deadline} is earlier than never");
 }
 
+/// Any timer wakes the advancer of an empty shard.
 #[test]
 fn a_timer_wakes_an_empty_shard() {
     [0, 1, 5_000, 1 << 40, Tick::MAX - 1].into_iter().for_each(wakes_an_empty_shard);
 }
 
-/// The last tick there is comes before never, too.
+/// The last tick is earlier than never, too.
 #[test]
 fn a_timer_for_the_last_tick_wakes_an_empty_shard() {
     wakes_an_empty_shard(Tick::MAX);
 }
 
-/// While the advancer hangs up its bell and asks for the next expiration, two threads schedule: each of their
-/// timers is in the answer, or rings the bell.
+/// While the advancer registers its waker and asks for the next expiration, two threads schedule:
+/// each of their timers is in the answer, or wakes the advancer.
 #[test]
 fn a_timer_is_in_the_answer_or_wakes() {
     let (scheduler, mut advancer) = shard(&Config::default());
@@ -85,8 +87,8 @@ fn a_timer_is_in_the_answer_or_wakes() {
     }
 }
 
-/// A thread that sleeps until the tick that `next_expiration` named, or until it is woken; the clock is the
-/// test's own, so that nothing here takes time.
+/// A thread that sleeps until the tick that `next_expiration` named, or until it is woken. The test
+/// moves the clock, so nothing here takes time.
 #[derive(Default)]
 struct Sleeper {
     state: Mutex<SleeperState>,
@@ -98,7 +100,7 @@ struct SleeperState {
     clock: Tick,
     woken: bool,
     ended: bool,
-    /// While it sleeps: the tick at which it will wake by itself, or none if never.
+    /// While it sleeps: the tick of its alarm, or none if there is no alarm.
     asleep: Option<Option<Tick>>,
     fired: usize,
 }
@@ -126,7 +128,7 @@ impl Sleeper {
         self.changed.notify_all();
     }
 
-    /// Sleeps, and answers with the time at which it woke, or none at the end.
+    /// Sleeps, and returns the time at which it woke, or none at the end.
     fn sleep(&self, alarm: Option<Tick>) -> Option<Tick> {
         self.change(|state| state.asleep = Some(alarm));
         let asleep = self.changed.wait_while(self.lock(), |state| !state.must_wake());
@@ -135,8 +137,8 @@ impl Sleeper {
         (!state.ended).then_some(state.clock)
     }
 
-    /// Waits until it sleeps with nothing to wake it, and answers with its alarm and with how many have
-    /// fired.
+    /// Waits until the thread sleeps with nothing to wake it. Returns its alarm, and how many
+    /// timers have fired.
     fn settle(&self) -> (Option<Tick>, usize) {
         let sound = self.changed.wait_while(self.lock(), |state| state.asleep.is_none() || state.must_wake());
         let state = sound.expect("no thread panics with it");
@@ -156,7 +158,7 @@ impl Sleeper {
     }
 }
 
-/// Ends the sleeper's loop also when the test panics.
+/// Ends the sleeper's loop, also when the test panics.
 struct EndOf<'a>(&'a Sleeper);
 
 impl Drop for EndOf<'_> {
@@ -165,8 +167,9 @@ impl Drop for EndOf<'_> {
     }
 }
 
-/// A thread drives a shard and sleeps in between; others schedule while it does. Whenever it has settled to
-/// sleep its alarm is no later than the earliest timer, and when the clock reaches that, it fires.
+/// A thread drives a shard and sleeps in between, while other threads schedule. Whenever the thread
+/// sleeps, its alarm is no later than the earliest timer, and when the clock reaches that timer it
+/// fires.
 #[test]
 fn a_sleeping_thread_misses_no_earlier_timer() {
     let sleeper = Arc::new(Sleeper::default());

@@ -1,4 +1,4 @@
-//! How much there is to do, and how threads are let loose and waited for.
+//! The amount of work, and how threads are started and joined.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,21 +10,22 @@ use shardwheel::Tick;
 /// Threads that schedule at once, beside the one that advances.
 pub(crate) const PRODUCERS: usize = 3;
 
-/// How many operations a test does: `base`, times what the environment asks for. Miri, which takes a thousand times as
-/// long over each, does a few.
+/// The number of operations: `base` times the factor in the environment. Miri, a thousand times
+/// slower, does few.
 pub(crate) fn times(base: usize) -> usize {
     let base = if cfg!(miri) { base.div_ceil(250) } else { base };
     let factor = |text: String| text.parse::<usize>().expect("SHARDWHEEL_STRESS is a whole number");
     base * std::env::var("SHARDWHEEL_STRESS").map_or(1, factor)
 }
 
-/// By how much the clock moves: mostly little, sometimes nearly 2^`bits` ticks.
+/// How far the clock moves: mostly little, sometimes nearly 2^`bits` ticks.
 pub(crate) fn jump(rng: &mut Rng, bits: u32) -> Tick {
     let most = 1 << rng.u32(..bits);
     rng.u64(..most)
 }
 
-/// Says, while it lives, that a thread is at work; so a thread that panics does not leave others waiting.
+/// Counts a working thread while it lives, so that a thread that panics does not leave others
+/// waiting.
 pub(crate) struct AtWork<'a>(pub(crate) &'a AtomicUsize);
 
 impl Drop for AtWork<'_> {
@@ -33,8 +34,8 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// Runs `work` in that many threads, each with its number, and `meanwhile` in this one, again and again until
-/// they are done.
+/// Runs `work` in `threads` threads, each with its number, and `meanwhile` in this one, again and
+/// again until they are done.
 pub(crate) fn at_work(threads: usize, work: impl Fn(usize) + Sync, mut meanwhile: impl FnMut()) {
     let (at_work, work) = (&AtomicUsize::new(threads), &work);
     thread::scope(|scope| {
@@ -50,7 +51,7 @@ pub(crate) fn at_work(threads: usize, work: impl Fn(usize) + Sync, mut meanwhile
     });
 }
 
-/// Starts both at once, as nearly as two threads can.
+/// Starts both at the same time, as nearly as two threads can.
 pub(crate) fn together<R>(left: impl FnOnce() + Send, right: impl FnOnce() -> R) -> R {
     let ready = AtomicUsize::new(0);
     let start = || {
@@ -69,7 +70,7 @@ pub(crate) fn together<R>(left: impl FnOnce() + Send, right: impl FnOnce() -> R)
     })
 }
 
-/// What one thread alone is to have of what the threads of a test are given.
+/// Takes the part of a test's data that belongs to one thread.
 pub(crate) fn part_of<P, Q>(parts: &Mutex<P>, which: impl FnOnce(&mut P) -> Option<Q>) -> Q {
     which(&mut parts.lock().expect("no thread panics with it")).expect("only one thread takes it")
 }

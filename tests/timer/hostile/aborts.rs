@@ -57,9 +57,9 @@ fn at_a_threads_end(act: impl FnOnce() + Send + 'static) {
     assert!(is_done.load(Ordering::SeqCst));
 }
 
-/// A thread local holds the last handle of a timer. Promise 7.
+/// A thread-local holds the last handle of a timer. Promise 7.
 #[test]
-fn item_04_a_timer_dropped_at_a_threads_end() {
+fn a_timer_may_be_dropped_at_a_threads_end() {
     survives(|| {
         let dropped = Count::default();
         let held = Dropped(dropped.clone());
@@ -70,9 +70,9 @@ fn item_04_a_timer_dropped_at_a_threads_end() {
     });
 }
 
-/// The same by hand. Promise 7.
+/// The same with a manual clock. Promise 7.
 #[test]
-fn item_04_a_timer_by_hand_dropped_at_a_threads_end() {
+fn a_timer_on_a_manual_clock_may_be_dropped_at_a_threads_end() {
     survives(|| {
         let (dropped, (timer, clock)) = (Count::default(), manual());
         let held = Dropped(dropped.clone());
@@ -83,9 +83,9 @@ fn item_04_a_timer_by_hand_dropped_at_a_threads_end() {
     });
 }
 
-/// Promise 7.
+/// A thread-local moves a manual clock. Promise 7.
 #[test]
-fn item_04_a_clock_moved_at_a_threads_end() {
+fn a_manual_clock_may_be_moved_at_a_threads_end() {
     survives(|| {
         let (count, (timer, clock)) = (Count::default(), manual());
         let mine = count.clone();
@@ -95,9 +95,9 @@ fn item_04_a_clock_moved_at_a_threads_end() {
     });
 }
 
-/// A callback that shuts its own timer down while a thread that ends drives it. Promises 7 and 8.
+/// A callback shuts its own timer down on a thread that is ending. Promises 7 and 8.
 #[test]
-fn item_04_a_shutdown_by_a_callback_at_a_threads_end() {
+fn a_callback_may_shut_down_at_a_threads_end() {
     survives(|| {
         let (unfired, (timer, clock)) = (Count::default(), manual());
         let (inner, count) = (timer.clone(), unfired.clone());
@@ -147,9 +147,9 @@ fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
     is_balanced(timer);
 }
 
-/// Promise 7.
+/// A schedule panics, and the drop of its callback does, too. Promise 7.
 #[test]
-fn item_04_a_schedule_panics_while_its_callbacks_drop_does() {
+fn a_schedule_and_the_drop_of_its_callback_may_panic() {
     survives(|| {
         let (timer, clock) = manual();
         with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
@@ -159,16 +159,16 @@ fn item_04_a_schedule_panics_while_its_callbacks_drop_does() {
 
 /// The same on an executor. Promise 7.
 #[test]
-fn item_04_a_schedule_panics_on_an_executor_while_its_callbacks_drop_does() {
+fn a_schedule_and_the_drop_of_its_callback_may_panic_on_an_executor() {
     survives(|| {
         let (timer, clock) = by_hand(Timer::builder().executor(Job::run));
         with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
     });
 }
 
-/// They are dropped because the schedule has ended. Promise 7.
+/// A schedule ends; its drop and the drop of its callback panic. Promise 7.
 #[test]
-fn item_04_a_schedule_and_a_callback_whose_drops_panic() {
+fn the_drops_of_a_schedule_and_its_callback_may_panic() {
     survives(|| {
         let (timer, clock) = manual();
         with_neighbours(&timer, Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
@@ -186,9 +186,9 @@ fn with_two_bombs(executor: bool) -> (Timer, ManualClock, shardwheel::TimerKey) 
     (timer, clock, key.expect("the timer is open"))
 }
 
-/// They are dropped by the canceller, by an executor, with the timer, or unfired. Promise 7.
+/// The canceller, an executor, the timer's end or the caller of `shutdown` drops them. Promise 7.
 #[test]
-fn item_04_a_schedule_and_a_callback_whose_drops_panic_elsewhere() {
+fn the_drops_of_a_schedule_and_its_callback_may_panic_on_any_thread() {
     survives(|| {
         let (timer, _clock, key) = with_two_bombs(false);
         drop(catch_unwind(AssertUnwindSafe(|| timer.cancel(key))));
@@ -203,9 +203,10 @@ fn item_04_a_schedule_and_a_callback_whose_drops_panic_elsewhere() {
     });
 }
 
-/// Two payloads in a dropped `Unfired` panic: the others are dropped. Promises 7 and 8.
+/// The drops of several callbacks in a dropped `Unfired` panic: the others are dropped. Promises 7
+/// and 8.
 #[test]
-fn item_04_two_panicking_payloads_in_a_dropped_unfired() {
+fn a_dropped_unfired_drops_all_callbacks_if_several_panic() {
     survives(|| {
         for taken in [0, 1] {
             for timer in [manual().0, threads(2)] {

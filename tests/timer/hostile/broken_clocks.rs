@@ -33,9 +33,10 @@ fn panics() {
     panic!("a clock panics");
 }
 
-/// The panic is counted, the shard lives on, all timers fire and all sleeps end in time. Promise 7.
+/// A clock panics at one reading on the shard's thread: the panic is counted, all timers fire, and
+/// all sleeps end in time. Promise 7.
 #[test]
-fn item_09_a_clock_that_panics() {
+fn a_panicking_clock_is_counted_and_the_shard_works_on() {
     for nth in 1..=READINGS {
         watched(move || {
             let (timer, fuse) = tampered(None, panics);
@@ -58,9 +59,10 @@ fn item_09_a_clock_that_panics() {
     }
 }
 
-/// By hand; the panic may come out of `advance`, which can be called again. Promise 7.
+/// The same with a manual clock. The panic may reach the caller of `advance`, which can be called
+/// again. Promise 7.
 #[test]
-fn item_09_a_clock_that_panics_by_hand() {
+fn a_panicking_clock_leaves_a_manual_timer_usable() {
     for nth in 1..=READINGS {
         watched(move || {
             let clock = ManualClock::new();
@@ -82,9 +84,10 @@ fn item_09_a_clock_that_panics_by_hand() {
     }
 }
 
-/// In a job: the recurring timer goes on, or ends and its callback is dropped. Promise 7.
+/// A clock panics while a job runs: the recurring timer goes on, or ends and its callback is
+/// dropped. Promise 7.
 #[test]
-fn item_09_a_clock_that_panics_in_a_job() {
+fn a_panicking_clock_in_a_job_leaves_one_outcome() {
     for nth in 1..=4 {
         let (clock, jobs) = (ManualClock::new(), Arc::new(Mutex::new(Vec::<Job>::new())));
         let (keep, fuse) = (Arc::clone(&jobs), Fuse::default());
@@ -164,17 +167,17 @@ fn accounts_for_all(
     assert_eq!(dropped.get(), 3, "reading {nth}");
 }
 
-/// Promise 8.
+/// A clock shuts the timer down when the shard's thread reads it. Promise 8.
 #[test]
-fn item_09_a_clock_that_shuts_down() {
+fn a_clock_may_shut_the_timer_down() {
     for nth in 1..=READINGS {
         watched(move || accounts_for_all(nth, None, shuts_down(None)));
     }
 }
 
-/// Promise 8.
+/// The same with a manual clock. Promise 8.
 #[test]
-fn item_09_a_clock_that_shuts_down_by_hand() {
+fn a_clock_may_shut_a_manual_timer_down() {
     for nth in 1..=READINGS {
         watched(move || {
             let clock = ManualClock::new();

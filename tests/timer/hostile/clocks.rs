@@ -87,23 +87,24 @@ fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
     });
 }
 
+/// After the clock was set back, each way to set a delay of five seconds takes five seconds.
 /// Promise 1.
 #[test]
-fn item_08_a_clock_that_is_set_back() {
+fn a_clock_that_is_set_back_makes_no_delay_short() {
     WAYS.into_iter().for_each(comes_in_five_seconds);
 }
 
-/// `Timer::now` is the time that the timer goes by. Promise 1.
+/// The same by instants: `Timer::now` returns the time that the timer uses. Promise 1.
 #[test]
-fn item_08_now_by_a_clock_that_is_set_back() {
+fn now_is_the_time_that_the_timer_uses() {
     BY_INSTANTS.into_iter().for_each(comes_in_five_seconds);
 }
 
 // ---- 13: the end of time ------------------------------------------------------------------------
 
-/// Ticks of a nanosecond, of which 64 bits hold 584 years. Promise 4.
+/// Ticks of a nanosecond, of which 64 bits hold 584 years, with the clock at its end. Promise 4.
 #[test]
-fn item_13_the_end_of_time() {
+fn scheduling_at_the_end_of_time_does_not_overflow() {
     watched(|| {
         let clock = ManualClock::new();
         let builder = Timer::builder().shards(1).tick(Duration::from_nanos(1)).clock(clock.clone());
@@ -145,9 +146,9 @@ fn eight_seconds(times: u32) -> Duration {
     hear(&heard)
 }
 
-/// The documented example, and one that is faster. Promise 1.
+/// The documented clock at double speed, and one at eight times. Promise 1.
 #[test]
-fn item_17_a_clock_at_double_speed() {
+fn a_fast_clock_is_followed() {
     watched(|| {
         let took = [2, 8].map(|times| thread::spawn(move || eight_seconds(times)));
         let [double, eightfold] = took.map(|thread| thread.join().expect("no panic"));

@@ -8,10 +8,10 @@ use shardwheel::{Job, Timer};
 
 use crate::support::{HOUR, Tampered, is_on_shard_of, ms, until, watched};
 
-/// Recurring timers that are stopped while a slow executor holds them keep no thread awake. Promise
-/// 9.
+/// Recurring timers that are cancelled while a slow executor holds them keep no thread awake.
+/// Promise 9.
 #[test]
-fn read_recurring_timers_stopped_while_an_executor_holds_them() {
+fn cancelled_recurring_timers_in_an_executor_keep_no_thread_awake() {
     watched(|| {
         let (readings, jobs) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::<Job>::new())));
         let (read, keep) = (Arc::clone(&readings), Arc::clone(&jobs));

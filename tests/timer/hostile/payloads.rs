@@ -18,9 +18,10 @@ impl Executor for Explosive {
     }
 }
 
-/// What is pending comes back at shutdown, and is dropped with the timer. Promise 8.
+/// The executor's drop panics when the timer ends: what is pending comes back at shutdown, and is
+/// dropped with the timer. Promise 8.
 #[test]
-fn item_10_an_executor_whose_drop_panics() {
+fn shutdown_returns_what_is_pending_if_the_executors_drop_panics() {
     survives(|| {
         for shards in [1, 2] {
             let timer =
@@ -64,10 +65,10 @@ impl Drop for RunsAtTheEnd {
     }
 }
 
-/// A recurring callback comes back between the shard's last look and the end of what it comes back
-/// through; it is dropped there, and its drop panics. What is pending comes back. Promises 7 and 8.
+/// A recurring callback comes back between the shard's last look at its timers and its end. It is
+/// dropped there, and its drop panics; what is pending comes back. Promises 7 and 8.
 #[test]
-fn read_a_job_comes_back_while_the_shard_ends() {
+fn a_job_may_return_while_the_shard_ends() {
     survives(|| {
         let timer =
             Timer::builder().shards(1).executor(RunsAtTheEnd::default()).build().expect("within limits");

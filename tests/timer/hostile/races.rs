@@ -46,15 +46,15 @@ fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
     }
 }
 
-/// Promise 8.
+/// Threads reschedule timers while the timer is shut down. Promise 8.
 #[test]
-fn read_timers_on_the_move_at_shutdown() {
+fn timers_on_the_move_come_back_at_shutdown() {
     all_come_back(|timer, held| after(timer, HOUR, move || drop(held)));
 }
 
-/// Promise 8.
+/// The same with recurring timers. Promise 8.
 #[test]
-fn read_recurring_timers_on_the_move_at_shutdown() {
+fn recurring_timers_on_the_move_come_back_at_shutdown() {
     all_come_back(|timer, held| {
         timer.schedule_every(HOUR, move || _ = held.0.get()).expect("the timer is open")
     });

@@ -55,27 +55,27 @@ fn shuts_down(timer: Timer) {
     assert_eq!(timer.shutdown().len(), 1);
 }
 
-/// Promise 8.
+/// A callback waits for a message. Promise 8.
 #[test]
-fn item_01_shutdown_while_a_callback_receives() {
+fn shutdown_returns_while_a_callback_receives() {
     ends_while_a_callback_waits(receives, shuts_down);
 }
 
-/// Promise 8.
+/// A callback waits for a scoped thread. Promise 8.
 #[test]
-fn item_01_shutdown_while_a_callback_leaves_a_scope() {
+fn shutdown_returns_while_a_callback_leaves_a_scope() {
     ends_while_a_callback_waits(leaves_a_scope, shuts_down);
 }
 
-/// Promise 8.
+/// A callback blocks on a future. Promise 8.
 #[test]
-fn item_01_shutdown_while_a_callback_blocks_on_a_future() {
+fn shutdown_returns_while_a_callback_blocks_on_a_future() {
     ends_while_a_callback_waits(blocks_on, shuts_down);
 }
 
-/// Promise 8.
+/// The last handle is dropped while a callback waits for a message. Promise 8.
 #[test]
-fn item_01_the_last_handle_is_dropped_while_a_callback_parks() {
+fn dropping_the_last_handle_returns_while_a_callback_receives() {
     ends_while_a_callback_waits(receives, drop);
 }
 
@@ -95,10 +95,10 @@ fn with_a_clock_that_parks() -> Timer {
         .expect("settings within their limits")
 }
 
-/// A clock that parks eats no producer's wake-up: each timer comes before the one of an hour.
-/// Promise 7.
+/// A clock parks when the shard's thread reads it, and takes no producer's wake-up: each timer
+/// fires before the timer of an hour. Promise 7.
 #[test]
-fn item_01_a_clock_that_parks_eats_no_wake() {
+fn a_clock_that_parks_takes_no_producers_wake() {
     watched(|| {
         let timer = with_a_clock_that_parks();
         after(&timer, HOUR, || ());
@@ -111,9 +111,9 @@ fn item_01_a_clock_that_parks_eats_no_wake() {
     });
 }
 
-/// A clock that parks eats no shutdown either. Promise 8.
+/// A clock that parks does not take the wake-up of a shutdown. Promise 8.
 #[test]
-fn item_01_shutdown_while_a_clock_parks() {
+fn shutdown_returns_while_a_clock_parks() {
     watched(|| {
         for pause in (0..100).step_by(5) {
             let timer = with_a_clock_that_parks();
@@ -160,15 +160,15 @@ fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
 
 /// Shutdown does not wait for the executor that its own job blocks. Promises 7 and 8.
 #[test]
-fn item_02_a_job_shuts_down_while_the_executor_is_full() {
+fn a_job_may_shut_down_while_the_executor_is_full() {
     for queue in [0, 1] {
         watched(move || a_job_shuts_down(queue, None));
     }
 }
 
-/// The same where a manual clock's thread is in the executor. Promises 7 and 8.
+/// The same where the thread that moves a manual clock is in the executor. Promises 7 and 8.
 #[test]
-fn item_02_a_job_shuts_down_while_the_executor_is_full_by_hand() {
+fn a_job_may_shut_down_while_a_manual_timers_executor_is_full() {
     for queue in [0, 1] {
         watched(move || a_job_shuts_down(queue, Some(ManualClock::new())));
     }
@@ -217,35 +217,35 @@ fn by_hands(count: usize, by_drop: bool) {
     });
 }
 
-/// Promises 7 and 8.
+/// Callbacks of two timers shut down each other's timer at the same time. Promises 7 and 8.
 #[test]
-fn item_03_callbacks_shut_each_others_timers_down() {
+fn two_callbacks_may_shut_each_others_timer_down() {
     on_threads(2, false);
 }
 
-/// Promises 7 and 8.
+/// The same with three timers in a circle. Promises 7 and 8.
 #[test]
-fn item_03_callbacks_shut_timers_down_in_a_circle_of_three() {
+fn three_callbacks_may_shut_timers_down_in_a_circle() {
     on_threads(3, false);
 }
 
-/// Promises 7 and 8.
+/// Callbacks of two timers drop each other's last handle. Promises 7 and 8.
 #[test]
-fn item_03_callbacks_drop_each_others_last_handles() {
+fn two_callbacks_may_drop_each_others_last_handle() {
     on_threads(2, true);
 }
 
-/// Promises 7 and 8.
+/// The same with manual clocks, by shutdown and by drop. Promises 7 and 8.
 #[test]
-fn item_03_callbacks_end_each_others_timers_by_hand() {
+fn two_callbacks_of_manual_timers_may_end_each_other() {
     for by_drop in [false, true] {
         by_hands(2, by_drop);
     }
 }
 
-/// Manual clocks that are moved by each other's callbacks. Promise 7.
+/// Callbacks of several manual clocks move each other's clock. Promise 7.
 #[test]
-fn item_03_manual_clocks_move_each_other() {
+fn manual_clocks_may_move_each_other() {
     for count in [2, 3] {
         watched(move || {
             let (timers, clocks): (Vec<_>, Vec<_>) = (0..count).map(|_| manual()).unzip();
