@@ -1,6 +1,5 @@
-//! Item 15 and the bytes of item 16 of the issue "Unbreakable": what the end of a timer allocates,
-//! and what threads that have ended leave behind. A global allocator counts for the whole process,
-//! so one test does all, step by step.
+//! What the end of a timer allocates, and what ended threads leave behind. The allocator counts for
+//! the whole process, so one test runs all steps in turn.
 
 #[path = "support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
@@ -20,10 +19,10 @@ static ALLOCATOR: Counting = Counting;
 
 const MIB: isize = 1 << 20;
 
-/// Timers of which a copy would take 30 MiB and more.
+/// Timers of which a copy would take more than 30 MiB.
 const TIMERS: usize = 500_000;
 
-/// What may be allocated that does not grow with them.
+/// Bytes that may be allocated however many timers there are.
 const CONSTANT: isize = MIB;
 
 fn full_timer(by_hand: bool) -> Timer {
@@ -34,7 +33,7 @@ fn full_timer(by_hand: bool) -> Timer {
     timer
 }
 
-/// Item 15: a timer's end, by drop or by shutdown, copies nothing.
+/// A timer's end, by drop or by shutdown, copies nothing.
 fn ends_without_a_copy(by_hand: bool) {
     let timer = full_timer(by_hand);
     let (peak, ()) = peak_of(|| drop(timer));
@@ -52,7 +51,7 @@ fn ends_without_a_copy(by_hand: bool) {
     assert_eq!(timer.stats().handed_back, TIMERS as u64);
 }
 
-/// Item 15: neither do sleeps, which are woken.
+/// Sleeps, which shutdown wakes, are not copied either.
 fn sleeps_end_without_a_copy() {
     const SLEEPS: usize = 200_000;
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
@@ -66,11 +65,11 @@ fn sleeps_end_without_a_copy() {
     let (peak, unfired) = peak_of(|| timer.shutdown());
     assert!(unfired.is_empty());
     assert!(peak <= CONSTANT, "shutdown allocates {peak} bytes for sleeps");
-    let last = waiting.pop().expect("there are some");
+    let last = waiting.pop().expect("the list is not empty");
     assert!(block_on_stream(last).next().is_some_and(|tick| tick.is_err()));
 }
 
-/// Item 16: threads that were at work at once and have ended leave a bounded number of bytes.
+/// Threads that worked at the same time and have ended leave a bounded number of bytes.
 fn threads_leave_little(threads: usize) {
     let (scheduler, mut advancer) = shard(&Config::default());
     let before = in_use();
@@ -79,7 +78,7 @@ fn threads_leave_little(threads: usize) {
         for i in 0..threads {
             let (scheduler, meeting) = (&scheduler, &meeting);
             let visit = move || {
-                let key = scheduler.schedule(1 << 40, i).expect("it is open");
+                let key = scheduler.schedule(1 << 40, i).expect("the timer is open");
                 assert_eq!(scheduler.cancel(key), Some(i));
                 meeting.wait();
             };
@@ -87,7 +86,7 @@ fn threads_leave_little(threads: usize) {
         }
     });
     let left = || in_use() - before;
-    // A thread gives its lane up a moment after a scope takes it to have ended.
+    // A thread releases its lane a moment after the scope ends.
     for tick in (1..20_000).take_while(|&tick| tick < 100 || left() > 8 * MIB) {
         assert_eq!(advancer.advance(tick).count(), 0);
         thread::sleep(Duration::from_micros(100));

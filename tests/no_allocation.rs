@@ -1,7 +1,7 @@
-//! What allocates nothing: a global allocator that counts, for each thread by itself, so that what other threads do
-//! (the test's own harness, say) does not disturb.
+//! What allocates nothing. The allocator counts for each thread separately, so that other threads,
+//! such as the test harness, do not disturb the count.
 //!
-//! The count of a shard's thread is read on that thread, by callbacks and wakers that it runs.
+//! Callbacks and wakers read the count of a shard's thread on that thread.
 
 #[path = "support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
@@ -21,10 +21,10 @@ use support::{HOUR, comes_within, ms};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often each thing is done.
+/// How often each operation is done.
 const ROUNDS: usize = 1_000;
 
-/// How often the calling thread allocates in `work`, which is done once before, to warm up.
+/// How often the calling thread allocates in `work`. A first run warms up.
 fn in_work(mut work: impl FnMut()) -> u64 {
     work();
     let before = allocations();
@@ -39,7 +39,7 @@ fn timers() -> [Timer; 2] {
     [build(Timer::builder()), build(Timer::builder().clock(ManualClock::new()))]
 }
 
-/// Sets a timer whose closure holds that many words, none of which is a pointer.
+/// Sets a timer whose closure holds `WORDS` words, none of which is a pointer.
 fn set_plain<const WORDS: usize>(timer: &Timer) -> TimerKey {
     let words = [1_usize; WORDS];
     let callback = move || assert_eq!(std::hint::black_box(words), [1; WORDS]);
@@ -47,7 +47,7 @@ fn set_plain<const WORDS: usize>(timer: &Timer) -> TimerKey {
     timer.schedule_after(HOUR, callback).expect("the timer is open")
 }
 
-/// Sets a timer whose closure holds three words, as most do: a pointer among them.
+/// Sets a timer whose closure holds three words, with a pointer among them.
 fn set_three(timer: &Timer, held: &Arc<usize>) -> TimerKey {
     let (held, others) = (Arc::clone(held), [1_usize; 2]);
     let callback = move || assert_eq!((*held, std::hint::black_box(others)), (1, [1; 2]));
@@ -55,12 +55,12 @@ fn set_three(timer: &Timer, held: &Arc<usize>) -> TimerKey {
     timer.schedule_after(HOUR, callback).expect("the timer is open")
 }
 
-/// Sets many, moves each to later or to earlier, and cancels it.
+/// Sets many timers, moves each to later or to earlier, and cancels it.
 fn set_move_and_cancel(timer: &Timer, keys: &mut Vec<TimerKey>, set: impl Fn(usize) -> TimerKey) {
     keys.extend((0..ROUNDS).map(set));
     for (i, key) in keys.iter_mut().enumerate() {
         let delay = HOUR + ms(i as u64) - ms(500) * (i % 7) as u32;
-        *key = timer.reschedule_after(*key, delay).expect("it is pending");
+        *key = timer.reschedule_after(*key, delay).expect("the timer is pending");
     }
     assert!(keys.drain(..).all(|key| timer.cancel(key)));
 }
@@ -142,7 +142,7 @@ fn a_sleep_needs_no_allocation() {
     }
 }
 
-/// Does nothing when it is woken.
+/// A waker that does nothing.
 struct Idle;
 
 impl std::task::Wake for Idle {
@@ -158,7 +158,7 @@ fn occurrences_need_no_allocation() {
     let callback = move || {
         runs += 1;
         match runs {
-            // The first ones warm up.
+            // The first occurrences warm up.
             10 => before = allocations(),
             60 => told.send(allocations() - before).expect("the test waits"),
             _ => (),
@@ -169,7 +169,8 @@ fn occurrences_need_no_allocation() {
     assert!(timer.cancel(key));
 }
 
-/// The first and the last count that the shard's thread had when it ran what is to be measured.
+/// The smallest and the largest count of the shard's thread while it ran what is measured, and how
+/// often it was read.
 static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
@@ -181,9 +182,10 @@ fn note() {
     SEEN.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Has `set` set `ROUNDS` timers that note the count of the shard's thread; by how much that grew while they fired.
+/// Calls `set` to set `ROUNDS` timers that note the count of the shard's thread. Returns by how
+/// much the count grew while they fired.
 fn while_they_fire(set: impl Fn()) -> u64 {
-    // Twice, as the first time warms up.
+    // Twice: the first time warms up.
     for _ in 0..2 {
         FIRST.store(u64::MAX, Ordering::SeqCst);
         LAST.store(0, Ordering::SeqCst);
@@ -199,11 +201,11 @@ fn until_all_have_noted() {
     assert!(comes_within(Duration::from_secs(60), all_have_noted), "not all timers have fired");
 }
 
-/// A waker that notes; it is nowhere and needs no memory.
+/// A waker that notes the count, and needs no memory itself.
 fn noting() -> Waker {
     const TABLE: RawWakerVTable = RawWakerVTable::new(|_| RAW, |_| note(), |_| note(), |_| ());
     const RAW: RawWaker = RawWaker::new(std::ptr::null(), &TABLE);
-    // SAFETY: the functions ignore the pointer, and may be called on any thread.
+    // SAFETY: the functions ignore the pointer, and any thread may call them.
     unsafe { Waker::from_raw(RAW) }
 }
 
@@ -229,13 +231,13 @@ fn firing_needs_a_few_allocations_a_tick() {
         for sleep in &mut sleeps {
             assert!(Pin::new(sleep).poll(&mut Context::from_waker(&waker)).is_pending());
         }
-        // Before they are dropped.
+        // The sleeps are dropped after they have fired.
         until_all_have_noted();
     };
     let counted = while_they_fire(sleeps);
     assert!(counted <= few(10), "{counted}");
 }
 
-/// Allocations of a shard's thread in a tick, for all that fires there: a list of nodes that grows, and what waits
-/// until no thread can be reading them.
+/// Allocations of a shard's thread per tick, for all timers of the tick: a growing list of nodes,
+/// and a deferred free.
 const PER_TICK: u64 = 20;

@@ -54,7 +54,8 @@ fn dead_nodes_of_many_threads_stay_bounded() {
     let (scheduler, mut advancer) = shard(&Config::default());
     let all_have_looked = Barrier::new(THREADS);
     let cancel = |i: usize| {
-        let far = |j| scheduler.schedule((1 << 40 | i << 20 | j << 12) as Tick, j).expect("it is open");
+        let far =
+            |j| scheduler.schedule((1 << 40 | i << 20 | j << 12) as Tick, j).expect("the shard is open");
         let keys: Vec<_> = (0..64).map(far).collect();
         for (j, key) in keys.into_iter().enumerate() {
             assert_eq!(scheduler.cancel(key), Some(j));
@@ -82,7 +83,7 @@ fn turn(scheduler: &Scheduler<usize>, advancer: &mut Advancer<usize>) -> Duratio
         }
         begin.elapsed() / TURNS
     };
-    std::iter::repeat_with(batch).take(50).min().expect("there are some")
+    std::iter::repeat_with(batch).take(50).min().expect("the list is not empty")
 }
 
 /// Two thousand threads have ended: a turn of the advancer takes as long as before. (It once took
@@ -91,10 +92,10 @@ fn turn(scheduler: &Scheduler<usize>, advancer: &mut Advancer<usize>) -> Duratio
 fn ended_threads_do_not_slow_a_turn() {
     const THREADS: usize = 2_000;
     let (scheduler, mut advancer) = shard(&Config::default());
-    scheduler.schedule(1 << 40, 0).expect("it is open");
+    scheduler.schedule(1 << 40, 0).expect("the shard is open");
     let before = turn(&scheduler, &mut advancer);
     let visit = |i| {
-        let key = scheduler.schedule(1 << 30, i).expect("it is open");
+        let key = scheduler.schedule(1 << 30, i).expect("the shard is open");
         assert_eq!(scheduler.cancel(key), Some(i));
     };
     crowd(THREADS, visit, || ());
@@ -111,11 +112,11 @@ fn segments_after_a_burst(threads: usize, while_they_live: bool) -> usize {
     let turns = Mutex::new(());
     let keys = Mutex::new(Vec::new());
     let burst = |i: usize| {
-        let _turn = turns.lock().expect("no panic");
-        let own = scheduler.schedule(1 << 40, i).expect("it is open");
+        let _turn = turns.lock().expect("the thread does not panic");
+        let own = scheduler.schedule(1 << 40, i).expect("the shard is open");
         assert_eq!(scheduler.cancel(own), Some(i));
-        let set = |_| scheduler.schedule(10, i).expect("it is open");
-        keys.lock().expect("no panic").extend((0..SEGMENT).map(set));
+        let set = |_| scheduler.schedule(10, i).expect("the shard is open");
+        keys.lock().expect("the thread does not panic").extend((0..SEGMENT).map(set));
     };
     let mut left = 0;
     let settle = |advancer: &mut Advancer<usize>| {
@@ -153,7 +154,7 @@ fn a_thread_finds_its_lane_among_many_shards_quickly() {
     let (shards, _advancers): (Vec<_>, Vec<_>) = (0..64).map(|_| shard(&Config::default())).unzip();
     let (crowded, others) = shards.split_at(3);
     let visit = |scheduler: &Scheduler<usize>| {
-        let key = scheduler.schedule(1 << 40, 0).expect("it is open");
+        let key = scheduler.schedule(1 << 40, 0).expect("the shard is open");
         assert_eq!(scheduler.cancel(key), Some(0));
     };
     let round = || {
@@ -162,7 +163,7 @@ fn a_thread_finds_its_lane_among_many_shards_quickly() {
         crowded.iter().for_each(visit);
         begin.elapsed()
     };
-    let least = || std::iter::repeat_with(round).take(50).min().expect("there are some");
+    let least = || std::iter::repeat_with(round).take(50).min().expect("the list is not empty");
     let before = least();
     crowd(
         THREADS,

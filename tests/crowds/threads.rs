@@ -38,8 +38,8 @@ pub(crate) fn waves(threads: usize, work: impl Fn(usize) + Sync) {
     (0..threads).step_by(WAVE).for_each(|first| wave(first, WAVE.min(threads - first), &work));
 }
 
-/// Each thread's first timer has fired, and its second has been cancelled: [`use_shard`] and [`use_timer`] note the
-/// cancels by the payloads' numbers.
+/// Each thread's first timer has fired, and its second has been cancelled: [`use_shard`] and
+/// [`use_timer`] note the cancels by the payloads' numbers.
 fn check(ledger: &Ledger, threads: usize) {
     ledger.check_all_ended();
     assert_eq!(ledger.made(), 2 * threads);

@@ -21,11 +21,11 @@ const OWN_MAPPINGS: usize = 8;
 
 /// Uses a timer in every way, briefly: some timers fire, and some are pending when it is dropped.
 fn use_it(timer: &Timer) {
-    timer.schedule_after(Duration::ZERO, || ()).expect("it is open");
-    timer.schedule_after(HOUR, || ()).expect("it is open");
-    let key = timer.schedule_after(24 * HOUR, || ()).expect("it is open");
+    timer.schedule_after(Duration::ZERO, || ()).expect("the timer is open");
+    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    let key = timer.schedule_after(24 * HOUR, || ()).expect("the timer is open");
     assert!(timer.cancel(key));
-    timer.schedule_every(HOUR, || ()).expect("it is open");
+    timer.schedule_every(HOUR, || ()).expect("the timer is open");
     let mut sleep = timer.sleep(HOUR);
     assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
@@ -78,7 +78,7 @@ fn timers_and_the_threads_that_used_them_leave_nothing() {
             let timer = Timer::builder().shards(2).build().expect("settings within their limits");
             use_it(&timer);
             let kept = ends_before.then(|| timer.clone());
-            std::thread::spawn(move || use_it(&timer)).join().expect("it does not panic");
+            std::thread::spawn(move || use_it(&timer)).join().expect("the thread does not panic");
             drop(kept);
         });
     });

@@ -36,8 +36,9 @@ fn a_sleep_keeps_its_place_while_its_waker_changes() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let mut sleep = begun(&timer);
     let other = timer.clone();
-    let (waker, rings) =
-        at_clone(move || assert!(other.schedule_after(HOUR, || ()).is_err(), "it got the place"));
+    let (waker, rings) = at_clone(move || {
+        assert!(other.schedule_after(HOUR, || ()).is_err(), "the other timer got the place")
+    });
     let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker)));
     assert!(polled.is_ok_and(|polled| polled.is_pending()));
     clock.advance(HOUR);
@@ -73,7 +74,8 @@ fn a_sleep_keeps_its_place_against_threads_that_want_it() {
     let crowd: Vec<_> = (0..3).map(|_| taken(timer.clone(), Arc::clone(&ended))).collect();
     let refused = (0..100_000).find(|_| poll(&mut sleep, &at_clone(|| ()).0).is_ready());
     ended.store(true, Ordering::SeqCst);
-    let taken: usize = crowd.into_iter().map(|thread| thread.join().expect("no panic")).sum();
+    let taken: usize =
+        crowd.into_iter().map(|thread| thread.join().expect("the thread does not panic")).sum();
     assert_eq!((refused, taken), (None, 0));
 }
 

@@ -24,7 +24,7 @@ fn shutdown_wakes_each_sleep_once() {
         assert_eq!((bell.rings(), Arc::strong_count(&bell)), (100, 2));
         for sleep in &mut sleeps {
             for _ in 0..2 {
-                assert!(ready(sleep).expect_err("it is shut down").is_shut_down());
+                assert!(ready(sleep).expect_err("the timer is shut down").is_shut_down());
             }
         }
         assert_eq!((timer.stats().handed_back, timer.stats().pending), (101, 0));
@@ -41,9 +41,9 @@ fn dropping_the_last_handle_wakes_each_sleep() {
         is_pending(&mut sleep, &waker);
         drop(timer);
         assert_eq!(bell.rings(), 1);
-        assert!(ready(&mut sleep).expect_err("it is shut down").is_shut_down());
+        assert!(ready(&mut sleep).expect_err("the timer is shut down").is_shut_down());
         sleep.reset(std::time::Instant::now() + HOUR);
-        assert!(ready(&mut sleep).expect_err("it is still shut down").is_shut_down());
+        assert!(ready(&mut sleep).expect_err("the timer is still shut down").is_shut_down());
     }
 }
 
@@ -61,12 +61,12 @@ fn shutdown_wakes_tasks_on_executors() {
         let limited = thread::spawn(move || {
             smol::block_on(async { inner.timeout(HOUR, future::pending::<()>()).await })
         });
-        until("all wait", || timer.stats().pending == 101);
+        until("all tasks wait", || timer.stats().pending == 101);
         assert!(timer.shutdown().is_empty());
         for task in tasks {
-            assert_eq!(runtime.block_on(task).expect("it does not panic"), Err(true));
+            assert_eq!(runtime.block_on(task).expect("the thread does not panic"), Err(true));
         }
-        let ended = limited.join().expect("it does not panic");
+        let ended = limited.join().expect("the thread does not panic");
         assert!(matches!(ended, Err(TimeoutError::Sleep(error)) if error.is_shut_down()));
         is_balanced(&timer);
     });
@@ -139,7 +139,12 @@ fn each_sleep_ends_when_shutdown_races_its_users() {
             thread::sleep(ms(5 + round));
             assert!(timer.shutdown().is_empty());
             for thread in threads {
-                assert!(thread.join().expect("it does not panic").is_err_and(|error| error.is_shut_down()));
+                assert!(
+                    thread
+                        .join()
+                        .expect("the thread does not panic")
+                        .is_err_and(|error| error.is_shut_down())
+                );
             }
             assert_eq!(timer.stats().pending, 0);
             is_balanced(&timer);

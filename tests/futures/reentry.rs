@@ -27,7 +27,7 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
             clock.advance(SOON);
             let take = || result.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut taken = None;
-            until("it is woken", || {
+            until("the waker is woken", || {
                 taken = take();
                 taken.is_some()
             });
@@ -43,7 +43,7 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
 fn a_waker_may_schedule() {
     let action = |timer: &Timer| {
         let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
-        let moved = timer.reschedule_after(key, ms(500)).expect("it is pending");
+        let moved = timer.reschedule_after(key, ms(500)).expect("the timer is pending");
         (timer.cancel(moved), timer.stats().pending)
     };
     woken(action, |_, seen| assert_eq!(seen, (true, 0)));
@@ -92,7 +92,7 @@ fn a_waker_may_wait_for_a_thread_that_uses_the_timer() {
             let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
             inner.cancel(key)
         });
-        other.join().expect("it does not panic")
+        other.join().expect("the thread does not panic")
     };
     woken(action, |_, seen| assert!(seen));
 }
@@ -111,8 +111,8 @@ fn a_waker_may_drop_another_due_sleep() {
                 woken.fetch_add(1, Ordering::SeqCst);
                 drop(neighbour.lock().unwrap_or_else(PoisonError::into_inner).take());
             };
-            let mut sleep = sleep.lock().expect("nobody panics");
-            is_pending(sleep.as_mut().expect("it is there"), &Acts::waker(act));
+            let mut sleep = sleep.lock().expect("no thread panics with the lock");
+            is_pending(sleep.as_mut().expect("the value is there"), &Acts::waker(act));
         }
         clock.advance(ms(5));
         assert_eq!(woken.load(Ordering::SeqCst), 50, "one of each two");
@@ -135,7 +135,7 @@ fn a_waker_may_poll_its_own_sleep() {
         clock.advance(ms(5) * 10);
         assert_eq!(rounds.load(Ordering::SeqCst), 10);
         // The waker and the sleep hold each other; this drops both.
-        *own.lock().expect("nobody panics") = timer.sleep(HOUR);
+        *own.lock().expect("no thread panics with the lock") = timer.sleep(HOUR);
         assert_eq!(timer.stats().pending, 0);
         is_balanced(&timer);
     });
@@ -150,7 +150,7 @@ fn poll_and_go_on(sleep: &Arc<Mutex<Sleep>>, timer: &Timer, rounds: &Arc<AtomicU
             poll_and_go_on(&sleep, &timer, &rounds);
         })
     };
-    let mut sleep = sleep.lock().expect("nobody panics");
+    let mut sleep = sleep.lock().expect("no thread panics with the lock");
     if poll(&mut *sleep, &again).is_ready() {
         sleep.reset(timer.now() + ms(5));
         is_pending(&mut *sleep, &again);
@@ -194,7 +194,7 @@ fn the_drop_of_a_waker_may_use_the_timer() {
             let mut sleep = timer.sleep(SOON);
             is_pending(&mut sleep, &waker());
             clock.advance(SOON);
-            until("it is dropped", || log.load(Ordering::SeqCst) == 3);
+            until("the drop is noted", || log.load(Ordering::SeqCst) == 3);
             assert_eq!(timer.stats().pending, 0);
             is_balanced(&timer);
         }
@@ -212,7 +212,7 @@ fn a_waker_may_drop_the_last_handle() {
             is_pending(&mut other, &waker);
             is_pending(&mut first, &Acts::waker(move || drop(timer)));
             clock.advance(SOON);
-            until("it is shut down", || bell.rings() == 1);
+            until("the timer is shut down", || bell.rings() == 1);
             assert_eq!(ready(&mut first), Ok(()));
             assert!(ready(&mut other).is_err_and(|error| error.is_shut_down()));
         }

@@ -82,7 +82,7 @@ fn futures_work_on_tokio_with_one_thread() {
 #[test]
 fn futures_work_on_tokio_with_several_threads() {
     let runtime = multi_thread();
-    runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("it does not panic") });
+    runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("the thread does not panic") });
 }
 
 /// All futures on smol. Promises 1 and 2.
@@ -110,7 +110,7 @@ fn ten_thousand_tasks_sleep_at_once() {
         };
         let tasks: Vec<_> = (0..10_000).map(task).collect();
         for task in tasks {
-            assert!(task.await.expect("it does not panic") < PATIENCE);
+            assert!(task.await.expect("the thread does not panic") < PATIENCE);
         }
     });
     assert!(timer.stats().scheduled <= 30_000, "a sleep whose waker stays the same is scheduled once");
@@ -176,7 +176,7 @@ fn an_aborted_task_drops_its_sleep() {
         }
         tasks.iter().for_each(|task| task.abort());
         for task in tasks {
-            assert!(task.await.expect_err("it was aborted").is_cancelled());
+            assert!(task.await.expect_err("the task was aborted").is_cancelled());
         }
     });
     assert_eq!(timer.stats().pending, 0);

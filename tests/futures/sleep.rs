@@ -250,7 +250,7 @@ fn a_sleep_reset_while_it_fires_keeps_the_new_deadline() {
             sleep.reset(deadline);
             let mut seen = bell.rings();
             while poll(&mut sleep, &waker).is_pending() {
-                until("it is woken", || {
+                until("the waker is woken", || {
                     bell.rings() > seen || Instant::now() > deadline && sleep.is_elapsed()
                 });
                 seen = bell.rings();
@@ -283,7 +283,7 @@ fn a_sleep_dropped_while_it_fires_drops_its_waker() {
         until("the waker is dropped", || Arc::strong_count(&bell) == 1);
         woken += bell.rings() as u64;
     }
-    until("all is over", || timer.stats().pending == 0);
+    until("no timer is pending", || timer.stats().pending == 0);
     let stats = timer.stats();
     assert_eq!(stats.fired, woken);
     is_balanced(&timer);

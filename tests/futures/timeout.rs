@@ -21,7 +21,7 @@ fn a_timeout_returns_the_output_of_a_future_ready_in_time() {
     let mut timeout = timer.timeout(ms(10), receive);
     is_pending(&mut timeout, &waker);
     clock.advance(ms(9));
-    send.send(5).expect("it waits");
+    send.send(5).expect("the other thread waits");
     assert_eq!((bell.rings(), ready(&mut timeout)), (1, Ok(Ok(5))));
     drop(timeout);
     assert_eq!((timer.stats().pending, timer.stats().cancelled), (0, 1));
@@ -62,7 +62,7 @@ fn the_future_wins_if_both_are_ready() {
     let mut timeout = timer.timeout(ms(10), receive);
     is_pending(&mut timeout, Waker::noop());
     clock.advance(ms(10));
-    send.send(5).expect("it waits");
+    send.send(5).expect("the other thread waits");
     assert_eq!(ready(&mut timeout), Ok(Ok(5)));
 
     let mut inner = timer.timeout(ms(10), timer.sleep(ms(10)));
@@ -129,7 +129,8 @@ fn a_refused_limit_is_an_error_with_a_source() {
     assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_full()) && !error.is_elapsed());
     assert!(std::error::Error::source(&error).is_some());
     drop(timer.shutdown());
-    let error = ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("it is shut down");
+    let error =
+        ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("the timer is shut down");
     assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_shut_down()));
     drop(clock);
 }

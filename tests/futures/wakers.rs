@@ -69,7 +69,7 @@ fn a_waker_replaced_while_the_sleep_fires_is_not_lost() {
         }
         let rings: usize = bells.iter().map(|bell| bell.rings()).sum();
         assert!(rings <= 1 && bells.len() + 1 == polls);
-        until("none is kept", || bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+        until("no waker is kept", || bells.iter().all(|bell| Arc::strong_count(bell) == 1));
     }
     is_balanced(&timer);
 }
@@ -119,7 +119,7 @@ fn a_panicking_waker_does_not_stop_the_thread() {
     for round in 1..=3 {
         let mut sleep = timer.sleep(SOON);
         is_pending(&mut sleep, &Acts::waker(|| panic!("a waker panics")));
-        until("it is counted", || timer.stats().panics == round);
+        until("the panic is counted", || timer.stats().panics == round);
         assert_eq!(ready(&mut sleep), Ok(()));
     }
     is_balanced(&timer);

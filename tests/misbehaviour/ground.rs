@@ -1,5 +1,4 @@
-//! Cases of the ground floor: the shard's waker, on a producer's thread, and the loop over what has
-//! fired.
+//! Cases of a shard: its waker, on a producer's thread, and the loop over fired timers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -11,7 +10,7 @@ use crate::scene::{Act, Hold, lock};
 use crate::support::ledger::{End, Ledger, Payload};
 use crate::support::{Count, To, hooked, until};
 
-/// A shard and what is done to it.
+/// A shard, and what the case does to it.
 struct Shard {
     act: Act,
     scheduler: Mutex<Option<Scheduler<Payload>>>,
@@ -46,7 +45,7 @@ impl Shard {
         self.scheduler().is_some_and(|scheduler| scheduler.schedule(tick, self.ledger.payload()).is_ok())
     }
 
-    /// Does what it is about, once.
+    /// Misbehaves, once.
     fn misbehave(&self) {
         if self.begun.one_more() > 1 {
             return;
@@ -64,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// Another timer is scheduled and fires at that tick; all that is due by then has.
+    /// Schedules another timer and advances: it fires, and nothing that is due is left.
     fn goes_on(&self, tick: u64) {
         let mut advancer = lock(&self.advancer).take().expect("it has not ended");
         assert!(self.schedule(tick) || self.act == Act::DropsLast);
@@ -97,13 +96,13 @@ pub(crate) fn play_waker(act: Act) {
             inner.misbehave();
         }
     });
-    let mut advancer = lock(&shard.advancer).take().expect("it is new");
+    let mut advancer = lock(&shard.advancer).take().expect("the shard is new");
     advancer.register_waker(&waker);
     assert!(advancer.next_expiration().is_some());
     *lock(&shard.advancer) = Some(advancer);
     let other = Arc::clone(&shard);
     let producer = thread::spawn(move || other.schedule(5));
-    until("it rings", || shard.begun.get() >= 1);
+    until("the waker is woken", || shard.begun.get() >= 1);
     if act.can_be_released() || act == Act::NeverReturns {
         shard.goes_on(10);
     }
@@ -113,7 +112,7 @@ pub(crate) fn play_waker(act: Act) {
     }
     if act != Act::ShutsDown {
         shard.goes_on(20);
-        // An advance that comes back to what a stopped producer was at work in finds it done.
+        // The next advance handles what the stopped producer had begun.
         shard.goes_on(2_000);
     }
     // The waker and the shard hold each other.
@@ -121,13 +120,13 @@ pub(crate) fn play_waker(act: Act) {
     shard.end(0);
 }
 
-/// The loop over what is due misbehaves in hand of the first of three.
+/// The loop over due timers misbehaves while it holds the first of three.
 pub(crate) fn play_loop(act: Act) {
     let shard = Shard::new(act);
     (5..8).for_each(|tick| assert!(shard.schedule(tick)));
     let inner = Arc::clone(&shard);
     let user = thread::spawn(move || {
-        let mut advancer = lock(&inner.advancer).take().expect("it is new");
+        let mut advancer = lock(&inner.advancer).take().expect("the shard is new");
         let run = || {
             for fired in advancer.advance(10) {
                 fired.payload.note(End::Fired);
@@ -137,17 +136,17 @@ pub(crate) fn play_loop(act: Act) {
         drop(catch_unwind(AssertUnwindSafe(run)));
         *lock(&inner.advancer) = Some(advancer);
     });
-    until("the first is in hand", || shard.begun.get() >= 1);
+    until("the loop holds the first timer", || shard.begun.get() >= 1);
     if act.can_be_released() || act == Act::NeverReturns {
         let scheduler = shard.scheduler().expect("there is a handle");
-        let key = scheduler.schedule(1 << 30, shard.ledger.payload()).expect("it is open");
+        let key = scheduler.schedule(1 << 30, shard.ledger.payload()).expect("the timer is open");
         assert!(scheduler.reschedule(key, 1 << 31).and_then(|key| scheduler.cancel(key)).is_some());
     }
     if act == Act::NeverReturns {
         return;
     }
     shard.hold.release();
-    user.join().expect("no panic");
+    user.join().expect("the thread does not panic");
     shard.goes_on(20);
     let ran = shard.ledger.noted(End::Fired);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! An advancer that is refused memory.
+//! An advancer whose requests for memory are refused.
 
 use std::task::Waker;
 
@@ -9,15 +9,16 @@ use crate::faults::short;
 use crate::producer::{deadlines, small_shard};
 use crate::support::ledger::{Ledger, Payload};
 
-/// Timers of a crowd: nodes are given back in many words, and segments with them.
+/// Timers of a crowd: freed nodes fill many words, and whole segments.
 const MANY: usize = 140_000;
 
 fn set(scheduler: &Scheduler<Payload>, ledger: &Ledger, deadline: Tick) {
     assert!(scheduler.schedule(deadline, ledger.payload()).is_ok());
 }
 
-/// Advances as programs do, until nothing is due by then, with memory refused; how many timers have fired. Where there is
-/// no memory for a wheel, the timers for it come an advance later, and the shard looks at them at each.
+/// Advances with memory refused, as programs do, until nothing is due. Returns how many timers have
+/// fired. Without memory for a wheel its timers fire an advance later, and each advance tries
+/// again.
 fn advance(advancer: &mut Advancer<Payload>, now: Tick) -> usize {
     let mut fired = 0;
     for turn in 0.. {
@@ -47,7 +48,7 @@ fn advance_over_every_wheel() {
         for bits in 0..64 {
             let now = 1 << bits;
             fired += advance(&mut advancer, now - 1) + advance(&mut advancer, now);
-            // A few looks at wheels that are idle.
+            // Several checks for idle wheels.
             fired += (1..10).map(|more| advance(&mut advancer, now + more * 4_096)).sum::<usize>();
         }
         fired += advance(&mut advancer, Tick::MAX);

@@ -1,4 +1,4 @@
-//! Work in processes of its own, one refused request after the other.
+//! Work in processes of its own, with each request for memory refused in turn.
 
 use std::process::Output;
 use std::thread;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use crate::faults::{self, Fail};
 use crate::support::{output_within, select, test_name, this_binary};
 
-/// Tells a process that it is one of those, and which request is the first to be refused.
+/// Tells a process that it is a child, and which request is the first to be refused.
 const FIRST: &str = "SHARDWHEEL_FIRST";
 
-/// Tells it to refuse that one request only, and to say who asked.
+/// Tells a child to refuse that one request only, and to print the origin of the request.
 const TRACE: &str = "SHARDWHEEL_TRACE";
 
-/// How long such a process may take.
+/// How long a child may run.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The most requests that a piece of work makes, and those that may be found wrong until the rest is left out.
+/// The most requests that the work may make, and the number of failures at which the test stops.
 const MOST: usize = 5_000;
 const WRONG: usize = 40;
 
-/// Whether requests that are refused say who asked.
+/// Whether the child prints the origin of refused requests.
 pub(crate) fn is_traced() -> bool {
     std::env::var_os(TRACE).is_some()
 }
 
-/// Runs `work`, the closure of the calling test, with each of its requests for memory refused in turn: that request alone,
-/// and that request with all that follow it.
+/// Runs `work`, the closure of the calling test, with each of its requests for memory refused in
+/// turn: that request alone, and that request with all that follow it.
 pub(crate) fn at_every_request<F: Fn() + Copy + Send + 'static>(work: F) {
     match std::env::var(FIRST) {
         Ok(first) => refuse(first.parse().expect("a number"), work),
@@ -34,12 +34,12 @@ pub(crate) fn at_every_request<F: Fn() + Copy + Send + 'static>(work: F) {
     }
 }
 
-/// Each number stands for two tries.
+/// Each number stands for two attempts: one request refused, or all from one on.
 fn plan(number: usize) -> Fail {
     if number.is_multiple_of(2) { Fail::Once(1 + number / 2) } else { Fail::From(1 + number / 2) }
 }
 
-/// Goes on until nothing is refused any more.
+/// Goes on until no request is refused any more.
 fn refuse<F: Fn() + Copy + Send + 'static>(first: usize, work: F) {
     let last = if is_traced() { first } else { MOST };
     for number in first..=last {
@@ -58,7 +58,7 @@ fn refuse<F: Fn() + Copy + Send + 'static>(first: usize, work: F) {
     assert!(is_traced(), "it makes no end of requests");
 }
 
-/// Starts processes until one comes to the end.
+/// Starts children until one comes to the end.
 fn watch(name: &str) {
     let (mut first, mut wrong) = (0, Vec::new());
     while wrong.len() < WRONG {
@@ -80,7 +80,7 @@ fn last_number(output: &Output) -> Option<usize> {
     last.parse().ok()
 }
 
-/// What the process said, without what says nothing.
+/// The output of a child, without uninformative lines.
 fn complaint(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().filter(|line| {

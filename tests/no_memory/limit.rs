@@ -1,4 +1,4 @@
-//! The system refuses: the process has no more address space to be mapped.
+//! The system refuses memory: the process has no address space left.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use shardwheel::{Config, Key, ScheduleErrorKind, Tick, Timer, shard};
 
 use crate::support::{mapped, survives_in, this_binary};
 
-/// What a process may map beside what it has: some segments, and what the allocator needs.
+/// Bytes that the process may map beyond what it has: some segments, and the allocator's needs.
 const ROOM: usize = 64 << 20;
 
-/// How long a process may run in which memory is short.
+/// How long a process with little memory may run.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs the calling test in a process of its own.
@@ -17,15 +17,15 @@ fn in_a_process<F: FnOnce()>(work: F) {
     survives_in(this_binary(), 1, LIMIT, work);
 }
 
-/// Sets how much more may be mapped; `None` takes the limit away.
+/// Sets how many more bytes may be mapped; `None` removes the limit.
 fn limit(room: Option<usize>) {
     let most = room.map_or(libc::RLIM_INFINITY, |room| (mapped() + room) as libc::rlim_t);
     let limit = libc::rlimit { rlim_cur: most, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: it reads the struct, which lives.
+    // SAFETY: `setrlimit` reads the struct, which lives until then.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
 }
 
-/// Sets timers until one is refused for want of memory, and its payload comes back.
+/// Sets timers until one is refused for lack of memory, and checks that its payload comes back.
 fn fill(set: impl Fn(usize) -> Result<Key, (ScheduleErrorKind, usize)>) -> Vec<Key> {
     let mut keys = Vec::with_capacity(1 << 22);
     limit(Some(ROOM));
@@ -53,7 +53,7 @@ fn a_shard_without_room() {
         };
         let keys = fill(set);
         assert_eq!(scheduler.len(), keys.len());
-        // There is room again for as many as have been cancelled.
+        // There is room again for as many timers as were cancelled.
         for (number, &key) in keys.iter().enumerate().take(1_000) {
             assert_eq!(scheduler.cancel(key), Some(number));
         }
@@ -67,7 +67,8 @@ fn a_shard_without_room() {
     });
 }
 
-/// A timer whose threads, or shards, cannot be had is an error, and the next one that can be had is made.
+/// A timer whose threads, or shards, cannot be had is an error, and the next one that can be had is
+/// made.
 #[test]
 fn timers_without_room() {
     in_a_process(|| {
@@ -79,8 +80,8 @@ fn timers_without_room() {
         let timer = build().expect("there is room");
         let (told, heard) = std::sync::mpsc::channel();
         timer
-            .schedule_after(std::time::Duration::ZERO, move || told.send(()).expect("it is waited for"))
-            .expect("open");
+            .schedule_after(std::time::Duration::ZERO, move || told.send(()).expect("the other thread waits"))
+            .expect("the shard is open");
         heard.recv_timeout(std::time::Duration::from_secs(60)).expect("it fires");
     });
 }

@@ -1,4 +1,4 @@
-//! Producers that are refused memory.
+//! Producers whose requests for memory are refused.
 
 use std::sync::mpsc;
 
@@ -8,7 +8,7 @@ use crate::child::at_every_request;
 use crate::faults::short;
 use crate::support::ledger::{Ledger, Payload};
 
-/// Timers that a crowd sets: more than a segment holds of them.
+/// Timers of a crowd: more than a segment holds.
 const MANY: usize = 70_000;
 
 type Shard = (Scheduler<Payload>, Advancer<Payload>);
@@ -17,12 +17,12 @@ pub(crate) fn small_shard() -> Shard {
     shard(&Config::builder().wheel_size(16).build().expect("a power of two"))
 }
 
-/// Deadlines for every wheel, and the past.
+/// Deadlines for every wheel, and in the past.
 pub(crate) fn deadlines() -> impl Iterator<Item = Tick> {
     (0..60).step_by(4).map(|bits| 1 << bits).chain([0, Tick::MAX])
 }
 
-/// Schedules, with memory refused; a refusal hands the payload back and says why.
+/// Schedules with memory refused. A refusal returns the payload and says why.
 pub(crate) fn schedule(scheduler: &Scheduler<Payload>, ledger: &Ledger, deadline: Tick) -> Option<Key> {
     let payload = ledger.payload();
     let id = payload.id();
@@ -36,7 +36,7 @@ pub(crate) fn schedule(scheduler: &Scheduler<Payload>, ledger: &Ledger, deadline
     }
 }
 
-/// All is well: what is pending fires, and another timer can be set and fires.
+/// Checks that everything works: what is pending fires, and another timer can be set and fires.
 pub(crate) fn end((scheduler, mut advancer): Shard, ledger: &Ledger, pending: usize) {
     assert_eq!((scheduler.len(), ledger.living()), (pending, pending));
     assert!(scheduler.schedule(Tick::MAX, ledger.payload()).is_ok());
@@ -89,13 +89,13 @@ fn reschedule_to_every_wheel() {
         let set = |_| shard.0.schedule(Tick::MAX, ledger.payload()).ok();
         let mut keys: Vec<_> = (0..16).filter_map(set).collect();
         for (key, deadline) in keys.iter_mut().zip(deadlines()) {
-            *key = short(|| shard.0.reschedule(*key, deadline)).expect("it is pending");
+            *key = short(|| shard.0.reschedule(*key, deadline)).expect("the timer is pending");
         }
         end(shard, &ledger, keys.len());
     });
 }
 
-/// Has a timer set by another thread, which keeps what it has of the shard while `work` is done with the key.
+/// Another thread sets a timer, and stays alive while `work` uses the key.
 fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, ledger: &Ledger, work: impl FnOnce(Key)) {
     std::thread::scope(|scope| {
         let (told, heard) = mpsc::sync_channel(1);
@@ -103,16 +103,17 @@ fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, ledger: &Ledger, work
         let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
         scope.spawn(move || {
             let key = scheduler.schedule(9, ledger.payload()).map_err(|refused| refused.kind());
-            told.send(key).expect("it is waited for");
+            told.send(key).expect("the other thread waits");
             // Until the other end is dropped.
             let _ = ended.recv();
         });
-        work(heard.recv().expect("it is sent").expect("there is memory"));
+        work(heard.recv().expect("the other thread sends it").expect("there is memory"));
         drop(end);
     });
 }
 
-/// A thread that comes to the shard for the first time, to cancel: it may not say that there is no such timer.
+/// A thread that comes to the shard for the first time, to cancel: it may not say that there is no
+/// such timer.
 #[test]
 fn first_call_of_a_thread_cancels() {
     at_every_request(|| {

@@ -1,4 +1,4 @@
-//! No memory: a process of its own that may map so much and no more.
+//! A recurring timer in a process that may map a limited amount of memory.
 
 use std::env;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::support::{HOUR, LIMIT, manual, survives_in};
 /// Kilobytes that the process may map.
 const KILOBYTES: u32 = 400_000;
 
-/// Schedules until there is no memory for more.
+/// Schedules until memory is refused.
 fn fill(timer: &Timer) {
     let refused = (0..).find_map(|_| timer.schedule_after(2 * HOUR, || ()).err()).expect("memory ends");
     assert!(matches!(refused.kind(), ScheduleErrorKind::OutOfMemory { .. }), "{refused}");

@@ -1,4 +1,5 @@
-//! The upper floor, refused memory. A clock moved by hand drives it on the thread that is refused.
+//! A `Timer` whose requests for memory are refused. A manual clock drives it on the thread that is
+//! refused.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +18,7 @@ fn timer() -> (Timer, ManualClock) {
     let clock = ManualClock::new();
     let builder = Timer::builder().shards(1).wheel_size(16).clock(clock.clone());
     let timer = builder.build().expect("settings within their limits");
-    // A thread that comes to its first timer asks core_affinity for its cores, which has no way out without memory.
+    // At its first timer a thread asks core_affinity for its cores, which aborts without memory.
     let _ = timer.now();
     (timer, clock)
 }
@@ -47,7 +48,7 @@ fn callbacks() {
                 Ok(_) => set += 1,
                 Err(refused) => {
                     assert!(is_no_memory(refused.kind()));
-                    // It can be run.
+                    // The refused callback can be called.
                     refused.into_payload()();
                     set += 1;
                 }

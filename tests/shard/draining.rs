@@ -78,12 +78,13 @@ fn scheduling_into_the_current_tick_does_not_deadlock() {
 #[test]
 fn a_drain_reschedules_other_due_timers() {
     let (scheduler, mut advancer) = shard(&config(16, 0));
-    let [first, second] = [10, 10].map(|deadline| scheduler.schedule(deadline, "pair").expect("open"));
-    let late = scheduler.schedule(90, "late").expect("open");
+    let [first, second] =
+        [10, 10].map(|deadline| scheduler.schedule(deadline, "pair").expect("the shard is open"));
+    let late = scheduler.schedule(90, "late").expect("the shard is open");
     for fired in advancer.advance(10) {
         let other = if fired.key == first { second } else { first };
         scheduler.reschedule(other, 20).expect("due, but not taken");
-        scheduler.reschedule(late, 11).expect("pending");
+        scheduler.reschedule(late, 11).expect("the timer is pending");
     }
     assert_eq!(drain(&mut advancer, 19), [(11, "late")]);
     assert_eq!(drain(&mut advancer, 20), [(20, "pair")]);

@@ -40,7 +40,7 @@ fn all_timers_fire_by_the_end_of_time() {
 fn a_postponed_timer_fires_at_its_new_deadline() {
     let (scheduler, mut advancer) = shard(&config(16, 0));
     let key = scheduler.schedule(5, "put off").expect("the shard is open");
-    let key = scheduler.reschedule(key, 10).expect("it is pending");
+    let key = scheduler.reschedule(key, 10).expect("the timer is pending");
     assert_eq!(drain(&mut advancer, 5), []);
     assert_eq!(drain(&mut advancer, 9), []);
     let fired = advancer.advance(10).map(|f| (f.key, f.deadline, f.payload)).collect::<Vec<_>>();
@@ -57,7 +57,7 @@ fn an_advanced_timer_fires_at_its_new_deadline() {
     for (from, to) in [(10, 5), (5_000, 101), (5_000, 4_999), (Tick::MAX, 300), (500, 100), (500, 0)] {
         let mut rig = Rig::new(16, 100);
         let key = rig.set(from);
-        let nearer = rig.scheduler.reschedule(key, to).expect("it is pending");
+        let nearer = rig.scheduler.reschedule(key, to).expect("the timer is pending");
         assert_eq!(rig.scheduler.len(), 1);
         assert!(nearer == key || rig.scheduler.cancel(key).is_none());
         assert!(rig.advancer.next_expiration().is_some_and(|next| next <= to.max(100)));
@@ -78,7 +78,7 @@ fn an_idle_timeout_fires_after_its_last_renewal() {
         let mut key = rig.set(30);
         for now in 1..=1_000 {
             assert_eq!(rig.at(now), []);
-            key = rig.scheduler.reschedule(key, now + 30).expect("it is pending");
+            key = rig.scheduler.reschedule(key, now + 30).expect("the timer is pending");
         }
         assert_eq!(rig.at(1_029), []);
         assert_eq!(rig.at(1_030), [30]);
@@ -177,7 +177,7 @@ fn windows_of_any_width_are_met() {
         let start = rng.u64(..) >> rng.u32(1..64);
         let first = start + 1 + (rng.u64(..) >> rng.u32(2..64));
         let window = first..=first.saturating_add(rng.u64(..) >> rng.u32(..64));
-        fires_within(*rng.choice(&WHEEL_SIZES).expect("not empty"), start, &window);
+        fires_within(*rng.choice(&WHEEL_SIZES).expect("the list is not empty"), start, &window);
     }
 }
 

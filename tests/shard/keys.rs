@@ -31,9 +31,9 @@ fn into_pending_returns_what_is_pending() {
     let mut rig = Rig::new(8, 0);
     let keys = rig.set_all(&[1, 2, 90, 800, 7_000, 7_001, Tick::MAX]);
     assert_eq!(rig.advancer.advance(2).next().map(|fired| fired.payload), Some(1));
-    rig.scheduler.cancel(keys[2]).expect("pending");
-    rig.scheduler.reschedule(keys[3], 900).expect("pending");
-    rig.scheduler.reschedule(keys[4], 70).expect("pending");
+    rig.scheduler.cancel(keys[2]).expect("the timer is pending");
+    rig.scheduler.reschedule(keys[3], 900).expect("the timer is pending");
+    rig.scheduler.reschedule(keys[4], 70).expect("the timer is pending");
     let mut pending = rig.advancer.into_pending().collect::<Vec<_>>();
     pending.sort_unstable();
     assert_eq!(pending, [(2, 2), (70, 7_000), (900, 800), (7_001, 7_001), (Tick::MAX, Tick::MAX)]);
@@ -60,7 +60,8 @@ fn keys_are_distinct_beyond_the_first_segment() {
 #[test]
 fn each_timer_fires_with_its_own_key() {
     let (scheduler, mut advancer) = shard(&config(256, 0));
-    let keys = (0..MANY).map(|i| scheduler.schedule(i % 1_000, i).expect("open")).collect::<Vec<Key>>();
+    let keys =
+        (0..MANY).map(|i| scheduler.schedule(i % 1_000, i).expect("the shard is open")).collect::<Vec<Key>>();
     let mut seen = vec![false; keys.len()];
     for fired in advancer.advance(1_000) {
         let i = fired.payload as usize;

@@ -64,8 +64,8 @@ fn rescheduling_needs_no_room() {
     let (scheduler, mut advancer) = two_at_most();
     let key = scheduler.schedule(100, "first").expect("room for two");
     scheduler.schedule(100, "second").expect("room for two");
-    let later = scheduler.reschedule(key, 200).expect("it is pending");
-    let earlier = scheduler.reschedule(later, 50).expect("it is pending");
+    let later = scheduler.reschedule(key, 200).expect("the timer is pending");
+    let earlier = scheduler.reschedule(later, 50).expect("the timer is pending");
     assert!(scheduler.schedule(10, "refused").is_err());
     assert_eq!(drain(&mut advancer, 50), [(50, "first")]);
     assert_eq!(scheduler.cancel(earlier), None);
@@ -97,7 +97,7 @@ fn cancel_returns_the_payload_at_once() {
     for deadline in [0, 5, 1_000, u64::MAX] {
         let key = scheduler.schedule(deadline, Arc::clone(&payload)).expect("the shard is open");
         assert_eq!(Arc::strong_count(&payload), 2);
-        drop(scheduler.cancel(key).expect("it is pending"));
+        drop(scheduler.cancel(key).expect("the timer is pending"));
         assert_eq!(Arc::strong_count(&payload), 1, "cancelled, {deadline} not yet reached");
     }
     assert_eq!(drain(&mut advancer, u64::MAX), []);
@@ -110,7 +110,7 @@ fn the_shard_keeps_no_second_payload() {
     let payload = Arc::new("held");
     let mut key = scheduler.schedule(500, Arc::clone(&payload)).expect("the shard is open");
     for deadline in [900, 20, 21, 7] {
-        key = scheduler.reschedule(key, deadline).expect("it is pending");
+        key = scheduler.reschedule(key, deadline).expect("the timer is pending");
         assert_eq!(Arc::strong_count(&payload), 2);
     }
     drop(drain(&mut advancer, 1_000));

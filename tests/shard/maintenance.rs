@@ -19,7 +19,7 @@ fn maintenance_frees_memory_when_nothing_is_pending() {
         let (scheduler, mut advancer) = shard(&Config::default());
         assert!(!advancer.needs_maintenance(), "it is new");
         let keys: Vec<_> =
-            (0..BURST).map(|i| scheduler.schedule(1_000 + i, i).expect("it is open")).collect();
+            (0..BURST).map(|i| scheduler.schedule(1_000 + i, i).expect("the shard is open")).collect();
         assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
         let mut calls = 0;
         loop {
@@ -41,7 +41,7 @@ fn maintenance_frees_memory_when_nothing_is_pending() {
 fn maintenance_ends() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
-        scheduler.schedule(1 << 40, 0).expect("it is open");
+        scheduler.schedule(1 << 40, 0).expect("the shard is open");
         (0..BURST).for_each(|i| assert!(scheduler.schedule(1 + i % 1_000, i).is_ok()));
         assert_eq!(advancer.advance(1_000).count() as u64, BURST);
         while advancer.needs_maintenance() {
@@ -65,7 +65,7 @@ fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
 /// A shard whose far timers were cancelled while many others were pending; those have fired.
 fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
     let (scheduler, mut advancer) = shard(&Config::default());
-    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
+    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("the shard is open");
     let keys: Vec<_> = (0..60_000).map(far).collect();
     (0..100_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
     assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
@@ -114,9 +114,10 @@ fn the_advancer_is_woken_to_sweep_when_other_timers_have_fired() {
 fn the_advancer_is_woken_to_sweep_after_the_bound_has_fallen() {
     let (scheduler, mut advancer) = shard(&Config::default());
     let rings = Arc::<Bell>::default();
-    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("it is open");
+    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("the shard is open");
     (0..200_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
-    let due_too: Vec<_> = (0..20_000).map(|i| scheduler.schedule(10, i).expect("it is open")).collect();
+    let due_too: Vec<_> =
+        (0..20_000).map(|i| scheduler.schedule(10, i).expect("the shard is open")).collect();
     assert!(due_too.into_iter().all(|key| scheduler.cancel(key).is_some()));
     assert_eq!(advancer.advance(10).count(), 200_000);
     answer_rings(&mut advancer, &rings);

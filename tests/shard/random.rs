@@ -126,7 +126,7 @@ impl Model {
         let Some(id) = self.pick() else { return };
         let (_, key) = self.remove(id);
         let deadline = self.ahead();
-        let moved = self.scheduler.reschedule(key, deadline).expect("it is pending");
+        let moved = self.scheduler.reschedule(key, deadline).expect("the timer is pending");
         self.insert(id, deadline, moved);
         if moved != key {
             self.retire(key);

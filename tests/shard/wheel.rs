@@ -148,9 +148,9 @@ fn moving_a_timer_leaves_the_count() {
         assert_eq!(rig.at(now), []);
         assert_eq!(rig.scheduler.len(), 1, "at {now}");
     }
-    let later = rig.scheduler.reschedule(key, 9_000).expect("still pending");
+    let later = rig.scheduler.reschedule(key, 9_000).expect("the timer is still pending");
     assert_eq!(rig.scheduler.len(), 1);
-    rig.scheduler.reschedule(later, 4_001).expect("still pending");
+    rig.scheduler.reschedule(later, 4_001).expect("the timer is still pending");
     assert_eq!((rig.scheduler.len(), rig.scheduler.is_empty()), (1, false));
 }
 

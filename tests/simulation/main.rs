@@ -1,19 +1,19 @@
-//! A simulation: one seed drives everything, and a failing seed replays exactly.
+//! A simulation: one seed determines everything, and a failing seed replays exactly.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `seeds.rs` | one seed after the other, each alone on a thread of its own; what a failure says |
-//! | `log.rs`, `draw.rs` | what was done, printed or hashed; lengths of all orders of magnitude |
+//! | `seeds.rs` | plays seeds, each alone on a thread of its own; the message of a failure |
+//! | `log.rs`, `draw.rs` | the log, printed or hashed; random lengths of all orders of magnitude |
 //! | `timers/` | timers on a manual clock: producers, callbacks, futures, stalls, shutdowns |
-//! | `shards.rs` | the ground floor: several shards, a clock that goes backwards and leaps, budgets |
+//! | `shards.rs` | several shards, with a clock that goes backwards and jumps, and limited drains |
 //!
-//! Beside each simulation stands a model, a map of what is pending, which knows when each timer must fire: with
-//! a clock that is moved by hand there is one right answer.
+//! Beside each simulation stands a model, a map of what is pending, which knows when each timer
+//! must fire: with a manual clock there is one right answer.
 //!
 //! ```text
 //! cargo test --test simulation                                a hundred seeds of each
 //! SHARDWHEEL_SIM_SEEDS=1000 cargo test --release --test simulation
-//! SHARDWHEEL_SIM_SEED=17 cargo test --test simulation -- --nocapture      that one, with its log
+//! SHARDWHEEL_SIM_SEED=17 cargo test --test simulation -- --nocapture      that seed, with its log
 //! ```
 
 mod draw;
@@ -37,7 +37,8 @@ fn shards_on_a_clock_that_goes_anywhere() {
     seeds::run(SHARDS);
 }
 
-/// Other simulations have run before the second time, and left their traces in what a process shares.
+/// Other simulations have run before the second time, and left their traces in what a process
+/// shares.
 #[test]
 fn a_seed_does_the_same_again() {
     for scenario in [TIMERS, SHARDS] {

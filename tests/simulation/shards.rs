@@ -1,4 +1,4 @@
-//! Several shards of the ground floor, each moved to arbitrary ticks: backwards, over revolutions, by budgets.
+//! Several shards, each moved to arbitrary ticks: backwards, over revolutions, with limited drains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,13 +14,13 @@ use crate::seeds::Played;
 
 const STEPS: u32 = 400;
 
-/// Most timers that come in a burst.
+/// The most timers of a burst.
 const MOST_AT_ONCE: u32 = 20_000;
 
-/// Ticks are taken for milliseconds where time is added up.
+/// Ticks count as milliseconds where times are added.
 const TICKS_PER_SECOND: u64 = 1000;
 
-/// What a timer holds: its number, and a count of its kind.
+/// A timer's number, and the count of living payloads.
 struct Payload {
     id: u64,
     alive: Arc<AtomicUsize>,
@@ -35,23 +35,23 @@ impl Drop for Payload {
 /// A timer as the model knows it.
 struct Expected {
     key: Key,
-    /// One deadline, unless the wheel has chosen from several ticks.
+    /// One deadline, unless the wheel chooses from several ticks.
     first: Tick,
     last: Tick,
-    /// Whether it was put there while the drain under way had begun.
+    /// Whether it was set since the current drain began.
     is_new: bool,
 }
 
-/// A shard, and beside it what must be in it.
+/// A shard, and its expected contents.
 struct Pair {
     scheduler: Scheduler<Payload>,
-    /// Gone once the shard has ended.
+    /// None once the shard has ended.
     advancer: Option<Advancer<Payload>>,
     limit: usize,
     start: Tick,
     now: Tick,
     pending: BTreeMap<u64, Expected>,
-    /// The same by when they are due at the latest.
+    /// The same, by their latest deadline.
     order: BTreeSet<(Tick, u64)>,
     stale: Vec<Key>,
     scheduled: u64,
@@ -62,7 +62,7 @@ struct Pair {
 
 struct Scene {
     rng: Rng,
-    /// How many bits the ticks have at most by which timers are set ahead and clocks moved.
+    /// The most bits of a delay, and of a move of the clock.
     scale: u32,
     log: Log,
     pairs: Vec<Pair>,
@@ -84,7 +84,7 @@ pub(crate) fn play(seed: u64, log: Log) -> Played {
     }
 }
 
-/// What a failed check says.
+/// The message of a failed check.
 fn text(panic: Box<dyn std::any::Any + Send>) -> String {
     let panic = match panic.downcast::<&'static str>() {
         Ok(text) => return (*text).to_owned(),
@@ -131,7 +131,7 @@ impl Scene {
         }
     }
 
-    /// What a producer does, also while a drain is under way.
+    /// What a producer does, also during a drain.
     fn produce(&mut self, at: usize) {
         match self.rng.u32(..16) {
             0..6 => self.schedule(at),
@@ -142,13 +142,13 @@ impl Scene {
         }
     }
 
-    /// Thousands at once, most of which are cancelled: enough for nodes and memory to be given back.
+    /// Sets thousands of timers and cancels most of them, enough for nodes and memory to be freed.
     fn burst(&mut self, at: usize) {
         (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.schedule(at));
         (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.cancel(at));
     }
 
-    /// A tick about that shard's clock.
+    /// A random tick near that shard's clock.
     fn tick(&mut self, at: usize) -> Tick {
         let (now, ticks) = (self.pairs[at].now, magnitude(&mut self.rng, self.scale));
         match self.rng.u32(..32) {
@@ -212,7 +212,7 @@ impl Scene {
         pair.insert(id, key, (deadline, deadline));
     }
 
-    /// A key of a timer that has ended hits nothing, in its own shard and in any other.
+    /// A key of an ended timer names nothing, in its own shard and in any other.
     fn use_stale(&mut self, at: usize) {
         let Some(which) = any(&mut self.rng, self.pairs[at].stale.len()) else { return };
         let (key, other) = (self.pairs[at].stale[which], self.rng.usize(..self.pairs.len()));
@@ -222,9 +222,7 @@ impl Scene {
         }
     }
 
-    // ---- the clock --------------------------------------------------------------------------------
-
-    /// What the clock says: it may have gone back, or leapt over revolutions.
+    /// The next time on the clock: it may go back, or jump over revolutions.
     fn clock(&mut self, at: usize) -> Tick {
         let now = self.pairs[at].now;
         let first = self.pairs[at].order.first().map_or(now, |&(due, _)| due);
@@ -239,7 +237,7 @@ impl Scene {
         }
     }
 
-    /// Moves a shard's clock, and takes all or some of what is due while producers go on.
+    /// Moves a shard's clock, and takes all or some of the due timers while producers go on.
     fn advance(&mut self, at: usize) {
         let clock = self.clock(at);
         let budget = if self.rng.bool() { usize::MAX } else { self.rng.usize(..12) };
@@ -360,7 +358,7 @@ impl Pair {
         self.stale.push(fired.key);
     }
 
-    /// After a whole drain nothing is left that was due when it began.
+    /// After a complete drain nothing is left that was due when it began.
     fn check_drained(&self) {
         let left = self.order.range(..=(self.now, u64::MAX)).find(|(_, id)| !self.pending[id].is_new);
         assert_eq!(left, None, "is due by {}, and has not fired", self.now);

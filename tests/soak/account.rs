@@ -1,10 +1,11 @@
 //! The account of one timer: what became of it, and of its payload.
 //!
-//! The payload lies in the timer's callback and holds the account, as do those who have the timer's key. When all
-//! of them have let go nothing can happen any more, and the account is looked over and closed.
+//! The payload is part of the timer's callback and holds the account, as do the threads that have
+//! the timer's key. When all of them have dropped it nothing can happen any more, and the account
+//! is checked.
 //!
-//! What is not known at once is not judged at once: a cancel is noted after it has returned, so a callback that ran
-//! nevertheless may come first. Two outcomes remain two outcomes, and are found when the account is closed.
+//! A cancel is noted after it has returned, so a callback that ran nevertheless may be noted first.
+//! Two outcomes remain two outcomes, and the last check finds them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -18,11 +19,11 @@ use crate::ending::VERY_LATE;
 use crate::scene::{Nanos, Scene};
 use crate::support::ledger::{End, Outcome};
 
-/// What a timer is.
+/// The kind of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Once,
-    /// It recurs, at most once in so many nanoseconds, for ever or so many times.
+    /// It recurs, at most once in `period` nanoseconds, for ever or `times` times.
     Recurring {
         period: Nanos,
         times: Option<u32>,
@@ -33,17 +34,18 @@ pub(crate) struct Account {
     pub(crate) scene: Arc<Scene>,
     pub(crate) which: usize,
     pub(crate) kind: Kind,
-    /// What its callback does is drawn from this.
+    /// The seed of what its callback does.
     pub(crate) seed: u64,
     /// When it was made, or a little earlier.
     made: Nanos,
-    /// Not before this does it fire, if it fires once; the latest that it was moved to, if it recurs.
+    /// It must not fire before this if it fires once. If it recurs: the latest deadline that a move
+    /// set.
     due: AtomicU64,
-    /// How often it was moved, if it recurs: so many occurrences may be early.
+    /// How often it was moved, if it recurs; that many occurrences may be early.
     moves: AtomicU32,
-    /// The key that it had last.
+    /// Its last key.
     key: Mutex<Option<TimerKey>>,
-    /// Whether two have its key.
+    /// Whether two threads have its key.
     shared: AtomicBool,
     is_running: AtomicBool,
     /// When its last occurrence ended; at first, when it was made.
@@ -90,24 +92,25 @@ impl Account {
     }
 
     pub(crate) fn key(&self) -> Option<TimerKey> {
-        *self.key.lock().expect("nothing panics with it")
+        *self.key.lock().expect("no thread panics with the lock")
     }
 
     pub(crate) fn set_key(&self, key: TimerKey) {
-        *self.key.lock().expect("nothing panics with it") = Some(key);
+        *self.key.lock().expect("no thread panics with the lock") = Some(key);
     }
 
     pub(crate) fn fired(&self) -> u32 {
         self.outcome.count(End::Fired)
     }
 
-    /// Whether it can do nothing any more.
+    /// Whether it has ended.
     pub(crate) fn has_ended(&self) -> bool {
         let once_fired = self.kind == Kind::Once && self.fired() > 0;
         once_fired || self.outcome.has(End::Cancelled) || self.outcome.drops() > 0
     }
 
-    /// Whether it must be pending: due in a while, nobody else has its key, and nothing has ended it.
+    /// Whether it must be pending: it is due in a while, no other thread has its key, and nothing
+    /// has ended it.
     pub(crate) fn is_surely_pending(&self, before: Nanos) -> bool {
         const A_WHILE: Nanos = 2_000_000_000;
         let ahead = self.kind == Kind::Once && self.due() > before.saturating_add(A_WHILE);
@@ -118,9 +121,7 @@ impl Account {
         self.shared.store(true, Ordering::Relaxed);
     }
 
-    // ---- moved ------------------------------------------------------------------------------------
-
-    /// It may from now on fire at `due`.
+    /// It may fire at `due` from now on.
     pub(crate) fn may_come_sooner(&self, due: Nanos) {
         if self.kind == Kind::Once {
             self.due.fetch_min(due, Ordering::Relaxed);
@@ -128,19 +129,17 @@ impl Account {
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It must not fire before `due` any more, if it fires once.
+    /// It must not fire before `due` from now on, if it fires once.
     pub(crate) fn must_come_later(&self, due: Nanos) {
         self.due.fetch_max(due, Ordering::Relaxed);
     }
-
-    // ---- outcomes ---------------------------------------------------------------------------------
 
     pub(crate) fn note_refused(&self) {
         self.outcome.note(End::Refused);
         self.books().refused.add();
     }
 
-    /// A call of `cancel` said that it will not fire any more.
+    /// A call of `cancel` has returned true.
     pub(crate) fn note_cancelled(&self) {
         let (books, twice) = (self.books(), self.outcome.note(End::Cancelled) > 0);
         books.cancelled.add();
@@ -179,7 +178,7 @@ impl Account {
         u32::try_from(regular).unwrap_or(u32::MAX).saturating_add(self.moves.load(Ordering::Relaxed))
     }
 
-    /// The occurrence under way when it was cancelled may come to begin after that.
+    /// The occurrence that was current at the cancel may begin after it.
     fn note_late_start(&self) {
         if self.outcome.has(End::Cancelled) {
             let is_first = self.late_starts.fetch_add(1, Ordering::AcqRel) == 0;
@@ -206,9 +205,9 @@ impl Account {
         }
     }
 
-    /// It has not fired: then it was not due by then either.
+    /// It has not fired, so it must not have been due by then.
     fn check_not_overdue(&self, by: Nanos) {
-        /// For so long a thread may be held up between two looks at the clock.
+        /// Nanoseconds for which a thread may be interrupted between two readings of the clock.
         const HELD_UP: Nanos = 500_000_000;
         let due = match self.kind {
             Kind::Once => self.due().max(self.made),
@@ -220,15 +219,14 @@ impl Account {
         self.books().expect(expected, format_args!("lost, by {by}: {}", self.describe()));
     }
 
-    // ---- the end ----------------------------------------------------------------------------------
-
-    /// Whether all that is known of it agrees.
+    /// Whether its outcome is consistent.
     fn is_in_balance(&self) -> bool {
         let fired = self.fired();
         let was_unrun = self.outcome.has(End::Unrun);
         let ended = match self.kind {
             Kind::Once => self.outcome.ends() == 1,
-            // The occurrence that is out is the last one where the timer is shut down, or the job is dropped.
+            // The current occurrence is the last one if the timer is shut down, or if the job is
+            // dropped.
             Kind::Recurring { times, .. } => {
                 let ends = [End::Cancelled, End::Refused, End::HandedBack];
                 let others: u32 = ends.iter().map(|&end| self.outcome.count(end)).sum();
@@ -271,7 +269,7 @@ impl Payload {
         Self { account: Arc::clone(account) }
     }
 
-    /// Looks at what was captured beside it.
+    /// Checks what was captured beside it.
     pub(crate) fn check(&self, content: &[u64]) {
         let intact = content.iter().all(|&word| word == self.account.seed);
         self.account.books().expect(intact, format_args!("changed: {content:?}"));
@@ -294,7 +292,7 @@ impl Drop for Payload {
     }
 }
 
-/// Notes, also after a panic, that a callback has returned.
+/// Notes that a callback has returned, also after a panic.
 struct Returned<'a>(&'a Account);
 
 impl Drop for Returned<'_> {
@@ -311,7 +309,7 @@ pub(crate) enum Cause {
     Other,
     /// It is being cancelled.
     Cancel,
-    /// Its job is dropped by the executor.
+    /// The executor drops its job.
     Unrun,
     /// The timer is shut down.
     Shutdown,
@@ -326,7 +324,7 @@ impl Cause {
         CAUSE.get()
     }
 
-    /// Does `what` for this cause.
+    /// Runs `what` for this cause.
     pub(crate) fn of<R>(self, what: impl FnOnce() -> R) -> R {
         let before = CAUSE.replace(self);
         let result = what();

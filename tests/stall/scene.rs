@@ -1,4 +1,4 @@
-//! A shard with a sleeping advancer, and what all others are promised while a producer is stopped.
+//! A shard with a sleeping advancer, and the promises to all others while a producer is stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::load::Load;
 use crate::steps::Findings;
 use crate::support::ledger::{End, Ledger};
 
-/// Segments that one stopped producer may keep, beside those in use.
+/// Segments that one stopped producer may keep, besides those in use.
 pub(crate) const SEGMENTS_HELD: usize = 2;
 
-/// Segments that stay with an idle shard: one, and one that is not worth giving back.
+/// Segments that an idle shard keeps: one, and one that is not worth freeing.
 const SEGMENTS_KEPT: usize = 2;
 
-/// Dead nodes that are always tolerated (promise 5).
+/// Dead nodes that are always allowed (promise 5).
 const DEAD_TOLERATED: usize = 4096;
 
-/// Timers of a burst: some segments full, and more cancels than are tolerated.
+/// Timers of a burst: they fill several segments, and their cancels exceed the allowed dead nodes.
 const BURST: usize = 2 * DEAD_TOLERATED;
 
 /// Moves of the clock within which memory goes back.
@@ -37,18 +37,19 @@ pub(crate) const FURNITURE: Tick = 20_000;
 pub(crate) const VERY_FAR: Tick = 1 << 20;
 const BURST_AT: Tick = 1 << 21;
 
-/// What others do first while the producer is stopped, and when the shard ends.
+/// What the others do first while the producer is stopped, and when the shard ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// A timer earlier than what the stopped producer may be waking for; the shard outlives the stop.
+    /// They set a timer earlier than the one that the stopped producer may be waking for; the shard
+    /// outlives the stop.
     Earlier,
-    /// A later one, and the shard ends before the producer is released.
+    /// They set a later timer, and the shard ends before the release.
     Later,
-    /// So many cancels that a sweep is wanted; the shard outlives the stop.
+    /// They cancel so many timers that a sweep is needed; the shard outlives the stop.
     Cancels,
 }
 
-/// The shard's waker: a producer that is to be stopped can be stopped within it too, before or after its effect.
+/// The shard's waker. A producer can be stopped in it too, before or after its effect.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -66,14 +67,14 @@ impl Bell {
     }
 }
 
-/// All others: the advancer, and a second producer, both on the thread that tries.
+/// All others: the advancer and a second producer, both on the thread of the attempt.
 pub(crate) struct Scene {
     pub(crate) scheduler: Scheduler<Load>,
     advancer: Advancer<Load>,
     bell: Arc<Bell>,
     ledger: Ledger,
     now: Tick,
-    /// What the advancer has said when it went to sleep.
+    /// What `next_expiration` returned when the advancer went to sleep.
     asleep_until: Option<Tick>,
     /// The second producer's pending timers by deadline.
     due: BTreeMap<Tick, Vec<u64>>,
@@ -82,7 +83,7 @@ pub(crate) struct Scene {
     segment: usize,
 }
 
-/// Plays a case with that stop; true if the producer has come to it.
+/// Plays a case with that stop. Returns whether the producer reached it.
 pub(crate) fn play(case: Case<Hand>, plan: Plan, stop: &'static Stop, findings: &mut Findings) -> bool {
     let mut scene = Scene::new();
     let (first, go) = First::prepared(case, scene.hand(), stop);
@@ -139,8 +140,6 @@ impl Scene {
         self.scheduler.stats().node_capacity
     }
 
-    // ---- the second producer ----------------------------------------------------------------------
-
     pub(crate) fn set(&mut self, deadline: Tick) -> Key {
         let tag = self.next_tag;
         self.next_tag += 1;
@@ -149,7 +148,7 @@ impl Scene {
         set.unwrap_or_else(|refused| panic!("refused: {refused}"))
     }
 
-    /// Says that its last timer for one tick is no longer due then.
+    /// Notes that the last timer for that tick is no longer due then.
     fn forget(&mut self, deadline: Tick) -> u64 {
         self.due.get_mut(&deadline).and_then(Vec::pop).expect("it was set")
     }
@@ -166,13 +165,11 @@ impl Scene {
         findings.check("a timer is cancelled", tag == Some(self.forget(deadline)));
     }
 
-    // ---- the advancer -----------------------------------------------------------------------------
-
-    /// Takes turns at that tick until it can sleep; all that is due fires.
+    /// Takes turns at that tick until the advancer can sleep. All due timers fire.
     pub(crate) fn settle(&mut self, now: Tick, findings: &mut Findings) {
         let mut fired = Vec::new();
         let may_sleep = (0..MOST_TURNS).any(|_| self.turn(now, &mut fired));
-        findings.check("the advancer comes to rest", may_sleep);
+        findings.check("the advancer goes to sleep", may_sleep);
         self.now = now;
         let later = self.due.split_off(&(now + 1));
         let mut due: Vec<u64> = std::mem::replace(&mut self.due, later).into_values().flatten().collect();
@@ -181,7 +178,7 @@ impl Scene {
         findings.check("timers fire on their ticks", fired == due);
     }
 
-    /// One turn; true if it can sleep.
+    /// One turn. Returns whether the advancer can sleep.
     fn turn(&mut self, now: Tick, fired: &mut Vec<u64>) -> bool {
         self.bell.0.store(false, Ordering::Release);
         let tags = self.advancer.advance(START + now).map(|fired| fired.payload.end(End::Fired));
@@ -191,7 +188,7 @@ impl Scene {
         !self.has_been_woken() && self.asleep_until.is_none_or(|next| next > START + now)
     }
 
-    /// Goes from deadline to deadline; nothing fires on the tick before.
+    /// Moves the clock from deadline to deadline; nothing fires a tick early.
     fn run_to(&mut self, until: Tick, findings: &mut Findings) {
         while let Some((&deadline, _)) =
             self.due.first_key_value().filter(|(deadline, _)| **deadline <= until)
@@ -202,14 +199,13 @@ impl Scene {
         self.settle(until, findings);
     }
 
-    /// Goes on until nothing is left.
+    /// Goes on until nothing is pending.
     pub(crate) fn run_out(&mut self, findings: &mut Findings) {
         self.run_to(Tick::MAX / 2, findings);
     }
 
-    // ---- what they are promised -------------------------------------------------------------------
-
-    /// The second producer wakes the advancer, twice, and does all that a producer does; the advancer fires it.
+    /// The second producer wakes the advancer twice, and does everything that a producer does; its
+    /// timers fire.
     fn go_about(&mut self, findings: &mut Findings, wakes: [Tick; 2]) {
         for (deadline, what) in wakes.into_iter().zip(["an earlier timer wakes", "and wakes again"]) {
             let is_earlier = self.asleep_until.is_none_or(|next| START + deadline < next);
@@ -224,7 +220,7 @@ impl Scene {
         self.run_to(100, findings);
     }
 
-    /// Cancels a burst; the advancer takes a turn only when it is woken.
+    /// Cancels a burst. The advancer takes a turn only when it is woken.
     fn bury(&mut self, findings: &mut Findings) {
         let keys: Vec<_> = (0..BURST).map(|_| self.set(BURST_AT)).collect();
         for key in keys.into_iter().rev() {

@@ -20,7 +20,8 @@ pub(crate) fn in_use() -> isize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// By how much the heap grows at most while `work` runs. (Nodes are mapped, so they are not on the heap.)
+/// By how much the heap grows at most while `work` runs. (Nodes are mapped, so they are not on the
+/// heap.)
 pub(crate) fn peak_of<R>(work: impl FnOnce() -> R) -> (isize, R) {
     let before = in_use();
     PEAK.store(before, Ordering::Relaxed);
@@ -44,7 +45,8 @@ fn remove(bytes: usize) {
     IN_USE.fetch_sub(bytes as isize, Ordering::Relaxed);
 }
 
-// SAFETY: all calls are passed on to the system's allocator unchanged; counting neither allocates nor unwinds.
+// SAFETY: all calls are passed on to the system's allocator unchanged; counting neither allocates
+// nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());

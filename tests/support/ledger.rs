@@ -1,8 +1,8 @@
 //! The ledger: what became of each payload.
 //!
-//! Each payload has an entry, in which the test notes how the payload left its timer; the payload's drop is noted there as
-//! well. When the threads have been joined and the shard is gone, the test checks the ledger: each payload had one end
-//! and one drop, and no payload fired early.
+//! Each payload has an entry, in which the test notes how the payload left its timer; the payload's
+//! drop is noted there as well. When the threads have been joined and the shard is gone, the test
+//! checks the ledger: each payload had one end and one drop, and no payload fired early.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -110,14 +110,16 @@ impl Entries {
 #[derive(Clone, Default)]
 pub(crate) struct Ledger(Arc<Entries>);
 
-/// A payload with an entry in a ledger. The box makes a double drop, or a use after the drop, visible to the sanitizers.
+/// A payload with an entry in a ledger. The box makes a double drop, or a use after the drop,
+/// visible to the sanitizers.
 pub(crate) struct Payload {
     id: Box<usize>,
     ledger: Ledger,
 }
 
 impl Ledger {
-    /// A ledger whose first `capacity` entries exist from the start, so that making them orders no threads.
+    /// A ledger whose first `capacity` entries exist from the start, so that making them orders no
+    /// threads.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         let ledger = Self::default();
         let (last, _) = place(capacity.max(1) - 1);
@@ -178,7 +180,8 @@ impl Ledger {
         self.entries().filter(|entry| entry.has(end)).count()
     }
 
-    /// How often this end was noted. A recurring callback notes that it has fired at each occurrence.
+    /// How often this end was noted. A recurring callback notes that it has fired at each
+    /// occurrence.
     pub(crate) fn noted(&self, end: End) -> usize {
         self.entries().map(|entry| entry.outcome.count(end) as usize).sum()
     }
@@ -201,7 +204,8 @@ impl Ledger {
         self.entries().all(on_time)
     }
 
-    /// How many payloads were dropped without an end. None if a payload had two ends, or not exactly one drop.
+    /// How many payloads were dropped without an end. None if a payload had two ends, or not
+    /// exactly one drop.
     pub(crate) fn dropped_without_an_end(&self) -> Option<usize> {
         self.entries().all(Entry::is_settled).then(|| self.pending())
     }
@@ -213,8 +217,8 @@ impl Ledger {
         }
     }
 
-    /// Checks a ledger whose threads and shard have ended: each payload was dropped once, had at most one end (none if its
-    /// shard dropped it), and did not fire early.
+    /// Checks a ledger whose threads and shard have ended: each payload was dropped once, had at
+    /// most one end (none if its shard dropped it), and did not fire early.
     pub(crate) fn check(&self) {
         for (id, entry) in self.entries().enumerate() {
             assert_eq!(entry.outcome.drops(), 1, "drops of payload {id}");
@@ -230,7 +234,8 @@ impl Ledger {
         assert_eq!(self.pending(), 0, "payloads without an outcome");
     }
 
-    /// As [`check_all_ended`](Self::check_all_ended); and each payload that fired did so exactly at its deadline.
+    /// As [`check_all_ended`](Self::check_all_ended); and each payload that fired did so exactly at
+    /// its deadline.
     pub(crate) fn check_exact(&self) {
         self.check_all_ended();
         let inexact = self.fired().find(|(due, fired_at)| due != fired_at);

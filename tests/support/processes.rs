@@ -15,20 +15,21 @@ const CHILD: &str = "SHARDWHEEL_CHILD";
 /// How long a process may run whose test measures time or memory.
 const LONG: Duration = Duration::from_secs(300);
 
-/// Runs the calling test, whose closure is `body`, in a process of its own, which must neither abort nor hang.
+/// Runs the calling test, whose closure is `body`, in a process of its own, which must neither
+/// abort nor hang.
 pub(crate) fn survives<F: FnOnce()>(body: F) {
     // With one test thread the test would run on the main thread, whose end ends the process.
     survives_in(this_binary(), 2, LIMIT, body);
 }
 
-/// Runs the calling test in a process of its own, in which nothing else happens: what the system says about the process
-/// then belongs to the test.
+/// Runs the calling test in a process of its own, in which nothing else happens: what the system
+/// says about the process then belongs to the test.
 pub(crate) fn alone<F: FnOnce()>(body: F) {
     survives_in(this_binary(), 1, LONG, body);
 }
 
-/// Runs the calling test in a process that `command` starts, with that number of test threads; it must succeed within
-/// `limit`.
+/// Runs the calling test in a process that `command` starts, with that number of test threads; it
+/// must succeed within `limit`.
 pub(crate) fn survives_in<F: FnOnce()>(mut command: Command, threads: usize, limit: Duration, body: F) {
     let test = test_name::<F>();
     if env::var(CHILD).is_ok_and(|child| child == test) {
@@ -56,7 +57,8 @@ pub(crate) fn select<'a>(command: &'a mut Command, test: &str, threads: usize) -
     command.args([test, "--exact", "--nocapture", &format!("--test-threads={threads}")])
 }
 
-/// Runs a process to its end. A process that does not end within `limit` is killed, and the test fails.
+/// Runs a process to its end. A process that does not end within `limit` is killed, and the test
+/// fails.
 pub(crate) fn output_within(limit: Duration, mut command: Command) -> Output {
     let mut child =
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a process can be started");
@@ -110,8 +112,8 @@ pub(crate) fn number_of_mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").expect("Linux has it").lines().count()
 }
 
-/// The names of this process's threads that start with `prefix`, sorted. The system cuts long names. Returns none where
-/// the system has no list of threads.
+/// The names of this process's threads that start with `prefix`, sorted. The system cuts long
+/// names. Returns none where the system has no list of threads.
 pub(crate) fn threads_named(prefix: &str) -> Option<Vec<String>> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
@@ -121,7 +123,8 @@ pub(crate) fn threads_named(prefix: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Checks the number of threads with that name. The system lists a thread for a moment after it was joined.
+/// Checks the number of threads with that name. The system lists a thread for a moment after it was
+/// joined.
 pub(crate) fn are_threads(prefix: &str, count: usize) {
     let named = || threads_named(prefix);
     until("the number of threads is right", || named().is_none_or(|names| names.len() == count));

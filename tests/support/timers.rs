@@ -34,7 +34,8 @@ pub(crate) fn threads(shards: usize) -> Timer {
     Timer::builder().shards(shards).build().expect("settings within their limits")
 }
 
-/// A timer on a manual clock, with the clock, and a timer with two threads, for behaviour that both must have.
+/// A timer on a manual clock, with the clock, and a timer with two threads, for behaviour that both
+/// must have.
 pub(crate) fn both() -> [(Timer, Option<ManualClock>); 2] {
     let (timer, clock) = manual();
     [(timer, Some(clock)), (threads(2), None)]
@@ -53,7 +54,8 @@ pub(crate) fn after(timer: &Timer, delay: Duration, callback: impl FnOnce() + Se
     timer.schedule_after(delay, callback).expect("the timer is open")
 }
 
-/// Checks that each timer that was accepted has one outcome or is pending. No other thread may use the timer meanwhile.
+/// Checks that each timer that was accepted has one outcome or is pending. No other thread may use
+/// the timer meanwhile.
 pub(crate) fn is_balanced(timer: &Timer) {
     let holds = |figures: &Figures| {
         let ended = figures.fired + figures.cancelled + figures.handed_back;
@@ -69,11 +71,12 @@ pub(crate) fn is_balanced(timer: &Timer) {
     }
 }
 
-/// Runs `work`, which schedules, on a thread that uses that shard. Returns none if there is no such thread: on a machine
-/// with one core all threads use the same shard.
+/// Runs `work`, which schedules, on a thread that uses that shard. Returns none if there is no such
+/// thread: on a machine with one core all threads use the same shard.
 pub(crate) fn on_shard<R: Send>(timer: &Timer, shard: usize, work: impl Fn() -> R + Sync) -> Option<R> {
     let attempt = || {
-        // A pinned thread uses its core's shard. Where threads cannot be pinned, they get shards in turn.
+        // A pinned thread uses its core's shard. Where threads cannot be pinned, they get shards in
+        // turn.
         core_affinity::set_for_current(CoreId { id: shard });
         let before = timer.stats().shards[shard].scheduled;
         timer.cancel(after(timer, HOUR, || ()));

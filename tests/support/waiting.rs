@@ -34,7 +34,8 @@ pub(crate) fn hear<T>(receiver: &Receiver<T>) -> T {
     receiver.recv_timeout(PATIENCE).expect("the other thread sends a message")
 }
 
-/// Runs `work` on another thread, and fails if it does not end within `limit`. So a hang is a failure.
+/// Runs `work` on another thread, and fails if it does not end within `limit`. So a hang is a
+/// failure.
 pub(crate) fn within<R: Send + 'static>(limit: Duration, work: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, ended) = mpsc::channel::<()>();
     let worker = thread::spawn(move || {

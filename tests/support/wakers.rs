@@ -95,7 +95,8 @@ type Act = dyn Fn(To) + Send + Sync;
 /// A waker that runs `act` whenever it is cloned, woken or dropped.
 pub(crate) fn hooked(act: impl Fn(To) + Send + Sync + 'static) -> Waker {
     let act: Arc<Box<Act>> = Arc::new(Box::new(act));
-    // SAFETY: the functions below keep to the contract: the data is a counted reference to an `Act`, which is `Sync`.
+    // SAFETY: the functions below keep to the contract: the data is a counted reference to an
+    // `Act`, which is `Sync`.
     unsafe { Waker::from_raw(raw(act)) }
 }
 

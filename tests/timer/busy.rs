@@ -1,4 +1,4 @@
-//! Slow callbacks: they hold up their own shard only, lose nothing, and can be seen.
+//! Slow callbacks delay their own shard only, lose no timer, and show in the statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use shardwheel::{Every, Missed, Timer};
 
 use crate::support::{Count, HOUR, Log, hear, is_balanced, manual, ms, on_shard, secs, threads, until};
 
-/// For how long the slow callback runs at least.
+/// How long the slow callback runs at least.
 const SLOW: Duration = secs(1);
 
-/// Has `MANY` timers of 20 ms fire on the calling thread's shard, and logs how long each took.
+/// Sets `MANY` timers of 20 ms on the calling thread's shard, and logs how long each took.
 fn log_many(timer: &Timer, log: &Log<Duration>) {
     let begin = Instant::now();
     for _ in 0..MANY {
@@ -46,18 +46,18 @@ fn a_slow_callback_delays_its_own_shard_only() {
     on_shard(&timer, 0, set).expect("there is a first shard");
     hear(&heard);
     let has_two = on_shard(&timer, 1, || log_many(&timer, &other)).is_some();
-    until("it can be seen", || timer.stats().shards[0].backlog >= ms(300));
+    until("the backlog shows it", || timer.stats().shards[0].backlog >= ms(300));
     assert_eq!(own.len(), 0);
     if has_two {
         until("the other shard goes on", || other.len() == MANY);
         assert_eq!(own.len(), 0, "the slow one is not over");
     }
     go.store(true, Ordering::SeqCst);
-    until("nothing is lost", || own.len() == MANY);
+    until("all callbacks have run", || own.len() == MANY);
     assert!(own.take().into_iter().all(|took| took >= ms(900)));
     let shard = &timer.stats().shards[0];
     assert!(shard.longest_callback >= SLOW && shard.lateness.max() >= ms(900), "{shard:?}");
-    until("it has caught up", || timer.stats().backlog == Duration::ZERO);
+    until("there is no backlog", || timer.stats().backlog == Duration::ZERO);
     is_balanced(&timer);
 }
 
@@ -105,7 +105,7 @@ fn there_is_no_backlog_when_nothing_is_due() {
     let (told, heard) = mpsc::channel();
     timer.schedule_after(ms(1), move || told.send(()).expect("the test waits")).expect("the timer is open");
     hear(&heard);
-    until("it sleeps", || timer.stats().backlog == Duration::ZERO);
+    until("the thread sleeps", || timer.stats().backlog == Duration::ZERO);
     thread::sleep(ms(50));
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 }
@@ -170,6 +170,6 @@ fn a_burst_beyond_the_budget_fires_completely() {
         };
         timer.schedule_after(ms(10), callback).expect("the timer is open");
     }
-    until("all have fired", || count.get() == 20_000);
+    until("all timers have fired", || count.get() == 20_000);
     is_balanced(&timer);
 }

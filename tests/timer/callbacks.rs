@@ -11,7 +11,7 @@ use crate::support::{
     Count, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, threads, until,
 };
 
-/// Arms itself again and again, `left` times; counts its runs.
+/// Schedules a callback that schedules itself `left` times, and counts its runs.
 fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
     let inner = timer.clone();
     let callback = move || {
@@ -35,7 +35,7 @@ fn a_callback_that_schedules_itself_runs_at_each_tick() {
         clock.advance(ms(100));
     }
     is_balanced(&timer);
-    // The one that waits holds a handle of its timer.
+    // The pending callback holds a handle of its timer.
     assert_eq!(timer.shutdown().len(), 1);
 }
 
@@ -45,7 +45,7 @@ fn a_callback_that_schedules_itself_is_never_early_in_real_time() {
     let timer = Timer::builder().tick(ms(20)).shards(1).build().expect("settings within their limits");
     let (runs, begin) = (Count::default(), Instant::now());
     rearm(&timer, ms(20), 4, runs.clone());
-    until("it has run five times", || runs.get() == 5);
+    until("the callback has run five times", || runs.get() == 5);
     assert!(begin.elapsed() >= ms(100), "none was early");
     is_balanced(&timer);
 }
@@ -63,7 +63,7 @@ fn a_callback_that_schedules_itself_for_now_runs_once_a_tick() {
         clock.jump(ms(100));
         assert_eq!(runs.get(), 101);
         is_balanced(&timer);
-        // The one that waits holds a handle of its timer.
+        // The pending callback holds a handle of its timer.
         assert_eq!(timer.shutdown().len(), 1);
     });
 }
@@ -84,7 +84,7 @@ fn scheduling_from_callbacks_does_not_deadlock_in_real_time() {
             thread::scope(|scope| drop(scope.spawn(add).join()));
         };
         timer.schedule_after(ms(1), outer).expect("the timer is open");
-        until("all have run", || runs.get() == 100 * 21 + 1);
+        until("all callbacks have run", || runs.get() == 100 * 21 + 1);
         is_balanced(&timer);
     });
 }
@@ -111,8 +111,8 @@ fn timers_set_while_their_bucket_is_flushed_fire_on_time() {
     }
 }
 
-/// Sets `count` timers for the same time, of which each cancels all the others; answers with how many cancels each
-/// callback had, once all is over.
+/// Sets `count` timers for the same time, each of which cancels all the others. Returns how many
+/// cancels succeeded in each callback.
 fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -> Vec<usize> {
     let (keys, log) = (Arc::new(Mutex::new(Vec::<TimerKey>::new())), Log::new());
     let mut guard = keys.lock().expect("no callback panics");
@@ -126,9 +126,9 @@ fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -
     }
     drop(guard);
     pass(clock, ms(5));
-    until("all is over", || timer.stats().pending == 0);
+    until("no timer is pending", || timer.stats().pending == 0);
     is_balanced(timer);
-    until("it has told", || log.len() > 0);
+    until("the callbacks have logged", || log.len() > 0);
     log.take()
 }
 
@@ -252,7 +252,7 @@ fn callbacks_run_in_the_order_of_their_deadlines() {
         let (timer, clock) = by_hand(Timer::builder().wheel_size(16));
         let (log, mut delay) = (Log::new(), 1);
         for _ in 0..1_000 {
-            // A primitive root of a prime: each delay once, in no order.
+            // A primitive root of a prime: each delay occurs once, in no obvious order.
             delay = delay * 3 % 1_009;
             let (entries, time, due) = (log.clone(), clock.clone(), ms(delay));
             let callback = move || entries.add((due, time.elapsed()));
@@ -279,10 +279,10 @@ fn a_callback_may_wait_for_a_thread_that_uses_the_timer() {
             let callback = move || {
                 let other = thread::spawn(move || {
                     let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
-                    let moved = inner.reschedule_after(key, ms(1)).expect("it is pending");
+                    let moved = inner.reschedule_after(key, ms(1)).expect("the timer is pending");
                     (inner.cancel(moved), inner.stats().pending)
                 });
-                own.set(other.join().expect("it does not panic")).expect("it runs once");
+                own.set(other.join().expect("the thread does not panic")).expect("it runs once");
                 told.send(()).expect("the test waits");
             };
             timer.schedule_after(ms(1), callback).expect("the timer is open");

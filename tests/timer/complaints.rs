@@ -1,4 +1,4 @@
-//! Complaints about other timers that this one has to be immune to.
+//! Complaints about other timers, which this one must not deserve.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -40,7 +40,7 @@ fn far_timers_do_not_delay_near_timers() {
 fn far_timers_do_not_delay_near_timers_in_real_time() {
     let timer = threads(2);
     for day in [12, 13, 20, 400, 4_000] {
-        timer.schedule_after(day * DAY, || unreachable!("it is far off")).expect("the timer is open");
+        timer.schedule_after(day * DAY, || unreachable!("the timer is far away")).expect("the timer is open");
     }
     for _ in 0..10 {
         let (told, heard) = mpsc::channel();
@@ -104,7 +104,7 @@ fn ever_shorter_cancelled_timeouts_hold_no_memory() {
         let keys: Vec<_> =
             (0..batch).map(|i| timer.schedule_after(delay(i), || ()).expect("the timer is open")).collect();
         assert!(keys.into_iter().all(|key| timer.cancel(key)));
-        until("it is swept", || timer.stats().cancelled < timer.stats().swept + 3 * 4_096);
+        until("the nodes are swept", || timer.stats().cancelled < timer.stats().swept + 3 * 4_096);
         most = most.max(timer.stats().node_capacity);
     }
     let stats = timer.stats();
@@ -166,7 +166,7 @@ fn a_timer_after_an_idle_spell_is_not_early_in_real_time() {
 fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
     struct Steps(Instant);
     impl Clock for Steps {
-        /// Ten times a second it steps back by 20 ms, and forward again.
+        /// Steps back by 20 ms ten times a second, and forward again.
         fn now(&self) -> Instant {
             let passed = self.0.elapsed();
             let back = if passed.as_millis() % 100 > 50 { ms(20) } else { ms(0) };
@@ -183,7 +183,7 @@ fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
     }
     for _ in 0..20 {
         let (took, delay) = hear(&heard);
-        // The source itself may have stepped forward by 20 ms in between.
+        // The clock may have stepped forward by 20 ms in between.
         assert!(took + ms(20) >= delay, "{took:?} for {delay:?}");
     }
     is_balanced(&timer);
@@ -201,7 +201,7 @@ fn deadlines_go_by_the_monotonic_clock() {
     assert!(timer.now() >= deadline && SystemTime::now() != wall);
 }
 
-/// How often a thread of this name has gone to sleep of its own accord; none where the system does not tell.
+/// How often the thread of this name has gone to sleep; none where the system does not say.
 fn sleeps_of(name: &str) -> Option<u64> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let mut statuses =
@@ -229,7 +229,7 @@ fn an_idle_thread_sleeps() {
         }
         let Some(before) = sleeps_of("idle-0") else { return };
         thread::sleep(ms(300));
-        let woken = sleeps_of("idle-0").expect("it lives") - before;
+        let woken = sleeps_of("idle-0").expect("the thread exists") - before;
         assert!(woken <= 3, "woken {woken} times in 300 ticks");
     }
 }
@@ -244,10 +244,10 @@ fn memory_that_cannot_go_back_does_not_keep_a_thread_awake() {
     let cancelled = keys.iter().enumerate().filter(|(nth, _)| nth % 10_000 != 0);
     assert!(cancelled.into_iter().all(|(_, &key)| timer.cancel(key)));
     if sleeps_of("kept-0").is_some() {
-        until("it sleeps", || {
-            let before = sleeps_of("kept-0").expect("it lives");
+        until("the thread sleeps", || {
+            let before = sleeps_of("kept-0").expect("the thread exists");
             thread::sleep(ms(300));
-            sleeps_of("kept-0").expect("it lives") - before <= 1
+            sleeps_of("kept-0").expect("the thread exists") - before <= 1
         });
     }
 }
@@ -262,7 +262,7 @@ fn a_far_timer_wakes_the_thread_once_per_level() {
     let (told, heard) = mpsc::channel();
     timer.schedule_after(ms(200), move || told.send(()).expect("the test waits")).expect("the timer is open");
     hear(&heard);
-    let woken = sleeps_of("far-0").expect("it lives") - before;
+    let woken = sleeps_of("far-0").expect("the thread exists") - before;
     assert!(woken <= 20, "woken {woken} times in 4000 ticks, over four wheels");
 }
 
@@ -285,7 +285,7 @@ fn a_callback_may_schedule_any_number_of_timers() {
                 }
             };
             timer.schedule_after(ms(1), outer).expect("the timer is open");
-            until("all have fired", || count.get() == 1_200);
+            until("all timers have fired", || count.get() == 1_200);
             is_balanced(&timer);
         }
     });
@@ -306,20 +306,20 @@ fn callbacks_are_dropped_while_no_lock_is_held() {
             let held = UsesTimer(timer.clone(), log.clone());
             timer.schedule_after(ms(1), move || _ = &held).expect("the timer is open");
             pass(&clock, ms(1));
-            until("it has fired", || log.len() == 1);
+            until("the timer has fired", || log.len() == 1);
             assert_eq!(log.take(), [true]);
             is_balanced(&timer);
         }
     });
 }
 
-/// Uses its timer when it is dropped.
+/// Uses its timer in its drop.
 struct UsesTimer(Timer, Log<bool>);
 
 impl Drop for UsesTimer {
     fn drop(&mut self) {
         let key = self.0.schedule_after(HOUR, || ()).expect("the timer is open");
-        let moved = self.0.reschedule_after(key, ms(500)).expect("it is pending");
+        let moved = self.0.reschedule_after(key, ms(500)).expect("the timer is pending");
         self.1.add(self.0.stats().pending > 0 && self.0.cancel(moved));
     }
 }

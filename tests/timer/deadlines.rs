@@ -1,4 +1,4 @@
-//! When timers fire: by the clock exactly, and in real time never early.
+//! When timers fire: exactly, by a manual clock, and never early in real time.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Has each of `delays` fire into a log: its delay, and how far the clock is.
+/// Sets a timer for each of `delays`. Its callback logs the delay and the time on the clock.
 fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Duration, Duration)> {
     let log = Log::new();
     for &delay in delays {
@@ -21,8 +21,8 @@ fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Dur
     log
 }
 
-/// Has each of `delays` (in milliseconds) fire in real time, on two shards, and answers with how late each was.
-/// None may be early.
+/// Sets a timer for each of `delays`, in milliseconds of real time. Returns how late each was; none
+/// may be early.
 fn lateness_of_each(timer: &Timer, delays: &[u64]) -> Vec<Duration> {
     let (told, heard) = mpsc::channel();
     for &delay in delays {
@@ -160,7 +160,7 @@ fn many_timers_at_a_coarse_tick_are_not_early_in_real_time() {
 fn the_longest_delay_does_not_wrap_and_can_be_cancelled() {
     let (timer, clock) = manual();
     let [after, other] =
-        [(); 2].map(|()| timer.schedule_after(Duration::MAX, || unreachable!("it never comes")));
+        [(); 2].map(|()| timer.schedule_after(Duration::MAX, || unreachable!("the timer never fires")));
     clock.advance(secs(1));
     assert_eq!(timer.stats().pending, 2);
     assert!(timer.cancel(after.expect("the timer is open")));
@@ -174,11 +174,12 @@ fn the_longest_delay_does_not_wrap_and_can_be_cancelled() {
 #[test]
 fn the_longest_delay_does_not_stop_a_thread() {
     let timer = threads(1);
-    let key =
-        timer.schedule_after(Duration::MAX, || unreachable!("it never comes")).expect("the timer is open");
+    let key = timer
+        .schedule_after(Duration::MAX, || unreachable!("the timer never fires"))
+        .expect("the timer is open");
     let late = lateness_of_each(&timer, &[100]);
     assert!(late[0] < secs(5));
-    let moved = timer.reschedule_after(key, Duration::MAX).expect("it is pending");
+    let moved = timer.reschedule_after(key, Duration::MAX).expect("the timer is pending");
     assert!(timer.cancel(moved) && !timer.cancel(key));
     is_balanced(&timer);
 }

@@ -1,5 +1,5 @@
-//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives
-//! on.
+//! The end of a timer: shutdown, from outside and from callbacks, and the drop of the last handle.
+//! No callback is lost, and no thread is left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -14,7 +14,7 @@ use crate::support::{
     pass, secs, threads, until,
 };
 
-/// A timer with two threads of that name, which no other test uses.
+/// A timer with two threads of a name that no other test uses.
 fn named(name: &str) -> Timer {
     Timer::builder().shards(2).thread_name(name).build().expect("settings within their limits")
 }
@@ -47,13 +47,16 @@ fn after_shutdown_scheduling_returns_the_callback() {
         let (key, count) = (timer.schedule_after(HOUR, || ()).expect("the timer is open"), Count::default());
         assert_eq!(timer.shutdown().len(), 1);
         let (mine, other, third) = (count.clone(), count.clone(), count.clone());
-        let refused = timer.schedule_after(ms(1), move || mine.one()).expect_err("it is shut down");
+        let refused = timer.schedule_after(ms(1), move || mine.one()).expect_err("the timer is shut down");
         assert!(refused.is_shut_down() && !refused.is_full());
         refused.into_payload()();
-        let refused = timer.schedule_every(ms(1), move || other.one()).expect_err("it is shut down");
+        let refused = timer.schedule_every(ms(1), move || other.one()).expect_err("the timer is shut down");
         assert!(refused.is_shut_down());
         refused.into_payload()();
-        timer.schedule_at(Instant::now(), move || third.one()).expect_err("it is shut down").into_payload()();
+        timer
+            .schedule_at(Instant::now(), move || third.one())
+            .expect_err("the timer is shut down")
+            .into_payload()();
         assert_eq!(count.get(), 3);
         assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
         assert!(timer.shutdown().is_empty());
@@ -93,7 +96,7 @@ fn shutdown_returns_nothing_when_all_have_fired() {
             timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
         }
         pass(&clock, ms(1));
-        until("they fire", || count.get() == 3);
+        until("the timers fire", || count.get() == 3);
         assert_eq!(timer.shutdown().count(), 0);
         is_balanced(&timer);
     }
@@ -148,7 +151,7 @@ fn shutdown_returns_a_recurring_timer() {
         let mine = count.clone();
         timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
         pass(&clock, ms(30));
-        until("it recurs", || count.get() >= 3);
+        until("the timer recurs", || count.get() >= 3);
         let unfired: Vec<_> = timer.shutdown().collect();
         let before = count.get();
         assert_eq!(unfired.len(), 1);
@@ -164,14 +167,14 @@ fn shutdown_returns_a_recurring_timer() {
 fn a_callback_may_shut_its_timer_down() {
     in_time(|| {
         for (timer, clock) in both() {
-            let late = || unreachable!("it comes back");
+            let late = || unreachable!("shutdown returns the callback");
             let far = || _ = timer.schedule_after(HOUR, late).expect("the timer is open");
             let shards = 0..timer.shards().min(2);
             let elsewhere = shards.filter_map(|shard| on_shard(&timer, shard, far)).count();
             let (go, log) = (Arc::new(AtomicBool::new(false)), Log::new());
             let (inner, gate, entries) = (timer.clone(), Arc::clone(&go), log.clone());
             let callback = move || {
-                until("all is set", || gate.load(Ordering::SeqCst));
+                until("all timers are set", || gate.load(Ordering::SeqCst));
                 let unfired = inner.shutdown().len();
                 assert!(inner.schedule_after(ms(1), || ()).is_err() && inner.shutdown().is_empty());
                 entries.add(unfired);
@@ -181,9 +184,9 @@ fn a_callback_may_shut_its_timer_down() {
                 timer.schedule_after(delay, late).expect("the timer is open");
             }
             go.store(true, Ordering::SeqCst);
-            // By a jump, they are due together.
+            // After a jump they are due together.
             clock.inspect(|clock| clock.jump(ms(20)));
-            until("it is shut down", || log.len() == 1);
+            until("the timer is shut down", || log.len() == 1);
             assert_eq!((log.take(), timer.stats().pending), (vec![3 + elsewhere], 0));
             assert!(timer.shutdown().is_empty());
             is_balanced(&timer);
@@ -204,14 +207,14 @@ fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
             let (told, gate, ended) = (told.clone(), Arc::clone(&go), over.clone());
             let busy = move || {
                 told.send(()).expect("the test waits");
-                until("it may go on", || gate.load(Ordering::SeqCst));
+                until("the test releases the callback", || gate.load(Ordering::SeqCst));
                 thread::sleep(ms(20));
                 ended.one();
             };
             timer.schedule_every(ms(1), busy).expect("the timer is open");
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
         };
-        // On a machine with one core both are on one shard, which would wait for itself.
+        // On a machine with one core both callbacks are on one shard, which would wait for itself.
         if on_shard(&timer, 1, set).is_none() {
             return;
         }
@@ -227,7 +230,7 @@ fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
             timer.schedule_after(ms(1), shutdown).expect("the timer is open");
         };
         on_shard(&timer, 0, set).expect("there are two shards");
-        until("it is shut down", || log.len() == 1);
+        until("the timer is shut down", || log.len() == 1);
         let (unfired, ended) = log.take()[0];
         assert!(unfired == 2 && ended > 0, "the recurring one and the one that was far off");
         is_balanced(&timer);
@@ -245,18 +248,19 @@ fn two_callbacks_may_shut_down_at_once() {
                 let (inner, entries, both) = (timer.clone(), log.clone(), running.clone());
                 let shutdown = move || {
                     both.one();
-                    until("both run", || both.get() == 2);
+                    until("both callbacks run", || both.get() == 2);
                     entries.add(inner.shutdown().len());
                 };
                 timer.schedule_after(HOUR, || ()).expect("the timer is open");
                 timer.schedule_after(ms(1), shutdown).expect("the timer is open");
             };
-            // On a machine with one core both are on one shard, which would wait for itself.
+            // On a machine with one core both callbacks are on one shard, which would wait for
+            // itself.
             if on_shard(&timer, 1, set).is_none() {
                 return;
             }
             on_shard(&timer, 0, set).expect("there are two shards");
-            until("both are over", || log.len() == 2);
+            until("both callbacks have ended", || log.len() == 2);
             let mut seen = log.take();
             seen.sort_unstable();
             assert_eq!(seen, [0, 2]);
@@ -280,7 +284,9 @@ fn shutdown_waits_for_the_callback_of_a_manual_clock() {
             ended.one();
         };
         timer.schedule_every(ms(10), slow).expect("the timer is open");
-        timer.schedule_after(ms(15), || unreachable!("it comes back")).expect("the timer is open");
+        timer
+            .schedule_after(ms(15), || unreachable!("shutdown returns the callback"))
+            .expect("the timer is open");
         thread::scope(|scope| {
             scope.spawn(|| clock.advance(ms(12)));
             hear(&heard);

@@ -1,4 +1,4 @@
-//! Executors: callbacks run where they were told to, and what becomes of a job is up to the executor.
+//! Executors: where callbacks run, and what becomes of a job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -14,17 +14,17 @@ use crate::support::{
     Bomb, Count, Dropped, HOUR, Log, by_hand, hear, in_time, is_balanced, ms, pass, secs, until,
 };
 
-/// A timer whose callbacks run there.
+/// A timer whose callbacks run on `executor`.
 fn on(executor: impl Executor) -> Timer {
     Timer::builder().shards(2).executor(executor).build().expect("settings within their limits")
 }
 
-/// A timer driven by hand whose callbacks run there.
+/// The same with a manual clock.
 fn by_hand_on(executor: impl Executor) -> (Timer, ManualClock) {
     by_hand(Timer::builder().executor(executor))
 }
 
-/// Callbacks of that timer run on threads of that name; single ones all do, and a recurring one comes back each time,
+/// Checks that callbacks run on threads of that name. A recurring callback comes back each time,
 /// never overlaps itself, and can be cancelled. Promises 1, 2 and 7.
 fn runs_on(timer: &Timer, name: &str) {
     let (told, heard) = mpsc::channel();
@@ -43,11 +43,12 @@ fn runs_on(timer: &Timer, name: &str) {
     }
     let keys = recurs_on(timer, name);
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
-    until("none is left", || timer.stats().pending == 0);
+    until("no timer is pending", || timer.stats().pending == 0);
     is_balanced(timer);
 }
 
-/// Recurring timers that take longer than their period: each comes back, and never overlaps itself.
+/// Recurring timers whose callbacks take longer than the period: each comes back, and never
+/// overlaps itself.
 fn recurs_on(timer: &Timer, name: &str) -> Vec<TimerKey> {
     let (count, overlaps) = (Count::default(), Count::default());
     let set = |_| {
@@ -65,7 +66,7 @@ fn recurs_on(timer: &Timer, name: &str) -> Vec<TimerKey> {
         timer.schedule_every(ms(1), callback).expect("the timer is open")
     };
     let keys: Vec<_> = (0..3).map(set).collect();
-    until("they come back", || count.get() >= 30);
+    until("the timers recur", || count.get() >= 30);
     assert_eq!((overlaps.get(), timer.stats().pending), (0, 3));
     keys
 }
@@ -122,7 +123,7 @@ fn a_dropped_job_counts_as_fired() {
         let key = timer.schedule_every(ms(1), move || unreachable!("{}", recurring.0.get()));
         timer.schedule_after(ms(1), move || unreachable!("{}", once.0.get())).expect("room for two");
         assert_eq!(
-            timer.schedule_after(ms(1), || ()).expect_err("no room").kind(),
+            timer.schedule_after(ms(1), || ()).expect_err("there is no room").kind(),
             ScheduleErrorKind::Full { limit: 2 }
         );
         clock.advance(ms(2));
@@ -143,7 +144,7 @@ fn a_job_may_be_dropped_on_another_thread() {
         let held = Dropped(dropped.clone());
         timer.schedule_every(ms(1), move || unreachable!("{}", held.0.get())).expect("the timer is open");
     }
-    until("they end", || dropped.get() == 100 && timer.stats().pending == 0);
+    until("the timers end", || dropped.get() == 100 && timer.stats().pending == 0);
     is_balanced(&timer);
     drop(timer);
     other.join().expect("the executor goes with the timer");
@@ -177,7 +178,7 @@ fn a_panic_of_a_job_is_counted() {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let key = timer.schedule_every(ms(1), || panic!("a callback panics")).expect("the timer is open");
-    until("it goes on", || timer.stats().panics >= 3);
+    until("the timer goes on", || timer.stats().panics >= 3);
     assert!(timer.cancel(key));
     is_balanced(&timer);
 }
@@ -200,10 +201,11 @@ fn a_panic_of_a_dropped_job_is_counted() {
 
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&kept);
-    let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
+    let (timer, clock) =
+        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
     set(&timer);
     clock.advance(ms(5));
-    kept.lock().expect("it does not panic").clear();
+    kept.lock().expect("no thread panics with the lock").clear();
     clock.advance(ms(5));
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
@@ -215,14 +217,15 @@ fn a_panic_of_a_dropped_job_is_counted() {
 fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
     let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
     let keep = Arc::clone(&jobs);
-    let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
+    let (timer, clock) =
+        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
     let count = Count::default();
     let [first, second] = [(); 2].map(|()| {
         let mine = count.clone();
         timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open")
     });
     let run_all = || {
-        let waiting = std::mem::take(&mut *jobs.lock().expect("it does not panic"));
+        let waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         let number = waiting.len();
         waiting.into_iter().for_each(Job::run);
         number
@@ -247,7 +250,8 @@ fn shutdown_does_not_wait_for_jobs() {
     in_time(|| {
         let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
         let keep = Arc::clone(&jobs);
-        let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
+        let (timer, clock) =
+            by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
         let (count, dropped) = (Count::default(), Count::default());
         for _ in 0..4 {
             let (mine, held) = (count.clone(), Dropped(dropped.clone()));
@@ -259,7 +263,7 @@ fn shutdown_does_not_wait_for_jobs() {
         }
         clock.advance(ms(10));
         assert!(timer.shutdown().is_empty());
-        let mut waiting = std::mem::take(&mut *jobs.lock().expect("it does not panic"));
+        let mut waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         waiting.drain(..2).for_each(Job::run);
         assert_eq!((count.get(), dropped.get()), (2, 2));
         drop((waiting, timer, clock));
@@ -286,12 +290,13 @@ fn a_job_and_an_executor_may_shut_down() {
         let (inner, log) = (Arc::clone(&own), Log::new());
         let entries = log.clone();
         let executor = move |job: Job| {
-            let timer = inner.lock().expect("it does not panic").take().expect("it is called once");
+            let timer =
+                inner.lock().expect("no thread panics with the lock").take().expect("it is called once");
             entries.add(timer.shutdown().len());
             job.run();
         };
         let (timer, clock) = by_hand_on(executor);
-        *own.lock().expect("it does not panic") = Some(timer.clone());
+        *own.lock().expect("no thread panics with the lock") = Some(timer.clone());
         let entries = log.clone();
         timer.schedule_every(ms(1), move || entries.add(100)).expect("the timer is open");
         timer.schedule_after(ms(1), || ()).expect("the timer is open");
@@ -311,7 +316,7 @@ fn a_slow_job_delays_no_shard() {
     let (gate, begun) = (Arc::clone(&go), told.clone());
     let slow = move || {
         begun.send(()).expect("the test waits");
-        until("it may go on", || gate.load(Ordering::SeqCst));
+        until("the test releases the callback", || gate.load(Ordering::SeqCst));
     };
     timer.schedule_after(ms(1), slow).expect("the timer is open");
     hear(&heard);
@@ -319,6 +324,6 @@ fn a_slow_job_delays_no_shard() {
     hear(&heard);
     thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
-    until("its time is noted", || timer.stats().longest_callback >= ms(10));
+    until("the duration is counted", || timer.stats().longest_callback >= ms(10));
     is_balanced(&timer);
 }

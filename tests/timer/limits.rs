@@ -1,4 +1,4 @@
-//! Limits and refusal, counts, keys, and when a callback is dropped.
+//! Limits, refusals, counts and keys, and when a callback is dropped.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
@@ -72,16 +72,19 @@ fn the_limit_is_shared_by_the_shards() {
         }
     });
     for _ in 0..LIMIT {
-        timer.schedule_after(ms(1), || ()).expect("all the room");
+        timer.schedule_after(ms(1), || ()).expect("there is room up to the limit");
     }
-    until("all have fired", || timer.stats().pending == 0);
-    let keys: Vec<_> = (0..LIMIT).map(|_| timer.schedule_after(HOUR, || ()).expect("all the room")).collect();
-    assert!(timer.schedule_after(HOUR, || ()).expect_err("and no more").is_full());
+    until("all timers have fired", || timer.stats().pending == 0);
+    let keys: Vec<_> = (0..LIMIT)
+        .map(|_| timer.schedule_after(HOUR, || ()).expect("there is room up to the limit"))
+        .collect();
+    assert!(timer.schedule_after(HOUR, || ()).expect_err("there is no room beyond the limit").is_full());
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
     is_balanced(&timer);
 }
 
-/// Schedules until that is refused, cancels all and begins again; `standing` counts the timers that all threads have.
+/// Schedules until the timer refuses, cancels all and begins again. `standing` counts the timers of
+/// all threads.
 fn churn(timer: &Timer, standing: Count, limit: usize) {
     let mut keys = Vec::new();
     for _ in 0..20_000 {
@@ -232,7 +235,7 @@ fn each_timer_has_one_outcome_when_cancels_race_its_firing() {
             cancel();
         });
     }
-    until("each has an outcome", || fired.get() + cancelled.get() == rounds);
+    until("each timer has an outcome", || fired.get() + cancelled.get() == rounds);
     let stats = timer.stats();
     assert_eq!((stats.fired, stats.cancelled), (fired.get() as u64, cancelled.get() as u64));
     is_balanced(&timer);
@@ -247,11 +250,11 @@ fn rescheduling_needs_no_room() {
     let entries = log.clone();
     let mut key = timer.schedule_after(secs(10), move || entries.add(mine.elapsed())).expect("room for one");
     for delay in [secs(20), secs(5), HOUR, secs(7)] {
-        key = timer.reschedule_after(key, delay).expect("it is pending");
+        key = timer.reschedule_after(key, delay).expect("the timer is pending");
         assert_eq!(timer.stats().pending, 1);
     }
     clock.advance(secs(6));
-    key = timer.reschedule_at(key, timer.now() + ms(1500)).expect("it is pending");
+    key = timer.reschedule_at(key, timer.now() + ms(1500)).expect("the timer is pending");
     clock.advance(HOUR);
     assert_eq!(log.take(), [ms(7500)]);
     assert_eq!(timer.reschedule_after(key, ms(1)), None);

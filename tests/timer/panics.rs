@@ -1,4 +1,5 @@
-//! Callbacks that panic, and hooks, drops and schedules that do: caught, counted, reported, and nobody else notices.
+//! Panics of callbacks, hooks, drops and schedules are caught, counted and reported, and affect no
+//! other timer.
 
 use std::panic::panic_any;
 use std::sync::mpsc;
@@ -10,10 +11,10 @@ use shardwheel::{CallbackPanic, ManualClock, Timer, TimerKey};
 
 use crate::support::{Bomb, Count, Log, by_hand, hear, is_balanced, manual, ms, panics, threads, until};
 
-/// What a hook was told: of which timer, and the message.
+/// What the hook got: the timer's key, and the message.
 type Told = (Option<TimerKey>, Option<String>);
 
-/// A timer driven by hand whose hook writes down what it is told.
+/// A manual timer whose hook logs its arguments.
 fn with_hook() -> (Timer, ManualClock, Log<Told>) {
     let log = Log::new();
     let entries = log.clone();
@@ -155,9 +156,9 @@ fn a_panic_in_the_drop_of_a_callback_is_reported() {
     let key = Arc::clone(&own);
     let callback = move || {
         let _held = &held;
-        assert!(inner.cancel(key.lock().expect("it does not panic").expect("it is set")));
+        assert!(inner.cancel(key.lock().expect("no thread panics with the lock").expect("it is set")));
     };
-    *own.lock().expect("it does not panic") =
+    *own.lock().expect("no thread panics with the lock") =
         Some(timer.schedule_every(ms(7), callback).expect("the timer is open"));
 
     let count = Count::default();
@@ -216,10 +217,10 @@ fn a_panic_after_a_shutdown_is_reported() {
         panic!("after the end");
     };
     let key = timer.schedule_after(ms(5), callback).expect("the timer is open");
-    timer.schedule_after(ms(5), || unreachable!("it is handed back")).expect("the timer is open");
+    timer.schedule_after(ms(5), || unreachable!("shutdown returns the callback")).expect("the timer is open");
     clock.advance(ms(10));
     assert_eq!(told.take(), [(Some(key), Some("after the end".to_owned()))]);
     assert_eq!(handed_back.take(), [1]);
-    until("it is counted", || timer.stats().panics == 1);
+    until("the panic is counted", || timer.stats().panics == 1);
     is_balanced(&timer);
 }

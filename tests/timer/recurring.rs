@@ -1,4 +1,4 @@
-//! Recurring timers: stopped, rescheduled, many at once.
+//! Recurring timers: cancelled, rescheduled, and many at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -12,7 +12,7 @@ use crate::support::{
     Count, Dropped, HOUR, Log, both, hear, is_balanced, manual, ms, pass, secs, threads, until,
 };
 
-/// A timer every `period` that logs how far the clock is.
+/// A timer with that period that logs the time on the clock.
 fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey, Log<Duration>) {
     let log = Log::new();
     let (entries, clock) = (log.clone(), clock.clone());
@@ -24,7 +24,8 @@ fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey,
 #[test]
 fn a_timer_cancelled_in_time_never_fires() {
     let (timer, clock) = manual();
-    let key = timer.schedule_after(secs(1), || unreachable!("it was stopped")).expect("the timer is open");
+    let key =
+        timer.schedule_after(secs(1), || unreachable!("the timer was cancelled")).expect("the timer is open");
     clock.advance(ms(900));
     assert!(timer.cancel(key));
     clock.advance(HOUR);
@@ -54,7 +55,7 @@ fn a_cancelled_recurring_timer_fires_no_more_in_real_time() {
     let key = timer.schedule_every(ms(20), tell).expect("the timer is open");
     assert!(hear(&heard) >= ms(20) && hear(&heard) >= ms(40));
     assert!(timer.cancel(key) && !timer.cancel(key));
-    // One may have been under way, and others have come before.
+    // One occurrence may have been running, and others may have come before.
     thread::sleep(ms(50));
     heard.try_iter().for_each(drop);
     assert!(heard.recv_timeout(ms(100)).is_err(), "silence");
@@ -118,7 +119,7 @@ fn a_recurring_timer_may_be_cancelled_by_its_own_callback() {
         own.set(key).expect("it is set once");
         pass(&clock, ms(100));
         assert_eq!(hear(&heard), [true, false, false]);
-        until("it is dropped", || dropped.get() == 1);
+        until("the drop is noted", || dropped.get() == 1);
         assert_eq!((timer.stats().pending, timer.cancel(key)), (0, false));
         assert_eq!(
             (timer.stats().cancelled, timer.stats().fired),
@@ -129,10 +130,10 @@ fn a_recurring_timer_may_be_cancelled_by_its_own_callback() {
     }
 }
 
-/// Tells that it runs, and then waits until it may go on.
+/// Signals that it runs, and waits until `go`.
 fn wait_inside(told: &Sender<()>, go: &AtomicBool) {
     told.send(()).expect("the test waits");
-    until("it may go on", || go.load(Ordering::SeqCst));
+    until("the test releases the callback", || go.load(Ordering::SeqCst));
 }
 
 /// Another thread cancels a recurring timer while its callback runs: `cancel` returns true at once,
@@ -153,7 +154,7 @@ fn a_recurring_timer_may_be_cancelled_while_its_callback_runs() {
     assert!(timer.cancel(key) && !timer.cancel(key));
     assert_eq!((timer.stats().pending, dropped.get()), (0, 0));
     go.store(true, Ordering::SeqCst);
-    until("it is dropped", || dropped.get() == 1);
+    until("the drop is noted", || dropped.get() == 1);
     thread::sleep(ms(20));
     assert!(heard.try_recv().is_err(), "it does not come again");
     is_balanced(&timer);
@@ -181,10 +182,10 @@ fn a_rescheduled_recurring_timer_goes_on_from_its_new_time() {
     let (timer, clock) = manual();
     let (key, log) = log_every(&timer, &clock, ms(100));
     clock.advance(ms(100));
-    let key = timer.reschedule_after(key, ms(30)).expect("it is pending");
+    let key = timer.reschedule_after(key, ms(30)).expect("the timer is pending");
     clock.advance(ms(200));
     assert_eq!(log.take(), [100, 130, 230].map(ms), "brought forward: the one for 200 came at 130");
-    let key = timer.reschedule_after(key, ms(250)).expect("it is pending");
+    let key = timer.reschedule_after(key, ms(250)).expect("the timer is pending");
     clock.advance(ms(400));
     assert_eq!(log.take(), [550, 650].map(ms), "put off: the one for 330 came at 550");
     assert_eq!(timer.stats().pending, 1);

@@ -1,4 +1,5 @@
-//! Schedules of recurring timers: closures, fixed rates, what is missed, and those that lead nowhere.
+//! Schedules of recurring timers: closures, fixed rates, missed occurrences, and schedules that do
+//! not advance.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use shardwheel::{Every, ManualClock, Missed, Schedule, ScheduleErrorKind, Timer}
 
 use crate::support::{Count, HOUR, Log, hear, in_time, is_balanced, manual, ms, secs, threads, until};
 
-/// A timer by that schedule, and a log of how far the clock is at each occurrence.
+/// A timer with that schedule, and a log of the time at each occurrence.
 fn log_occurrences(timer: &Timer, clock: &ManualClock, schedule: impl Schedule) -> Log<Duration> {
     let log = Log::new();
     let (entries, clock) = (log.clone(), clock.clone());
@@ -41,7 +42,7 @@ fn a_schedule_of_gaps_is_not_early_in_real_time() {
     timer
         .schedule_with(gaps([1, 4, 5, 40, 50]), move || entries.add(begin.elapsed()))
         .expect("the timer is open");
-    until("it is over", || timer.stats().pending == 0);
+    until("the schedule ends", || timer.stats().pending == 0);
     let (seen, due) = (log.take(), [1, 5, 10, 50, 100].map(ms));
     assert_eq!(seen.len(), due.len());
     assert!(seen.iter().zip(due).all(|(&at, due)| at >= due && at < due + secs(5)), "{seen:?}");
@@ -71,7 +72,7 @@ fn a_zero_or_endless_period_is_refused() {
     let refused = timer.schedule_every(Duration::ZERO, || ()).expect_err("no time would pass");
     assert_eq!(refused.kind(), ScheduleErrorKind::ZeroPeriod);
     assert!(refused.to_string().contains("0 ns"));
-    let refused = timer.schedule_every(Duration::MAX, || ()).expect_err("it has no end");
+    let refused = timer.schedule_every(Duration::MAX, || ()).expect_err("no `Instant` is the end");
     assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
     let zero = Every::new(Duration::ZERO);
     let refused = timer.schedule_with(zero, || ()).expect_err("a period of zero yields no occurrence");
@@ -226,7 +227,7 @@ fn a_schedule_that_stands_still_starves_no_other_in_real_time() {
     let (told, heard) = std::sync::mpsc::channel();
     timer.schedule_after(ms(30), move || told.send(()).expect("the test waits")).expect("the timer is open");
     hear(&heard);
-    until("it recurs", || count.get() >= 3);
+    until("the timer recurs", || count.get() >= 3);
     assert!(timer.shutdown().len() == 1);
     assert!(count.get() as u128 <= begin.elapsed().as_millis() + 1, "at most once a tick");
     is_balanced(&timer);

@@ -1,4 +1,4 @@
-//! Settings: what cannot be built says why, and what can is as it was asked for.
+//! Settings: a refused setting is named in the error, and an accepted one takes effect.
 
 use std::error::Error;
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use shardwheel::{BuildError, Clock, Figures, ManualClock, Timer, TimerBuilder};
 
 use crate::support::{Count, are_threads, hear, manual, ms, secs, threads, threads_named};
 
-/// Why these settings will not do.
+/// The error of these settings.
 fn refusal(builder: TimerBuilder) -> BuildError {
     builder.build().expect_err("one of the settings is wrong")
 }

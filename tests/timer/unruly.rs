@@ -1,4 +1,4 @@
-//! User code that parks, blocks, panics and ends timers in places where it was not expected to.
+//! User code that parks, blocks, panics or ends timers where a timer calls it.
 
 use std::cell::RefCell;
 use std::panic::panic_any;
@@ -13,7 +13,7 @@ use crate::support::{
     Count, HOUR, are_threads, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, threads, until,
 };
 
-/// Panics when it is dropped.
+/// Counts its drop, and panics.
 struct Bomb(Count);
 
 impl Drop for Bomb {
@@ -47,7 +47,7 @@ fn a_callback_that_parks_does_not_delay_shutdown() {
                 gate.store(true, Ordering::SeqCst);
                 drop(other.shutdown());
             });
-            ender.join().expect("it does not panic");
+            ender.join().expect("the thread does not panic");
         }
     });
 }
@@ -88,15 +88,15 @@ fn two_callbacks_may_shut_each_others_timer_down() {
                 let (other, ready, ended) = (timers[other].clone(), ready.clone(), ended.clone());
                 let ends = move || {
                     ready.one();
-                    until("both run", || ready.get() == 2);
+                    until("both callbacks run", || ready.get() == 2);
                     assert_eq!(other.shutdown().len(), 1);
                     ended.one();
                 };
-                // First, for the other may end it as soon as both run.
+                // Set first, as the other callback may end this timer as soon as both run.
                 timers[own].schedule_after(HOUR, || ()).expect("the timer is open");
                 timers[own].schedule_after(ms(1), ends).expect("the timer is open");
             }
-            until("both have ended", || ended.get() == 2);
+            until("both callbacks have ended", || ended.get() == 2);
             timers.iter().for_each(is_balanced);
         }
     });
@@ -113,7 +113,7 @@ fn two_manual_clocks_may_move_each_other() {
                 let (clock, ready) = (sides[other].1.clone(), ready.clone());
                 let moves = move || {
                     ready.one();
-                    until("both run", || ready.get() == 2);
+                    until("both callbacks run", || ready.get() == 2);
                     clock.advance(ms(100));
                 };
                 sides[own].0.schedule_after(ms(1), moves).expect("the timer is open");
@@ -154,7 +154,7 @@ fn timers_may_be_used_at_a_threads_end() {
                 TIMER.set(Some(threads(2)));
                 LAST.set(Some(Last(timer, clock, mine)));
                 TIMER.with_borrow(|timer| {
-                    let timer = timer.as_ref().expect("it is there");
+                    let timer = timer.as_ref().expect("the value is there");
                     timer.schedule_after(HOUR, || ()).expect("the timer is open");
                 });
             })
@@ -200,7 +200,7 @@ fn panics_in_the_drops_of_schedules_and_callbacks_are_counted() {
     });
 }
 
-/// A clock that is the test's.
+/// A clock that the test defines.
 struct Scripted<F>(F);
 
 impl<F: Fn() -> Instant + Send + Sync + 'static> Clock for Scripted<F> {
@@ -215,7 +215,7 @@ fn with_clock(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Timer {
         .thread_name("unruly")
         .clock(Scripted(clock))
         .build()
-        .expect("settings are fine")
+        .expect("settings within their limits")
 }
 
 /// A clock is set back: a timer that is scheduled then does not fire at once. Promise 1.
@@ -255,7 +255,7 @@ fn clocks_may_panic_park_and_shut_down() {
         let count = Count::default();
         let mine = count.clone();
         timer.schedule_every(ms(2), move || mine.one()).expect("the timer is open");
-        until("it recurs", || count.get() > 20);
+        until("the timer recurs", || count.get() > 20);
         assert!(timer.stats().panics > 0);
         assert_eq!(timer.shutdown().len(), 1);
         is_balanced(&timer);
@@ -274,10 +274,10 @@ fn clocks_may_panic_park_and_shut_down() {
         for _ in 0..10 {
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
         }
-        *place.lock().expect("nobody panics") = Some(timer.clone());
-        // Wakes the thread, if it was not to be shut down yet.
+        *place.lock().expect("no thread panics with the lock") = Some(timer.clone());
+        // Wakes the thread, unless the timer has been shut down already.
         let _ = timer.schedule_after(ms(1), || ());
-        until("it is shut down", || handed.get() >= 10);
+        until("the timer is shut down", || handed.get() >= 10);
         is_balanced(&timer);
     });
 }

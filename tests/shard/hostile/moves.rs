@@ -17,7 +17,7 @@ fn timers_on_the_move_come_back_when_the_shard_ends() {
         let (scheduler, advancer) = shard(&Config::default());
         let pending = thread::scope(|scope| {
             for i in 0..MOVERS {
-                let key = scheduler.schedule(1 << 20, i).expect("it is open");
+                let key = scheduler.schedule(1 << 20, i).expect("the shard is open");
                 let scheduler = &scheduler;
                 let ticks = [1 << 21, 1 << 20].into_iter().cycle();
                 scope.spawn(move || {

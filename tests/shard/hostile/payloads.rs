@@ -15,7 +15,7 @@ fn ten(bombs: usize) -> (Scheduler<Payload>, Advancer<Payload>, Count) {
     let dropped = Count::default();
     for i in 0..10 {
         let bomb = (2..2 + bombs).contains(&i).then(|| Bomb);
-        scheduler.schedule(1_000 + i as u64, (Dropped(dropped.clone()), bomb)).expect("it is open");
+        scheduler.schedule(1_000 + i as u64, (Dropped(dropped.clone()), bomb)).expect("the shard is open");
     }
     (scheduler, advancer, dropped)
 }

@@ -43,12 +43,12 @@ fn a_producer_stalls_in_a_ring(second: Tick) {
         let (waker, rings, gate) = stalls_at_first();
         sleep(&mut advancer, &waker, None);
         let other = scheduler.clone();
-        let stalled = thread::spawn(move || other.schedule(1_000, 1).expect("it is open"));
-        until("it is in the ring", || rings.get() == 1);
-        scheduler.schedule(second, 2).expect("it is open");
-        assert!(rings.get() >= 2, "nobody rang for the second timer");
+        let stalled = thread::spawn(move || other.schedule(1_000, 1).expect("the shard is open"));
+        until("the producer is in the waker", || rings.get() == 1);
+        scheduler.schedule(second, 2).expect("the shard is open");
+        assert!(rings.get() >= 2, "no producer woke the advancer for the second timer");
         gate.open();
-        stalled.join().expect("no panic");
+        stalled.join().expect("the thread does not panic");
     });
 }
 
@@ -71,24 +71,24 @@ fn a_later_timer_wakes_while_another_wake_stalls() {
 fn a_rescheduled_timer_wakes_while_another_wake_stalls() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
-        let key = scheduler.schedule(1 << 40, 0).expect("it is open");
+        let key = scheduler.schedule(1 << 40, 0).expect("the shard is open");
         let (waker, rings, gate) = stalls_at_first();
         advancer.register_waker(&waker);
         assert!(advancer.next_expiration().is_some_and(|tick| tick > 1_000));
         let other = scheduler.clone();
-        let stalled = thread::spawn(move || other.schedule(1_000, 1).expect("it is open"));
-        until("it is in the ring", || rings.get() == 1);
+        let stalled = thread::spawn(move || other.schedule(1_000, 1).expect("the shard is open"));
+        until("the producer is in the waker", || rings.get() == 1);
         assert!(scheduler.reschedule(key, 10).is_some());
-        assert!(rings.get() >= 2, "nobody rang for the moved timer");
+        assert!(rings.get() >= 2, "no producer woke the advancer for the moved timer");
         gate.open();
-        stalled.join().expect("no panic");
+        stalled.join().expect("the thread does not panic");
     });
 }
 
 /// Cancels `count` timers; no timer can use the node of the one before.
 fn set_and_cancel(scheduler: &Scheduler<u32>, first: Tick, count: usize) {
     for deadline in (0..count as Tick).map(|i| first - 7_919 * i) {
-        let key = scheduler.schedule(deadline, 0).expect("it is open");
+        let key = scheduler.schedule(deadline, 0).expect("the shard is open");
         assert_eq!(scheduler.cancel(key), Some(0));
     }
 }
@@ -99,16 +99,16 @@ fn set_and_cancel(scheduler: &Scheduler<u32>, first: Tick, count: usize) {
 fn a_sweep_is_requested_again_while_the_wake_for_it_stalls() {
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
-        scheduler.schedule(1, 0).expect("it is open");
+        scheduler.schedule(1, 0).expect("the shard is open");
         let (waker, rings, gate) = stalls_at_first();
         sleep(&mut advancer, &waker, Some(1));
         let other = scheduler.clone();
         let stalled = thread::spawn(move || set_and_cancel(&other, 1 << 40, 5_000));
-        until("it is in the ring", || rings.get() == 1);
+        until("the producer is in the waker", || rings.get() == 1);
         set_and_cancel(&scheduler, 1 << 30, 1_000);
-        assert!(rings.get() >= 2, "nobody asked again");
+        assert!(rings.get() >= 2, "no producer requested the sweep again");
         gate.open();
-        stalled.join().expect("no panic");
+        stalled.join().expect("the thread does not panic");
     });
 }
 
@@ -123,8 +123,8 @@ fn hears_after(fails: impl FnOnce(&mut Advancer<u32>)) {
     fails(&mut advancer);
     let (waker, rings) = counts();
     sleep(&mut advancer, &waker, None);
-    scheduler.schedule(10, 0).expect("it is open");
-    assert_eq!(rings.get(), 1, "the shard is deaf");
+    scheduler.schedule(10, 0).expect("the shard is open");
+    assert_eq!(rings.get(), 1, "the shard does not wake the advancer");
 }
 
 /// The clone of a new waker panics in `register_waker`; the next waker works. Promise 7.
@@ -154,7 +154,7 @@ fn a_move_succeeds_though_the_waker_panics() {
     let (scheduler, mut advancer) = shard(&Config::default());
     let panics = panics_when(To::Wake);
     for i in 0..MOVES {
-        let key = scheduler.schedule(3_000_000 + i as Tick, i).expect("it is open");
+        let key = scheduler.schedule(3_000_000 + i as Tick, i).expect("the shard is open");
         advancer.register_waker(&panics);
         assert!(advancer.next_expiration().is_some());
         let moved =
@@ -177,7 +177,7 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
     const TIMERS: u32 = 50_000;
     watched(|| {
         let (scheduler, mut advancer) = shard(&Config::default());
-        let key = scheduler.schedule(1 << 40, 0).expect("it is open");
+        let key = scheduler.schedule(1 << 40, 0).expect("the shard is open");
         let (waker, rings, gate) = stalls_at_first();
         advancer.register_waker(&waker);
         assert!(advancer.next_expiration().is_some());
@@ -185,7 +185,7 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
         let (told, heard) = mpsc::channel();
         let move_it = move || told.send(other.reschedule(key, 1 << 30).is_some()).expect("the test waits");
         let stalled = thread::spawn(move_it);
-        until("it is in the ring", || rings.get() == 1);
+        until("the producer is in the waker", || rings.get() == 1);
         for round in 1..=ROUNDS {
             (0..TIMERS).for_each(|i| assert!(scheduler.schedule(round, i).is_ok()));
             assert_eq!(advancer.advance(round).count(), TIMERS as usize);
@@ -195,6 +195,6 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
         assert!(capacity <= 10 * TIMERS as usize, "{capacity} nodes, {TIMERS} timers at a time");
         gate.open();
         assert!(hear(&heard));
-        stalled.join().expect("no panic");
+        stalled.join().expect("the thread does not panic");
     });
 }

@@ -8,7 +8,7 @@ use super::halves;
 #[test]
 fn a_fired_timer_can_be_destructured() {
     let (scheduler, mut advancer) = halves();
-    let scheduled = scheduler.schedule(7, String::from("seven")).expect("open");
+    let scheduled = scheduler.schedule(7, String::from("seven")).expect("the shard is open");
     for fired in advancer.advance(9) {
         assert!(format!("{fired:?}").contains("seven"));
         let Fired { key, deadline, payload } = fired;
@@ -20,8 +20,8 @@ fn a_fired_timer_can_be_destructured() {
 #[test]
 fn the_first_and_the_last_tick_are_valid_deadlines() {
     let (scheduler, mut advancer) = halves();
-    let last = scheduler.schedule(Tick::MAX, "last").expect("open");
-    scheduler.schedule(0, "first").expect("open");
+    let last = scheduler.schedule(Tick::MAX, "last").expect("the shard is open");
+    scheduler.schedule(0, "first").expect("the shard is open");
     assert_eq!(advancer.advance(0).map(|fired| fired.payload).collect::<Vec<_>>(), ["first"]);
     let later = scheduler.reschedule(last, 0).and_then(|key| scheduler.reschedule(key, Tick::MAX));
     assert!(later.is_some());
@@ -36,7 +36,7 @@ fn the_first_and_the_last_tick_are_valid_deadlines() {
 fn a_window_of_any_width_holds_the_chosen_tick() {
     for window in [0..=0, 9..=9, 281..=290, 5_000..=9_000_000, 1..=Tick::MAX, Tick::MAX..=Tick::MAX] {
         let (scheduler, advancer) = halves();
-        scheduler.schedule_within(window.clone(), ()).expect("not empty");
+        scheduler.schedule_within(window.clone(), ()).expect("the list is not empty");
         assert!(advancer.into_pending().all(|(deadline, ())| window.contains(&deadline)), "{window:?}");
     }
 }

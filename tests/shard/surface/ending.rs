@@ -11,7 +11,7 @@ use super::{Counted, halves};
 #[test]
 fn all_schedulers_of_a_shard_are_equal() {
     let (scheduler, advancer) = halves();
-    let key = scheduler.schedule(10, "here").expect("open");
+    let key = scheduler.schedule(10, "here").expect("the shard is open");
     assert_eq!(advancer.scheduler().clone().cancel(key), Some("here"));
     assert!(scheduler.is_empty());
 }
@@ -20,7 +20,7 @@ fn all_schedulers_of_a_shard_are_equal() {
 #[test]
 fn the_advancer_outlives_the_schedulers() {
     let (scheduler, mut advancer) = halves();
-    scheduler.schedule(10, "left").expect("open");
+    scheduler.schedule(10, "left").expect("the shard is open");
     drop(scheduler);
     assert_eq!(advancer.advance(10).map(|fired| fired.payload).collect::<Vec<_>>(), ["left"]);
 }
@@ -32,7 +32,7 @@ fn dropping_the_advancer_drops_what_is_pending() {
     let drops = AtomicUsize::new(0);
     let (scheduler, mut advancer) = halves();
     for deadline in [0, 1, 2, 3_000, 4_000_000, Tick::MAX] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("open");
+        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
     }
     assert!(advancer.advance(2).next().is_some());
     drop(advancer);
@@ -47,7 +47,7 @@ fn into_pending_drops_what_the_caller_does_not_take() {
     let drops = AtomicUsize::new(0);
     let (scheduler, advancer) = halves();
     for deadline in [1, 2, 3_000, 4_000_000] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("open");
+        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
     }
     let mut pending = advancer.into_pending();
     let taken = pending.next().expect("four are pending");
@@ -65,7 +65,7 @@ fn a_forgotten_advance_loses_nothing() {
     let drops = AtomicUsize::new(0);
     let (scheduler, mut advancer) = halves();
     for deadline in [1, 2, 3, 4_000] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("open");
+        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
     }
     let mut expired = advancer.advance(3);
     assert!(expired.next().is_some());
@@ -100,7 +100,7 @@ fn payloads_that_hold_a_scheduler_do_not_keep_the_shard_alive() {
     let (scheduler, advancer) = halves();
     for deadline in [1, 2_000, Tick::MAX] {
         let inside = Inside { scheduler: Some(scheduler.clone()), drops: Arc::clone(&drops) };
-        scheduler.schedule(deadline, inside).expect("open");
+        scheduler.schedule(deadline, inside).expect("the shard is open");
     }
     drop((scheduler, advancer));
     assert_eq!(drops.load(Ordering::Relaxed), 6, "three, and the three that they tried to schedule");

@@ -1,5 +1,5 @@
-//! The public surface of a shard: which types cross threads, what may be a payload, what errors say and give back, what a
-//! panic costs, and which arguments are valid.
+//! The public surface of a shard: which types cross threads, what may be a payload, what errors say
+//! and give back, what a panic costs, and which arguments are valid.
 
 mod arguments;
 mod ending;

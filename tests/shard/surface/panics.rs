@@ -15,12 +15,12 @@ fn a_panic_in_the_loop_loses_only_the_taken_timer() {
     let drops = AtomicUsize::new(0);
     let (scheduler, mut advancer) = halves();
     for deadline in [3, 3, 4, 5, 900] {
-        scheduler.schedule(deadline, Counted::new(&drops)).expect("open");
+        scheduler.schedule(deadline, Counted::new(&drops)).expect("the shard is open");
     }
     for lost in 1..=2 {
         panics(|| {
             let _in_hand = advancer.advance(6).next().expect("three and more are due");
-            panic!("the loop panics, as the test wants it to");
+            panic!("the loop panics on purpose");
         });
         assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (lost, 5 - lost));
     }
@@ -36,11 +36,11 @@ fn a_payload_whose_drop_panics_leaves_the_shard_usable() {
     let drops = AtomicUsize::new(0);
     let bomb = || Counted { drops: &drops, panics: true };
     let (scheduler, mut advancer) = halves();
-    let keys = [3, 4, 5].map(|deadline| scheduler.schedule(deadline, bomb()).expect("open"));
+    let keys = [3, 4, 5].map(|deadline| scheduler.schedule(deadline, bomb()).expect("the shard is open"));
     panics(|| drop(scheduler.cancel(keys[1])));
     panics(|| advancer.advance(9).for_each(drop));
     assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (2, 1));
-    scheduler.schedule(9, Counted::new(&drops)).expect("open");
+    scheduler.schedule(9, Counted::new(&drops)).expect("the shard is open");
     panics(|| advancer.advance(9).for_each(drop));
     assert!(advancer.advance(9).count() <= 1, "the last may have come before the panic");
     assert_eq!((drops.load(Ordering::Relaxed), scheduler.len()), (4, 0));
@@ -50,7 +50,7 @@ fn a_payload_whose_drop_panics_leaves_the_shard_usable() {
 fn ten_with_a_bomb<'a>(drops: &'a AtomicUsize) -> (Scheduler<Counted<'a>>, Advancer<Counted<'a>>) {
     let (scheduler, advancer) = halves();
     for i in 0..10_u32 {
-        scheduler.schedule(1 << (4 * i), Counted { drops, panics: i == 3 }).expect("open");
+        scheduler.schedule(1 << (4 * i), Counted { drops, panics: i == 3 }).expect("the shard is open");
     }
     (scheduler, advancer)
 }

@@ -76,6 +76,6 @@ fn set_soon(scheduler: &Scheduler<Payload>, ledger: &Ledger, ahead: Tick) {
     let deadline = (scheduler.now() + ahead).saturating_sub(2);
     let payload = ledger.payload_due(deadline);
     let id = payload.id();
-    scheduler.schedule(deadline, payload).expect("open");
+    scheduler.schedule(deadline, payload).expect("the shard is open");
     ledger.must_fire_by(id, deadline.max(scheduler.now() + 2));
 }

@@ -21,8 +21,9 @@ fn the_count_never_falls_below_what_is_pending() {
     let steps = times(40_000);
     let config = Config::builder().wheel_size(8).build().expect("a power of two");
     let (scheduler, mut advancer) = shard::<usize>(&config);
-    let standing =
-        (0..STANDING).map(|i| scheduler.schedule(END + i as Tick, i).expect("open")).collect::<Vec<_>>();
+    let standing = (0..STANDING)
+        .map(|i| scheduler.schedule(END + i as Tick, i).expect("the shard is open"))
+        .collect::<Vec<_>>();
     let (give, get) = channel();
     let parts = Mutex::new((Some(give), Some((standing, get))));
     let work = |part| match part {
@@ -40,7 +41,7 @@ fn the_count_never_falls_below_what_is_pending() {
 /// Schedules timers, and passes their keys on.
 fn come(scheduler: &Scheduler<usize>, steps: usize, give: Sender<Key>) {
     for i in 0..steps {
-        let key = scheduler.schedule(scheduler.now() + (1 << (i % 20)), i).expect("open");
+        let key = scheduler.schedule(scheduler.now() + (1 << (i % 20)), i).expect("the shard is open");
         give.send(key).expect("a thread that takes it");
     }
 }
@@ -50,7 +51,7 @@ fn move_and_go(scheduler: &Scheduler<usize>, (mut standing, get): (Vec<Key>, Rec
     for (i, key) in get.into_iter().enumerate() {
         let place = i % standing.len();
         let deadline = END + (i as Tick).wrapping_mul(0x9E37_79B9) % 5_000;
-        standing[place] = scheduler.reschedule(standing[place], deadline).expect("it stands");
+        standing[place] = scheduler.reschedule(standing[place], deadline).expect("the timer stands");
         scheduler.cancel(key);
         assert!(scheduler.len() >= STANDING);
     }
@@ -71,7 +72,8 @@ const LIMIT: usize = 10;
 #[test]
 fn the_limit_holds_and_no_room_is_lost() {
     let steps = times(40_000);
-    let (scheduler, _advancer) = shard(&Config::builder().max_pending(LIMIT).build().expect("within limits"));
+    let (scheduler, _advancer) =
+        shard(&Config::builder().max_pending(LIMIT).build().expect("settings within their limits"));
     let taken = AtomicUsize::new(0);
     at_work(PRODUCERS, |seed| take_places(&scheduler, &taken, seed as u64, steps), thread::yield_now);
     assert!(scheduler.is_empty());

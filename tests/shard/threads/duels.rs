@@ -28,7 +28,7 @@ impl Side<'_> {
     fn set(&self) -> Timer {
         let payload = self.ledger.payload_due(self.base + DUE);
         let id = payload.id();
-        (self.scheduler.schedule(self.base + DUE, payload).expect("open"), id)
+        (self.scheduler.schedule(self.base + DUE, payload).expect("the shard is open"), id)
     }
 
     fn cancel(&self, (key, id): Timer) {

@@ -4,8 +4,8 @@ use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
 use crate::support::ledger::{End, Payload};
 
-/// A timer as the threads pass it among themselves, its key and its payload's number: each holder may cancel or reschedule
-/// it.
+/// A timer as the threads pass it among themselves, its key and its payload's number: each holder
+/// may cancel or reschedule it.
 pub(super) type Timer = (Key, usize);
 
 /// A shard for payloads of a ledger.

@@ -43,8 +43,9 @@ fn try_stale_keys(scheduler: &Scheduler<usize>, get: &Receiver<Key>, at_it: &Ato
 /// Sets a far timer, moves it or not, and cancels it; its stale keys go to the other thread.
 fn live_and_die(scheduler: &Scheduler<usize>, rng: &mut Rng, i: usize, give: &Sender<Key>) {
     let ahead = |rng: &mut Rng| scheduler.now() + (1 << 40) + (1 << rng.u32(..39));
-    let key = scheduler.schedule(ahead(rng), i).expect("open");
-    let moved = if rng.bool() { scheduler.reschedule(key, ahead(rng)).expect("it is pending") } else { key };
+    let key = scheduler.schedule(ahead(rng), i).expect("the shard is open");
+    let moved =
+        if rng.bool() { scheduler.reschedule(key, ahead(rng)).expect("the timer is pending") } else { key };
     if moved != key {
         let _ = give.send(key);
     }

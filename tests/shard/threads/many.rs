@@ -96,13 +96,15 @@ fn threads_come_and_go() {
     for round in 0..threads as Tick / 2 {
         let visit = || {
             let keys = (0..each as Tick).map(|i| (round + i, ledger.payload_due(round + i)));
-            let keys = keys.map(|(deadline, payload)| scheduler.schedule(deadline, payload).expect("open"));
+            let keys = keys
+                .map(|(deadline, payload)| scheduler.schedule(deadline, payload).expect("the shard is open"));
             let odd = keys.collect::<Vec<_>>().into_iter().skip(1).step_by(2);
             odd.filter_map(|key| scheduler.cancel(key)).for_each(|payload| payload.end(End::Cancelled));
         };
         // Joined one by one: the end of a scope does not wait for a thread's destructors.
         thread::scope(|scope| {
-            [scope.spawn(visit), scope.spawn(visit)].map(|thread| thread.join().expect("no panic"))
+            [scope.spawn(visit), scope.spawn(visit)]
+                .map(|thread| thread.join().expect("the thread does not panic"))
         });
         take(&mut advancer, round, usize::MAX);
     }

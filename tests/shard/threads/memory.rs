@@ -90,7 +90,7 @@ fn cancelled_nodes_stay_bounded_with_two_threads() {
 
 fn set_and_cancel(scheduler: &Scheduler<usize>, first: Tick, count: usize) {
     let deadlines = (0..count).map(|i| (i, first - APART * i as Tick));
-    let keys = deadlines.map(|(i, deadline)| scheduler.schedule(deadline, i).expect("open"));
+    let keys = deadlines.map(|(i, deadline)| scheduler.schedule(deadline, i).expect("the shard is open"));
     for (i, key) in keys.collect::<Vec<_>>().into_iter().enumerate() {
         assert_eq!(scheduler.cancel(key), Some(i));
     }
@@ -101,7 +101,7 @@ fn set_and_cancel(scheduler: &Scheduler<usize>, first: Tick, count: usize) {
 #[test]
 fn a_sweep_request_wakes_the_advancer() {
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
-    scheduler.schedule(1, 0).expect("open");
+    scheduler.schedule(1, 0).expect("the shard is open");
     let mut bell = Bell::hung_in(&mut advancer);
     assert_eq!(advancer.next_expiration(), Some(1));
     let (mut most, mut last, mut calls) = (0, 1 << 40, 0);
@@ -146,7 +146,8 @@ fn a_sweep_wakes_the_advancer_until_it_is_done() {
 fn memory_goes_back_as_the_clock_moves() {
     let (scheduler, mut advancer) = shard::<usize>(&Config::default());
     let count = times(400_000).max(400_000);
-    let keys = (0..count).map(|i| scheduler.schedule(1 << 40, i).expect("open")).collect::<Vec<_>>();
+    let keys =
+        (0..count).map(|i| scheduler.schedule(1 << 40, i).expect("the shard is open")).collect::<Vec<_>>();
     let peak = scheduler.stats().node_capacity;
     assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
     // The sweep takes several steps, while the clock stands still.

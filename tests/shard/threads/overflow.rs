@@ -23,7 +23,7 @@ fn threads_race_to_create_the_overflow_wheels() {
         let far = |bit: usize| 1 << (if round % 8 < 4 { bit } else { 59 - bit });
         let set = || {
             for deadline in (0..60).map(far) {
-                scheduler.schedule(deadline, ledger.payload_due(deadline)).expect("open");
+                scheduler.schedule(deadline, ledger.payload_due(deadline)).expect("the shard is open");
             }
         };
         together(set, set);
@@ -79,7 +79,7 @@ fn overflow_wheels_are_freed_under_producers() {
 fn set_far(scheduler: &Scheduler<Payload>, ledger: &Ledger, mut rng: Rng, most: usize) {
     for _ in 0..rng.usize(..=most) {
         let deadline = scheduler.now() + (1 << rng.u32(5..18));
-        scheduler.schedule(deadline, ledger.payload_due(deadline)).expect("open");
+        scheduler.schedule(deadline, ledger.payload_due(deadline)).expect("the shard is open");
     }
 }
 
@@ -88,7 +88,7 @@ fn set_far(scheduler: &Scheduler<Payload>, ledger: &Ledger, mut rng: Rng, most: 
 /// the finest overflow wheel.
 fn give_all_back(scheduler: &Scheduler<Payload>, advancer: &mut Advancer<Payload>, ledger: &Ledger) {
     let mut now = scheduler.now() + REVOLUTION;
-    scheduler.schedule(now, ledger.payload_due(now)).expect("open");
+    scheduler.schedule(now, ledger.payload_due(now)).expect("the shard is open");
     assert!(scheduler.stats().wheels > 2, "{:?}", scheduler.stats());
     take(advancer, now, usize::MAX);
     assert!(scheduler.is_empty(), "left behind: {:?}", scheduler.stats());

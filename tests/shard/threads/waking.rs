@@ -17,20 +17,20 @@ use super::work::{times, together};
 #[test]
 fn an_earlier_timer_wakes_before_schedule_returns() {
     let (scheduler, mut advancer) =
-        shard::<Tick>(&Config::builder().start(1_000_000).build().expect("valid"));
-    let key = scheduler.schedule(Tick::MAX, 0).expect("open");
+        shard::<Tick>(&Config::builder().start(1_000_000).build().expect("settings within their limits"));
+    let key = scheduler.schedule(Tick::MAX, 0).expect("the shard is open");
     for (earlier, by_moving) in
         [(1 << 40, false), (1 << 30, true), (1 << 21, false), (1_000_001, true), (5, false)]
     {
         let bell = Bell::hung_in(&mut advancer);
-        let answer = advancer.next_expiration().expect("one is pending");
-        scheduler.schedule(answer.saturating_add(1), 0).expect("open");
+        let answer = advancer.next_expiration().expect("a timer is pending");
+        scheduler.schedule(answer.saturating_add(1), 0).expect("the shard is open");
         assert_eq!(bell.rings(), 0, "no earlier than {answer}");
         if by_moving {
-            let far = scheduler.schedule(Tick::MAX, 0).expect("open");
-            scheduler.reschedule(far, earlier).expect("it is pending");
+            let far = scheduler.schedule(Tick::MAX, 0).expect("the shard is open");
+            scheduler.reschedule(far, earlier).expect("the timer is pending");
         } else {
-            scheduler.schedule(earlier, 0).expect("open");
+            scheduler.schedule(earlier, 0).expect("the shard is open");
         }
         assert!(bell.rings() > 0, "{earlier} is earlier than {answer}");
     }
@@ -42,7 +42,7 @@ fn wakes_an_empty_shard(deadline: Tick) {
     let (scheduler, mut advancer) = shard(&Config::default());
     let bell = Bell::hung_in(&mut advancer);
     assert_eq!(advancer.next_expiration(), None);
-    scheduler.schedule(deadline, ()).expect("open");
+    scheduler.schedule(deadline, ()).expect("the shard is open");
     assert!(bell.rings() > 0, "{deadline} is earlier than never");
 }
 
@@ -68,7 +68,7 @@ fn a_timer_is_in_the_answer_or_wakes() {
         let now = scheduler.now() + rng.u64(..5_000);
         advancer.advance(now).for_each(drop);
         let [left, right] = [(); 2].map(|()| now + 1 + (1 << rng.u32(..20)));
-        let set = |deadline| scheduler.schedule(deadline, ()).map(drop).expect("open");
+        let set = |deadline| scheduler.schedule(deadline, ()).map(drop).expect("the shard is open");
         let (answer, bell) = thread::scope(|scope| {
             scope.spawn(|| set(left));
             together(
@@ -120,7 +120,7 @@ impl Wake for Sleeper {
 
 impl Sleeper {
     fn lock(&self) -> MutexGuard<'_, SleeperState> {
-        self.state.lock().expect("no thread panics with it")
+        self.state.lock().expect("no thread panics with the lock")
     }
 
     fn change(&self, how: impl FnOnce(&mut SleeperState)) {
@@ -132,7 +132,7 @@ impl Sleeper {
     fn sleep(&self, alarm: Option<Tick>) -> Option<Tick> {
         self.change(|state| state.asleep = Some(alarm));
         let asleep = self.changed.wait_while(self.lock(), |state| !state.must_wake());
-        let mut state = asleep.expect("no thread panics with it");
+        let mut state = asleep.expect("no thread panics with the lock");
         (state.asleep, state.woken) = (None, false);
         (!state.ended).then_some(state.clock)
     }
@@ -141,7 +141,7 @@ impl Sleeper {
     /// timers have fired.
     fn settle(&self) -> (Option<Tick>, usize) {
         let sound = self.changed.wait_while(self.lock(), |state| state.asleep.is_none() || state.must_wake());
-        let state = sound.expect("no thread panics with it");
+        let state = sound.expect("no thread panics with the lock");
         (state.asleep.expect("asleep"), state.fired)
     }
 
@@ -181,7 +181,7 @@ fn a_sleeping_thread_misses_no_earlier_timer() {
         let mut fired_before = 0;
         for _ in 0..times(200) {
             let [left, right] = [(); 2].map(|()| clock + 1 + (1 << rng.u32(..24)));
-            let set = |deadline| scheduler.schedule(deadline, ()).map(drop).expect("open");
+            let set = |deadline| scheduler.schedule(deadline, ()).map(drop).expect("the shard is open");
             together(|| set(left), || set(right));
             pending.extend([left, right]);
             let first = pending.iter().copied().min().expect("at least these two");

@@ -72,5 +72,5 @@ pub(crate) fn together<R>(left: impl FnOnce() + Send, right: impl FnOnce() -> R)
 
 /// Takes the part of a test's data that belongs to one thread.
 pub(crate) fn part_of<P, Q>(parts: &Mutex<P>, which: impl FnOnce(&mut P) -> Option<Q>) -> Q {
-    which(&mut parts.lock().expect("no thread panics with it")).expect("only one thread takes it")
+    which(&mut parts.lock().expect("no thread panics with the lock")).expect("only one thread takes it")
 }

@@ -1,7 +1,7 @@
-//! Nothing that user code drops, and nothing that it does at a thread's end, aborts the process.
+//! Drops that panic, and timers that are used at a thread's end, do not abort the process.
 //!
-//! Each test runs in a process of its own. One drop that panics may let the panic out to its
-//! caller; two must not meet.
+//! Each test runs in a process of its own. One panicking drop may reach its caller; a second one
+//! must not meet it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,9 +15,7 @@ use crate::support::{
     Bomb, Count, Dropped, HOUR, after, by_hand, is_balanced, manual, ms, survives, threads, until,
 };
 
-// ---- a thread's end -----------------------------------------------------------------------------
-
-/// Runs something when its thread ends.
+/// Runs an action when its thread ends.
 struct AtTheEnd(Option<Box<dyn FnOnce()>>);
 
 impl Drop for AtTheEnd {
@@ -32,7 +30,7 @@ thread_local! {
     static AT_THE_END: Cell<AtTheEnd> = const { Cell::new(AtTheEnd(None)) };
 }
 
-/// Uses all that this crate keeps in thread locals.
+/// Uses all thread-locals of this crate.
 fn use_a_timer() {
     let (timer, clock) = manual();
     after(&timer, ms(1), || ());
@@ -40,8 +38,7 @@ fn use_a_timer() {
     drop(threads(1).shutdown());
 }
 
-/// Runs `act` when a thread ends whose locals of this crate, being younger or older, are gone by
-/// then or not.
+/// Runs `act` when a thread ends. Some thread-locals of this crate are gone by then.
 fn at_a_threads_end(act: impl FnOnce() + Send + 'static) {
     let is_done = std::sync::Arc::new(AtomicBool::new(false));
     let done = std::sync::Arc::clone(&is_done);
@@ -53,7 +50,7 @@ fn at_a_threads_end(act: impl FnOnce() + Send + 'static) {
         AT_THE_END.set(AtTheEnd(Some(Box::new(act))));
         use_a_timer();
     });
-    thread.join().expect("no panic");
+    thread.join().expect("the thread does not panic");
     assert!(is_done.load(Ordering::SeqCst));
 }
 
@@ -109,9 +106,7 @@ fn a_callback_may_shut_down_at_a_threads_end() {
     });
 }
 
-// ---- two panics ---------------------------------------------------------------------------------
-
-/// A schedule whose second occurrence panics, or is none, and which may hold a bomb.
+/// A schedule whose second occurrence is none, or panics, and which may hold a bomb.
 struct Ends {
     first: bool,
     by_panic: bool,
@@ -132,8 +127,8 @@ impl Schedule for Ends {
     }
 }
 
-/// Sets a timer whose callback's drop panics, and a neighbour, and has them fire by `pass`; the
-/// neighbour's shard lives on.
+/// Sets a timer whose callback's drop panics, and other timers; `pass` lets them fire. The shard
+/// works on.
 fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
     let (bomb, count) = (Bomb, Count::default());
     timer.schedule_with(schedule, move || _ = &bomb).expect("the timer is open");
@@ -143,7 +138,7 @@ fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
     }
     pass();
     until("the neighbours fire", || count.get() == 2 && timer.stats().pending == 0);
-    until("it is counted", || timer.stats().panics >= 1);
+    until("the panic is counted", || timer.stats().panics >= 1);
     is_balanced(timer);
 }
 
@@ -176,8 +171,8 @@ fn the_drops_of_a_schedule_and_its_callback_may_panic() {
     });
 }
 
-/// A timer by hand with one timer whose schedule's and callback's drops panic; what the executor,
-/// if any, gets is dropped.
+/// A manual timer with one timer, of which the schedule's and the callback's drops panic. The
+/// executor, if any, drops its jobs.
 fn with_two_bombs(executor: bool) -> (Timer, ManualClock, shardwheel::TimerKey) {
     let builder = Timer::builder();
     let (timer, clock) = by_hand(if executor { builder.executor(drop::<Job>) } else { builder });

@@ -1,5 +1,4 @@
-//! Clocks that panic, or shut the timer down, when they are read: at each reading that a shard
-//! makes.
+//! Clocks that panic, or shut the timer down, at each reading that a shard makes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -12,11 +11,11 @@ use crate::support::{
     Count, Dropped, Fuse, HOUR, Tampered, after, is_balanced, is_on_shard_of, ms, until, watched,
 };
 
-/// How many of a shard's readings are tried, more than there are in a test.
+/// Readings that are tried: more than a shard makes in a test.
 const READINGS: usize = 12;
 
-/// A timer with one shard and a clock that runs `act` at the n-th reading after the fuse is set: by
-/// hand at anybody's, or else at a reading by the shard's own thread.
+/// A timer with one shard, whose clock runs `act` at the n-th reading after the fuse was set. With
+/// a manual clock readings by any thread count, else only readings by the shard's thread.
 fn tampered(manual: Option<ManualClock>, act: impl Fn() + Send + Sync + 'static) -> (Timer, Fuse) {
     let fuse = Fuse::default();
     let (lit, by_hand) = (fuse.clone(), manual.is_some());
@@ -49,8 +48,8 @@ fn a_panicking_clock_is_counted_and_the_shard_works_on() {
             let sleeper = thread::spawn(move || (block_on(sleep), begin.elapsed()));
             fuse.set(nth);
             schedule(1);
-            until("all fire", || count.get() == 4);
-            let (slept, took) = sleeper.join().expect("no panic");
+            until("all timers fire", || count.get() == 4);
+            let (slept, took) = sleeper.join().expect("the thread does not panic");
             assert!(slept.is_ok() && took >= ms(60), "reading {nth}: {slept:?} after {took:?}");
             assert!(!fuse.is_out() || timer.stats().panics >= 1, "reading {nth}: not counted");
             assert!(timer.shutdown().is_empty());
@@ -94,9 +93,10 @@ fn a_panicking_clock_in_a_job_leaves_one_outcome() {
         let lit = fuse.clone();
         let before = move || assert!(!lit.goes_off(), "a clock panics");
         let builder = Timer::builder().shards(1).clock(Tampered { before, manual: Some(clock.clone()) });
-        let builder = builder.executor(move |job: Job| keep.lock().expect("it does not panic").push(job));
+        let builder =
+            builder.executor(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
         let timer = builder.build().expect("settings within their limits");
-        let take = || std::mem::take(&mut *jobs.lock().expect("it does not panic"));
+        let take = || std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         let (count, dropped) = (Count::default(), Count::default());
         let (mine, held) = (count.clone(), Dropped(dropped.clone()));
         let callback = move || {
@@ -119,26 +119,24 @@ fn a_panicking_clock_in_a_job_leaves_one_outcome() {
     }
 }
 
-// ---- clocks that shut down ----------------------------------------------------------------------
-
-/// What a shutdown by the clock returned.
+/// What the clock's shutdown returned.
 type Returned = Arc<Mutex<Option<Vec<UnfiredTask>>>>;
 
-/// A timer whose clock shuts it down, of which it is given a handle.
+/// A timer whose clock shuts it down.
 fn shuts_down(manual: Option<ManualClock>) -> (Timer, Fuse, Returned) {
     let (own, returned) = (Arc::new(Mutex::new(None::<Timer>)), Returned::default());
     let (timer, result) = (Arc::clone(&own), Arc::clone(&returned));
     let act = move || {
-        let timer = timer.lock().expect("it does not panic").take();
+        let timer = timer.lock().expect("no thread panics with the lock").take();
         let unfired = timer.expect("it goes off once").shutdown().collect();
-        *result.lock().expect("it does not panic") = Some(unfired);
+        *result.lock().expect("no thread panics with the lock") = Some(unfired);
     };
     let (timer, fuse) = tampered(manual, act);
-    *own.lock().expect("it does not panic") = Some(timer.clone());
+    *own.lock().expect("no thread panics with the lock") = Some(timer.clone());
     (timer, fuse, returned)
 }
 
-/// Each of three timers has fired or been returned by the clock's shutdown, or by one after it.
+/// Each of three timers has fired, or was returned by the clock's shutdown or by the one after it.
 fn accounts_for_all(
     nth: usize,
     clock: Option<&ManualClock>,
@@ -160,9 +158,12 @@ fn accounts_for_all(
     }
     fuse.set(0);
     let later = timer.shutdown().len();
-    until("the clock's shutdown has returned", || later > 0 || returned.lock().expect("no panic").is_some());
-    let unfired = returned.lock().expect("it does not panic").take().map_or(0, |unfired| unfired.len());
-    until("one outcome each", || ran.get() + unfired + later == 3);
+    until("the clock's shutdown has returned", || {
+        later > 0 || returned.lock().expect("the thread does not panic").is_some()
+    });
+    let unfired =
+        returned.lock().expect("no thread panics with the lock").take().map_or(0, |unfired| unfired.len());
+    until("each timer has one outcome", || ran.get() + unfired + later == 3);
     drop((timer, returned));
     assert_eq!(dropped.get(), 3, "reading {nth}");
 }

@@ -1,4 +1,4 @@
-//! Clocks that are set back, have come to the end of time, or run at another speed.
+//! Clocks that are set back, are at the end of time, or run at another speed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,14 +10,12 @@ use shardwheel::{Clock, ManualClock, Timer};
 
 use crate::support::{Count, HOUR, after, hear, ms, secs, until, watched};
 
-// ---- 8: set back --------------------------------------------------------------------------------
-
-/// The system's clock, and so many milliseconds more.
+/// The system's clock plus a number of milliseconds.
 #[derive(Clone, Default)]
 struct Set(Arc<AtomicU64>);
 
 impl Set {
-    /// Sets the clock, and has the timer's shard look at it: twice, as it has come to that time
+    /// Sets the clock, and has the timer's shard read it twice: the shard has reached that time
     /// when the turn is over.
     fn to(&self, ahead: Duration, timer: &Timer) {
         self.0.store(ahead.as_millis() as u64, Ordering::SeqCst);
@@ -35,7 +33,7 @@ impl Clock for Set {
     }
 }
 
-/// Sets something for five seconds from now.
+/// Sets a timer for five seconds from now, and counts when it fires.
 type InFiveSeconds = fn(&Timer, Count);
 
 const WAYS: [(&str, InFiveSeconds); 6] = [
@@ -45,7 +43,7 @@ const WAYS: [(&str, InFiveSeconds); 6] = [
     }),
     ("reschedule_after", |timer, count| {
         let key = after(timer, HOUR, move || count.one());
-        timer.reschedule_after(key, secs(5)).expect("it is pending");
+        timer.reschedule_after(key, secs(5)).expect("the timer is pending");
     }),
     ("sleep", |timer, count| wait(count, timer.sleep(secs(5)))),
     ("timeout", |timer, count| wait(count, timer.timeout(secs(5), std::future::pending::<()>()))),
@@ -55,7 +53,7 @@ const WAYS: [(&str, InFiveSeconds); 6] = [
     }),
 ];
 
-/// The same by instants, reckoned from the timer's own time.
+/// The same by instants, which count from the timer's own time.
 const BY_INSTANTS: [(&str, InFiveSeconds); 2] = [
     ("schedule_at", |timer, count| {
         timer.schedule_at(timer.now() + secs(5), move || count.one()).expect("the timer is open");
@@ -63,7 +61,7 @@ const BY_INSTANTS: [(&str, InFiveSeconds); 2] = [
     ("sleep_until", |timer, count| wait(count, timer.sleep_until(timer.now() + secs(5)))),
 ];
 
-/// Counts when that future is ready.
+/// Counts when the future is ready.
 fn wait<F: Future<Output: Send> + Send + 'static>(count: Count, future: F) {
     thread::spawn(move || {
         drop(block_on(future));
@@ -71,11 +69,12 @@ fn wait<F: Future<Output: Send> + Send + 'static>(count: Count, future: F) {
     });
 }
 
-/// What is set for five seconds from now does not come at once.
+/// A timer for five seconds from now does not fire at once.
 fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
     watched(move || {
         let clock = Set::default();
-        let timer = Timer::builder().shards(1).clock(clock.clone()).build().expect("within limits");
+        let timer =
+            Timer::builder().shards(1).clock(clock.clone()).build().expect("settings within their limits");
         clock.to(secs(10), &timer);
         clock.0.store(0, Ordering::SeqCst);
         let count = Count::default();
@@ -100,8 +99,6 @@ fn now_is_the_time_that_the_timer_uses() {
     BY_INSTANTS.into_iter().for_each(comes_in_five_seconds);
 }
 
-// ---- 13: the end of time ------------------------------------------------------------------------
-
 /// Ticks of a nanosecond, of which 64 bits hold 584 years, with the clock at its end. Promise 4.
 #[test]
 fn scheduling_at_the_end_of_time_does_not_overflow() {
@@ -122,9 +119,7 @@ fn scheduling_at_the_end_of_time_does_not_overflow() {
     });
 }
 
-// ---- 17: another speed --------------------------------------------------------------------------
-
-/// A clock that is so many times as fast as the system's.
+/// A clock that is `times` as fast as the system's.
 struct Fast {
     start: Instant,
     times: u32,
@@ -139,7 +134,11 @@ impl Clock for Fast {
 /// How long eight seconds by that clock take.
 fn eight_seconds(times: u32) -> Duration {
     let start = Instant::now();
-    let timer = Timer::builder().shards(1).clock(Fast { start, times }).build().expect("within limits");
+    let timer = Timer::builder()
+        .shards(1)
+        .clock(Fast { start, times })
+        .build()
+        .expect("settings within their limits");
     let (told, heard) = std::sync::mpsc::channel();
     let begin = Instant::now();
     after(&timer, secs(8), move || told.send(begin.elapsed()).expect("the test waits"));
@@ -151,7 +150,7 @@ fn eight_seconds(times: u32) -> Duration {
 fn a_fast_clock_is_followed() {
     watched(|| {
         let took = [2, 8].map(|times| thread::spawn(move || eight_seconds(times)));
-        let [double, eightfold] = took.map(|thread| thread.join().expect("no panic"));
+        let [double, eightfold] = took.map(|thread| thread.join().expect("the thread does not panic"));
         assert!((secs(4)..ms(6_500)).contains(&double), "{double:?}");
         assert!((secs(1)..ms(3_500)).contains(&eightfold), "{eightfold:?}");
     });

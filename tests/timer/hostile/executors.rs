@@ -21,19 +21,21 @@ fn cancelled_recurring_timers_in_an_executor_keep_no_thread_awake() {
             }
         };
         let builder = Timer::builder().shards(1).thread_name("held").clock(Tampered { before, manual: None });
-        let builder = builder.executor(move |job: Job| keep.lock().expect("no panic").push(job));
+        let builder =
+            builder.executor(move |job: Job| keep.lock().expect("the thread does not panic").push(job));
         let timer = builder.build().expect("settings within their limits");
         let every = |_| timer.schedule_every(ms(1), || ()).expect("the timer is open");
         let keys: Vec<_> = (0..4_000).map(every).collect();
-        until("all are held", || jobs.lock().expect("no panic").len() == keys.len());
+        until("the executor holds all jobs", || {
+            jobs.lock().expect("the thread does not panic").len() == keys.len()
+        });
         assert!(keys.into_iter().all(|key| timer.cancel(key)));
         thread::sleep(ms(200));
         let before = readings.load(Ordering::SeqCst);
         thread::sleep(ms(1_000));
         let read = readings.load(Ordering::SeqCst) - before;
         assert!(read <= 500, "{read} readings of the clock within an idle second");
-        // What cannot be swept is no reason for the others' cancellers to ask for a sweep, again
-        // and again.
+        // Recurring timers that cannot be swept are no reason to request a sweep at each cancel.
         let before = readings.load(Ordering::SeqCst);
         for _ in 0..100 {
             churn(&timer, 64);
@@ -41,7 +43,7 @@ fn cancelled_recurring_timers_in_an_executor_keep_no_thread_awake() {
         }
         let read = readings.load(Ordering::SeqCst) - before;
         assert!(read <= 100, "{read} readings of the clock while others cancel");
-        jobs.lock().expect("no panic").clear();
+        jobs.lock().expect("the thread does not panic").clear();
     });
 }
 

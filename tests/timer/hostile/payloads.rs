@@ -1,4 +1,4 @@
-//! Payloads and executors whose drops panic: what is beside them is dropped, handed back and
+//! Executors whose drops panic, and jobs that return late: pending callbacks come back, and are
 //! counted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use shardwheel::{Executor, Job, ManualClock, Timer};
 
 use crate::support::{Bomb, Count, Dropped, HOUR, after, is_balanced, ms, survives, until};
 
-/// An executor whose drop panics, which is the last that a shard drops.
+/// An executor whose drop panics. A shard drops it last.
 struct Explosive(Bomb);
 
 impl Executor for Explosive {
@@ -24,8 +24,11 @@ impl Executor for Explosive {
 fn shutdown_returns_what_is_pending_if_the_executors_drop_panics() {
     survives(|| {
         for shards in [1, 2] {
-            let timer =
-                Timer::builder().shards(shards).executor(Explosive(Bomb)).build().expect("within limits");
+            let timer = Timer::builder()
+                .shards(shards)
+                .executor(Explosive(Bomb))
+                .build()
+                .expect("settings within their limits");
             hands_back_ten(timer);
             let clock = ManualClock::new();
             let timer =
@@ -48,20 +51,19 @@ fn hands_back_ten(timer: Timer) {
     drop(catch_unwind(AssertUnwindSafe(|| drop(timer))));
 }
 
-/// An executor that runs the jobs that it has kept when it is dropped, which is while its shard
-/// ends.
+/// An executor that runs its jobs when it is dropped, while its shard ends.
 #[derive(Default)]
 struct RunsAtTheEnd(Mutex<Vec<Job>>);
 
 impl Executor for RunsAtTheEnd {
     fn execute(&self, job: Job) {
-        self.0.lock().expect("no panic").push(job);
+        self.0.lock().expect("the thread does not panic").push(job);
     }
 }
 
 impl Drop for RunsAtTheEnd {
     fn drop(&mut self) {
-        self.0.get_mut().expect("no panic").drain(..).for_each(Job::run);
+        self.0.get_mut().expect("the thread does not panic").drain(..).for_each(Job::run);
     }
 }
 
@@ -70,8 +72,11 @@ impl Drop for RunsAtTheEnd {
 #[test]
 fn a_job_may_return_while_the_shard_ends() {
     survives(|| {
-        let timer =
-            Timer::builder().shards(1).executor(RunsAtTheEnd::default()).build().expect("within limits");
+        let timer = Timer::builder()
+            .shards(1)
+            .executor(RunsAtTheEnd::default())
+            .build()
+            .expect("settings within their limits");
         let (ran, dropped, bomb) = (Count::default(), Count::default(), Bomb);
         let (mine, held) = (ran.clone(), Dropped(dropped.clone()));
         let callback = move || {
@@ -81,7 +86,7 @@ fn a_job_may_return_while_the_shard_ends() {
         timer.schedule_every(ms(1), callback).expect("the timer is open");
         after(&timer, ms(50), || ());
         after(&timer, HOUR, || ());
-        until("both are due", || timer.stats().fired == 1);
+        until("both timers are due", || timer.stats().fired == 1);
         assert_eq!(catch_unwind(AssertUnwindSafe(|| timer.shutdown())).map_or(0, |unfired| unfired.len()), 1);
         is_balanced(&timer);
         drop(catch_unwind(AssertUnwindSafe(|| drop(timer))));

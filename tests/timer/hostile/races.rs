@@ -1,4 +1,4 @@
-//! The end of a timer against its producers and its executor: what takes many attempts to see.
+//! The end of a timer races its producers. The tests repeat many times, as a failure is rare.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,11 +7,11 @@ use shardwheel::{Timer, TimerKey};
 
 use crate::support::{Count, Dropped, HOUR, after, ms, threads, until};
 
-/// Threads that move timers until they are gone, more than there are cores: most are stopped
-/// somewhere in a move when the timer ends.
+/// Threads that move timers, more than there are cores, so that most of them are interrupted in a
+/// move when the timer ends.
 const MOVERS: usize = 24;
 
-/// Moves a timer to and fro until it is gone; whether its shard has ended by then.
+/// Moves a timer back and forth until its key names nothing.
 fn move_about(timer: &Timer, mut key: TimerKey) {
     let delays = [2 * HOUR, HOUR].into_iter().cycle();
     for delay in delays {
@@ -22,7 +22,7 @@ fn move_about(timer: &Timer, mut key: TimerKey) {
     }
 }
 
-/// Each timer comes back at shutdown, though it is on the move. Promise 8.
+/// Each timer comes back at shutdown although a thread is moving it. Promise 8.
 fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
     for round in 0..40 {
         let (timer, dropped, has_ended) = (threads(2), Count::default(), AtomicBool::new(false));
@@ -32,8 +32,8 @@ fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
                 let (timer, has_ended) = (&timer, &has_ended);
                 scope.spawn(move || {
                     move_about(timer, key);
-                    // What was met on the move may be seen as gone a moment before the end.
-                    until("the end", || has_ended.load(Ordering::SeqCst));
+                    // A timer on the move may look gone a moment before the end.
+                    until("the timer has ended", || has_ended.load(Ordering::SeqCst));
                 });
             }
             thread::sleep(ms(5));

@@ -12,9 +12,7 @@ use crate::support::{
     Count, HOUR, Log, Tampered, after, hear, is_on_shard_of, manual, ms, threads, until, watched,
 };
 
-// ---- 1: callbacks and clocks that park ----------------------------------------------------------
-
-/// A callback waits in that way, which takes the wake-up that shutdown has sent to its thread.
+/// A callback waits with `wait`, which takes the wake-up that shutdown sends to its thread.
 fn ends_while_a_callback_waits(wait: fn(Receiver<()>), end: fn(Timer)) {
     watched(move || {
         let timer = threads(1);
@@ -48,7 +46,7 @@ fn blocks_on(released: Receiver<()>) {
         receives(released);
         done.send(()).expect("the callback waits");
     });
-    block_on(is_done).expect("it is sent");
+    block_on(is_done).expect("the other thread sends it");
 }
 
 fn shuts_down(timer: Timer) {
@@ -79,7 +77,7 @@ fn dropping_the_last_handle_returns_while_a_callback_receives() {
     ends_while_a_callback_waits(receives, drop);
 }
 
-/// A timer with a shard whose thread parks whenever it reads the clock.
+/// A timer whose shard's thread parks whenever it reads the clock.
 fn with_a_clock_that_parks() -> Timer {
     let before = || {
         if is_on_shard_of("parks-") {
@@ -124,12 +122,10 @@ fn shutdown_returns_while_a_clock_parks() {
     });
 }
 
-// ---- 2: executors that are full -----------------------------------------------------------------
-
 const JOBS: usize = 8;
 
-/// Each of eight jobs shuts the timer down, while the shard waits for room in a queue of that
-/// length.
+/// Each of eight jobs shuts the timer down, while the shard waits for room in a queue of length
+/// `queue`.
 fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
     let (send, receive) = sync_channel::<Job>(queue);
     let runner = thread::spawn(move || receive.into_iter().for_each(Job::run));
@@ -150,7 +146,7 @@ fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
         clock.advance(ms(20));
     }
     let mut unfired = 0;
-    until("each has run or come back", || {
+    until("each job has run or come back", || {
         unfired += handed_back.take().iter().sum::<usize>();
         ran.get() + unfired == JOBS
     });
@@ -174,10 +170,8 @@ fn a_job_may_shut_down_while_a_manual_timers_executor_is_full() {
     }
 }
 
-// ---- 3: timers that end one another -------------------------------------------------------------
-
-/// Callbacks that run at the same moment, one of each timer, each of which ends the next timer;
-/// `drive` makes them run.
+/// One callback of each timer runs at the same moment, and ends the next timer; `drive` moves their
+/// clocks.
 fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualClock>>) {
     let meeting = Arc::new(Barrier::new(timers.len()));
     let (told, heard) = mpsc::channel();
@@ -199,7 +193,7 @@ fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualCl
     let move_on = |clock: ManualClock| thread::spawn(move || clock.advance(ms(50)));
     let drivers: Vec<_> = drive.into_iter().flatten().map(move_on).collect();
     (0..count).for_each(|_| hear(&heard));
-    drivers.into_iter().for_each(|driver| driver.join().expect("no panic"));
+    drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
     drop(kept);
 }
 
@@ -260,7 +254,7 @@ fn manual_clocks_may_move_each_other() {
             }
             let drive = |clock: ManualClock| thread::spawn(move || clock.advance(ms(20)));
             let drivers: Vec<_> = clocks.iter().cloned().map(drive).collect();
-            drivers.into_iter().for_each(|driver| driver.join().expect("no panic"));
+            drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
             assert!(timers.iter().all(|timer| timer.stats().fired == 1));
             assert!(clocks.iter().all(|clock| clock.elapsed() >= ms(20)));
         });
