@@ -153,19 +153,19 @@ impl std::task::Wake for Idle {
 #[test]
 fn occurrences_need_no_allocation() {
     let timer = &timers()[0];
-    let (told, heard) = mpsc::sync_channel(0);
+    let (sender, receiver) = mpsc::sync_channel(0);
     let (mut runs, mut before) = (0_u64, 0);
     let callback = move || {
         runs += 1;
         match runs {
             // The first occurrences warm up.
             10 => before = allocations(),
-            60 => told.send(allocations() - before).expect("the test waits"),
+            60 => sender.send(allocations() - before).expect("the test waits"),
             _ => (),
         }
     };
     let key = timer.schedule_every(ms(1), callback).expect("the timer is open");
-    assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(0));
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(0));
     assert!(timer.cancel(key));
 }
 

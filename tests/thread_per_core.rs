@@ -120,7 +120,7 @@ impl Drop for Thread {
     }
 }
 
-/// The thread's loop, until it is told to stop.
+/// The thread's loop, until a message stops it.
 fn go_round(mut event_loop: EventLoop<Job>, clock: &Clock, returns: &AtomicUsize, bell: &Sender<Rung>) {
     let mut stopped = false;
     while !stopped {

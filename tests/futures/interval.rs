@@ -85,8 +85,8 @@ fn an_interval_does_not_drift() {
             assert_eq!(tick(&mut interval, Waker::noop()), None);
             clock.advance(ms(1));
         }
-        let told = tick(&mut interval, Waker::noop());
-        assert_eq!(told, Some(Ok(due)));
+        let polled = tick(&mut interval, Waker::noop());
+        assert_eq!(polled, Some(Ok(due)));
     }
 }
 

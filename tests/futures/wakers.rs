@@ -93,8 +93,8 @@ fn a_waker_of_the_same_task_need_not_be_replaced() {
 /// Promise 7.
 #[test]
 fn a_panicking_waker_is_reported_and_later_ones_are_woken() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let entries = Arc::clone(&told);
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let entries = Arc::clone(&reports);
     let hook = move |panic: &CallbackPanic<'_>| {
         let message = panic.message().map(str::to_owned);
         entries.lock().expect("the hook does not panic").push((panic.key(), message));
@@ -108,7 +108,10 @@ fn a_panicking_waker_is_reported_and_later_ones_are_woken() {
     clock.advance(ms(6));
     assert_eq!((bell.rings(), timer.stats().panics), (2, 1));
     assert_eq!([ready(&mut before), ready(&mut panics), ready(&mut after)], [Ok(()); 3]);
-    assert_eq!(*told.lock().expect("the hook does not panic"), [(None, Some("a waker panics".to_owned()))]);
+    assert_eq!(
+        *reports.lock().expect("the hook does not panic"),
+        [(None, Some("a waker panics".to_owned()))]
+    );
     is_balanced(&timer);
 }
 

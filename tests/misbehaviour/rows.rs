@@ -27,15 +27,15 @@ fn play_all(cases: Vec<Case>) {
     }));
     let begin = |(name, case): Case| {
         eprintln!("begun: {name}");
-        let (told, heard) = mpsc::channel::<bool>();
-        thread::spawn(move || told.send(catch_unwind(AssertUnwindSafe(case)).is_ok()));
-        (name, heard)
+        let (sender, receiver) = mpsc::channel::<bool>();
+        thread::spawn(move || sender.send(catch_unwind(AssertUnwindSafe(case)).is_ok()));
+        (name, receiver)
     };
     let start = Instant::now();
     let begun: Vec<_> = cases.into_iter().map(begin).collect();
     let mut failed = Vec::new();
-    for (name, heard) in begun {
-        match heard.recv_timeout(LIMIT.saturating_sub(start.elapsed())) {
+    for (name, receiver) in begun {
+        match receiver.recv_timeout(LIMIT.saturating_sub(start.elapsed())) {
             Ok(true) => eprintln!("over: {name}"),
             Ok(false) | Err(RecvTimeoutError::Disconnected) => failed.push(format!("{name} fails")),
             Err(RecvTimeoutError::Timeout) => failed.push(format!("{name} hangs")),

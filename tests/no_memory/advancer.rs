@@ -37,7 +37,7 @@ fn advance(advancer: &mut Advancer<Payload>, now: Tick) -> usize {
     fired
 }
 
-/// Timers come down from every wheel, and the wheels go when they have been idle.
+/// Timers come down from every wheel, and the wheels are freed when they have been idle.
 #[test]
 fn advance_over_every_wheel() {
     at_every_request(|| {
@@ -58,7 +58,7 @@ fn advance_over_every_wheel() {
     });
 }
 
-/// Timers for what has passed lie in the inbox.
+/// Timers with past deadlines are in the inbox.
 #[test]
 fn advance_over_an_inbox() {
     at_every_request(|| {
@@ -72,7 +72,7 @@ fn advance_over_an_inbox() {
     });
 }
 
-/// A crowd fires, and its nodes and segments are given back.
+/// A crowd of timers fires, and its nodes and segments are freed.
 #[test]
 fn advance_over_a_crowd() {
     at_every_request(|| {
@@ -88,7 +88,7 @@ fn advance_over_a_crowd() {
     });
 }
 
-/// Cancelled nodes are swept.
+/// The nodes of cancelled timers are swept.
 #[test]
 fn advance_over_cancelled_timers() {
     at_every_request(|| {
@@ -104,9 +104,9 @@ fn advance_over_cancelled_timers() {
     });
 }
 
-/// The end hands all back, or drops it.
+/// The end hands all payloads back, or drops them.
 #[test]
-fn the_end() {
+fn the_end_returns_or_drops_all_payloads() {
     at_every_request(|| {
         let ledger = Ledger::default();
         for takes in [0, 3, 20] {

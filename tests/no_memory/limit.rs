@@ -42,9 +42,9 @@ fn fill(set: impl Fn(usize) -> Result<Key, (ScheduleErrorKind, usize)>) -> Vec<K
     }
 }
 
-/// A shard that cannot grow goes on with what it has.
+/// A shard that cannot grow goes on with the memory that it has.
 #[test]
-fn a_shard_without_room() {
+fn a_shard_that_cannot_grow_goes_on() {
     in_a_process(|| {
         let (scheduler, mut advancer) = shard::<usize>(&Config::default());
         let set = |number| {
@@ -67,10 +67,10 @@ fn a_shard_without_room() {
     });
 }
 
-/// A timer whose threads, or shards, cannot be had is an error, and the next one that can be had is
-/// made.
+/// A timer whose threads or shards cannot be created is an error; when there is room again a timer
+/// can be built.
 #[test]
-fn timers_without_room() {
+fn a_timer_that_cannot_be_built_is_an_error() {
     in_a_process(|| {
         limit(Some(ROOM));
         let build = || Timer::builder().shards(256).build();
@@ -78,10 +78,12 @@ fn timers_without_room() {
         assert!(build().is_err());
         limit(None);
         let timer = build().expect("there is room");
-        let (told, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         timer
-            .schedule_after(std::time::Duration::ZERO, move || told.send(()).expect("the other thread waits"))
+            .schedule_after(std::time::Duration::ZERO, move || {
+                sender.send(()).expect("the other thread waits")
+            })
             .expect("the shard is open");
-        heard.recv_timeout(std::time::Duration::from_secs(60)).expect("it fires");
+        receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("it fires");
     });
 }

@@ -47,6 +47,7 @@ pub(crate) fn end((scheduler, mut advancer): Shard, ledger: &Ledger, pending: us
     ledger.check_drops();
 }
 
+/// Scheduling for every wheel.
 #[test]
 fn schedule_for_every_wheel() {
     at_every_request(|| {
@@ -57,6 +58,7 @@ fn schedule_for_every_wheel() {
     });
 }
 
+/// Scheduling more timers than a segment holds.
 #[test]
 fn schedule_beyond_a_segment() {
     at_every_request(|| {
@@ -67,6 +69,7 @@ fn schedule_beyond_a_segment() {
     });
 }
 
+/// Cancelling, and scheduling in the same nodes.
 #[test]
 fn cancel_and_schedule_again() {
     at_every_request(|| {
@@ -81,7 +84,7 @@ fn cancel_and_schedule_again() {
     });
 }
 
-/// Where there is no memory for a move the timer keeps its deadline.
+/// Rescheduling to every wheel; without memory for a move the timer keeps its deadline.
 #[test]
 fn reschedule_to_every_wheel() {
     at_every_request(|| {
@@ -98,22 +101,21 @@ fn reschedule_to_every_wheel() {
 /// Another thread sets a timer, and stays alive while `work` uses the key.
 fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, ledger: &Ledger, work: impl FnOnce(Key)) {
     std::thread::scope(|scope| {
-        let (told, heard) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::sync_channel::<()>(1);
         let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
         scope.spawn(move || {
             let key = scheduler.schedule(9, ledger.payload()).map_err(|refused| refused.kind());
-            told.send(key).expect("the other thread waits");
+            sender.send(key).expect("the other thread waits");
             // Until the other end is dropped.
             let _ = ended.recv();
         });
-        work(heard.recv().expect("the other thread sends it").expect("there is memory"));
+        work(receiver.recv().expect("the other thread sends it").expect("there is memory"));
         drop(end);
     });
 }
 
-/// A thread that comes to the shard for the first time, to cancel: it may not say that there is no
-/// such timer.
+/// A thread's first call of the shard is a cancel: it must not answer that there is no such timer.
 #[test]
 fn first_call_of_a_thread_cancels() {
     at_every_request(|| {
@@ -126,6 +128,7 @@ fn first_call_of_a_thread_cancels() {
     });
 }
 
+/// A thread's first call of the shard is a reschedule.
 #[test]
 fn first_call_of_a_thread_reschedules() {
     at_every_request(|| {
@@ -137,8 +140,9 @@ fn first_call_of_a_thread_reschedules() {
     });
 }
 
+/// A thread's first call of the shard reads its state.
 #[test]
-fn first_call_of_a_thread_looks() {
+fn first_call_of_a_thread_reads() {
     at_every_request(|| {
         let (shard, ledger) = (small_shard(), Ledger::default());
         with_a_timer_of_another(&shard.0, &ledger, |key| {

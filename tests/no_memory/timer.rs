@@ -31,9 +31,9 @@ fn add(runs: &AtomicUsize, more: usize) {
     runs.fetch_add(more, Ordering::Relaxed);
 }
 
-/// Callbacks that fit into a node, and such that are boxed: either is taken, or comes back.
+/// Callbacks that fit into a node, and boxed callbacks: each is accepted or comes back.
 #[test]
-fn callbacks() {
+fn callbacks_are_accepted_or_come_back() {
     at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         let mut set = 0;
@@ -60,8 +60,9 @@ fn callbacks() {
     });
 }
 
+/// A recurring timer is accepted and recurs, or is refused.
 #[test]
-fn recurring_timers() {
+fn a_recurring_timer_is_accepted_or_refused() {
     at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&runs);
@@ -73,9 +74,9 @@ fn recurring_timers() {
     });
 }
 
-/// The turns of a worker: callbacks, wakers, recurring timers.
+/// The turns of a worker, with callbacks, wakers and recurring timers.
 #[test]
-fn turns() {
+fn a_worker_turns_without_memory() {
     at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         for i in 0..50 {
@@ -93,8 +94,9 @@ fn turns() {
     });
 }
 
+/// A sleep is pending, or its poll returns the refusal.
 #[test]
-fn sleeps() {
+fn a_sleep_is_pending_or_refused() {
     at_every_request(|| {
         let (timer, clock) = timer();
         let mut context = Context::from_waker(Waker::noop());
@@ -116,7 +118,7 @@ fn sleeps() {
 
 /// What has not fired comes back, or is dropped.
 #[test]
-fn shutdown() {
+fn shutdown_returns_all_callbacks() {
     at_every_request(|| {
         let held = Arc::new(());
         let (timer, _clock) = timer();

@@ -76,14 +76,14 @@ fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
 /// Calls the advancer only when the shard has woken it, while the clock stands still. Returns how
 /// often that was.
 fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) -> usize {
-    let (waker, mut heard) = (Arc::clone(rings).into(), rings.rings());
-    let begin = heard;
+    let (waker, mut answered) = (Arc::clone(rings).into(), rings.rings());
+    let begin = answered;
     loop {
         advancer.register_waker(&waker);
         black_box(advancer.next_expiration());
         let rung = rings.rings();
-        if std::mem::replace(&mut heard, rung) == rung {
-            return heard - begin;
+        if std::mem::replace(&mut answered, rung) == rung {
+            return answered - begin;
         }
         assert_eq!(advancer.advance(10).count(), 0);
     }
@@ -102,9 +102,9 @@ fn dead_nodes_are_swept_when_other_timers_have_fired() {
 #[test]
 fn the_advancer_is_woken_to_sweep_when_other_timers_have_fired() {
     let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
-    let heard = answer_rings(&mut advancer, &Arc::default());
+    let answered = answer_rings(&mut advancer, &Arc::default());
     let stats = scheduler.stats();
-    assert!(stats.dead_nodes <= DEAD, "after {heard} rings: {stats:?}");
+    assert!(stats.dead_nodes <= DEAD, "after {answered} rings: {stats:?}");
 }
 
 /// While many timers were pending, many dead nodes were tolerated. Those timers have fired, and the

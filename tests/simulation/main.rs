@@ -20,6 +20,9 @@ mod draw;
 mod log;
 mod seeds;
 mod shards;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod timers;
 
 use seeds::{Scenario, alone};
@@ -27,20 +30,21 @@ use seeds::{Scenario, alone};
 const TIMERS: Scenario = Scenario { name: "timers", play: timers::play };
 const SHARDS: Scenario = Scenario { name: "shards", play: shards::play };
 
+/// Timers on a manual clock do what the model says, for each seed.
 #[test]
-fn timers_on_a_manual_clock() {
+fn timers_match_their_model() {
     seeds::run(TIMERS);
 }
 
+/// Shards on a clock that jumps and goes backwards do what the model says, for each seed.
 #[test]
-fn shards_on_a_clock_that_goes_anywhere() {
+fn shards_match_their_model() {
     seeds::run(SHARDS);
 }
 
-/// Other simulations have run before the second time, and left their traces in what a process
-/// shares.
+/// A seed replays exactly, although other simulations have run in the process before.
 #[test]
-fn a_seed_does_the_same_again() {
+fn a_seed_replays_exactly() {
     for scenario in [TIMERS, SHARDS] {
         let hashes = |seeds: &mut dyn Iterator<Item = u64>| {
             let mut hashes: Vec<_> = seeds.map(|seed| (seed, alone(scenario, seed, false).hash)).collect();

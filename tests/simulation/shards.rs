@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fastrand::Rng;
 use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
@@ -11,6 +9,7 @@ use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
 use crate::draw::{any, magnitude, once_in};
 use crate::log::Log;
 use crate::seeds::Played;
+use crate::support::ledger::{End, Ledger, Payload};
 
 const STEPS: u32 = 400;
 
@@ -20,16 +19,16 @@ const MOST_AT_ONCE: u32 = 20_000;
 /// Ticks count as milliseconds where times are added.
 const TICKS_PER_SECOND: u64 = 1000;
 
-/// A timer's number, and the count of living payloads.
-struct Payload {
-    id: u64,
-    alive: Arc<AtomicUsize>,
+/// The number of a payload, as the model has it.
+fn number(payload: &Payload) -> u64 {
+    payload.id() as u64
 }
 
-impl Drop for Payload {
-    fn drop(&mut self) {
-        self.alive.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Notes how a payload came back, and returns its number.
+fn end(payload: Payload, end: End) -> u64 {
+    let number = number(&payload);
+    payload.end(end);
+    number
 }
 
 /// A timer as the model knows it.
@@ -66,8 +65,7 @@ struct Scene {
     scale: u32,
     log: Log,
     pairs: Vec<Pair>,
-    alive: Arc<AtomicUsize>,
-    next: u64,
+    ledger: Ledger,
     step: u32,
 }
 
@@ -99,7 +97,7 @@ impl Scene {
         let shards = rng.usize(1..=4);
         let pairs = (0..shards).map(|_| Pair::new(&mut rng)).collect();
         let scale = rng.u32(6..=50);
-        Self { rng, scale, log, pairs, alive: Arc::default(), next: 0, step: 0 }
+        Self { rng, scale, log, pairs, ledger: Ledger::default(), step: 0 }
     }
 
     fn play(&mut self) {
@@ -114,12 +112,12 @@ impl Scene {
             self.end(at);
         }
         self.check_alive();
-        assert_eq!(self.alive.load(Ordering::Relaxed), 0, "payloads that were never dropped");
+        self.ledger.check();
     }
 
     fn check_alive(&self) {
         let pending: usize = self.pairs.iter().map(|pair| pair.pending.len()).sum();
-        assert_eq!(self.alive.load(Ordering::Relaxed), pending, "payloads alive, against timers pending");
+        assert_eq!(self.ledger.living(), pending, "payloads alive, against timers pending");
     }
 
     fn operate(&mut self, at: usize) {
@@ -159,10 +157,8 @@ impl Scene {
     }
 
     fn payload(&mut self) -> (u64, Payload) {
-        let id = self.next;
-        self.next += 1;
-        self.alive.fetch_add(1, Ordering::Relaxed);
-        (id, Payload { id, alive: Arc::clone(&self.alive) })
+        let payload = self.ledger.payload();
+        (number(&payload), payload)
     }
 
     fn schedule(&mut self, at: usize) {
@@ -183,7 +179,7 @@ impl Scene {
     }
 
     fn pick(&mut self, at: usize) -> Option<u64> {
-        let from = self.rng.u64(..=self.next);
+        let from = self.rng.u64(..=self.ledger.made() as u64);
         let pending = &self.pairs[at].pending;
         pending.range(from..).next().or_else(|| pending.iter().next()).map(|(&id, _)| id)
     }
@@ -193,7 +189,7 @@ impl Scene {
         self.log.add(("cancel", at, id));
         let pair = &mut self.pairs[at];
         let expected = pair.remove(id);
-        let cancelled = pair.scheduler.cancel(expected.key).map(|payload| payload.id);
+        let cancelled = pair.scheduler.cancel(expected.key).map(|payload| end(payload, End::Cancelled));
         assert_eq!(cancelled, Some(id), "what a cancel gave back");
         pair.cancelled += 1;
         pair.stale.push(expected.key);
@@ -259,9 +255,9 @@ impl Scene {
     }
 
     fn note_fired(&mut self, at: usize, last: &mut Tick, fired: &Fired<Payload>) {
-        self.log.add(("fired", at, fired.payload.id, fired.deadline));
+        self.log.add(("fired", at, number(&fired.payload), fired.deadline));
         let deadline = fired.deadline;
-        assert!(deadline >= *last, "timer {}: {deadline} comes after {last}", fired.payload.id);
+        assert!(deadline >= *last, "timer {}: {deadline} comes after {last}", number(&fired.payload));
         *last = deadline;
         self.pairs[at].note_fired(fired);
     }
@@ -276,7 +272,7 @@ impl Scene {
         pair.handed_back += left.len() as u64;
         pair.stale.extend(left.values().map(|expected| expected.key));
         if keeps {
-            let back = advancer.into_pending().map(|(tick, payload)| (payload.id, tick));
+            let back = advancer.into_pending().map(|(tick, payload)| (end(payload, End::HandedBack), tick));
             let back: BTreeMap<_, _> = back.collect();
             assert!(back.keys().eq(left.keys()), "what was handed back");
             let is_within =
@@ -333,7 +329,7 @@ impl Pair {
             }
             Err(refused) if refused.is_full() => {
                 assert!(self.pending.len() == self.limit, "timer {id} was refused, though there was room");
-                assert_eq!(refused.into_payload().id, id);
+                assert_eq!(end(refused.into_payload(), End::Refused), id);
             }
             Err(refused) => assert!(self.scheduler.is_empty() && refused.is_shut_down()),
         }
@@ -345,7 +341,7 @@ impl Pair {
     }
 
     fn note_fired(&mut self, fired: &Fired<Payload>) {
-        let (id, deadline) = (fired.payload.id, fired.deadline);
+        let (id, deadline) = (number(&fired.payload), fired.deadline);
         assert!(self.pending.contains_key(&id), "timer {id} has fired, and was not pending");
         let expected = self.remove(id);
         assert_eq!(fired.key, expected.key, "of timer {id}");
@@ -354,6 +350,7 @@ impl Pair {
         assert!(deadline <= self.now, "timer {id} is early: {deadline} at {}", self.now);
         let passed = self.order.range(..(deadline, 0)).find(|(_, other)| !self.pending[other].is_new);
         assert_eq!(passed, None, "is due before timer {id}, of {deadline}, and has not fired");
+        fired.payload.note(End::Fired);
         self.fired += 1;
         self.stale.push(fired.key);
     }

@@ -38,7 +38,7 @@ mod support;
 mod timers;
 
 #[test]
-fn no_stopped_thread_keeps_others_from_what_they_are_promised() {
+fn no_stopped_thread_breaks_a_promise_to_the_others() {
     let jobs = [timers::jobs(), advancers::jobs(), cases::jobs()];
     steps::try_all(jobs.into_iter().flatten().collect());
 }

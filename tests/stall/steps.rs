@@ -59,12 +59,12 @@ enum Event {
 /// Tries each step of each job, prints the number of steps and the failures, and panics if there
 /// are failures.
 pub(crate) fn try_all(jobs: Vec<Job>) {
-    let (begin, (tell, told)) = (Instant::now(), channel());
+    let (begin, (tell, events)) = (Instant::now(), channel());
     let jobs = Arc::new(Mutex::new(VecDeque::from(jobs)));
     let mut report = Report::default();
     (0..TRIERS).for_each(|_| report.start(&jobs, &tell));
     while !report.at_work.is_empty() {
-        match told.recv_timeout(PATIENCE) {
+        match events.recv_timeout(PATIENCE) {
             Ok(event) => report.take_in(event),
             // A hanging attempt keeps its thread; new threads take the remaining jobs.
             Err(_) => (0..report.give_up()).for_each(|_| report.start(&jobs, &tell)),

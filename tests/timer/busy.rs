@@ -31,12 +31,12 @@ const MANY: usize = 3_000;
 #[test]
 fn a_slow_callback_delays_its_own_shard_only() {
     let (timer, [own, other]) = (threads(2), [Log::new(), Log::new()]);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let go = Arc::new(AtomicBool::new(false));
     let set = || {
-        let (told, gate) = (told.clone(), Arc::clone(&go));
+        let (sender, gate) = (sender.clone(), Arc::clone(&go));
         let slow = move || {
-            told.send(()).expect("the test waits");
+            sender.send(()).expect("the test waits");
             thread::sleep(SLOW);
             until("the other shard is done", || gate.load(Ordering::SeqCst));
         };
@@ -44,7 +44,7 @@ fn a_slow_callback_delays_its_own_shard_only() {
         log_many(&timer, &own);
     };
     on_shard(&timer, 0, set).expect("there is a first shard");
-    hear(&heard);
+    hear(&receiver);
     let has_two = on_shard(&timer, 1, || log_many(&timer, &other)).is_some();
     until("the backlog shows it", || timer.stats().shards[0].backlog >= ms(300));
     assert_eq!(own.len(), 0);
@@ -102,9 +102,9 @@ fn there_is_no_backlog_when_nothing_is_due() {
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 
     let timer = threads(1);
-    let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(1), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_after(ms(1), move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&receiver);
     until("the thread sleeps", || timer.stats().backlog == Duration::ZERO);
     thread::sleep(ms(50));
     assert_eq!(timer.stats().backlog, Duration::ZERO);
@@ -143,13 +143,13 @@ fn a_recurring_timer_that_cannot_keep_up_starves_no_other() {
             }
         };
         let key = timer.schedule_with(Every::new(ms(1)).missed(missed), slow).expect("the timer is open");
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         for _ in 0..5 {
-            let told = told.clone();
+            let sender = sender.clone();
             timer
-                .schedule_after(ms(5), move || told.send(()).expect("the test waits"))
+                .schedule_after(ms(5), move || sender.send(()).expect("the test waits"))
                 .expect("the timer is open");
-            hear(&heard);
+            hear(&receiver);
         }
         stop.store(true, Ordering::SeqCst);
         assert!(timer.cancel(key));

@@ -69,7 +69,7 @@ fn a_callback_that_schedules_itself_for_now_runs_once_a_tick() {
 }
 
 /// In real time a callback that schedules does not deadlock on the bucket that is being flushed;
-/// nor does a callback that waits for another thread's schedule. Promises 3 and 7.
+/// and neither does a callback that waits for another thread's schedule. Promises 3 and 7.
 #[test]
 fn scheduling_from_callbacks_does_not_deadlock_in_real_time() {
     in_time(|| {
@@ -274,7 +274,7 @@ fn a_callback_may_wait_for_a_thread_that_uses_the_timer() {
     in_time(|| {
         for (timer, clock) in both() {
             let (inner, done) = (timer.clone(), Arc::new(OnceLock::new()));
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let own = Arc::clone(&done);
             let callback = move || {
                 let other = thread::spawn(move || {
@@ -283,11 +283,11 @@ fn a_callback_may_wait_for_a_thread_that_uses_the_timer() {
                     (inner.cancel(moved), inner.stats().pending)
                 });
                 own.set(other.join().expect("the thread does not panic")).expect("it runs once");
-                told.send(()).expect("the test waits");
+                sender.send(()).expect("the test waits");
             };
             timer.schedule_after(ms(1), callback).expect("the timer is open");
             pass(&clock, ms(1));
-            hear(&heard);
+            hear(&receiver);
             assert_eq!(done.get(), Some(&(true, 0)));
             is_balanced(&timer);
         }

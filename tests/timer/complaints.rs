@@ -43,11 +43,11 @@ fn far_timers_do_not_delay_near_timers_in_real_time() {
         timer.schedule_after(day * DAY, || unreachable!("the timer is far away")).expect("the timer is open");
     }
     for _ in 0..10 {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         timer
-            .schedule_after(ms(5), move || told.send(()).expect("the test waits"))
+            .schedule_after(ms(5), move || sender.send(()).expect("the test waits"))
             .expect("the timer is open");
-        hear(&heard);
+        hear(&receiver);
     }
     assert_eq!(timer.stats().pending, 5);
 }
@@ -151,11 +151,11 @@ fn a_timer_after_an_idle_spell_is_not_early_in_real_time() {
     let timer = threads(1);
     for _ in 0..5 {
         thread::sleep(ms(30));
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let begin = Instant::now();
-        let tell = move || told.send(begin.elapsed()).expect("the test waits");
+        let tell = move || sender.send(begin.elapsed()).expect("the test waits");
         timer.schedule_after(ms(10), tell).expect("the timer is open");
-        let took = hear(&heard);
+        let took = hear(&receiver);
         assert!(took >= ms(10) && took < secs(5), "{took:?}");
     }
 }
@@ -175,14 +175,14 @@ fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
     }
     let start = Instant::now();
     let timer = Timer::builder().clock(Steps(start)).shards(1).build().expect("settings within their limits");
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for delay in (0..20).map(|i| 10 * i) {
-        let (told, begin) = (told.clone(), Instant::now());
-        let tell = move || told.send((begin.elapsed(), ms(delay))).expect("the test waits");
+        let (sender, begin) = (sender.clone(), Instant::now());
+        let tell = move || sender.send((begin.elapsed(), ms(delay))).expect("the test waits");
         timer.schedule_after(ms(delay), tell).expect("the timer is open");
     }
     for _ in 0..20 {
-        let (took, delay) = hear(&heard);
+        let (took, delay) = hear(&receiver);
         // The clock may have stepped forward by 20 ms in between.
         assert!(took + ms(20) >= delay, "{took:?} for {delay:?}");
     }
@@ -193,11 +193,11 @@ fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
 #[test]
 fn deadlines_go_by_the_monotonic_clock() {
     let (timer, begin, wall) = (threads(1), Instant::now(), SystemTime::now());
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let deadline = begin + ms(50);
-    let tell = move || told.send(Instant::now()).expect("the test waits");
+    let tell = move || sender.send(Instant::now()).expect("the test waits");
     timer.schedule_at(deadline, tell).expect("the timer is open");
-    assert!(hear(&heard) >= deadline);
+    assert!(hear(&receiver) >= deadline);
     assert!(timer.now() >= deadline && SystemTime::now() != wall);
 }
 
@@ -220,11 +220,11 @@ fn an_idle_thread_sleeps() {
     for pending in [false, true] {
         if pending {
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             timer
-                .schedule_after(ms(1), move || told.send(()).expect("the test waits"))
+                .schedule_after(ms(1), move || sender.send(()).expect("the test waits"))
                 .expect("the timer is open");
-            hear(&heard);
+            hear(&receiver);
             thread::sleep(ms(100));
         }
         let Some(before) = sleeps_of("idle-0") else { return };
@@ -259,9 +259,11 @@ fn a_far_timer_wakes_the_thread_once_per_level() {
         Timer::builder().shards(1).thread_name("far").tick(Duration::from_micros(50)).wheel_size(16);
     let timer = builder.build().expect("settings within their limits");
     let Some(before) = sleeps_of("far-0") else { return };
-    let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(200), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = mpsc::channel();
+    timer
+        .schedule_after(ms(200), move || sender.send(()).expect("the test waits"))
+        .expect("the timer is open");
+    hear(&receiver);
     let woken = sleeps_of("far-0").expect("the thread exists") - before;
     assert!(woken <= 20, "woken {woken} times in 4000 ticks, over four wheels");
 }

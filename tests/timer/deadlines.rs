@@ -24,16 +24,16 @@ fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Dur
 /// Sets a timer for each of `delays`, in milliseconds of real time. Returns how late each was; none
 /// may be early.
 fn lateness_of_each(timer: &Timer, delays: &[u64]) -> Vec<Duration> {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for &delay in delays {
-        let (told, begin) = (told.clone(), Instant::now());
-        let callback = move || told.send((delay, begin.elapsed())).expect("the test waits");
+        let (sender, begin) = (sender.clone(), Instant::now());
+        let callback = move || sender.send((delay, begin.elapsed())).expect("the test waits");
         timer.schedule_after(ms(delay), callback).expect("the timer is open");
     }
     let late = |(delay, took): (u64, Duration)| {
         took.checked_sub(ms(delay)).unwrap_or_else(|| panic!("{delay} ms took {took:?}: early"))
     };
-    delays.iter().map(|_| late(hear(&heard))).collect()
+    delays.iter().map(|_| late(hear(&receiver))).collect()
 }
 
 /// Timers at 100, 200 and 300 ms fire; a timer of 100 ms, set after the second, fires with the
@@ -124,9 +124,11 @@ fn a_long_timer_does_not_fire_with_a_short_one_in_real_time() {
     let (timer, begin, fired) = (threads(2), Instant::now(), Count::default());
     let long = fired.clone();
     timer.schedule_after(HOUR, move || long.one()).expect("the timer is open");
-    let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(200), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = mpsc::channel();
+    timer
+        .schedule_after(ms(200), move || sender.send(()).expect("the test waits"))
+        .expect("the timer is open");
+    hear(&receiver);
     assert!(begin.elapsed() >= ms(200));
     assert_eq!((fired.get(), timer.stats().pending), (0, 1));
 }
@@ -208,9 +210,9 @@ fn a_past_deadline_fires_at_the_next_tick() {
 #[test]
 fn a_past_deadline_fires_promptly_in_real_time() {
     let (timer, begin) = (threads(1), Instant::now());
-    let (told, heard) = mpsc::channel();
-    timer.schedule_at(begin, move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_at(begin, move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&receiver);
     assert!(begin.elapsed() < secs(5));
 }
 

@@ -1,21 +1,21 @@
-//! The end of a timer: shutdown, from outside and from callbacks, and the drop of the last handle.
-//! No callback is lost, and no thread is left.
+//! The end of a timer: shutdown, from outside and from callbacks. No callback is lost, and no thread
+//! is left.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
 use shardwheel::{Timer, UnfiredTask};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, are_threads, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard,
-    pass, secs, threads, until,
+    Count, Dropped, HOUR, Log, are_threads, both, hear, in_time, is_balanced, manual, ms, on_shard, pass,
+    secs, threads, until,
 };
 
 /// A timer with two threads of a name that no other test uses.
-fn named(name: &str) -> Timer {
+pub(crate) fn named(name: &str) -> Timer {
     Timer::builder().shards(2).thread_name(name).build().expect("settings within their limits")
 }
 
@@ -23,14 +23,14 @@ fn named(name: &str) -> Timer {
 #[test]
 fn shutdown_ends_the_threads() {
     let timer = named("six");
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for delay in [1, 2, 3] {
-        let told = told.clone();
+        let sender = sender.clone();
         timer
-            .schedule_after(ms(delay), move || told.send(()).expect("the test waits"))
+            .schedule_after(ms(delay), move || sender.send(()).expect("the test waits"))
             .expect("the timer is open");
     }
-    (0..3).for_each(|_| hear(&heard));
+    (0..3).for_each(|_| hear(&receiver));
     are_threads("six-", 2);
     for _ in 0..3 {
         assert!(timer.shutdown().is_empty());
@@ -202,11 +202,11 @@ fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
     in_time(|| {
         let timer = threads(2);
         let (go, over) = (Arc::new(AtomicBool::new(false)), Count::default());
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let set = || {
-            let (told, gate, ended) = (told.clone(), Arc::clone(&go), over.clone());
+            let (sender, gate, ended) = (sender.clone(), Arc::clone(&go), over.clone());
             let busy = move || {
-                told.send(()).expect("the test waits");
+                sender.send(()).expect("the test waits");
                 until("the test releases the callback", || gate.load(Ordering::SeqCst));
                 thread::sleep(ms(20));
                 ended.one();
@@ -218,7 +218,7 @@ fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
         if on_shard(&timer, 1, set).is_none() {
             return;
         }
-        hear(&heard);
+        hear(&receiver);
         let log = Log::new();
         let set = || {
             let (inner, seen, entries, gate) = (timer.clone(), over.clone(), log.clone(), Arc::clone(&go));
@@ -275,11 +275,11 @@ fn two_callbacks_may_shut_down_at_once() {
 fn shutdown_waits_for_the_callback_of_a_manual_clock() {
     in_time(|| {
         let (timer, clock) = manual();
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let over = Count::default();
         let ended = over.clone();
         let slow = move || {
-            told.send(()).expect("the test waits");
+            sender.send(()).expect("the test waits");
             thread::sleep(ms(30));
             ended.one();
         };
@@ -289,7 +289,7 @@ fn shutdown_waits_for_the_callback_of_a_manual_clock() {
             .expect("the timer is open");
         thread::scope(|scope| {
             scope.spawn(|| clock.advance(ms(12)));
-            hear(&heard);
+            hear(&receiver);
             assert_eq!((timer.shutdown().len(), over.get()), (2, 1));
         });
         clock.advance(HOUR);
@@ -331,78 +331,4 @@ fn each_callback_has_one_outcome_when_shutdown_races_producers() {
         assert_eq!((outcomes.get(), dropped.get()), (made.get(), made.get()));
         is_balanced(&timer);
     }
-}
-
-/// When the last handle is dropped the threads end, and callbacks are dropped once; while another
-/// handle exists, neither happens. Promise 8.
-#[test]
-fn dropping_the_last_handle_ends_the_threads() {
-    let (timer, dropped) = (named("last"), Count::default());
-    for _ in 0..1_000 {
-        let held = Dropped(dropped.clone());
-        timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
-    }
-    let other = timer.clone();
-    drop(timer);
-    are_threads("last-", 2);
-    assert_eq!(dropped.get(), 0);
-    drop(other);
-    assert_eq!(dropped.get(), 1_000);
-    are_threads("last-", 0);
-}
-
-/// The drops of some callbacks panic when the last handle is dropped: the panics are caught, and
-/// all callbacks are dropped. Promises 7 and 8.
-#[test]
-fn dropping_the_last_handle_drops_all_callbacks_if_some_panic() {
-    struct PanicsInDrop(Dropped);
-    impl Drop for PanicsInDrop {
-        fn drop(&mut self) {
-            assert_eq!(self.0.0.get(), usize::MAX, "a drop panics");
-        }
-    }
-    for (timer, _clock) in both() {
-        let (dropped, panics) = (Count::default(), Count::default());
-        for _ in 0..3 {
-            let (held, panics) = (Dropped(dropped.clone()), PanicsInDrop(Dropped(panics.clone())));
-            timer.schedule_after(HOUR, move || drop((held, panics))).expect("the timer is open");
-        }
-        drop(timer);
-        assert_eq!((dropped.get(), panics.get()), (3, 3));
-    }
-}
-
-/// A callback drops the last handle: its thread ends after it, and what is left is dropped.
-/// Promises 7 and 8.
-#[test]
-fn a_callback_may_drop_the_last_handle() {
-    let (timer, dropped) = (named("own"), Count::default());
-    let held = Dropped(dropped.clone());
-    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
-    let (give, take) = mpsc::channel::<Timer>();
-    timer.schedule_after(ms(1), move || drop(hear(&take))).expect("the timer is open");
-    give.send(timer).expect("the callback waits");
-    are_threads("own-", 0);
-    until("what is left is dropped", || dropped.get() == 1);
-}
-
-/// The same with a manual clock, which moves on. Promises 7 and 8.
-#[test]
-fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
-    let (timer, clock) = by_hand(Timer::builder().shards(2));
-    let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
-    let (dropped, count) = (Count::default(), Count::default());
-    let held = Dropped(dropped.clone());
-    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
-    let last = Mutex::new(Some(timer.clone()));
-    timer
-        .schedule_after(ms(1), move || drop(last.lock().map(|mut last| last.take())))
-        .expect("the timer is open");
-    let mine = count.clone();
-    other.schedule_after(ms(2), move || mine.one()).expect("the timer is open");
-    drop(timer);
-    assert_eq!(dropped.get(), 0, "the callback holds a handle");
-    clock.advance(ms(5));
-    assert_eq!((dropped.get(), count.get()), (1, 1));
-    drop((other, clock));
 }

@@ -27,18 +27,18 @@ fn by_hand_on(executor: impl Executor) -> (Timer, ManualClock) {
 /// Checks that callbacks run on threads of that name. A recurring callback comes back each time,
 /// never overlaps itself, and can be cancelled. Promises 1, 2 and 7.
 fn runs_on(timer: &Timer, name: &str) {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let begin = Instant::now();
     for delay in [1, 5, 20, 20, 20] {
-        let told = told.clone();
+        let sender = sender.clone();
         let tell = move || {
             let name = thread::current().name().unwrap_or_default().to_owned();
-            told.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
+            sender.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
         };
         timer.schedule_after(ms(delay), tell).expect("the timer is open");
     }
     for _ in 0..5 {
-        let (on, in_time) = hear(&heard);
+        let (on, in_time) = hear(&receiver);
         assert!(on.starts_with(name) && in_time, "on {on:?}");
     }
     let keys = recurs_on(timer, name);
@@ -154,8 +154,8 @@ fn a_job_may_be_dropped_on_another_thread() {
 /// works on. Promise 7.
 #[test]
 fn a_panic_of_the_executor_is_reported() {
-    let told = Log::new();
-    let (entries, dropped) = (told.clone(), Count::default());
+    let reports = Log::new();
+    let (entries, dropped) = (reports.clone(), Count::default());
     let hook =
         move |panic: &CallbackPanic<'_>| entries.add((panic.key(), panic.message().map(str::to_owned)));
     let panics = |_: Job| panic!("the executor panics");
@@ -166,7 +166,7 @@ fn a_panic_of_the_executor_is_reported() {
     let second = timer.schedule_every(ms(2), callback).expect("the timer is open");
     clock.advance(ms(10));
     let message = || Some("the executor panics".to_owned());
-    assert_eq!(told.take(), [(Some(first), message()), (Some(second), message())]);
+    assert_eq!(reports.take(), [(Some(first), message()), (Some(second), message())]);
     assert_eq!((dropped.get(), timer.stats().panics, timer.stats().pending), (2, 2, 0));
     is_balanced(&timer);
 }
@@ -279,11 +279,11 @@ fn a_job_and_an_executor_may_shut_down() {
         let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
         let timer = on(move |job: Job| pool.spawn(|| job.run()));
         timer.schedule_after(HOUR, || ()).expect("the timer is open");
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let inner = timer.clone();
-        let shutdown = move || told.send(inner.shutdown().len()).expect("the test waits");
+        let shutdown = move || sender.send(inner.shutdown().len()).expect("the test waits");
         timer.schedule_after(ms(1), shutdown).expect("the timer is open");
-        assert_eq!(hear(&heard), 1);
+        assert_eq!(hear(&receiver), 1);
         is_balanced(&timer);
 
         let own = Arc::new(Mutex::new(None::<Timer>));
@@ -312,16 +312,16 @@ fn a_slow_job_delays_no_shard() {
     let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let go = Arc::new(AtomicBool::new(false));
-    let (told, heard) = mpsc::channel();
-    let (gate, begun) = (Arc::clone(&go), told.clone());
+    let (sender, receiver) = mpsc::channel();
+    let (gate, begun) = (Arc::clone(&go), sender.clone());
     let slow = move || {
         begun.send(()).expect("the test waits");
         until("the test releases the callback", || gate.load(Ordering::SeqCst));
     };
     timer.schedule_after(ms(1), slow).expect("the timer is open");
-    hear(&heard);
-    timer.schedule_after(ms(5), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    hear(&receiver);
+    timer.schedule_after(ms(5), move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&receiver);
     thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
     until("the duration is counted", || timer.stats().longest_callback >= ms(10));

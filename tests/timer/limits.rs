@@ -115,16 +115,16 @@ fn cancel_all(timer: &Timer, keys: &mut Vec<TimerKey>, standing: &Count) {
 #[test]
 fn the_pending_count_follows_cancels_and_fires() {
     for (timer, clock) in both() {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let far = [(); 2].map(|()| timer.schedule_after(secs(6_000), || ()).expect("the timer is open"));
         timer
-            .schedule_after(ms(90), move || told.send(()).expect("the test waits"))
+            .schedule_after(ms(90), move || sender.send(()).expect("the test waits"))
             .expect("the timer is open");
         assert_eq!(timer.stats().pending, 3);
         assert!(far.into_iter().all(|key| timer.cancel(key)));
         assert_eq!(timer.stats().pending, 1);
         pass(&clock, ms(90));
-        hear(&heard);
+        hear(&receiver);
         assert_eq!(timer.stats().pending, 0);
         let stats = timer.stats();
         assert_eq!((stats.scheduled, stats.fired, stats.cancelled), (3, 1, 2));
@@ -173,13 +173,13 @@ fn cancel_drops_a_large_callback_at_once() {
 #[test]
 fn stale_keys_do_nothing() {
     for (timer, clock) in both() {
-        let (told, heard) = mpsc::channel();
-        let once = timer.schedule_after(ms(1), move || told.send(()).expect("the test waits"));
+        let (sender, receiver) = mpsc::channel();
+        let once = timer.schedule_after(ms(1), move || sender.send(()).expect("the test waits"));
         let once = once.expect("the timer is open");
         let cancelled = timer.schedule_after(HOUR, || ()).expect("the timer is open");
         assert!(timer.cancel(cancelled));
         pass(&clock, ms(1));
-        hear(&heard);
+        hear(&receiver);
         let others: Vec<_> =
             (0..10_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
         for stale in [once, cancelled] {

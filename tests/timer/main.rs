@@ -13,6 +13,7 @@ mod deadlines;
 mod ending;
 mod executors;
 mod hostile;
+mod last_handle;
 mod limits;
 mod panics;
 mod recurring;

@@ -47,14 +47,14 @@ fn a_panicking_callback_does_not_stop_the_driver() {
 #[test]
 fn a_panicking_callback_does_not_stop_the_thread() {
     let timer = threads(1);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut seen = Vec::new();
     for _ in 0..3 {
         timer.schedule_after(ms(1), || panic!("a callback panics")).expect("the timer is open");
-        let told = told.clone();
-        let tell = move || told.send(thread::current().id()).expect("the test waits");
+        let sender = sender.clone();
+        let tell = move || sender.send(thread::current().id()).expect("the test waits");
         timer.schedule_after(ms(5), tell).expect("the timer is open");
-        seen.push(hear(&heard));
+        seen.push(hear(&receiver));
     }
     assert!(seen.iter().all(|&id| id == seen[0]), "{seen:?}");
     assert_eq!(timer.stats().panics, 3);
@@ -65,12 +65,12 @@ fn a_panicking_callback_does_not_stop_the_thread() {
 /// 7.
 #[test]
 fn the_hook_gets_the_key_and_the_message() {
-    let (timer, clock, told) = with_hook();
+    let (timer, clock, reports) = with_hook();
     let callbacks: [fn(); 3] =
         [|| panic!("a literal"), || panic!("made of {}", "two"), || panic_any(thread::current().id())];
     let keys = callbacks.map(|callback| timer.schedule_after(ms(5), callback).expect("the timer is open"));
     clock.advance(ms(5));
-    let seen = told.take();
+    let seen = reports.take();
     let messages = [Some("a literal"), Some("made of two"), None];
     for (key, message) in keys.into_iter().zip(messages) {
         assert!(seen.contains(&(Some(key), message.map(str::to_owned))), "{message:?}: {seen:?}");
@@ -94,7 +94,7 @@ fn the_hook_gets_the_panics_payload() {
 /// time. Promise 7.
 #[test]
 fn a_recurring_timer_goes_on_after_a_panic() {
-    let (timer, clock, told) = with_hook();
+    let (timer, clock, reports) = with_hook();
     let mut runs = 0;
     let callback = move || {
         runs += 1;
@@ -103,7 +103,7 @@ fn a_recurring_timer_goes_on_after_a_panic() {
     let key = timer.schedule_every(ms(10), callback).expect("the timer is open");
     clock.advance(ms(55));
     let messages = [1, 3, 5].map(|run| (Some(key), Some(format!("run {run}"))));
-    assert_eq!(told.take(), messages);
+    assert_eq!(reports.take(), messages);
     let stats = timer.stats();
     assert_eq!((stats.fired, stats.panics, stats.pending), (5, 3, 1));
     assert!(timer.cancel(key));
@@ -140,7 +140,7 @@ fn a_panic_of_the_hook_is_caught() {
 /// or is cancelled while it runs. Promise 7.
 #[test]
 fn a_panic_in_the_drop_of_a_callback_is_reported() {
-    let (timer, clock, told) = with_hook();
+    let (timer, clock, reports) = with_hook();
     let held = Bomb;
     let once = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
 
@@ -166,7 +166,7 @@ fn a_panic_in_the_drop_of_a_callback_is_reported() {
     timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open");
     clock.advance(ms(20));
     let message = || Some("a drop panics".to_owned());
-    assert_eq!(told.take(), [(Some(once), message()), (None, message()), (Some(ends), message())]);
+    assert_eq!(reports.take(), [(Some(once), message()), (None, message()), (Some(ends), message())]);
     assert_eq!((count.get(), timer.stats().panics), (20, 3));
     is_balanced(&timer);
 }
@@ -174,7 +174,7 @@ fn a_panic_in_the_drop_of_a_callback_is_reported() {
 /// A schedule that panics ends its timer, and no other. Promise 7.
 #[test]
 fn a_panicking_schedule_ends_its_timer_only() {
-    let (timer, clock, told) = with_hook();
+    let (timer, clock, reports) = with_hook();
     let mut asked = 0;
     let schedule = move |at: Instant| {
         asked += 1;
@@ -185,7 +185,7 @@ fn a_panicking_schedule_ends_its_timer_only() {
     let mine = count.clone();
     let key = timer.schedule_with(schedule, move || mine.one()).expect("the timer is open");
     clock.advance(ms(100));
-    assert_eq!(told.take(), [(Some(key), Some("the schedule panics".to_owned()))]);
+    assert_eq!(reports.take(), [(Some(key), Some("the schedule panics".to_owned()))]);
     assert_eq!((count.get(), timer.stats().pending, timer.cancel(key)), (3, 0, false));
     is_balanced(&timer);
 }
@@ -209,7 +209,7 @@ fn a_panic_in_the_drop_of_a_cancelled_callback_is_the_callers() {
 /// and 8.
 #[test]
 fn a_panic_after_a_shutdown_is_reported() {
-    let (timer, clock, told) = with_hook();
+    let (timer, clock, reports) = with_hook();
     let (inner, handed_back) = (timer.clone(), Log::new());
     let entries = handed_back.clone();
     let callback = move || {
@@ -219,7 +219,7 @@ fn a_panic_after_a_shutdown_is_reported() {
     let key = timer.schedule_after(ms(5), callback).expect("the timer is open");
     timer.schedule_after(ms(5), || unreachable!("shutdown returns the callback")).expect("the timer is open");
     clock.advance(ms(10));
-    assert_eq!(told.take(), [(Some(key), Some("after the end".to_owned()))]);
+    assert_eq!(reports.take(), [(Some(key), Some("after the end".to_owned()))]);
     assert_eq!(handed_back.take(), [1]);
     until("the panic is counted", || timer.stats().panics == 1);
     is_balanced(&timer);

@@ -50,15 +50,15 @@ fn a_cancelled_recurring_timer_fires_no_more() {
 #[test]
 fn a_cancelled_recurring_timer_fires_no_more_in_real_time() {
     let (timer, begin) = (threads(1), Instant::now());
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(begin.elapsed()).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(begin.elapsed()).expect("the test waits");
     let key = timer.schedule_every(ms(20), tell).expect("the timer is open");
-    assert!(hear(&heard) >= ms(20) && hear(&heard) >= ms(40));
+    assert!(hear(&receiver) >= ms(20) && hear(&receiver) >= ms(40));
     assert!(timer.cancel(key) && !timer.cancel(key));
     // One occurrence may have been running, and others may have come before.
     thread::sleep(ms(50));
-    heard.try_iter().for_each(drop);
-    assert!(heard.recv_timeout(ms(100)).is_err(), "silence");
+    receiver.try_iter().for_each(drop);
+    assert!(receiver.recv_timeout(ms(100)).is_err(), "silence");
     is_balanced(&timer);
 }
 
@@ -106,19 +106,21 @@ fn many_recurring_timers_are_not_early_in_real_time() {
 fn a_recurring_timer_may_be_cancelled_by_its_own_callback() {
     for (timer, clock) in both() {
         let (dropped, own) = (Count::default(), Arc::new(OnceLock::new()));
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (inner, key, held, mut runs) = (timer.clone(), Arc::clone(&own), Dropped(dropped.clone()), 0);
         let callback = move || {
             runs += 1;
             if runs == 3 {
                 let key = *key.wait();
-                told.send([inner.cancel(key), inner.cancel(key), held.0.get() > 0]).expect("the test waits");
+                sender
+                    .send([inner.cancel(key), inner.cancel(key), held.0.get() > 0])
+                    .expect("the test waits");
             }
         };
         let key = timer.schedule_every(ms(5), callback).expect("the timer is open");
         own.set(key).expect("it is set once");
         pass(&clock, ms(100));
-        assert_eq!(hear(&heard), [true, false, false]);
+        assert_eq!(hear(&receiver), [true, false, false]);
         until("the drop is noted", || dropped.get() == 1);
         assert_eq!((timer.stats().pending, timer.cancel(key)), (0, false));
         assert_eq!(
@@ -131,8 +133,8 @@ fn a_recurring_timer_may_be_cancelled_by_its_own_callback() {
 }
 
 /// Signals that it runs, and waits until `go`.
-fn wait_inside(told: &Sender<()>, go: &AtomicBool) {
-    told.send(()).expect("the test waits");
+fn wait_inside(sender: &Sender<()>, go: &AtomicBool) {
+    sender.send(()).expect("the test waits");
     until("the test releases the callback", || go.load(Ordering::SeqCst));
 }
 
@@ -141,14 +143,14 @@ fn wait_inside(told: &Sender<()>, go: &AtomicBool) {
 #[test]
 fn a_recurring_timer_may_be_cancelled_while_its_callback_runs() {
     let (timer, go, dropped) = (threads(1), Arc::new(AtomicBool::new(false)), Count::default());
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (gate, held) = (Arc::clone(&go), Dropped(dropped.clone()));
     let callback = move || {
         let _held = &held;
-        wait_inside(&told, &gate);
+        wait_inside(&sender, &gate);
     };
     let key = timer.schedule_every(ms(1), callback).expect("the timer is open");
-    hear(&heard);
+    hear(&receiver);
     assert_eq!(timer.stats().pending, 1, "one that runs is pending");
     assert_eq!(timer.reschedule_after(key, ms(1)), None, "it is being fired");
     assert!(timer.cancel(key) && !timer.cancel(key));
@@ -156,7 +158,7 @@ fn a_recurring_timer_may_be_cancelled_while_its_callback_runs() {
     go.store(true, Ordering::SeqCst);
     until("the drop is noted", || dropped.get() == 1);
     thread::sleep(ms(20));
-    assert!(heard.try_recv().is_err(), "it does not come again");
+    assert!(receiver.try_recv().is_err(), "it does not come again");
     is_balanced(&timer);
 }
 
@@ -165,10 +167,10 @@ fn a_recurring_timer_may_be_cancelled_while_its_callback_runs() {
 #[test]
 fn a_timer_whose_callback_runs_cannot_be_cancelled() {
     let (timer, go) = (threads(1), Arc::new(AtomicBool::new(false)));
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let gate = Arc::clone(&go);
-    let key = timer.schedule_after(ms(1), move || wait_inside(&told, &gate)).expect("the timer is open");
-    hear(&heard);
+    let key = timer.schedule_after(ms(1), move || wait_inside(&sender, &gate)).expect("the timer is open");
+    hear(&receiver);
     assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
     assert_eq!((timer.stats().pending, timer.stats().fired), (0, 1));
     go.store(true, Ordering::SeqCst);

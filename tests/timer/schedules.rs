@@ -224,9 +224,11 @@ fn a_schedule_that_stands_still_starves_no_other_in_real_time() {
     let counted = count.clone();
     let stands = move |at: Instant| Some(at);
     timer.schedule_with(stands, move || counted.one()).expect("the timer is open");
-    let (told, heard) = std::sync::mpsc::channel();
-    timer.schedule_after(ms(30), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    timer
+        .schedule_after(ms(30), move || sender.send(()).expect("the test waits"))
+        .expect("the timer is open");
+    hear(&receiver);
     until("the timer recurs", || count.get() >= 3);
     assert!(timer.shutdown().len() == 1);
     assert!(count.get() as u128 <= begin.elapsed().as_millis() + 1, "at most once a tick");

@@ -66,10 +66,10 @@ fn pinning_more_shards_than_cores_is_refused() {
 #[test]
 fn a_pinned_thread_runs_on_its_core() {
     let timer = Timer::builder().shards(1).pin_to_cores(true).build().expect("there is a core");
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(core_affinity::get_core_ids()).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(core_affinity::get_core_ids()).expect("the test waits");
     timer.schedule_after(ms(1), tell).expect("the timer is open");
-    let may_run_on = hear(&heard).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
+    let may_run_on = hear(&receiver).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
     let stats = timer.stats();
     assert_eq!(stats.total.core, None);
     if cfg!(target_os = "linux") {
@@ -99,10 +99,10 @@ fn each_pinned_shard_has_its_own_core() {
 fn threads_have_names() {
     let timer =
         Timer::builder().shards(3).thread_name("wheels").build().expect("settings within their limits");
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(thread::current().name().map(str::to_owned)).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(thread::current().name().map(str::to_owned)).expect("the test waits");
     timer.schedule_after(ms(1), tell).expect("the timer is open");
-    let name = hear(&heard).expect("it has a name");
+    let name = hear(&receiver).expect("it has a name");
     assert!(["wheels-0", "wheels-1", "wheels-2"].contains(&&*name), "{name}");
     if let Some(names) = threads_named("wheels-") {
         assert_eq!(names, ["wheels-0", "wheels-1", "wheels-2"]);
@@ -117,11 +117,11 @@ fn a_manual_clock_has_no_threads() {
     let timer = timer.expect("settings within their limits");
     are_threads("none-", 0);
     assert_eq!(timer.shards(), 3);
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(thread::current().id()).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(thread::current().id()).expect("the test waits");
     timer.schedule_after(ms(1), tell).expect("the timer is open");
     clock.advance(ms(1));
-    assert_eq!(heard.try_recv(), Ok(thread::current().id()));
+    assert_eq!(receiver.try_recv(), Ok(thread::current().id()));
 }
 
 /// A user-defined clock at double speed halves every wait, and makes no callback early by that
@@ -137,11 +137,11 @@ fn a_user_defined_clock_sets_the_speed() {
     let start = Instant::now();
     let timer =
         Timer::builder().clock(Double(start)).shards(1).build().expect("settings within their limits");
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (begin, inner) = (timer.now(), timer.clone());
-    let tell = move || told.send(inner.now() - begin).expect("the test waits");
+    let tell = move || sender.send(inner.now() - begin).expect("the test waits");
     timer.schedule_after(ms(100), tell).expect("the timer is open");
-    let passed = hear(&heard);
+    let passed = hear(&receiver);
     assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
 }
 

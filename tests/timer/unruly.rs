@@ -29,11 +29,11 @@ fn a_callback_that_parks_does_not_delay_shutdown() {
     in_time(|| {
         for _ in 0..20 {
             let timer = threads(1);
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let stop = Arc::new(AtomicBool::new(false));
             let gate = Arc::clone(&stop);
             let parks = move || {
-                told.send(()).expect("the test waits");
+                sender.send(()).expect("the test waits");
                 while !gate.load(Ordering::SeqCst) {
                     thread::park_timeout(ms(1));
                 }
@@ -41,7 +41,7 @@ fn a_callback_that_parks_does_not_delay_shutdown() {
                 thread::park_timeout(ms(0));
             };
             timer.schedule_after(ms(1), parks).expect("the timer is open");
-            hear(&heard);
+            hear(&receiver);
             let (other, gate) = (timer.clone(), Arc::clone(&stop));
             let ender = thread::spawn(move || {
                 gate.store(true, Ordering::SeqCst);
@@ -60,19 +60,19 @@ fn a_job_may_shut_down_while_the_executor_is_full() {
         let (send, receive) = mpsc::sync_channel::<Job>(0);
         let timer = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job))).build();
         let timer = timer.expect("settings within their limits");
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         for _ in 0..10 {
-            let (inner, told) = (timer.clone(), told.clone());
+            let (inner, sender) = (timer.clone(), sender.clone());
             let ends = move || {
                 thread::sleep(ms(20));
-                let _ = told.send(inner.shutdown().len());
+                let _ = sender.send(inner.shutdown().len());
             };
             timer.schedule_after(ms(1), ends).expect("the timer is open");
         }
         let pool = thread::spawn(move || receive.into_iter().for_each(Job::run));
-        assert_eq!(hear(&heard), 8, "one runs, one is with the executor");
+        assert_eq!(hear(&receiver), 8, "one runs, one is with the executor");
         drop(timer);
-        drop(heard);
+        drop(receiver);
         drop(pool);
     });
 }
@@ -228,13 +228,13 @@ fn a_clock_that_is_set_back_makes_nothing_early() {
         start + start.elapsed() + ahead * u32::from(start.elapsed() > ms(1))
     });
     thread::sleep(ms(5));
-    let (told, heard) = mpsc::channel();
-    let other = told.clone();
+    let (sender, receiver) = mpsc::channel();
+    let other = sender.clone();
     timer.schedule_after(ms(1), move || other.send(0).expect("the test waits")).expect("the timer is open");
-    assert_eq!(hear(&heard), 0);
+    assert_eq!(hear(&receiver), 0);
     back.store(true, Ordering::SeqCst);
-    timer.schedule_after(ms(50), move || told.send(1).expect("the test waits")).expect("the timer is open");
-    assert!(heard.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
+    timer.schedule_after(ms(50), move || sender.send(1).expect("the test waits")).expect("the timer is open");
+    assert!(receiver.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
 }
 
 /// A clock that panics on the shard's thread is counted, and the timer works on; a clock that shuts
@@ -289,10 +289,10 @@ fn a_fast_clock_is_followed() {
         let start = Instant::now();
         let timer = with_clock(move || start + speed * start.elapsed());
         let (begin, inner) = (timer.now(), timer.clone());
-        let (told, heard) = mpsc::channel();
-        let tell = move || told.send(inner.now() - begin).expect("the test waits");
+        let (sender, receiver) = mpsc::channel();
+        let tell = move || sender.send(inner.now() - begin).expect("the test waits");
         timer.schedule_after(ms(1_000) * speed, tell).expect("the timer is open");
-        let late = hear(&heard) - ms(1_000) * speed;
+        let late = hear(&receiver) - ms(1_000) * speed;
         assert!(late < ms(500) * speed, "{late:?} late at speed {speed}");
     }
 }

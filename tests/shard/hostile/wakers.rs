@@ -182,8 +182,8 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
         advancer.register_waker(&waker);
         assert!(advancer.next_expiration().is_some());
         let other = scheduler.clone();
-        let (told, heard) = mpsc::channel();
-        let move_it = move || told.send(other.reschedule(key, 1 << 30).is_some()).expect("the test waits");
+        let (sender, receiver) = mpsc::channel();
+        let move_it = move || sender.send(other.reschedule(key, 1 << 30).is_some()).expect("the test waits");
         let stalled = thread::spawn(move_it);
         until("the producer is in the waker", || rings.get() == 1);
         for round in 1..=ROUNDS {
@@ -194,7 +194,7 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
         let capacity = scheduler.stats().node_capacity;
         assert!(capacity <= 10 * TIMERS as usize, "{capacity} nodes, {TIMERS} timers at a time");
         gate.open();
-        assert!(hear(&heard));
+        assert!(hear(&receiver));
         stalled.join().expect("the thread does not panic");
     });
 }

@@ -20,9 +20,9 @@ impl Set {
     fn to(&self, ahead: Duration, timer: &Timer) {
         self.0.store(ahead.as_millis() as u64, Ordering::SeqCst);
         for _ in 0..2 {
-            let (told, heard) = std::sync::mpsc::channel();
-            after(timer, ms(0), move || told.send(()).expect("the test waits"));
-            hear(&heard);
+            let (sender, receiver) = std::sync::mpsc::channel();
+            after(timer, ms(0), move || sender.send(()).expect("the test waits"));
+            hear(&receiver);
         }
     }
 }
@@ -139,10 +139,10 @@ fn eight_seconds(times: u32) -> Duration {
         .clock(Fast { start, times })
         .build()
         .expect("settings within their limits");
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let begin = Instant::now();
-    after(&timer, secs(8), move || told.send(begin.elapsed()).expect("the test waits"));
-    hear(&heard)
+    after(&timer, secs(8), move || sender.send(begin.elapsed()).expect("the test waits"));
+    hear(&receiver)
 }
 
 /// The documented clock at double speed, and one at eight times. Promise 1.

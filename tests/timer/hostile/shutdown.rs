@@ -102,9 +102,9 @@ fn a_clock_that_parks_takes_no_producers_wake() {
         after(&timer, HOUR, || ());
         for pause in (0..100).step_by(5) {
             thread::sleep(ms(pause));
-            let (told, heard) = mpsc::channel();
-            after(&timer, ms(1), move || told.send(()).expect("the test waits"));
-            hear(&heard);
+            let (sender, receiver) = mpsc::channel();
+            after(&timer, ms(1), move || sender.send(()).expect("the test waits"));
+            hear(&receiver);
         }
     });
 }
@@ -174,17 +174,17 @@ fn a_job_may_shut_down_while_a_manual_timers_executor_is_full() {
 /// clocks.
 fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualClock>>) {
     let meeting = Arc::new(Barrier::new(timers.len()));
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for (i, timer) in timers.iter().enumerate() {
         let (next, meeting) = (timers[(i + 1) % timers.len()].clone(), Arc::clone(&meeting));
-        let told = told.clone();
+        let sender = sender.clone();
         let ends_the_next = move || {
             meeting.wait();
             if !by_drop {
                 assert!(next.shutdown().is_empty());
             }
             drop(next);
-            told.send(()).expect("the test waits");
+            sender.send(()).expect("the test waits");
         };
         after(timer, ms(50), ends_the_next);
     }
@@ -192,7 +192,7 @@ fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualCl
     let kept = (!by_drop).then_some(timers);
     let move_on = |clock: ManualClock| thread::spawn(move || clock.advance(ms(50)));
     let drivers: Vec<_> = drive.into_iter().flatten().map(move_on).collect();
-    (0..count).for_each(|_| hear(&heard));
+    (0..count).for_each(|_| hear(&receiver));
     drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
     drop(kept);
 }
