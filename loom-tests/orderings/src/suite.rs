@@ -263,6 +263,13 @@ mod tests {
     }
 
     #[test]
+    fn of_a_shards_tests_those_with_several_threads_are_run() {
+        assert!(has_threads("shard", "threads::duels::cancel_races_fire"));
+        assert!(!has_threads("shard", "wheel::the_clock_moves_in_whole_ticks"));
+        assert!(has_threads("shardwheel", "shard::slab::tests::there_is_a_limit"));
+    }
+
+    #[test]
     fn a_test_that_is_built_in_two_ways_has_two_names() {
         let labels = SUITES.iter().map(|suite| suite.label("stress", "a")).collect::<Vec<_>>();
         assert_eq!(labels.iter().filter(|&label| label == "stress::a").count(), 3);
