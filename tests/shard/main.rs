@@ -18,6 +18,7 @@
 //! | `random.rs` | random operations against a model, and periods |
 //! | `surface/` | types, payloads, errors, panics and ends |
 //! | `threads/` | several threads on one shard, with a ledger of all payloads |
+//! | `ledger.rs` | the ledger itself |
 //! | `hostile/` | user code that panics or stalls where a shard calls it |
 
 mod clocks;
@@ -27,6 +28,7 @@ mod extremes;
 mod firing;
 mod hostile;
 mod keys;
+mod ledger;
 mod limits;
 mod maintenance;
 mod memory;
