@@ -1,75 +1,30 @@
-//! What allocates nothing: a global allocator that counts, for each thread by itself, so that what other threads do
-//! (the test's own harness, say) does not disturb.
+//! What allocates nothing. The allocator counts for each thread separately, so that other threads,
+//! such as the test harness, do not disturb the count.
 //!
-//! The count of a shard's thread is read on that thread, by callbacks and wakers that it runs.
+//! Callbacks and wakers read the count of a shard's thread on that thread.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer, TimerKey};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts an allocation of the calling thread; not while the thread ends.
-fn count() {
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-/// How often the calling thread has allocated.
-fn allocations() -> u64 {
-    ALLOCATIONS.with(Cell::get)
-}
-
-// SAFETY: all is passed on to the system's allocator as it is; counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
+use support::allocator::{Counting, allocations};
+use support::{HOUR, comes_within, ms};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// How often each thing is done.
+/// How often each operation is done.
 const ROUNDS: usize = 1_000;
 
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-/// How often the calling thread allocates in `work`, which is done once before, to warm up.
+/// How often the calling thread allocates in `work`. A first run warms up.
 fn in_work(mut work: impl FnMut()) -> u64 {
     work();
     let before = allocations();
@@ -84,7 +39,7 @@ fn timers() -> [Timer; 2] {
     [build(Timer::builder()), build(Timer::builder().clock(ManualClock::new()))]
 }
 
-/// Sets a timer whose closure holds that many words, none of which is a pointer.
+/// Sets a timer whose closure holds `WORDS` words, none of which is a pointer.
 fn set_plain<const WORDS: usize>(timer: &Timer) -> TimerKey {
     let words = [1_usize; WORDS];
     let callback = move || assert_eq!(std::hint::black_box(words), [1; WORDS]);
@@ -92,7 +47,7 @@ fn set_plain<const WORDS: usize>(timer: &Timer) -> TimerKey {
     timer.schedule_after(HOUR, callback).expect("the timer is open")
 }
 
-/// Sets a timer whose closure holds three words, as most do: a pointer among them.
+/// Sets a timer whose closure holds three words, with a pointer among them.
 fn set_three(timer: &Timer, held: &Arc<usize>) -> TimerKey {
     let (held, others) = (Arc::clone(held), [1_usize; 2]);
     let callback = move || assert_eq!((*held, std::hint::black_box(others)), (1, [1; 2]));
@@ -100,26 +55,26 @@ fn set_three(timer: &Timer, held: &Arc<usize>) -> TimerKey {
     timer.schedule_after(HOUR, callback).expect("the timer is open")
 }
 
-/// Sets many, moves each to later or to earlier, and cancels it.
+/// Sets many timers, moves each to later or to earlier, and cancels it.
 fn set_move_and_cancel(timer: &Timer, keys: &mut Vec<TimerKey>, set: impl Fn(usize) -> TimerKey) {
     keys.extend((0..ROUNDS).map(set));
     for (i, key) in keys.iter_mut().enumerate() {
         let delay = HOUR + ms(i as u64) - ms(500) * (i % 7) as u32;
-        *key = timer.reschedule_after(*key, delay).expect("it is pending");
+        *key = timer.reschedule_after(*key, delay).expect("the timer is pending");
     }
     assert!(keys.drain(..).all(|key| timer.cancel(key)));
 }
 
-/// It counts at all.
+/// The allocator counts allocations.
 #[test]
-fn the_counter_counts() {
+fn the_allocator_counts() {
     assert_eq!(in_work(|| drop(std::hint::black_box(Box::new(1)))), 1);
     assert_eq!(in_work(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(9)))), 1);
 }
 
-/// Scheduling a closure of up to three words, rescheduling it to later and to earlier, and cancelling it.
+/// Scheduling, rescheduling and cancelling a closure of up to three words allocates nothing.
 #[test]
-fn a_closure_of_three_words() {
+fn a_closure_of_three_words_needs_no_allocation() {
     let held = Arc::new(1);
     for timer in timers() {
         let mut keys = Vec::with_capacity(ROUNDS);
@@ -134,16 +89,16 @@ fn a_closure_of_three_words() {
 
 /// The same where none of the three words is a pointer.
 #[test]
-fn a_closure_of_three_plain_words() {
+fn a_closure_of_three_words_without_a_pointer_needs_no_allocation() {
     for timer in timers() {
         let mut keys = Vec::with_capacity(ROUNDS);
         assert_eq!(in_work(|| set_move_and_cancel(&timer, &mut keys, |_| set_plain::<3>(&timer))), 0);
     }
 }
 
-/// A closure of four words is boxed: one allocation, and no more.
+/// A closure of four words is boxed: one allocation.
 #[test]
-fn a_closure_of_four_words() {
+fn a_closure_of_four_words_needs_one_allocation() {
     for timer in timers() {
         assert!(timer.cancel(set_plain::<4>(&timer)));
         let before = allocations();
@@ -156,7 +111,7 @@ fn a_closure_of_four_words() {
 
 /// A recurring timer is boxed when it is made, once.
 #[test]
-fn making_a_recurring_timer() {
+fn making_a_recurring_timer_needs_one_allocation() {
     for timer in timers() {
         let make = || {
             for _ in 0..ROUNDS {
@@ -168,9 +123,9 @@ fn making_a_recurring_timer() {
     }
 }
 
-/// A sleep: made, polled with one waker and another, reset, dropped.
+/// A sleep is made, polled with one waker and another, reset and dropped.
 #[test]
-fn a_sleep() {
+fn a_sleep_needs_no_allocation() {
     for timer in timers() {
         let wakers = [Waker::from(Arc::new(Idle)), Waker::from(Arc::new(Idle))];
         let all = || {
@@ -187,34 +142,35 @@ fn a_sleep() {
     }
 }
 
-/// Does nothing when it is woken.
+/// A waker that does nothing.
 struct Idle;
 
 impl std::task::Wake for Idle {
     fn wake(self: Arc<Self>) {}
 }
 
-/// The occurrences of a recurring timer: nothing on the shard's thread, from one to the next.
+/// From one occurrence of a recurring timer to the next the shard's thread allocates nothing.
 #[test]
-fn occurrences() {
+fn occurrences_need_no_allocation() {
     let timer = &timers()[0];
-    let (told, heard) = mpsc::sync_channel(0);
+    let (sender, receiver) = mpsc::sync_channel(0);
     let (mut runs, mut before) = (0_u64, 0);
     let callback = move || {
         runs += 1;
         match runs {
-            // The first ones warm up.
+            // The first occurrences warm up.
             10 => before = allocations(),
-            60 => told.send(allocations() - before).expect("the test waits"),
+            60 => sender.send(allocations() - before).expect("the test waits"),
             _ => (),
         }
     };
     let key = timer.schedule_every(ms(1), callback).expect("the timer is open");
-    assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Ok(0));
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Ok(0));
     assert!(timer.cancel(key));
 }
 
-/// The first and the last count that the shard's thread had when it ran what is to be measured.
+/// The smallest and the largest count of the shard's thread while it ran what is measured, and how
+/// often it was read.
 static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static SEEN: AtomicU64 = AtomicU64::new(0);
@@ -226,9 +182,10 @@ fn note() {
     SEEN.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Has `set` set `ROUNDS` timers that note the count of the shard's thread; by how much that grew while they fired.
+/// Calls `set` to set `ROUNDS` timers that note the count of the shard's thread. Returns by how
+/// much the count grew while they fired.
 fn while_they_fire(set: impl Fn()) -> u64 {
-    // Twice, as the first time warms up.
+    // Twice: the first time warms up.
     for _ in 0..2 {
         FIRST.store(u64::MAX, Ordering::SeqCst);
         LAST.store(0, Ordering::SeqCst);
@@ -240,25 +197,23 @@ fn while_they_fire(set: impl Fn()) -> u64 {
 }
 
 fn until_all_have_noted() {
-    let begin = Instant::now();
-    while SEEN.load(Ordering::SeqCst) < ROUNDS as u64 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "not all have fired");
-        thread::sleep(ms(1));
-    }
+    let all_have_noted = || SEEN.load(Ordering::SeqCst) >= ROUNDS as u64;
+    assert!(comes_within(Duration::from_secs(60), all_have_noted), "not all timers have fired");
 }
 
-/// A waker that notes; it is nowhere and needs no memory.
+/// A waker that notes the count, and needs no memory itself.
 fn noting() -> Waker {
     const TABLE: RawWakerVTable = RawWakerVTable::new(|_| RAW, |_| note(), |_| note(), |_| ());
     const RAW: RawWaker = RawWaker::new(std::ptr::null(), &TABLE);
-    // SAFETY: the functions ignore the pointer, and may be called on any thread.
+    // SAFETY: the functions ignore the pointer, and any thread may call them.
     unsafe { Waker::from_raw(RAW) }
 }
 
-/// What fires on the shard's thread, callbacks and wakers: nothing for each, but a few times for all nodes that are
-/// given back together, once or twice a tick. (One test, as there is one set of counters.)
+/// Callbacks and wakers that fire on the shard's thread allocate nothing each; once or twice a tick
+/// the thread allocates for all nodes that it frees together. (One test, as there is one set of
+/// counters.)
 #[test]
-fn firing() {
+fn firing_needs_a_few_allocations_a_tick() {
     let timer = &timers()[0];
     let callbacks = |ticks| {
         move || {
@@ -276,13 +231,13 @@ fn firing() {
         for sleep in &mut sleeps {
             assert!(Pin::new(sleep).poll(&mut Context::from_waker(&waker)).is_pending());
         }
-        // Before they are dropped.
+        // The sleeps are dropped after they have fired.
         until_all_have_noted();
     };
     let counted = while_they_fire(sleeps);
     assert!(counted <= few(10), "{counted}");
 }
 
-/// Allocations of a shard's thread in a tick, for all that fires there: a list of nodes that grows, and what waits
-/// until no thread can be reading them.
+/// Allocations of a shard's thread per tick, for all timers of the tick: a growing list of nodes,
+/// and a deferred free.
 const PER_TICK: u64 = 20;

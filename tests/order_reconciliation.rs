@@ -1,5 +1,5 @@
-//! The example `order_reconciliation`, run within this process: its own unit tests, and the whole program by
-//! its arguments, its streams and its exit code.
+//! The example `order_reconciliation`, run within this process: its own unit tests, and the whole
+//! program by its arguments, its streams and its exit code.
 
 #[allow(dead_code, reason = "the example's `main` is not called here")]
 #[path = "../examples/order_reconciliation/main.rs"]
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use order_reconciliation::Streams;
 use serde_json::Value;
 
-/// What one run of the program left behind.
+/// What one run of the program left.
 struct Run {
     code: u8,
     out: String,
@@ -48,7 +48,7 @@ fn report(args: &[&str]) -> Value {
     json
 }
 
-/// What a report says about orders and payments, without what it says about engines and time.
+/// What a report says about orders and payments, without engines and times.
 fn totals(report: &Value) -> Value {
     let fields = ["orders", "payments", "paid_early", "confirmed", "released", "cents"];
     fields.iter().map(|&field| (field.to_owned(), report[field].clone())).collect()
@@ -58,7 +58,7 @@ fn count(report: &Value, field: &str) -> u64 {
     report.pointer(field).and_then(Value::as_u64).unwrap_or_else(|| panic!("{field} in {report:#}"))
 }
 
-/// A directory of its own for one test, removed at its end.
+/// A directory for one test, removed at its end.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -102,7 +102,7 @@ fn every_kind_of_order_occurs_and_the_counts_follow_the_shares() {
 
 #[test]
 fn the_outcome_is_the_same_for_both_engines_and_any_number_of_threads() {
-    // Ten items and little stock: many orders hang on what the checks of others have taken back.
+    // Ten items and little stock: many orders depend on what the checks of others have taken back.
     let scarce = ["--count", "20000", "--items", "10", "--stock", "4000", "--seed", "7"];
     let with = |more: &[&str]| totals(&report(&[&scarce, more].concat()));
     let expected = with(&["--producers", "1"]);
@@ -225,7 +225,8 @@ fn files_may_be_empty_and_payments_may_be_missing() {
     assert_eq!(count(&report(&["--orders", &orders]), "/released"), 1);
 }
 
-/// The payments come well before or well after the check, so that the outcome is that of the virtual clock.
+/// The payments come well before or well after the check, so that the outcome is that of the
+/// virtual clock.
 #[test]
 fn real_time_gives_the_same_totals_and_says_how_late_checks_were() {
     let data_set = ["--count", "300", "--seed", "2", "--unpaid", "0.4", "--check-after", "1s"];
@@ -257,7 +258,7 @@ fn real_time_on_shardwheel_reports_the_statistics_of_its_timer() {
     assert!(shards.len() == 3 && shards.iter().all(|shard| shard["core"].is_null()), "{report:#}");
     let late = |of: &Value, field: &str| of[field].as_f64().expect("a number");
     let (of_ticks, of_checks) = (&report["timer"]["lateness"], &report["lateness"]);
-    // A tick is not before its check is due. The job counts in microseconds, and rounds down.
+    // A tick never precedes its check: the job counts in microseconds, and rounds down.
     assert!(late(of_ticks, "max_ms") <= late(of_checks, "max_ms") + 0.001, "{report:#}");
     assert!(late(&report["timer"], "longest_callback_ms") > 0.0 && report["fire_ns"].is_null());
 }

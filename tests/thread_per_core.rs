@@ -1,9 +1,9 @@
-//! The example `thread_per_core`, run within this process: its own unit tests, the whole program by its
-//! arguments and its exit code, and its event loops by themselves.
+//! The example `thread_per_core`, run within this process: its own unit tests, the whole program by
+//! its arguments and its exit code, and its event loops alone.
 //!
-//! Nothing here asks for speed: that a timer is not early is asserted to the nanosecond, that it is not late by
-//! a time that is far shorter than what the loop would sleep without being woken, and far longer than any
-//! machine should take.
+//! No test depends on speed. That a timer is not early is checked to the nanosecond; that it is not
+//! late, by a time that is far shorter than the loop would sleep without a wake, and far longer
+//! than any machine should take.
 
 #[allow(dead_code, reason = "the example's `main` is not called here")]
 #[path = "../examples/thread_per_core/main.rs"]
@@ -20,16 +20,17 @@ use shardwheel::Config;
 use thread_per_core::clock::{Clock, Moment};
 use thread_per_core::event_loop::{EventLoop, Handle};
 
-/// What a loop sleeps for that is not woken.
+/// How long a loop sleeps that is not woken.
 const LONG: Duration = Duration::from_secs(3_600);
-/// How long a test waits for what should take milliseconds.
+/// How long a test waits for an event that should take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a loop of these tests does when a timer fires.
 enum Job {
-    /// Says that it is, or was, due at that time.
+    /// Reports that it was due at that time.
     Ring(Moment),
-    /// Says so too, and schedules the next one on another loop, and so on, to and fro, as many times more.
+    /// Reports it too, and schedules the next one on the other loop, back and forth, as many times
+    /// more.
     Pass {
         due: Moment,
         left: u32,
@@ -63,7 +64,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Starts one that sleeps until a timer that is an hour away.
+    /// Starts a thread that sleeps until a timer an hour away.
     fn asleep(clock: &Clock) -> Self {
         Self::start(clock, Some(clock.now() + LONG))
     }
@@ -71,20 +72,20 @@ impl Thread {
     fn start(clock: &Clock, timer: Option<Moment>) -> Self {
         let (event_loop, handle) = EventLoop::new(clock).expect("a poller");
         if let Some(due) = timer {
-            handle.schedule(due, Job::Ring(due)).expect("open");
+            handle.schedule(due, Job::Ring(due)).expect("the timer is open");
         }
         let returns = Arc::new(AtomicUsize::new(0));
         let (bell, rung) = mpsc::channel();
         let (clock, counter) = (clock.clone(), Arc::clone(&returns));
         let thread = Some(thread::spawn(move || go_round(event_loop, &clock, &counter, &bell)));
         let thread = Self { handle, returns, rung, thread };
-        // It is most likely asleep by now; where it is not, the test still holds.
+        // The loop is most likely asleep by now; otherwise the test still holds.
         thread::sleep(Duration::from_millis(50));
         thread
     }
 
     fn ring(&self, due: Moment) {
-        self.handle.schedule(due, Job::Ring(due)).expect("open");
+        self.handle.schedule(due, Job::Ring(due)).expect("the timer is open");
     }
 
     fn rung(&self) -> Rung {
@@ -96,18 +97,18 @@ impl Thread {
         self.returns.load(Ordering::Relaxed)
     }
 
-    /// Wakes it as well: a test of a shard that does not must fail, not hang.
+    /// Also wakes the loop: a test of a shard that does not wake must fail, not hang.
     fn tell_to_stop(&self) {
-        // It may have stopped before.
+        // The loop may have stopped before.
         let _ = self.handle.send(Job::Stop);
         self.handle.wake();
     }
 
-    /// Stops it, and says how often its poll has returned before.
+    /// Stops the loop, and returns how often its poll has returned before.
     fn stop(mut self) -> usize {
         let returns = self.returns();
         self.tell_to_stop();
-        self.thread.take().expect("it runs").join().expect("it does not panic");
+        self.thread.take().expect("it runs").join().expect("the thread does not panic");
         returns
     }
 }
@@ -119,7 +120,7 @@ impl Drop for Thread {
     }
 }
 
-/// The thread's loop: until it is told to stop.
+/// The thread's loop, until a message stops it.
 fn go_round(mut event_loop: EventLoop<Job>, clock: &Clock, returns: &AtomicUsize, bell: &Sender<Rung>) {
     let mut stopped = false;
     while !stopped {
@@ -128,7 +129,7 @@ fn go_round(mut event_loop: EventLoop<Job>, clock: &Clock, returns: &AtomicUsize
         returns.fetch_add(1, Ordering::Relaxed);
         event_loop.fire(|fired| {
             let now = clock.now();
-            // The test may have ended, and its end of the bell with it.
+            // The test may have ended, and dropped its end of the channel.
             let ring = |due| drop(bell.send(Rung { due, fired: now }));
             match fired.payload {
                 Job::Ring(due) => ring(due),
@@ -146,7 +147,8 @@ fn pass_on(left: u32, now: Moment, to: &Handle<Job>, back: Handle<Job>) {
     if left > 0 {
         // Not a whole number of ticks.
         let due = now + Duration::from_micros(1_700);
-        to.schedule(due, Job::Pass { due, left: left - 1, to: back, back: to.clone() }).expect("open");
+        to.schedule(due, Job::Pass { due, left: left - 1, to: back, back: to.clone() })
+            .expect("the timer is open");
     }
 }
 
@@ -162,7 +164,7 @@ fn a_timer_from_a_neighbour_wakes_a_thread_that_polls_for_an_hour() {
     let [a, b] = [(); 2].map(|()| Thread::asleep(&clock));
     let due = clock.now();
     let (to, back) = (b.handle.clone(), a.handle.clone());
-    a.handle.schedule(due, Job::Pass { due, left: 1, to, back }).expect("open");
+    a.handle.schedule(due, Job::Pass { due, left: 1, to, back }).expect("the timer is open");
     a.rung().assert_in_time();
     b.rung().assert_in_time();
     a.stop();
@@ -176,7 +178,7 @@ fn timers_go_to_and_fro_between_two_threads_and_none_is_early() {
     let [a, b] = [(); 2].map(|()| Thread::asleep(&clock));
     let due = clock.now();
     let (to, back) = (b.handle.clone(), a.handle.clone());
-    a.handle.schedule(due, Job::Pass { due, left: PASSES, to, back }).expect("open");
+    a.handle.schedule(due, Job::Pass { due, left: PASSES, to, back }).expect("the timer is open");
     for pass in 0..=PASSES {
         let thread = if pass.is_multiple_of(2) { &a } else { &b };
         thread.rung().assert_in_time();
@@ -200,8 +202,8 @@ fn a_timer_that_is_brought_nearer_wakes() {
     let thread = Thread::asleep(&clock);
     let far = clock.now() + 2 * LONG;
     let near = clock.now() + Duration::from_millis(20);
-    let key = thread.handle.schedule(far, Job::Ring(near)).expect("open");
-    let moved = thread.handle.reschedule(key, near).expect("it is pending");
+    let key = thread.handle.schedule(far, Job::Ring(near)).expect("the timer is open");
+    let moved = thread.handle.reschedule(key, near).expect("the timer is pending");
     thread.rung().assert_in_time();
     assert!(thread.handle.cancel(moved).is_none(), "it has fired");
     thread.stop();
@@ -220,7 +222,7 @@ fn many_threads_schedule_on_one_and_each_timer_fires_once_and_not_early() {
                 let mut rng = fastrand::Rng::with_seed(producer);
                 for _ in 0..TIMERS {
                     let due = clock.now() + Duration::from_micros(rng.u64(..50_000));
-                    handle.schedule(due, Job::Ring(due)).expect("open");
+                    handle.schedule(due, Job::Ring(due)).expect("the timer is open");
                     thread::sleep(Duration::from_micros(rng.u64(..500)));
                 }
             });
@@ -238,8 +240,8 @@ fn a_thread_whose_next_timer_is_an_hour_away_is_not_woken() {
     let thread = Thread::asleep(&clock);
     thread::sleep(Duration::from_millis(600));
     let later = clock.now() + 2 * LONG;
-    let key = thread.handle.schedule(later, Job::Ring(later)).expect("open");
-    let key = thread.handle.reschedule(key, later + LONG).expect("it is pending");
+    let key = thread.handle.schedule(later, Job::Ring(later)).expect("the timer is open");
+    let key = thread.handle.reschedule(key, later + LONG).expect("the timer is pending");
     thread::sleep(Duration::from_millis(300));
     assert!(thread.handle.cancel(key).is_some());
     thread::sleep(Duration::from_millis(300));
@@ -251,11 +253,11 @@ fn a_thread_whose_next_timer_is_an_hour_away_is_not_woken() {
 fn a_thread_does_not_wake_itself() {
     let clock = clock();
     let (mut event_loop, handle) = EventLoop::new(&clock).expect("a poller");
-    handle.schedule(clock.now() + LONG, Job::Stop).expect("open");
+    handle.schedule(clock.now() + LONG, Job::Stop).expect("the timer is open");
     for _ in 0..20 {
         event_loop.fire(drop);
         let due = clock.now() + Duration::from_millis(2);
-        handle.schedule(due, Job::Ring(due)).expect("open");
+        handle.schedule(due, Job::Ring(due)).expect("the timer is open");
         event_loop.sleep().expect("the poller is sound");
         assert!(!event_loop.was_woken());
         assert!(clock.now() >= due);

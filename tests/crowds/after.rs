@@ -1,4 +1,5 @@
-//! What is left of a crowd when its threads have ended: nothing that a turn of the advancer costs, no memory.
+//! What a crowd leaves when its threads have ended: a turn of the advancer costs no more, and no
+//! memory is kept.
 
 use std::hint::black_box;
 use std::thread;
@@ -6,23 +7,23 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Advancer, Config, Scheduler, Tick, Timer, shard};
 
-use crate::alone::{alone, resident};
+use crate::support::{alone, resident};
 use crate::threads::{wave, waves};
 use crate::{THREADS, WAVE};
 
-/// Threads at once that leave something behind, if threads do.
+/// Threads at once.
 const MANY: usize = 2_000;
 
 /// How many times as long a turn may take after a crowd as before it.
 const DEARER: u32 = 20;
 
-/// What resident memory may be above its start.
+/// How far resident memory may be above its start, in bytes.
 const LEFT: usize = 8 << 20;
 
-/// What a thread of the crowd does on a shard: so many timers set, every second one cancelled.
+/// Timers that each thread of a crowd sets on a shard; it cancels every second one.
 const TIMERS: usize = 500;
 
-/// Turns in a sample; and how many moves of the clock the advancer has to give memory back.
+/// Turns in a sample, and moves of the clock in which the advancer frees memory.
 const TURNS: u64 = 2_000;
 const MOVES: u64 = 20_000;
 
@@ -34,7 +35,7 @@ fn turn(advancer: &mut Advancer<u64>) {
     black_box(advancer.next_expiration());
 }
 
-/// The median of what a turn takes.
+/// The median time of a turn.
 fn turns(advancer: &mut Advancer<u64>) -> Duration {
     let time = |_| {
         let begin = Instant::now();
@@ -53,10 +54,10 @@ fn use_shard(scheduler: &Scheduler<u64>, number: usize) {
     assert_eq!(keys.into_iter().step_by(2).filter_map(|key| scheduler.cancel(key)).count(), TIMERS / 2);
 }
 
-/// A turn costs about what it did before there was a crowd.
+/// A turn takes about as long as before the crowd.
 fn a_turn_costs_no_more_after(crowd: impl FnOnce(&(dyn Fn(usize) + Sync))) {
     let (scheduler, mut advancer) = shard::<u64>(&Config::default());
-    // A timer far away that stays, as usual.
+    // A far timer stays pending, as in a usual program.
     scheduler.schedule(1 << 40, 0).expect("there is memory");
     let before = turns(&mut advancer);
     crowd(&|number| {
@@ -68,31 +69,31 @@ fn a_turn_costs_no_more_after(crowd: impl FnOnce(&(dyn Fn(usize) + Sync))) {
 }
 
 #[test]
-fn a_turn_after_threads_that_came_and_went() {
-    alone("after::a_turn_after_threads_that_came_and_went", || {
+fn a_turn_costs_no_more_after_threads_came_and_went() {
+    alone(|| {
         a_turn_costs_no_more_after(|work| waves(THREADS, work));
     });
 }
 
 #[test]
-fn a_turn_after_many_threads_at_once() {
-    alone("after::a_turn_after_many_threads_at_once", || {
+fn a_turn_costs_no_more_after_many_threads_at_once() {
+    alone(|| {
         a_turn_costs_no_more_after(|work| wave(0, MANY, work));
     });
 }
 
-/// Stack that a call needs in a build for tests. The system's library keeps the stacks of threads that have ended, as deep
-/// as they were used.
+/// Bytes of stack that a call needs in a test build. The C library keeps the stacks of ended
+/// threads, as deep as they were used.
 const STACK: usize = 64 << 10;
 
-/// Has a crowd of the same size come and go that uses no shard, so that what the system and the allocator keep for
-/// threads counts as before.
+/// Runs a crowd of the same size that uses no shard, so that the memory that the system and the
+/// allocator keep for threads counts as before. Returns the resident memory.
 fn settle(crowd: impl Fn(&(dyn Fn(usize) + Sync))) -> usize {
     crowd(&|number| {
         black_box([number as u8; STACK]);
         drop(black_box(vec![number; 3 * TIMERS]));
     });
-    // The system takes the stacks of threads that have ended a little later.
+    // The system frees the stacks of ended threads a little later.
     let mut before = resident();
     loop {
         thread::sleep(Duration::from_millis(100));
@@ -108,7 +109,7 @@ fn is_back(start: usize) -> bool {
     resident() <= start + LEFT
 }
 
-/// A shard by itself: memory is back when the clock has moved for a while.
+/// A shard frees its memory when the clock has moved for a while.
 fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
     let (scheduler, mut advancer) = shard::<u64>(&Config::default());
     let start = settle(&crowd);
@@ -123,20 +124,20 @@ fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
 }
 
 #[test]
-fn memory_of_a_shard_after_threads_that_came_and_went() {
-    alone("after::memory_of_a_shard_after_threads_that_came_and_went", || {
+fn a_shards_memory_goes_back_after_threads_came_and_went() {
+    alone(|| {
         memory_of_a_shard(|work| waves(THREADS, work));
     });
 }
 
 #[test]
-fn memory_of_a_shard_after_one_wave() {
-    alone("after::memory_of_a_shard_after_one_wave", || memory_of_a_shard(|work| wave(0, WAVE, work)));
+fn a_shards_memory_goes_back_after_one_wave() {
+    alone(|| memory_of_a_shard(|work| wave(0, WAVE, work)));
 }
 
 #[test]
-fn memory_of_a_shard_after_many_threads_at_once() {
-    alone("after::memory_of_a_shard_after_many_threads_at_once", || {
+fn a_shards_memory_goes_back_after_many_threads_at_once() {
+    alone(|| {
         memory_of_a_shard(|work| wave(0, MANY, work));
     });
 }
@@ -146,12 +147,12 @@ fn use_timer(timer: &Timer, number: usize) {
     let set = |i| timer.schedule_after(delay(i), || ()).expect("there is memory");
     let keys: Vec<_> = (0..TIMERS).map(set).collect();
     for key in keys.into_iter().step_by(2) {
-        // Or it has fired by now.
+        // False if the timer has fired meanwhile.
         let _ = timer.cancel(key);
     }
 }
 
-/// A timer, whose threads give memory back by themselves.
+/// A timer's own threads free its memory.
 fn memory_of_a_timer(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
     let start = settle(&crowd);
@@ -165,15 +166,15 @@ fn memory_of_a_timer(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
 }
 
 #[test]
-fn memory_of_a_timer_after_threads_that_came_and_went() {
-    alone("after::memory_of_a_timer_after_threads_that_came_and_went", || {
+fn a_timers_memory_goes_back_after_threads_came_and_went() {
+    alone(|| {
         memory_of_a_timer(|work| waves(THREADS, work));
     });
 }
 
 #[test]
-fn memory_of_a_timer_after_many_threads_at_once() {
-    alone("after::memory_of_a_timer_after_many_threads_at_once", || {
+fn a_timers_memory_goes_back_after_many_threads_at_once() {
+    alone(|| {
         memory_of_a_timer(|work| wave(0, MANY, work));
     });
 }

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::alone::alone;
+use crate::support::alone;
 
 const SHARDS: usize = 400;
 const FEW: usize = 16;
 
-/// How many times as long a call may take where there are hundreds of shards. Their memory does not fit a cache, which
-/// takes a part of it.
+/// How many times as long a call may take with hundreds of shards, whose memory does not fit into a
+/// cache.
 const DEARER: u32 = 20;
 
-/// Calls on each shard in a sample, and samples.
+/// Calls on each shard in a sample, and the number of samples.
 const ROUNDS: usize = 20;
 const SAMPLES: usize = 25;
 
@@ -30,9 +30,9 @@ fn set_all(schedulers: &[Scheduler<usize>], payload: usize) -> Vec<Key> {
     schedulers.iter().enumerate().map(|shard| set(shard).expect("there is memory")).collect()
 }
 
-/// Each timer of each shard has its end, whatever the order in which threads use the shards.
+/// Each timer of each shard has its outcome, whatever the order in which threads use the shards.
 #[test]
-fn nothing_is_lost_where_threads_go_round_the_shards() {
+fn no_timer_is_lost_when_threads_use_shards_in_turn() {
     const THREADS: usize = 4;
     let (schedulers, advancers) = shards(SHARDS);
     thread::scope(|scope| {
@@ -42,7 +42,7 @@ fn nothing_is_lost_where_threads_go_round_the_shards() {
                 for round in 0..ROUNDS {
                     let payload = number * ROUNDS + round;
                     let keys = set_all(schedulers, payload);
-                    // Every second shard's is cancelled, by its own thread.
+                    // The thread cancels the timers of every second shard.
                     for (scheduler, key) in schedulers.iter().zip(keys).step_by(2) {
                         assert_eq!(scheduler.cancel(key), Some(payload));
                     }
@@ -58,7 +58,7 @@ fn nothing_is_lost_where_threads_go_round_the_shards() {
     }
 }
 
-/// What it takes to schedule and to cancel, going round so many shards: the median of samples.
+/// The time to schedule and cancel on each of `count` shards in turn: the median of samples.
 fn time_of_a_call(count: usize) -> Duration {
     let (schedulers, _advancers) = shards(count);
     let round = || {
@@ -78,8 +78,8 @@ fn time_of_a_call(count: usize) -> Duration {
 }
 
 #[test]
-fn a_call_costs_about_the_same_however_many_shards() {
-    alone("shards::a_call_costs_about_the_same_however_many_shards", || {
+fn a_call_costs_about_the_same_with_many_shards() {
+    alone(|| {
         let (few, many) = (time_of_a_call(FEW), time_of_a_call(SHARDS));
         let enough = DEARER * few.max(Duration::from_nanos(20));
         assert!(many < enough, "{few:?} with {FEW} shards, {many:?} with {SHARDS}");

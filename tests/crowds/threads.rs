@@ -1,23 +1,24 @@
-//! Threads in waves and all at once, each with a timer that stays and one that it cancels: each payload has one end.
+//! Threads in waves and all at once. Each sets one timer that fires and one that it cancels: each
+//! payload has one outcome.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use shardwheel::{Config, Scheduler, Tick, Timer, shard};
+use shardwheel::{Config, Fired, Scheduler, Tick, Timer, shard};
 
+use crate::support::ledger::{End, Ledger, Payload};
+use crate::support::{self, HOUR, comes_within, ms};
 use crate::{AT_ONCE, THREADS, WAVE};
 
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// How long a test waits for what is to happen.
+/// How long a test waits for an event that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A small stack: a thousand threads are alive at once.
+/// A small stack, in bytes, as a thousand threads are alive at once.
 const STACK: usize = 128 << 10;
 
-/// Runs `work` in `count` threads with the numbers from `first` on, all of which are alive at once.
+/// Runs `work` in `count` threads, numbered from `first`, all of which are alive at once.
 pub(crate) fn wave(first: usize, count: usize, work: impl Fn(usize) + Sync) {
     let (together, work) = (&Barrier::new(count), &work);
     thread::scope(|scope| {
@@ -37,122 +38,90 @@ pub(crate) fn waves(threads: usize, work: impl Fn(usize) + Sync) {
     (0..threads).step_by(WAVE).for_each(|first| wave(first, WAVE.min(threads - first), &work));
 }
 
-/// How often each payload has been dropped, and by which end it has gone.
-#[derive(Default)]
-struct Account {
-    fired: AtomicUsize,
-    cancelled: AtomicUsize,
-    dropped: AtomicUsize,
+/// Each thread's first timer has fired, and its second has been cancelled: [`use_shard`] and
+/// [`use_timer`] note the cancels by the payloads' numbers.
+fn check(ledger: &Ledger, threads: usize) {
+    ledger.check_all_ended();
+    assert_eq!(ledger.made(), 2 * threads);
+    assert_eq!((ledger.count(End::Fired), ledger.count(End::Cancelled)), (threads, threads));
 }
 
-struct Payload(Arc<Vec<Account>>, usize);
-
-impl Payload {
-    fn fire(self) {
-        self.0[self.1].fired.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn cancel(self) {
-        self.0[self.1].cancelled.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Payload {
-    fn drop(&mut self) {
-        self.0[self.1].dropped.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn accounts(threads: usize) -> Arc<Vec<Account>> {
-    Arc::new((0..2 * threads).map(|_| Account::default()).collect())
-}
-
-/// Each thread's first has fired, its second has been cancelled, and each has been dropped once.
-fn check(accounts: &[Account]) {
-    for (number, Account { fired, cancelled, dropped }) in accounts.iter().enumerate() {
-        let ends = [fired, cancelled, dropped].map(|count| count.load(Ordering::Relaxed));
-        let expected = if number % 2 == 0 { [1, 0, 1] } else { [0, 1, 1] };
-        assert_eq!(ends, expected, "payload {number}: fired, cancelled, dropped");
-    }
-}
-
-/// What is cancelled is due so long after that the clock, which moves meanwhile, does not come to it.
+/// The cancelled timers are due so late that the moving clock does not reach them.
 const NEVER_HERE: Tick = 1 << 40;
 
-/// Schedules two timers, cancels one of them.
-fn use_shard(scheduler: &Scheduler<Payload>, accounts: &Arc<Vec<Account>>, number: usize) {
+/// Schedules two timers, and cancels the second.
+fn use_shard(scheduler: &Scheduler<Payload>, ledger: &Ledger, number: usize) {
     let deadline = 1 + (number as Tick * 7_919) % 100_000;
-    let payload = |number| Payload(Arc::clone(accounts), number);
-    assert!(scheduler.schedule(deadline, payload(2 * number)).is_ok());
-    let key =
-        scheduler.schedule(deadline + NEVER_HERE, payload(2 * number + 1)).map_err(|refused| refused.kind());
-    scheduler.cancel(key.expect("there is memory")).expect("it is pending").cancel();
+    assert!(scheduler.schedule(deadline, ledger.payload()).is_ok());
+    let second = ledger.payload();
+    let id = second.id();
+    let key = scheduler.schedule(deadline + NEVER_HERE, second).map_err(|refused| refused.kind());
+    let cancelled = scheduler.cancel(key.expect("there is memory")).expect("the timer is pending");
+    assert_eq!(cancelled.id(), id, "the cancel found another timer");
+    cancelled.end(End::Cancelled);
 }
 
-/// Lets threads loose on a shard whose clock moves meanwhile.
+/// Runs a crowd on a shard whose clock moves meanwhile.
 fn on_a_shard(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync)) + Send) {
-    let accounts = accounts(threads);
+    let ledger = Ledger::default();
     let (scheduler, mut advancer) = shard(&Config::default());
     let done = AtomicUsize::new(0);
+    let fire = |fired: Fired<Payload>| fired.payload.end(End::Fired);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let_loose(&|number| use_shard(&scheduler, &accounts, number));
+            let_loose(&|number| use_shard(&scheduler, &ledger, number));
             done.store(1, Ordering::Release);
         });
         let mut now = 0;
         while done.load(Ordering::Acquire) == 0 {
             now += 10;
-            advancer.advance(now).for_each(|fired| fired.payload.fire());
+            advancer.advance(now).for_each(fire);
             thread::yield_now();
         }
     });
     let end = scheduler.now().max(200_000);
-    advancer.advance(end).for_each(|fired| fired.payload.fire());
+    advancer.advance(end).for_each(fire);
     assert!(scheduler.is_empty());
-    check(&accounts);
+    check(&ledger, threads);
 }
 
 #[test]
-fn a_shard_loses_nothing_of_threads_that_come_and_go() {
+fn a_shard_loses_no_timer_of_threads_that_come_and_go() {
     on_a_shard(THREADS, |work| waves(THREADS, work));
 }
 
 #[test]
-fn a_shard_loses_nothing_of_a_thousand_threads_at_once() {
+fn a_shard_loses_no_timer_of_a_thousand_threads() {
     on_a_shard(AT_ONCE, |work| wave(0, AT_ONCE, work));
 }
 
-/// Sets two timers, cancels one of them.
-fn use_timer(timer: &Timer, accounts: &Arc<Vec<Account>>, number: usize) {
-    let payload = |number| Payload(Arc::clone(accounts), number);
-    let (first, second) = (payload(2 * number), payload(2 * number + 1));
-    let delay = Duration::from_millis(1 + number as u64 % 50);
-    assert!(timer.schedule_after(delay, move || first.fire()).is_ok());
-    // The callback is dropped by the cancel, and the payload with it.
-    accounts[2 * number + 1].cancelled.fetch_add(1, Ordering::Relaxed);
-    let key = timer.schedule_after(HOUR, move || second.fire()).map_err(|refused| refused.kind());
+/// Schedules two timers, and cancels the second.
+fn use_timer(timer: &Timer, ledger: &Ledger, number: usize) {
+    let (first, second) = (ledger.payload(), ledger.payload());
+    let delay = ms(1 + number as u64 % 50);
+    assert!(timer.schedule_after(delay, move || first.end(End::Fired)).is_ok());
+    // The cancel drops the callback, and the payload with it.
+    ledger.note(second.id(), End::Cancelled);
+    let key = timer.schedule_after(HOUR, move || second.end(End::Fired)).map_err(|refused| refused.kind());
     assert!(timer.cancel(key.expect("there is memory")));
 }
 
 fn on_a_timer(threads: usize, let_loose: impl FnOnce(&(dyn Fn(usize) + Sync))) {
-    let accounts = accounts(threads);
-    let timer = Timer::builder().shards(2).build().expect("settings within their limits");
-    let_loose(&|number| use_timer(&timer, &accounts, number));
-    let begin = Instant::now();
-    while timer.stats().fired < threads as u64 {
-        assert!(begin.elapsed() < PATIENCE, "{:?}", timer.stats());
-        thread::sleep(Duration::from_millis(1));
-    }
+    let ledger = Ledger::default();
+    let timer = support::threads(2);
+    let_loose(&|number| use_timer(&timer, &ledger, number));
+    let all_have_fired = comes_within(PATIENCE, || timer.stats().fired >= threads as u64);
+    assert!(all_have_fired, "{:?}", timer.stats());
     assert_eq!(timer.shutdown().count(), 0);
-    check(&accounts);
+    check(&ledger, threads);
 }
 
 #[test]
-fn a_timer_loses_nothing_of_threads_that_come_and_go() {
+fn a_timer_loses_no_callback_of_threads_that_come_and_go() {
     on_a_timer(THREADS, |work| waves(THREADS, work));
 }
 
 #[test]
-fn a_timer_loses_nothing_of_a_thousand_threads_at_once() {
+fn a_timer_loses_no_callback_of_a_thousand_threads() {
     on_a_timer(AT_ONCE, |work| wave(0, AT_ONCE, work));
 }

@@ -1,4 +1,5 @@
-//! Timers made, used and dropped, ten thousand times: no thread, no mapping, no byte is left over.
+//! Timers are made, used and dropped, ten thousand times: no thread, no mapping and no byte is
+//! left.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,32 +8,31 @@ use std::time::Duration;
 
 use shardwheel::{ManualClock, Timer};
 
-use crate::alone::{alone, held, mappings, threads};
+use crate::support::allocator::in_use;
+use crate::support::{HOUR, alone, number_of_mappings, number_of_threads};
 
 const TIMES: usize = 10_000;
 
-/// So often before what is left is compared: by then all that is kept for good is there.
+/// Rounds before the first measurement; by then everything exists that is kept for good.
 const WARM_UP: usize = 200;
 
-/// Mappings that the system's allocator may make or split on its own account.
+/// Mappings that the system's allocator may create or split by itself.
 const OWN_MAPPINGS: usize = 8;
 
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// Whatever a timer can be used for, briefly: some of it fires, some is pending when it is dropped.
+/// Uses a timer in every way, briefly: some timers fire, and some are pending when it is dropped.
 fn use_it(timer: &Timer) {
-    timer.schedule_after(Duration::ZERO, || ()).expect("it is open");
-    timer.schedule_after(HOUR, || ()).expect("it is open");
-    let key = timer.schedule_after(24 * HOUR, || ()).expect("it is open");
+    timer.schedule_after(Duration::ZERO, || ()).expect("the timer is open");
+    timer.schedule_after(HOUR, || ()).expect("the timer is open");
+    let key = timer.schedule_after(24 * HOUR, || ()).expect("the timer is open");
     assert!(timer.cancel(key));
-    timer.schedule_every(HOUR, || ()).expect("it is open");
+    timer.schedule_every(HOUR, || ()).expect("the timer is open");
     let mut sleep = timer.sleep(HOUR);
     assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-/// Threads, mappings and bytes.
+/// The numbers of threads, mappings and bytes.
 fn counts() -> (usize, usize, isize) {
-    (threads(), mappings(), held())
+    (number_of_threads(), number_of_mappings(), in_use())
 }
 
 fn nothing_is_left_of(mut one: impl FnMut()) {
@@ -46,18 +46,18 @@ fn nothing_is_left_of(mut one: impl FnMut()) {
 }
 
 #[test]
-fn nothing_is_left_of_timers_on_threads() {
-    alone("timers::nothing_is_left_of_timers_on_threads", || {
+fn timers_on_threads_leave_nothing() {
+    alone(|| {
         nothing_is_left_of(|| {
             use_it(&Timer::builder().shards(1).build().expect("settings within their limits"))
         });
     });
 }
 
-/// All of them on the same clock, which is not dropped.
+/// All timers use the same clock, which is not dropped.
 #[test]
-fn nothing_is_left_of_timers_on_a_clock() {
-    alone("timers::nothing_is_left_of_timers_on_a_clock", || {
+fn timers_on_a_clock_leave_nothing() {
+    alone(|| {
         let clock = ManualClock::new();
         nothing_is_left_of(|| {
             let builder = Timer::builder().shards(1).clock(clock.clone());
@@ -68,17 +68,17 @@ fn nothing_is_left_of_timers_on_a_clock() {
     });
 }
 
-/// Each used by a thread of its own as well, which ends before the timer or after it.
+/// Each timer is also used by a thread of its own, which ends before the timer or after it.
 #[test]
-fn nothing_is_left_of_timers_and_their_users() {
-    alone("timers::nothing_is_left_of_timers_and_their_users", || {
+fn timers_and_the_threads_that_used_them_leave_nothing() {
+    alone(|| {
         let mut ends_before = false;
         nothing_is_left_of(|| {
             ends_before = !ends_before;
             let timer = Timer::builder().shards(2).build().expect("settings within their limits");
             use_it(&timer);
             let kept = ends_before.then(|| timer.clone());
-            std::thread::spawn(move || use_it(&timer)).join().expect("it does not panic");
+            std::thread::spawn(move || use_it(&timer)).join().expect("the thread does not panic");
             drop(kept);
         });
     });

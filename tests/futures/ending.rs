@@ -1,4 +1,4 @@
-//! The end: what waits is woken, and told.
+//! The end of a timer wakes its futures, and they return an error.
 
 use std::future;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::support::{
     Acts, Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
-/// Shutdown wakes what sleeps, once, and it resolves to an error, for good; it is not among what comes back.
-/// Promise 8.
+/// Shutdown wakes each sleep once; the sleep then returns an error at every poll. Sleeps are not
+/// among what `shutdown` returns. Promise 8.
 #[test]
-fn shutdown_wakes_what_sleeps() {
+fn shutdown_wakes_each_sleep_once() {
     for timer in [manual().0, threads(2)] {
         let (bell, waker) = Bell::new();
         let mut sleeps: Vec<_> = (0..100).map(|_| timer.sleep(HOUR)).collect();
@@ -24,7 +24,7 @@ fn shutdown_wakes_what_sleeps() {
         assert_eq!((bell.rings(), Arc::strong_count(&bell)), (100, 2));
         for sleep in &mut sleeps {
             for _ in 0..2 {
-                assert!(ready(sleep).expect_err("it is shut down").is_shut_down());
+                assert!(ready(sleep).expect_err("the timer is shut down").is_shut_down());
             }
         }
         assert_eq!((timer.stats().handed_back, timer.stats().pending), (101, 0));
@@ -32,24 +32,24 @@ fn shutdown_wakes_what_sleeps() {
     }
 }
 
-/// So it is when the last handle is dropped. Promise 8.
+/// The same when the last handle is dropped. Promise 8.
 #[test]
-fn dropping_the_last_handle_wakes_what_sleeps() {
+fn dropping_the_last_handle_wakes_each_sleep() {
     for timer in [manual().0, threads(2)] {
         let (bell, waker) = Bell::new();
         let mut sleep = timer.sleep(HOUR);
         is_pending(&mut sleep, &waker);
         drop(timer);
         assert_eq!(bell.rings(), 1);
-        assert!(ready(&mut sleep).expect_err("it is shut down").is_shut_down());
+        assert!(ready(&mut sleep).expect_err("the timer is shut down").is_shut_down());
         sleep.reset(std::time::Instant::now() + HOUR);
-        assert!(ready(&mut sleep).expect_err("it is still shut down").is_shut_down());
+        assert!(ready(&mut sleep).expect_err("the timer is still shut down").is_shut_down());
     }
 }
 
 /// Tasks that wait on executors are woken by a shutdown on another thread. Promise 8.
 #[test]
-fn tasks_are_woken() {
+fn shutdown_wakes_tasks_on_executors() {
     in_time(|| {
         let timer = threads(2);
         let wait =
@@ -61,20 +61,21 @@ fn tasks_are_woken() {
         let limited = thread::spawn(move || {
             smol::block_on(async { inner.timeout(HOUR, future::pending::<()>()).await })
         });
-        until("all wait", || timer.stats().pending == 101);
+        until("all tasks wait", || timer.stats().pending == 101);
         assert!(timer.shutdown().is_empty());
         for task in tasks {
-            assert_eq!(runtime.block_on(task).expect("it does not panic"), Err(true));
+            assert_eq!(runtime.block_on(task).expect("the thread does not panic"), Err(true));
         }
-        let ended = limited.join().expect("it does not panic");
+        let ended = limited.join().expect("the thread does not panic");
         assert!(matches!(ended, Err(TimeoutError::Sleep(error)) if error.is_shut_down()));
         is_balanced(&timer);
     });
 }
 
-/// One that was over before the end says so, polled or not; one that is made after it is refused. Promises 1 and 8.
+/// A sleep that was over before the shutdown returns success, whether or not it was polled; a sleep
+/// that is made after it is refused. Promises 1 and 8.
 #[test]
-fn over_before_the_end() {
+fn a_sleep_that_was_over_before_shutdown_succeeds() {
     let (timer, clock) = manual();
     let [mut polled, mut unpolled, mut short, mut long] = [5, 5, 5, 50].map(|delay| timer.sleep(ms(delay)));
     is_pending(&mut polled, Waker::noop());
@@ -90,9 +91,9 @@ fn over_before_the_end() {
     is_balanced(&timer);
 }
 
-/// A sleep that is dropped, or reset, after the end, and one that is polled with another waker. Promises 7 and 8.
+/// After the shutdown a sleep is dropped, reset, or polled with another waker. Promises 7 and 8.
 #[test]
-fn used_after_the_end() {
+fn a_sleep_may_be_dropped_reset_or_polled_after_shutdown() {
     let (timer, _clock) = manual();
     let [mut dropped, mut reset, mut polled] = [(); 3].map(|()| timer.sleep(HOUR));
     let (bell, waker) = Bell::new();
@@ -109,10 +110,10 @@ fn used_after_the_end() {
     is_balanced(&timer);
 }
 
-/// Sleeps that are made, polled, reset and dropped on other threads while the timer is shut down: each ends.
-/// Promise 8.
+/// Threads make, poll, reset and drop sleeps while the timer is shut down: each sleep ends. Promise
+/// 8.
 #[test]
-fn shut_down_at_full_speed() {
+fn each_sleep_ends_when_shutdown_races_its_users() {
     for round in 0..10 {
         in_time(move || {
             let timer = threads(2);
@@ -138,7 +139,12 @@ fn shut_down_at_full_speed() {
             thread::sleep(ms(5 + round));
             assert!(timer.shutdown().is_empty());
             for thread in threads {
-                assert!(thread.join().expect("it does not panic").is_err_and(|error| error.is_shut_down()));
+                assert!(
+                    thread
+                        .join()
+                        .expect("the thread does not panic")
+                        .is_err_and(|error| error.is_shut_down())
+                );
             }
             assert_eq!(timer.stats().pending, 0);
             is_balanced(&timer);
@@ -146,10 +152,10 @@ fn shut_down_at_full_speed() {
     }
 }
 
-/// A waker that panics when shutdown wakes it is caught and counted like any other: the others are woken, and what
-/// had not fired comes back. Promises 7 and 8.
+/// A waker that panics when shutdown wakes it is caught and counted: the others are woken, and what
+/// has not fired comes back. Promises 7 and 8.
 #[test]
-fn a_waker_that_panics_at_the_end() {
+fn a_waker_that_panics_at_shutdown_is_counted() {
     let (timer, _clock) = by_hand(Timer::builder().shards(2));
     let (bell, waker) = Bell::new();
     let mut sleeps: Vec<_> = (0..10).map(|_| timer.sleep(HOUR)).collect();

@@ -23,8 +23,8 @@ fn next(interval: &mut Interval) -> Poll<Option<Result<Instant, SleepError>>> {
     Pin::new(interval).poll_next(&mut Context::from_waker(Waker::noop()))
 }
 
-/// All the ticks that are ready by now, the clock moved on a little between two looks, as how long after `start` they
-/// were due: what is overdue comes within a tick.
+/// All ticks that are ready now, and after the clock has moved by a tick, as durations from `start`
+/// to their deadlines. An overdue tick comes within a tick.
 fn ticks_by_now(
     interval: &mut Interval,
     clock: &ManualClock,
@@ -37,7 +37,7 @@ fn ticks_by_now(
     ticks
 }
 
-/// All the ticks that are ready right now, by `tick` or as a stream.
+/// All ticks that are ready now, from `tick` or from the stream.
 fn ready_ticks(interval: &mut Interval, start: Instant, streamed: bool) -> Vec<Duration> {
     let one = |interval: &mut Interval| {
         if !streamed {
@@ -51,9 +51,10 @@ fn ready_ticks(interval: &mut Interval, start: Instant, streamed: bool) -> Vec<D
     std::iter::from_fn(|| one(interval)).map(|due| due.expect("the timer is open") - start).collect()
 }
 
-/// The first tick comes after one period, and the others each a period later; each tells when it was due. Promise 1.
+/// The first tick comes after one period, and each further tick a period later; each returns its
+/// deadline. Promise 1.
 #[test]
-fn one_tick_each_period() {
+fn an_interval_ticks_once_a_period() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
@@ -71,9 +72,10 @@ fn one_tick_each_period() {
     is_balanced(&timer);
 }
 
-/// A period that is no whole number of ticks: the moments that it tells are exact, and do not drift. Promise 1.
+/// A period that is no whole number of ticks: the returned deadlines are exact and do not drift.
+/// Promise 1.
 #[test]
-fn no_drift() {
+fn an_interval_does_not_drift() {
     let (timer, clock) = manual();
     let period = Duration::from_micros(1_300);
     let (mut interval, start) = (timer.interval(period), timer.now());
@@ -83,12 +85,12 @@ fn no_drift() {
             assert_eq!(tick(&mut interval, Waker::noop()), None);
             clock.advance(ms(1));
         }
-        let told = tick(&mut interval, Waker::noop());
-        assert_eq!(told, Some(Ok(due)));
+        let polled = tick(&mut interval, Waker::noop());
+        assert_eq!(polled, Some(Ok(due)));
     }
 }
 
-/// What is ready after each of these moves of the clock.
+/// The ticks that are ready after each of these moves of the clock.
 fn after_moves(missed: Missed, streamed: bool, moves: &[u64]) -> Vec<Vec<Duration>> {
     let (timer, clock): (Timer, ManualClock) = manual();
     let (mut interval, start) = (timer.interval(ms(100)).missed(missed), timer.now());
@@ -102,10 +104,10 @@ fn after_moves(missed: Missed, streamed: bool, moves: &[u64]) -> Vec<Vec<Duratio
     seen
 }
 
-/// Nobody polls for a while: what is missed is made up for, left out, or put off. By `tick` and as a stream.
-/// Promises 1 and 4.
+/// The interval is not polled for a while: it makes up for missed ticks, skips them or delays. By
+/// `tick` and as a stream. Promises 1 and 4.
 #[test]
-fn missed_ticks() {
+fn missed_ticks_are_made_up_skipped_or_delayed() {
     for streamed in [false, true] {
         let after = |missed| after_moves(missed, streamed, &[0, 100, 350, 50, 100, 50]);
         let in_ms = |ticks: &[&[u64]]| -> Vec<Vec<Duration>> {
@@ -117,9 +119,9 @@ fn missed_ticks() {
     }
 }
 
-/// A tick that is given up before it came is not lost. Promise 2.
+/// A future of `tick` that is dropped before its tick loses no tick. Promise 2.
 #[test]
-fn a_tick_given_up() {
+fn a_dropped_tick_future_loses_no_tick() {
     let (timer, clock) = manual();
     let (mut interval, start) = (timer.interval(ms(10)), timer.now());
     for _ in 0..5 {
@@ -130,9 +132,9 @@ fn a_tick_given_up() {
     assert_eq!(ticks_by_now(&mut interval, &clock, start, false), [ms(10), ms(20)]);
 }
 
-/// A period of zero is an error, each time; as a stream it is the last item. Promise 4.
+/// A period of zero is an error at each `tick`; as a stream it is the last item. Promise 4.
 #[test]
-fn a_period_of_zero() {
+fn a_zero_period_is_an_error() {
     let (timer, _clock) = manual();
     let mut interval = timer.interval(Duration::ZERO);
     for _ in 0..2 {
@@ -145,9 +147,9 @@ fn a_period_of_zero() {
     }
 }
 
-/// The longest period there is never comes, and a period near the end of time does not wrap. Promise 4.
+/// The longest period never ends, and a period near the end of time does not wrap. Promise 4.
 #[test]
-fn endless_periods() {
+fn endless_periods_do_not_wrap() {
     let (timer, clock) = manual();
     for period in [Duration::MAX, Duration::from_secs(u64::MAX / 2), 500 * 365 * 24 * HOUR] {
         let mut interval = timer.interval(period);
@@ -162,10 +164,10 @@ fn endless_periods() {
     assert_eq!(tick(&mut interval, Waker::noop()), None, "the next is further off than the clock goes");
 }
 
-/// A full timer is an error at each poll until there is room, and loses no tick; a timer that has been shut down ends the
+/// A full timer is an error at each poll until there is room, and loses no tick; shutdown ends the
 /// stream. Promises 5 and 8.
 #[test]
-fn a_refusal_is_an_event_and_shutdown_the_end() {
+fn a_refusal_loses_no_tick_and_shutdown_ends_the_stream() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let (mut first, mut second) = (timer.interval(ms(10)), timer.interval(ms(10)));
     assert_eq!(tick(&mut first, Waker::noop()), None);

@@ -1,5 +1,5 @@
-//! Wakers that use the timer: they are woken, and dropped, with nothing held. (Case 50: other timers woke under a
-//! lock.)
+//! Wakers that use the timer: they are woken and dropped while no lock is held. (Case 50: other
+//! timers woke them under a lock.)
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::support::{
     Acts, Bell, HOUR, SOON, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
-/// Has a sleep wake a waker that does `action`, on a manual clock and on threads; in time.
+/// A sleep wakes a waker that runs `action`, on a manual clock and on threads, within a time limit.
 fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
     in_time(move || {
         for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
@@ -27,7 +27,7 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
             clock.advance(SOON);
             let take = || result.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut taken = None;
-            until("it is woken", || {
+            until("the waker is woken", || {
                 taken = take();
                 taken.is_some()
             });
@@ -40,10 +40,10 @@ fn woken<R: Send + 'static>(action: fn(&Timer) -> R, check: fn(&Timer, R)) {
 
 /// A waker schedules, reschedules and cancels. Promises 3 and 7.
 #[test]
-fn tokio_50_a_waker_that_schedules() {
+fn a_waker_may_schedule() {
     let action = |timer: &Timer| {
         let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
-        let moved = timer.reschedule_after(key, ms(500)).expect("it is pending");
+        let moved = timer.reschedule_after(key, ms(500)).expect("the timer is pending");
         (timer.cancel(moved), timer.stats().pending)
     };
     woken(action, |_, seen| assert_eq!(seen, (true, 0)));
@@ -51,7 +51,7 @@ fn tokio_50_a_waker_that_schedules() {
 
 /// A waker makes, polls, resets and drops other sleeps. Promise 7.
 #[test]
-fn tokio_50_a_waker_that_sleeps() {
+fn a_waker_may_use_other_sleeps() {
     let action = |timer: &Timer| {
         let (bell, waker) = Bell::new();
         let mut sleep = timer.sleep(HOUR);
@@ -64,10 +64,10 @@ fn tokio_50_a_waker_that_sleeps() {
     woken(action, |timer, seen| assert_eq!((seen, timer.stats().pending), (1, 0)));
 }
 
-/// A waker shuts the timer down: what sleeps is woken, from within, and what has not fired comes back. Promises 7
-/// and 8.
+/// A waker shuts the timer down: other sleeps are woken meanwhile, and what has not fired comes
+/// back. Promises 7 and 8.
 #[test]
-fn tokio_50_a_waker_that_shuts_down() {
+fn a_waker_may_shut_the_timer_down() {
     let action = |timer: &Timer| {
         let (bell, waker) = Bell::new();
         let mut sleep = timer.sleep(HOUR);
@@ -85,22 +85,22 @@ fn tokio_50_a_waker_that_shuts_down() {
 
 /// A waker waits for another thread that uses the timer. Promises 3 and 7.
 #[test]
-fn tokio_50_a_waker_that_waits_for_another_thread() {
+fn a_waker_may_wait_for_a_thread_that_uses_the_timer() {
     let action = |timer: &Timer| {
         let inner = timer.clone();
         let other = thread::spawn(move || {
             let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
             inner.cancel(key)
         });
-        other.join().expect("it does not panic")
+        other.join().expect("the thread does not panic")
     };
     woken(action, |_, seen| assert!(seen));
 }
 
-/// A waker drops another sleep that is due with it: that one's waker is dropped, unwoken, or has been woken before.
-/// Promises 2 and 7.
+/// A waker drops another sleep that is due with it: that sleep's waker is dropped without a wake,
+/// or was woken before. Promises 2 and 7.
 #[test]
-fn tokio_50_a_waker_that_drops_its_neighbour() {
+fn a_waker_may_drop_another_due_sleep() {
     in_time(|| {
         let (timer, clock) = manual();
         let sleeps: Vec<_> = (0..100).map(|_| Arc::new(Mutex::new(Some(timer.sleep(ms(5)))))).collect();
@@ -111,8 +111,8 @@ fn tokio_50_a_waker_that_drops_its_neighbour() {
                 woken.fetch_add(1, Ordering::SeqCst);
                 drop(neighbour.lock().unwrap_or_else(PoisonError::into_inner).take());
             };
-            let mut sleep = sleep.lock().expect("nobody panics");
-            is_pending(sleep.as_mut().expect("it is there"), &Acts::waker(act));
+            let mut sleep = sleep.lock().expect("no thread panics with the lock");
+            is_pending(sleep.as_mut().expect("the value is there"), &Acts::waker(act));
         }
         clock.advance(ms(5));
         assert_eq!(woken.load(Ordering::SeqCst), 50, "one of each two");
@@ -122,10 +122,10 @@ fn tokio_50_a_waker_that_drops_its_neighbour() {
     });
 }
 
-/// A waker drops and polls its own sleep, which has fired: an executor that runs its task right where it is woken.
-/// Promise 7.
+/// A waker polls its own sleep, which has fired, as an executor does that runs a task inside
+/// `wake`. Promise 7.
 #[test]
-fn tokio_50_a_waker_that_polls_its_own_sleep() {
+fn a_waker_may_poll_its_own_sleep() {
     in_time(|| {
         let (timer, clock) = manual();
         let own = Arc::new(Mutex::new(timer.sleep(ms(5))));
@@ -134,14 +134,14 @@ fn tokio_50_a_waker_that_polls_its_own_sleep() {
         poll_and_go_on(&inner, &time, &counted);
         clock.advance(ms(5) * 10);
         assert_eq!(rounds.load(Ordering::SeqCst), 10);
-        // The waker holds the sleep that holds it; this ends both.
-        *own.lock().expect("nobody panics") = timer.sleep(HOUR);
+        // The waker and the sleep hold each other; this drops both.
+        *own.lock().expect("no thread panics with the lock") = timer.sleep(HOUR);
         assert_eq!(timer.stats().pending, 0);
         is_balanced(&timer);
     });
 }
 
-/// Polls, and does so again whenever it is woken; each time it is ready it is reset to 5 ms on.
+/// Polls, and polls again at each wake; whenever the sleep is ready it is reset by 5 ms.
 fn poll_and_go_on(sleep: &Arc<Mutex<Sleep>>, timer: &Timer, rounds: &Arc<AtomicUsize>) {
     let again = {
         let (sleep, timer, rounds) = (Arc::clone(sleep), timer.clone(), Arc::clone(rounds));
@@ -150,14 +150,14 @@ fn poll_and_go_on(sleep: &Arc<Mutex<Sleep>>, timer: &Timer, rounds: &Arc<AtomicU
             poll_and_go_on(&sleep, &timer, &rounds);
         })
     };
-    let mut sleep = sleep.lock().expect("nobody panics");
+    let mut sleep = sleep.lock().expect("no thread panics with the lock");
     if poll(&mut *sleep, &again).is_ready() {
         sleep.reset(timer.now() + ms(5));
         is_pending(&mut *sleep, &again);
     }
 }
 
-/// What holds a timer, and a sleep, and uses both when it is woken or dropped.
+/// Holds a timer, and uses it in its drop.
 struct Uses {
     timer: Timer,
     log: Arc<AtomicUsize>,
@@ -177,10 +177,10 @@ impl Drop for Uses {
     }
 }
 
-/// A waker that uses the timer when it is dropped: by a poll with another, by the sleep's drop, after it was woken.
-/// Promises 3 and 7.
+/// A waker uses the timer in its drop: when another waker replaces it, when the sleep is dropped,
+/// and after a wake. Promises 3 and 7.
 #[test]
-fn tokio_50_a_waker_whose_drop_uses_the_timer() {
+fn the_drop_of_a_waker_may_use_the_timer() {
     in_time(|| {
         for (timer, clock) in [(manual()), (threads(1), ManualClock::new())] {
             let log = Arc::new(AtomicUsize::new(0));
@@ -194,17 +194,17 @@ fn tokio_50_a_waker_whose_drop_uses_the_timer() {
             let mut sleep = timer.sleep(SOON);
             is_pending(&mut sleep, &waker());
             clock.advance(SOON);
-            until("it is dropped", || log.load(Ordering::SeqCst) == 3);
+            until("the drop is noted", || log.load(Ordering::SeqCst) == 3);
             assert_eq!(timer.stats().pending, 0);
             is_balanced(&timer);
         }
     });
 }
 
-/// A waker whose drop holds the last handle of the timer: the timer ends there, on its own thread or the clock's.
-/// Promises 7 and 8.
+/// A waker drops the last handle of the timer: the timer ends there, on its own thread or on the
+/// clock's. Promises 7 and 8.
 #[test]
-fn a_waker_that_drops_the_last_handle() {
+fn a_waker_may_drop_the_last_handle() {
     in_time(|| {
         for (timer, clock) in [(manual()), (threads(2), ManualClock::new())] {
             let (bell, waker) = Bell::new();
@@ -212,7 +212,7 @@ fn a_waker_that_drops_the_last_handle() {
             is_pending(&mut other, &waker);
             is_pending(&mut first, &Acts::waker(move || drop(timer)));
             clock.advance(SOON);
-            until("it is shut down", || bell.rings() == 1);
+            until("the timer is shut down", || bell.rings() == 1);
             assert_eq!(ready(&mut first), Ok(()));
             assert!(ready(&mut other).is_err_and(|error| error.is_shut_down()));
         }

@@ -1,4 +1,5 @@
-//! On tokio with one thread and with several, on smol, and on a bare `block_on`: in real time, and never early.
+//! Futures on tokio with one thread and with several, on smol, and on a bare `block_on`: in real
+//! time, and never early.
 
 use std::future::{self, Future};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use shardwheel::{SleepError, TimeoutError, Timer};
 
 use crate::support::{HOUR, PATIENCE, is_balanced, ms, threads};
 
-/// Does all that a user does with futures, on whatever executor runs it.
+/// Uses all futures, on the current executor.
 async fn all_of_it(timer: Timer) {
     sleeps(&timer).await;
     timeouts(&timer).await;
@@ -49,7 +50,7 @@ async fn ticks(timer: &Timer) {
     assert!(stream.len() == 5 && stream.into_iter().all(|tick| tick.is_ok()));
 }
 
-/// Many sleeps in one task: each has a waker of its own.
+/// Many sleeps in one task, each with its own waker.
 async fn many(timer: &Timer, number: u64) {
     let begin = Instant::now();
     let sleeps: FuturesUnordered<_> = (0..number).map(|i| timed(timer, begin, ms(i % 50))).collect();
@@ -57,7 +58,7 @@ async fn many(timer: &Timer, number: u64) {
     assert!(late.len() as u64 == number && late.into_iter().all(|late| late < PATIENCE));
 }
 
-/// Sleeps, checks that it was not too short, and says by how much it was too long.
+/// Sleeps, checks that the sleep was not too short, and returns how much too long it was.
 async fn timed(timer: &Timer, begin: Instant, delay: Duration) -> Duration {
     timer.sleep(delay).await.expect("the timer is open");
     begin.elapsed().checked_sub(delay).expect("it is not early")
@@ -71,34 +72,35 @@ fn multi_thread() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("settings of a runtime")
 }
 
-/// Promises 1 and 2.
+/// All futures on tokio's current-thread runtime. Promises 1 and 2.
 #[test]
-fn on_tokio_with_one_thread() {
+fn futures_work_on_tokio_with_one_thread() {
     current_thread().block_on(all_of_it(threads(2)));
 }
 
-/// Also as a task that moves between threads. Promises 1 and 2.
+/// All futures in a task that moves between threads. Promises 1 and 2.
 #[test]
-fn on_tokio_with_several_threads() {
+fn futures_work_on_tokio_with_several_threads() {
     let runtime = multi_thread();
-    runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("it does not panic") });
+    runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("the thread does not panic") });
 }
 
-/// Promises 1 and 2.
+/// All futures on smol. Promises 1 and 2.
 #[test]
-fn on_smol() {
+fn futures_work_on_smol() {
     smol::block_on(async { smol::spawn(all_of_it(threads(2))).await });
 }
 
-/// Promises 1 and 2.
+/// All futures on `block_on` of `futures`. Promises 1 and 2.
 #[test]
-fn on_a_bare_block_on() {
+fn futures_work_on_a_bare_block_on() {
     futures::executor::block_on(all_of_it(threads(2)));
 }
 
-/// Ten thousand sleeps at once, each a task of its own that moves between threads. Promises 1 and 2.
+/// Ten thousand sleeps at once, each in a task of its own that moves between threads. Promises 1
+/// and 2.
 #[test]
-fn ten_thousand_tasks() {
+fn ten_thousand_tasks_sleep_at_once() {
     let timer = threads(2);
     multi_thread().block_on(async {
         let begin = Instant::now();
@@ -108,25 +110,25 @@ fn ten_thousand_tasks() {
         };
         let tasks: Vec<_> = (0..10_000).map(task).collect();
         for task in tasks {
-            assert!(task.await.expect("it does not panic") < PATIENCE);
+            assert!(task.await.expect("the thread does not panic") < PATIENCE);
         }
     });
     assert!(timer.stats().scheduled <= 30_000, "a sleep whose waker stays the same is scheduled once");
     is_balanced(&timer);
 }
 
-/// Ten thousand at once in one task. Promises 1 and 2.
+/// Ten thousand sleeps at once in one task. Promises 1 and 2.
 #[test]
-fn ten_thousand_in_one_task() {
+fn one_task_sleeps_ten_thousand_times_at_once() {
     let timer = threads(2);
     smol::block_on(many(&timer, 10_000));
     is_balanced(&timer);
 }
 
-/// Of two that are selected from, the shorter wins and the longer is dropped: nothing stays pending. Promises 1 and
-/// 2.
+/// Of two selected sleeps the shorter wins and the longer is dropped: nothing stays pending.
+/// Promises 1 and 2.
 #[test]
-fn selected_from() {
+fn select_drops_the_longer_sleep() {
     current_thread().block_on(async {
         let timer = threads(1);
         for _ in 0..10 {
@@ -141,10 +143,10 @@ fn selected_from() {
     });
 }
 
-/// A sleep that lives across turns of a loop, in which it is selected from again and again, keeps its deadline;
-/// reset, it has another. Promises 1 and 2.
+/// A sleep that lives across the turns of a loop, in which it is selected again and again, keeps
+/// its deadline; a reset gives it another. Promises 1 and 2.
 #[test]
-fn selected_from_again_and_again() {
+fn a_sleep_keeps_its_deadline_across_selects() {
     current_thread().block_on(async {
         let (timer, begin) = (threads(1), Instant::now());
         let (mut idle, mut turns) = (timer.sleep(ms(40)), 0);
@@ -164,7 +166,7 @@ fn selected_from_again_and_again() {
 
 /// A task that is aborted drops its sleep: nothing stays pending. Promises 2 and 5.
 #[test]
-fn aborted_tasks() {
+fn an_aborted_task_drops_its_sleep() {
     let timer = threads(1);
     multi_thread().block_on(async {
         let task = |_| tokio::spawn(all_pending(timer.clone()));
@@ -174,7 +176,7 @@ fn aborted_tasks() {
         }
         tasks.iter().for_each(|task| task.abort());
         for task in tasks {
-            assert!(task.await.expect_err("it was aborted").is_cancelled());
+            assert!(task.await.expect_err("the task was aborted").is_cancelled());
         }
     });
     assert_eq!(timer.stats().pending, 0);
@@ -187,9 +189,9 @@ async fn all_pending(timer: Timer) -> Result<(), SleepError> {
     ended
 }
 
-/// What may cross threads, and what need not be pinned.
+/// The futures cross threads, and need not be pinned.
 #[test]
-fn bounds() {
+fn futures_are_send_sync_and_unpin() {
     fn crosses<F: Send + Sync + Unpin>(_: &F) {}
     fn is_future<F: Future>(_: &F) {}
     let timer = threads(1);

@@ -1,4 +1,4 @@
-//! A sleep polled by hand: when it is ready, reset, dropped.
+//! A sleep polled by hand: when it is ready, is reset, and is dropped.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -10,9 +10,10 @@ use crate::support::{
     Bell, HOUR, by_hand, in_time, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
 };
 
-/// It is pending until its tick, woken once there, and then ready, and ready again. Promises 1 and 2.
+/// A sleep is pending until its tick, is woken once there, and is then ready at every poll.
+/// Promises 1 and 2.
 #[test]
-fn ready_at_its_tick() {
+fn a_sleep_is_ready_at_its_tick() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(20));
@@ -31,9 +32,9 @@ fn ready_at_its_tick() {
     is_balanced(&timer);
 }
 
-/// From within a tick, it rounds up. Promise 1.
+/// A sleep that begins within a tick rounds up. Promise 1.
 #[test]
-fn rounded_up() {
+fn a_sleep_from_within_a_tick_rounds_up() {
     let (timer, clock) = manual();
     clock.advance(Duration::from_nanos(1));
     let mut sleep = timer.sleep(ms(5));
@@ -44,9 +45,10 @@ fn rounded_up() {
     assert_eq!(ready(&mut sleep), Ok(()));
 }
 
-/// One whose deadline is over by the time of its first poll is ready at that poll, or at the next tick. Promise 1.
+/// A sleep whose deadline has passed at its first poll is ready at that poll, or at the next tick.
+/// Promise 1.
 #[test]
-fn polled_late() {
+fn a_sleep_polled_after_its_deadline_is_ready_within_a_tick() {
     let (timer, clock) = manual();
     for begin in [ms(0), ms(1), ms(300)] {
         let mut sleep = timer.sleep(begin);
@@ -66,10 +68,10 @@ fn polled_late() {
     is_balanced(&timer);
 }
 
-/// `is_elapsed` goes by the clock before the first poll; polled then for the first time, it is over at the next tick at
-/// the latest. Promise 1.
+/// `is_elapsed` goes by the clock before the first poll; a sleep that is polled then is over at the
+/// next tick at the latest. Promise 1.
 #[test]
-fn elapsed_before_the_first_poll() {
+fn is_elapsed_goes_by_the_clock_before_the_first_poll() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(ms(5));
     assert!(!sleep.is_elapsed());
@@ -84,7 +86,7 @@ fn elapsed_before_the_first_poll() {
 
 /// The time counts from the call, not from the first poll. Promise 1.
 #[test]
-fn the_time_counts_from_the_call() {
+fn a_sleep_counts_from_its_creation() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(ms(50));
     clock.advance(ms(30));
@@ -93,9 +95,10 @@ fn the_time_counts_from_the_call() {
     assert_eq!(ready(&mut sleep), Ok(()));
 }
 
-/// The longest one there is does not wrap, says that its end cannot be named, and can be dropped. Promise 4.
+/// The longest sleep does not wrap, has no deadline that an `Instant` can represent, and can be
+/// dropped. Promise 4.
 #[test]
-fn the_longest_sleep_there_is() {
+fn the_longest_sleep_does_not_wrap() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(Duration::MAX);
     assert_eq!(sleep.deadline(), None);
@@ -108,9 +111,9 @@ fn the_longest_sleep_there_is() {
     is_balanced(&timer);
 }
 
-/// Spurious polls change nothing: it is scheduled once. Promise 2.
+/// Spurious polls change nothing: the sleep is scheduled once. Promise 2.
 #[test]
-fn spurious_polls() {
+fn spurious_polls_schedule_once() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(10));
@@ -124,10 +127,10 @@ fn spurious_polls() {
     assert_eq!((bell.rings(), ready(&mut sleep)), (1, Ok(())));
 }
 
-/// Dropped, it is cancelled: pending goes down at once, the waker is dropped at once, and never woken. Promises 2
-/// and 5.
+/// A dropped sleep is cancelled: it is no longer pending, and its waker is dropped at once and
+/// never woken. Promises 2 and 5.
 #[test]
-fn tokio_50_dropped() {
+fn a_dropped_sleep_is_cancelled_and_its_waker_dropped() {
     for (timer, clock) in [(manual()), (threads(1), shardwheel::ManualClock::new())] {
         let (bell, waker) = Bell::new();
         let mut sleep = timer.sleep(HOUR);
@@ -142,9 +145,10 @@ fn tokio_50_dropped() {
     }
 }
 
-/// Never polled, it is nothing to the timer; dropped after it was ready, it is not cancelled. Promise 2.
+/// A sleep that was never polled is unknown to the timer; a sleep that is dropped after it was
+/// ready is not cancelled. Promise 2.
 #[test]
-fn dropped_before_and_after() {
+fn a_sleep_dropped_unpolled_or_ready_is_not_cancelled() {
     let (timer, clock) = manual();
     drop(timer.sleep(HOUR));
     assert_eq!(timer.stats().scheduled, 0);
@@ -159,10 +163,10 @@ fn dropped_before_and_after() {
     is_balanced(&timer);
 }
 
-/// Reset to later it is later, to earlier earlier, without another poll; it is woken once, for the last. Promises 1
-/// and 2.
+/// A reset to later or earlier needs no poll; the waker is woken once, at the last deadline.
+/// Promises 1 and 2.
 #[test]
-fn reset_to_later_and_to_earlier() {
+fn a_reset_moves_the_deadline_either_way() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let (mut sleep, start) = (timer.sleep(ms(50)), timer.now());
@@ -181,9 +185,9 @@ fn reset_to_later_and_to_earlier() {
     is_balanced(&timer);
 }
 
-/// Reset before its first poll, it goes by the new deadline. Promise 1.
+/// A sleep that is reset before its first poll goes by the new deadline. Promise 1.
 #[test]
-fn reset_before_the_first_poll() {
+fn a_reset_before_the_first_poll_sets_the_deadline() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(HOUR);
     sleep.reset(timer.now() + ms(5));
@@ -193,10 +197,10 @@ fn reset_before_the_first_poll() {
     assert_eq!(timer.stats().extended, 0);
 }
 
-/// Reset after it was ready, it waits anew, as often as one likes; likewise if it had fired and nobody had polled.
-/// Promises 1 and 2.
+/// A sleep that is reset after it was ready waits again, any number of times; likewise if it had
+/// fired and was not polled. Promises 1 and 2.
 #[test]
-fn reset_after_it_was_ready() {
+fn a_reset_after_it_was_ready_waits_again() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(5));
@@ -213,9 +217,9 @@ fn reset_after_it_was_ready() {
     is_balanced(&timer);
 }
 
-/// Reset to the past, it is over at the next tick. Promise 4.
+/// A sleep that is reset to the past is over at the next tick. Promise 4.
 #[test]
-fn reset_to_the_past() {
+fn a_reset_to_the_past_is_ready_at_the_next_tick() {
     let (timer, clock) = manual();
     clock.advance(ms(100));
     let (bell, waker) = Bell::new();
@@ -227,10 +231,10 @@ fn reset_to_the_past() {
     is_balanced(&timer);
 }
 
-/// Reset while it fires, in real time: each round it either had fired, or is woken for the new deadline, and it is
-/// never ready before that. Promises 1 and 2.
+/// A sleep is reset while it fires, in real time: it had fired, or is woken for the new deadline,
+/// and is never ready before that. Promises 1 and 2.
 #[test]
-fn reset_while_it_fires() {
+fn a_sleep_reset_while_it_fires_keeps_the_new_deadline() {
     let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
     let timer = timer.expect("settings within their limits");
     in_time(move || {
@@ -246,7 +250,7 @@ fn reset_while_it_fires() {
             sleep.reset(deadline);
             let mut seen = bell.rings();
             while poll(&mut sleep, &waker).is_pending() {
-                until("it is woken", || {
+                until("the waker is woken", || {
                     bell.rings() > seen || Instant::now() > deadline && sleep.is_elapsed()
                 });
                 seen = bell.rings();
@@ -260,9 +264,10 @@ fn reset_while_it_fires() {
     });
 }
 
-/// Dropped while it fires, in real time: the waker is woken or not, and is dropped. Promises 2 and 5.
+/// A sleep is dropped while it fires, in real time: the waker is woken or not, and is dropped.
+/// Promises 2 and 5.
 #[test]
-fn dropped_while_it_fires() {
+fn a_sleep_dropped_while_it_fires_drops_its_waker() {
     let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
     let timer = timer.expect("settings within their limits");
     let mut woken = 0;
@@ -278,16 +283,16 @@ fn dropped_while_it_fires() {
         until("the waker is dropped", || Arc::strong_count(&bell) == 1);
         woken += bell.rings() as u64;
     }
-    until("all is over", || timer.stats().pending == 0);
+    until("no timer is pending", || timer.stats().pending == 0);
     let stats = timer.stats();
     assert_eq!(stats.fired, woken);
     is_balanced(&timer);
 }
 
-/// A sleep outlives the timer's other handles: the timer is shut down with the last, and the sleep says so. A timer
-/// that is full gives an error, at the poll; when there is room, a reset lets it try again. Promises 5 and 8.
+/// A full timer gives an error at the poll; when there is room, a reset lets the sleep try again.
+/// Promises 5 and 8.
 #[test]
-fn refused_and_tried_again() {
+fn a_refused_sleep_tries_again_after_a_reset() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let (mut first, mut second) = (timer.sleep(ms(10)), timer.sleep(ms(20)));
     is_pending(&mut first, Waker::noop());

@@ -11,33 +11,34 @@ use shardwheel::{TimeoutError, Timer};
 
 use crate::support::{Bell, HOUR, by_hand, is_balanced, is_pending, manual, ms, ready};
 
-/// The future is ready first: its output, and the limit is gone from the timer when the timeout is. Promise 2.
+/// The future is ready first: the timeout returns its output, and its limit leaves the timer when
+/// the timeout is dropped. Promise 2.
 #[test]
-fn ready_in_time() {
+fn a_timeout_returns_the_output_of_a_future_ready_in_time() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let (send, receive) = oneshot::channel();
     let mut timeout = timer.timeout(ms(10), receive);
     is_pending(&mut timeout, &waker);
     clock.advance(ms(9));
-    send.send(5).expect("it waits");
+    send.send(5).expect("the other thread waits");
     assert_eq!((bell.rings(), ready(&mut timeout)), (1, Ok(Ok(5))));
     drop(timeout);
     assert_eq!((timer.stats().pending, timer.stats().cancelled), (0, 1));
     is_balanced(&timer);
 }
 
-/// One that is ready at once is not known to the timer. Promise 2.
+/// A future that is ready at once is unknown to the timer. Promise 2.
 #[test]
-fn ready_at_once() {
+fn a_future_ready_at_once_needs_no_timer() {
     let (timer, _clock) = manual();
     assert_eq!(ready(&mut timer.timeout(ms(10), future::ready(7))), Ok(7));
     assert_eq!(timer.stats().scheduled, 0);
 }
 
-/// The time is over first: not before, and the future is there to be had. Promises 1 and 2.
+/// The limit ends first, not early, and the caller can take the future out. Promises 1 and 2.
 #[test]
-fn over_first() {
+fn a_timeout_ends_at_its_limit_and_keeps_the_future() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut timeout = timer.timeout(ms(10), future::pending::<()>());
@@ -53,15 +54,15 @@ fn over_first() {
     is_balanced(&timer);
 }
 
-/// Where both are ready, the future wins, as it is polled first. Promise 2.
+/// If both are ready the future wins, as it is polled first. Promise 2.
 #[test]
-fn both_at_once() {
+fn the_future_wins_if_both_are_ready() {
     let (timer, clock) = manual();
     let (send, receive) = oneshot::channel();
     let mut timeout = timer.timeout(ms(10), receive);
     is_pending(&mut timeout, Waker::noop());
     clock.advance(ms(10));
-    send.send(5).expect("it waits");
+    send.send(5).expect("the other thread waits");
     assert_eq!(ready(&mut timeout), Ok(Ok(5)));
 
     let mut inner = timer.timeout(ms(10), timer.sleep(ms(10)));
@@ -74,9 +75,10 @@ fn both_at_once() {
     is_balanced(&timer);
 }
 
-/// The future is polled at each poll, before the limit, and no more once the time is over. Promise 2.
+/// The future is polled at each poll, before the limit, and not after the limit has ended. Promise
+/// 2.
 #[test]
-fn how_often_the_future_is_polled() {
+fn a_timeout_polls_its_future_at_each_poll() {
     let (timer, clock) = manual();
     let polls = Cell::new(0);
     let future = poll_fn(|_: &mut Context<'_>| {
@@ -91,10 +93,10 @@ fn how_often_the_future_is_polled() {
     assert_eq!(polls.get(), 6);
 }
 
-/// Dropped, it drops the future and the limit; a future that is not `Unpin` will do; until a moment as well as for a
-/// while. Promises 2 and 5.
+/// A dropped timeout drops the future and the limit. The future need not be `Unpin`, and the limit
+/// may be an instant. Promises 2 and 5.
 #[test]
-fn dropped_or_pinned() {
+fn a_dropped_timeout_drops_its_future_and_its_limit() {
     let (timer, clock) = manual();
     let held = Arc::new(());
     let share = Arc::clone(&held);
@@ -115,10 +117,10 @@ fn dropped_or_pinned() {
     is_balanced(&timer);
 }
 
-/// Where the limit is refused, the timeout says so with what was wrong as its source; the future is given its chance
-/// first. Promises 5 and 8.
+/// If the timer refuses the limit the timeout returns an error with its source; the future is
+/// polled first. Promises 5 and 8.
 #[test]
-fn a_limit_that_is_refused() {
+fn a_refused_limit_is_an_error_with_a_source() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let mut first = timer.sleep(HOUR);
     is_pending(&mut first, Waker::noop());
@@ -127,14 +129,15 @@ fn a_limit_that_is_refused() {
     assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_full()) && !error.is_elapsed());
     assert!(std::error::Error::source(&error).is_some());
     drop(timer.shutdown());
-    let error = ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("it is shut down");
+    let error =
+        ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("the timer is shut down");
     assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_shut_down()));
     drop(clock);
 }
 
-/// The future can be looked at, and used, while it waits.
+/// The future can be accessed while the timeout waits.
 #[test]
-fn the_future_within() {
+fn the_future_of_a_timeout_is_accessible() {
     let (timer, _clock) = manual();
     let mut timeout = timer.timeout(ms(10), future::ready(3));
     assert!(format!("{:?}", timeout.get_ref()).contains('3'));

@@ -1,6 +1,6 @@
-//! Wakers: the last one is woken, once; none is kept; one that panics harms nobody.
+//! The wakers of a sleep: the last waker is woken once, no waker is kept, and a panicking waker
+//! affects no other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use shardwheel::{CallbackPanic, Timer};
 
 use crate::support::{
-    Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, poll, ready, threads, until,
+    Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, panics, poll, ready, threads, until,
 };
 
-/// A waker that is replaced by a poll with another is dropped there, and not woken; only the last is. Promises 2
+/// A waker that another replaces is dropped and not woken; only the last waker is woken. Promises 2
 /// and 5.
 #[test]
-fn tokio_50_only_the_last_is_woken() {
+fn only_the_last_waker_is_woken() {
     let (timer, clock) = manual();
     let bells: Vec<_> = (0..10).map(|_| Bell::new()).collect();
     let mut sleep = timer.sleep(ms(10));
@@ -32,9 +32,10 @@ fn tokio_50_only_the_last_is_woken() {
     is_balanced(&timer);
 }
 
-/// The deadline is the same after the waker was replaced, and after a reset it is that of the reset. Promise 1.
+/// The deadline stays the same when the waker is replaced, and is that of the reset after a reset.
+/// Promise 1.
 #[test]
-fn replaced_before_and_after_a_reset() {
+fn a_replaced_waker_keeps_the_deadline() {
     let (timer, clock) = manual();
     let (first, second) = (Bell::new(), Bell::new());
     let (mut sleep, start) = (timer.sleep(ms(10)), timer.now());
@@ -49,10 +50,10 @@ fn replaced_before_and_after_a_reset() {
     assert_eq!(ready(&mut sleep), Ok(()));
 }
 
-/// Replaced while it fires, in real time: either the old one is woken and the poll is ready, or the new one is
-/// woken. It is never forgotten. Promise 2.
+/// The waker is replaced while the sleep fires, in real time: the old waker is woken and the poll
+/// is ready, or the new waker is woken. Promise 2.
 #[test]
-fn replaced_while_it_fires() {
+fn a_waker_replaced_while_the_sleep_fires_is_not_lost() {
     let timer = Timer::builder().tick(Duration::from_micros(100)).shards(1).build();
     let timer = timer.expect("settings within their limits");
     for _ in 0..200 {
@@ -68,15 +69,15 @@ fn replaced_while_it_fires() {
         }
         let rings: usize = bells.iter().map(|bell| bell.rings()).sum();
         assert!(rings <= 1 && bells.len() + 1 == polls);
-        until("none is kept", || bells.iter().all(|bell| Arc::strong_count(bell) == 1));
+        until("no waker is kept", || bells.iter().all(|bell| Arc::strong_count(bell) == 1));
     }
     is_balanced(&timer);
 }
 
-/// One task polls with a waker that will wake the same task: it need not be replaced, but what is woken is one of
-/// that task's. Promise 2.
+/// A task polls with a second waker that wakes the same task: the waker need not be replaced, and a
+/// waker of that task is woken. Promise 2.
 #[test]
-fn a_waker_of_the_same_task() {
+fn a_waker_of_the_same_task_need_not_be_replaced() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(10));
@@ -88,11 +89,12 @@ fn a_waker_of_the_same_task() {
     assert_eq!((bell.rings(), Arc::strong_count(&bell)), (1, 1));
 }
 
-/// A waker that panics is caught, counted and reported, without a key; those after it are woken. Promise 7.
+/// A waker that panics is caught, counted and reported without a key; later wakers are woken.
+/// Promise 7.
 #[test]
-fn a_waker_that_panics() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let entries = Arc::clone(&told);
+fn a_panicking_waker_is_reported_and_later_ones_are_woken() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let entries = Arc::clone(&reports);
     let hook = move |panic: &CallbackPanic<'_>| {
         let message = panic.message().map(str::to_owned);
         entries.lock().expect("the hook does not panic").push((panic.key(), message));
@@ -106,24 +108,27 @@ fn a_waker_that_panics() {
     clock.advance(ms(6));
     assert_eq!((bell.rings(), timer.stats().panics), (2, 1));
     assert_eq!([ready(&mut before), ready(&mut panics), ready(&mut after)], [Ok(()); 3]);
-    assert_eq!(*told.lock().expect("the hook does not panic"), [(None, Some("a waker panics".to_owned()))]);
+    assert_eq!(
+        *reports.lock().expect("the hook does not panic"),
+        [(None, Some("a waker panics".to_owned()))]
+    );
     is_balanced(&timer);
 }
 
-/// The same in real time: the thread lives on. Promise 7.
+/// The same in real time: the thread goes on. Promise 7.
 #[test]
-fn a_waker_that_panics_in_real_time() {
+fn a_panicking_waker_does_not_stop_the_thread() {
     let timer = threads(1);
     for round in 1..=3 {
         let mut sleep = timer.sleep(SOON);
         is_pending(&mut sleep, &Acts::waker(|| panic!("a waker panics")));
-        until("it is counted", || timer.stats().panics == round);
+        until("the panic is counted", || timer.stats().panics == round);
         assert_eq!(ready(&mut sleep), Ok(()));
     }
     is_balanced(&timer);
 }
 
-/// Panics when the last of it is dropped.
+/// Panics when its last handle is dropped.
 struct PanicsInDrop;
 
 impl Wake for PanicsInDrop {
@@ -136,15 +141,10 @@ impl Drop for PanicsInDrop {
     }
 }
 
-/// Runs `work`, which is to panic.
-fn panics(work: impl FnOnce()) {
-    assert!(catch_unwind(AssertUnwindSafe(work)).is_err(), "it was to panic");
-}
-
-/// A waker that panics when it is dropped by a poll with another: that is the poll's, and the sleep goes on as it
-/// was; it is not over early. Promises 1 and 7.
+/// A poll replaces a waker whose drop panics: the caller of the poll gets the panic, the sleep goes
+/// on, and it is not over early. Promises 1 and 7.
 #[test]
-fn a_poll_that_drops_a_waker_that_panics() {
+fn a_panic_in_the_drop_of_a_replaced_waker_is_the_callers() {
     let (timer, clock) = manual();
     let (bell, waker) = Bell::new();
     let mut sleep = timer.sleep(ms(5));
@@ -157,9 +157,9 @@ fn a_poll_that_drops_a_waker_that_panics() {
     is_balanced(&timer);
 }
 
-/// One that panics when it is dropped with its sleep, and one that does when it has been woken. Promise 7.
+/// A waker's drop panics when its sleep is dropped, or after it was woken. Promise 7.
 #[test]
-fn a_waker_whose_drop_panics() {
+fn a_panic_in_the_drop_of_a_waker_is_the_callers_or_counted() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(ms(5));
     is_pending(&mut sleep, &Waker::from(Arc::new(PanicsInDrop)));
@@ -174,9 +174,9 @@ fn a_waker_whose_drop_panics() {
     is_balanced(&timer);
 }
 
-/// Polled and dropped, many times over: nothing is kept. Promise 5.
+/// Sleeps are polled and dropped many times: nothing is kept. Promise 5.
 #[test]
-fn brpc_45_dropped_sleeps_hold_nothing() {
+fn dropped_sleeps_hold_no_memory() {
     let timer = threads(1);
     let (bell, waker) = Bell::new();
     for _ in 0..100_000 {

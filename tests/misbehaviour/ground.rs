@@ -1,5 +1,4 @@
-//! Cases of the ground floor: the shard's waker, on a producer's thread, and the loop over what has
-//! fired.
+//! Cases of a shard: its waker, on a producer's thread, and the loop over fired timers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -7,14 +6,15 @@ use std::thread;
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::scene::{Act, Hold, Ledger, Token, lock};
+use crate::scene::{Act, Hold, lock};
+use crate::support::ledger::{End, Ledger, Payload};
 use crate::support::{Count, To, hooked, until};
 
-/// A shard and what is done to it.
+/// A shard, and what the case does to it.
 struct Shard {
     act: Act,
-    scheduler: Mutex<Option<Scheduler<Token>>>,
-    advancer: Mutex<Option<Advancer<Token>>>,
+    scheduler: Mutex<Option<Scheduler<Payload>>>,
+    advancer: Mutex<Option<Advancer<Payload>>>,
     neighbour: Mutex<Option<Key>>,
     begun: Count,
     hold: Hold,
@@ -25,7 +25,7 @@ impl Shard {
     fn new(act: Act) -> Arc<Self> {
         let (scheduler, advancer) = shard(&Config::default());
         let ledger = Ledger::default();
-        let neighbour = scheduler.schedule(1 << 20, ledger.token()).ok();
+        let neighbour = scheduler.schedule(1 << 20, ledger.payload()).ok();
         Arc::new(Self {
             act,
             scheduler: Mutex::new(Some(scheduler)),
@@ -37,15 +37,15 @@ impl Shard {
         })
     }
 
-    fn scheduler(&self) -> Option<Scheduler<Token>> {
+    fn scheduler(&self) -> Option<Scheduler<Payload>> {
         lock(&self.scheduler).clone()
     }
 
     fn schedule(&self, tick: u64) -> bool {
-        self.scheduler().is_some_and(|scheduler| scheduler.schedule(tick, self.ledger.token()).is_ok())
+        self.scheduler().is_some_and(|scheduler| scheduler.schedule(tick, self.ledger.payload()).is_ok())
     }
 
-    /// Does what it is about, once.
+    /// Misbehaves, once.
     fn misbehave(&self) {
         if self.begun.one_more() > 1 {
             return;
@@ -63,7 +63,7 @@ impl Shard {
         }
     }
 
-    /// Another timer is scheduled and fires at that tick; all that is due by then has.
+    /// Schedules another timer and advances: it fires, and nothing that is due is left.
     fn goes_on(&self, tick: u64) {
         let mut advancer = lock(&self.advancer).take().expect("it has not ended");
         assert!(self.schedule(tick) || self.act == Act::DropsLast);
@@ -82,7 +82,8 @@ impl Shard {
             let stats = scheduler.stats();
             assert_eq!(stats.scheduled, stats.fired + stats.cancelled + stats.handed_back, "{stats:?}");
         }
-        until("each payload is dropped", || self.ledger.dropped.get() + kept == self.ledger.made.get());
+        until("each payload is dropped", || self.ledger.dropped() + kept == self.ledger.made());
+        self.ledger.check_drops();
     }
 }
 
@@ -95,13 +96,13 @@ pub(crate) fn play_waker(act: Act) {
             inner.misbehave();
         }
     });
-    let mut advancer = lock(&shard.advancer).take().expect("it is new");
+    let mut advancer = lock(&shard.advancer).take().expect("the shard is new");
     advancer.register_waker(&waker);
     assert!(advancer.next_expiration().is_some());
     *lock(&shard.advancer) = Some(advancer);
     let other = Arc::clone(&shard);
     let producer = thread::spawn(move || other.schedule(5));
-    until("it rings", || shard.begun.get() >= 1);
+    until("the waker is woken", || shard.begun.get() >= 1);
     if act.can_be_released() || act == Act::NeverReturns {
         shard.goes_on(10);
     }
@@ -111,7 +112,7 @@ pub(crate) fn play_waker(act: Act) {
     }
     if act != Act::ShutsDown {
         shard.goes_on(20);
-        // An advance that comes back to what a stopped producer was at work in finds it done.
+        // The next advance handles what the stopped producer had begun.
         shard.goes_on(2_000);
     }
     // The waker and the shard hold each other.
@@ -119,35 +120,35 @@ pub(crate) fn play_waker(act: Act) {
     shard.end(0);
 }
 
-/// The loop over what is due misbehaves in hand of the first of three.
+/// The loop over due timers misbehaves while it holds the first of three.
 pub(crate) fn play_loop(act: Act) {
     let shard = Shard::new(act);
     (5..8).for_each(|tick| assert!(shard.schedule(tick)));
     let inner = Arc::clone(&shard);
     let user = thread::spawn(move || {
-        let mut advancer = lock(&inner.advancer).take().expect("it is new");
+        let mut advancer = lock(&inner.advancer).take().expect("the shard is new");
         let run = || {
             for fired in advancer.advance(10) {
-                fired.payload.run();
+                fired.payload.note(End::Fired);
                 inner.misbehave();
             }
         };
         drop(catch_unwind(AssertUnwindSafe(run)));
         *lock(&inner.advancer) = Some(advancer);
     });
-    until("the first is in hand", || shard.begun.get() >= 1);
+    until("the loop holds the first timer", || shard.begun.get() >= 1);
     if act.can_be_released() || act == Act::NeverReturns {
         let scheduler = shard.scheduler().expect("there is a handle");
-        let key = scheduler.schedule(1 << 30, shard.ledger.token()).expect("it is open");
+        let key = scheduler.schedule(1 << 30, shard.ledger.payload()).expect("the timer is open");
         assert!(scheduler.reschedule(key, 1 << 31).and_then(|key| scheduler.cancel(key)).is_some());
     }
     if act == Act::NeverReturns {
         return;
     }
     shard.hold.release();
-    user.join().expect("no panic");
+    user.join().expect("the thread does not panic");
     shard.goes_on(20);
-    let ran = shard.ledger.ran.get();
+    let ran = shard.ledger.noted(End::Fired);
     assert_eq!(
         ran,
         if act == Act::Panics { 1 } else { ran.max(3) },

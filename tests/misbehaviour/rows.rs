@@ -10,15 +10,15 @@ use crate::scene::{ACTS, Act};
 use crate::support::survives;
 use crate::upper::{How, Place, play};
 
-/// For how long the cases of a row may last.
+/// How long the cases of a row may take.
 const LIMIT: Duration = Duration::from_secs(12);
 
-/// A case: its name, and what plays it.
+/// A case: its name, and the function that plays it.
 type Case = (String, Box<dyn FnOnce() + Send>);
 
-/// Plays all cases at once; each that fails or hangs is in the message.
+/// Plays all cases at the same time; the failure names each case that fails or hangs.
 fn play_all(cases: Vec<Case>) {
-    // What panics on purpose is not to be read.
+    // Deliberate panics are not printed.
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string();
         if !text.contains("on purpose") {
@@ -27,15 +27,15 @@ fn play_all(cases: Vec<Case>) {
     }));
     let begin = |(name, case): Case| {
         eprintln!("begun: {name}");
-        let (told, heard) = mpsc::channel::<bool>();
-        thread::spawn(move || told.send(catch_unwind(AssertUnwindSafe(case)).is_ok()));
-        (name, heard)
+        let (sender, receiver) = mpsc::channel::<bool>();
+        thread::spawn(move || sender.send(catch_unwind(AssertUnwindSafe(case)).is_ok()));
+        (name, receiver)
     };
     let start = Instant::now();
     let begun: Vec<_> = cases.into_iter().map(begin).collect();
     let mut failed = Vec::new();
-    for (name, heard) in begun {
-        match heard.recv_timeout(LIMIT.saturating_sub(start.elapsed())) {
+    for (name, receiver) in begun {
+        match receiver.recv_timeout(LIMIT.saturating_sub(start.elapsed())) {
             Ok(true) => eprintln!("over: {name}"),
             Ok(false) | Err(RecvTimeoutError::Disconnected) => failed.push(format!("{name} fails")),
             Err(RecvTimeoutError::Timeout) => failed.push(format!("{name} hangs")),
@@ -44,7 +44,7 @@ fn play_all(cases: Vec<Case>) {
     assert!(failed.is_empty(), "{} cases:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// The cases of a place of the upper floor.
+/// The cases of a place of a `Timer`.
 fn row(place: Place) {
     let mut cases = Vec::<Case>::new();
     for act in ACTS.into_iter().filter(|&act| !place.leaves_out(act)) {
@@ -66,7 +66,7 @@ fn ground_row(name: &str, play: fn(Act), left_out: &[Act]) {
     play_all(acts.map(case).collect());
 }
 
-/// Tests, each of which plays a row in a process of its own.
+/// Defines tests, each of which plays a row in a process of its own.
 macro_rules! rows {
     ($($name:ident: $row:expr;)+) => {
         $(#[test]

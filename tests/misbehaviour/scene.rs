@@ -1,4 +1,4 @@
-//! One case: what is done where, and what keeps account of it.
+//! One case: what user code does, the timer that it does it to, and the ledger.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,6 +6,7 @@ use std::thread::{self, Thread};
 
 use shardwheel::{Sleep, Timer, TimerKey, Unfired};
 
+use crate::support::ledger::{End, Ledger};
 use crate::support::{Count, Fuse, HOUR, ms, on_shard};
 
 /// What user code does.
@@ -37,12 +38,12 @@ pub(crate) const ACTS: [Act; 10] = [
 ];
 
 impl Act {
-    /// Whether it stays where it is until it is released.
+    /// Whether the code stays at the place until it is released.
     pub(crate) fn can_be_released(self) -> bool {
         matches!(self, Self::Parks | Self::Blocks | Self::Spins)
     }
 
-    /// Whether the timer is gone afterwards.
+    /// Whether the timer has ended afterwards.
     pub(crate) fn ends_the_timer(self) -> bool {
         matches!(self, Self::ShutsDown | Self::DropsLast)
     }
@@ -67,7 +68,7 @@ impl Hold {
         !self.is_released.load(Ordering::SeqCst)
     }
 
-    /// Stays here in that way.
+    /// Stays at the place, in the way of `act`.
     pub(crate) fn stay(&self, act: Act) {
         *lock(&self.parked) = Some(thread::current());
         while self.is_held() || act == Act::NeverReturns {
@@ -84,55 +85,21 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Payloads made and dropped, and callbacks run.
-#[derive(Clone, Default)]
-pub(crate) struct Ledger {
-    pub(crate) made: Count,
-    pub(crate) ran: Count,
-    pub(crate) dropped: Count,
-}
-
-/// A payload.
-pub(crate) struct Token(Ledger);
-
-impl Ledger {
-    pub(crate) fn token(&self) -> Token {
-        self.made.one();
-        Token(self.clone())
-    }
-}
-
-impl Token {
-    pub(crate) fn run(&self) {
-        self.0.ran.one();
-    }
-
-    pub(crate) fn made(&self) -> usize {
-        self.0.made.get()
-    }
-}
-
-impl Drop for Token {
-    fn drop(&mut self) {
-        self.0.dropped.one();
-    }
-}
-
-/// A timer, and what is done to it.
+/// A timer, and what the case does to it.
 pub(crate) struct Scene {
     pub(crate) act: Act,
-    /// The only handle, but for those that are in use at the moment.
+    /// The only handle, except for those in use at the moment.
     timer: Mutex<Option<Timer>>,
-    /// What is done is done once, when this has been lit.
+    /// The code misbehaves once, after the fuse was set.
     pub(crate) fuse: Fuse,
     pub(crate) begun: Count,
-    /// Not if it panics.
+    /// Misbehaviours that returned; a panic does not.
     pub(crate) done: Count,
     pub(crate) hold: Hold,
     /// The timer that is cancelled or rescheduled.
     pub(crate) key: Mutex<Option<TimerKey>>,
     pub(crate) ledger: Ledger,
-    /// Whether a schedule has not been asked yet.
+    /// Whether the schedule has not been called yet.
     pub(crate) first: Mutex<bool>,
     pub(crate) sleep: Mutex<Option<Sleep>>,
     unfired: Mutex<Vec<Unfired>>,
@@ -159,17 +126,17 @@ impl Scene {
         *lock(&self.timer) = Some(timer);
     }
 
-    /// A handle, if the last one has not been dropped.
+    /// A handle, unless the last one has been dropped.
     pub(crate) fn timer(&self) -> Option<Timer> {
         lock(&self.timer).clone()
     }
 
-    /// Takes the last handle away.
+    /// Takes the last handle.
     pub(crate) fn close(&self) -> Option<Timer> {
         lock(&self.timer).take()
     }
 
-    /// What the place calls: does what the scene is about, once.
+    /// What the place calls: misbehaves, once.
     pub(crate) fn misbehave(&self) {
         if self.fuse.goes_off() {
             self.begun.one();
@@ -183,8 +150,8 @@ impl Scene {
             Act::Panics => panic!("on purpose"),
             Act::Parks | Act::Blocks | Act::Spins | Act::NeverReturns => self.hold.stay(self.act),
             Act::DropsLast => drop(self.close()),
-            Act::ShutsDown => self.shut_down(&self.timer().expect("it is open")),
-            Act::Schedules => drop(self.schedule(&self.timer().expect("it is open"), 1)),
+            Act::ShutsDown => self.shut_down(&self.timer().expect("the timer is open")),
+            Act::Schedules => drop(self.schedule(&self.timer().expect("the timer is open"), 1)),
             Act::Cancels => _ = self.with_key(|timer, key| timer.cancel(key)),
             Act::Reschedules => {
                 _ = self.with_key(|timer, key| timer.reschedule_after(key, 2 * HOUR).is_some())
@@ -194,27 +161,27 @@ impl Scene {
 
     fn with_key(&self, act: impl FnOnce(&Timer, TimerKey) -> bool) -> bool {
         let key = *lock(&self.key);
-        key.is_some_and(|key| act(&self.timer().expect("it is open"), key))
+        key.is_some_and(|key| act(&self.timer().expect("the timer is open"), key))
     }
 
-    /// Schedules a callback in so many milliseconds; none where the timer has been shut down.
+    /// Schedules a callback in `delay` milliseconds; none if the timer has been shut down.
     pub(crate) fn schedule(&self, timer: &Timer, delay: u64) -> Option<TimerKey> {
-        let token = self.ledger.token();
-        timer.schedule_after(ms(delay), move || token.run()).ok()
+        let payload = self.ledger.payload();
+        timer.schedule_after(ms(delay), move || payload.note(End::Fired)).ok()
     }
 
-    /// The same on that shard, or, with a single core, on any.
+    /// The same on that shard, or on any shard on a machine with one core.
     pub(crate) fn schedule_on(&self, timer: &Timer, shard: usize, delay: u64) -> Option<TimerKey> {
         on_shard(timer, shard, || self.schedule(timer, delay)).unwrap_or_else(|| self.schedule(timer, delay))
     }
 
-    /// Shuts the timer down, and keeps what comes back.
+    /// Shuts the timer down, and keeps what it returns.
     pub(crate) fn shut_down(&self, timer: &Timer) {
         let unfired = timer.shutdown();
         lock(&self.unfired).push(unfired);
     }
 
-    /// Drops what came back, and the sleep; how much it was.
+    /// Drops what the shutdown returned, and the sleep. Returns how many callbacks that were.
     pub(crate) fn clear(&self) -> usize {
         drop(lock(&self.sleep).take());
         let unfired = std::mem::take(&mut *lock(&self.unfired));

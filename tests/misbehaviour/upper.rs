@@ -1,17 +1,16 @@
-//! Cases of the upper floor: places on a shard's thread, and on the user's.
+//! Cases of a `Timer`: places on a shard's thread, and on the user's thread.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use shardwheel::{Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
-use crate::support::{HOUR, Tampered, To, hooked, is_balanced, ms, on_shard, until};
+use crate::support::ledger::End;
+use crate::support::{HOUR, Tampered, To, hooked, is_balanced, ms, on_shard, poll, until};
 
 /// Where user code is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +37,18 @@ pub(crate) struct How {
 }
 
 impl Place {
-    /// Whether it is on a thread of the user's, so that no shard is held.
+    /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
         matches!(self, Self::WakerClone | Self::WakerDrop | Self::ThreadEnd)
     }
 
-    /// Why the case is not played.
+    /// Whether the case is left out; the module `main` says why.
     pub(crate) fn leaves_out(self, act: Act) -> bool {
         self == Self::ThreadEnd && act == Act::Panics
     }
 }
 
-/// The thread that does what a shard's thread does: by hand it is the one that moves the clock.
+/// The thread that works as a shard's thread: with a manual clock, the thread that moves the clock.
 const DRIVER: &str = "driver-0";
 
 fn is_first_shards_thread() -> bool {
@@ -89,7 +88,7 @@ fn with_place(builder: TimerBuilder, place: Place, scene: &Arc<Scene>) -> TimerB
     }
 }
 
-/// Has a schedule misbehave at its second call, and end at its third.
+/// A schedule that misbehaves at its second call, and ends at its third.
 struct Misbehaves(Arc<Scene>, u32);
 
 impl Schedule for Misbehaves {
@@ -115,7 +114,7 @@ thread_local! {
     static AT_THE_END: RefCell<Option<InDrop>> = const { RefCell::new(None) };
 }
 
-/// A waker that misbehaves there.
+/// A waker that misbehaves at that operation.
 fn misbehaves(scene: &Arc<Scene>, at: To) -> Waker {
     let scene = Arc::clone(scene);
     hooked(move |to| {
@@ -125,19 +124,14 @@ fn misbehaves(scene: &Arc<Scene>, at: To) -> Waker {
     })
 }
 
-fn poll(sleep: &mut Sleep, waker: &Waker) {
-    _ = Pin::new(sleep).poll(&mut Context::from_waker(waker));
-}
-
-/// Sets up the place on the calling thread's shard; what a thread of the user's is to do comes
-/// back.
+/// Sets up the place on the calling thread's shard. Returns the work for a thread of the user's.
 fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnOnce() + Send>> {
-    let (own, token, delay) = (Arc::clone(scene), scene.ledger.token(), ms(5));
+    let (own, payload, delay) = (Arc::clone(scene), scene.ledger.payload(), ms(5));
     let mut sleep = timer.sleep(if place == Place::WakerWake { delay } else { HOUR });
     match place {
         Place::OneShot | Place::Recurring => {
             let callback = move || {
-                token.run();
+                payload.note(End::Fired);
                 own.misbehave();
             };
             let recurs = place == Place::Recurring;
@@ -148,23 +142,25 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             };
             *lock(&scene.key) = key;
         }
-        Place::ScheduleNext => drop(timer.schedule_with(Misbehaves(own, 0), move || token.run())),
+        Place::ScheduleNext => {
+            drop(timer.schedule_with(Misbehaves(own, 0), move || payload.note(End::Fired)))
+        }
         Place::PayloadDrop => {
             let once = move |previous: Instant| {
                 let is_first = std::mem::take(&mut *lock(&own.first));
                 is_first.then(|| previous + ms(5))
             };
             let in_drop = InDrop(Arc::clone(scene));
-            drop(timer.schedule_with(once, move || _ = (&in_drop, token.run())));
+            drop(timer.schedule_with(once, move || _ = (&in_drop, payload.note(End::Fired))));
         }
-        Place::Execute => drop(timer.schedule_after(delay, move || token.run())),
-        // The shard reads its clock again and again, also after the fuse has been lit.
-        Place::ClockNow => drop(timer.schedule_every(delay, move || token.run())),
+        Place::Execute => drop(timer.schedule_after(delay, move || payload.note(End::Fired))),
+        // The shard reads its clock again and again, also after the fuse was set.
+        Place::ClockNow => drop(timer.schedule_every(delay, move || payload.note(End::Fired))),
         Place::PanicHook => {
-            drop(timer.schedule_after(delay, move || panic!("on purpose, of {}", token.made())))
+            drop(timer.schedule_after(delay, move || panic!("on purpose, of {}", payload.id())))
         }
         Place::WakerWake => {
-            poll(&mut sleep, &misbehaves(scene, To::Wake));
+            _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
         Place::WakerClone | Place::WakerDrop | Place::ThreadEnd => return Some(users(place, own, sleep)),
@@ -172,16 +168,16 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
     None
 }
 
-/// What a thread of the user's is to do.
+/// The work for a thread of the user's.
 fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + Send> {
     Box::new(move || match place {
-        Place::WakerClone => poll(&mut sleep, &misbehaves(&own, To::Clone)),
+        Place::WakerClone => _ = poll(&mut sleep, &misbehaves(&own, To::Clone)),
         Place::WakerDrop => {
-            poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
+            _ = poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
             drop(sleep);
         }
         _ => {
-            // Older than all that this crate keeps in thread locals.
+            // Older than all thread-locals of this crate.
             AT_THE_END.set(Some(InDrop(Arc::clone(&own))));
             if let Some(timer) = own.timer() {
                 own.schedule(&timer, 1);
@@ -193,7 +189,7 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
     })
 }
 
-/// Neighbours that do not fire.
+/// Timers beside the case that do not fire.
 const FAR_ONES: usize = 2;
 
 /// A case under way.
@@ -202,11 +198,11 @@ struct Play {
     how: How,
     scene: Arc<Scene>,
     clock: Option<ManualClock>,
-    /// The threads of the user's, and the one that moves the clock.
+    /// The user's threads, and the thread that moves the clock.
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Plays a case; panics where something is not as it should be, and hangs where something hangs.
+/// Plays a case: panics if a check fails, and hangs if the timer hangs.
 pub(crate) fn play(place: Place, act: Act, how: How) {
     let clock = how.by_hand.then(ManualClock::new);
     let mut play = Play { place, how, scene: Scene::new(act), clock, threads: Vec::new() };
@@ -228,7 +224,7 @@ impl Play {
         scene.open(timer.clone());
         let (place, own) = (self.place, Arc::clone(scene));
         let light = || own.fuse.set(1);
-        // A clock is read while the place is set up, too.
+        // The clock is read during the set-up, too.
         let set_up = || {
             if place != Place::ClockNow {
                 light();
@@ -261,7 +257,7 @@ impl Play {
         if !self.how.by_hand {
             self.fires_on(&timer, 1);
         }
-        let key = self.scene.schedule(&timer, 3_600_000).expect("it is open");
+        let key = self.scene.schedule(&timer, 3_600_000).expect("the timer is open");
         assert!(timer.cancel(key));
         if self.how.shut_early {
             let scene = Arc::clone(&self.scene);
@@ -273,21 +269,21 @@ impl Play {
     fn release(&mut self) {
         if self.scene.act != Act::NeverReturns {
             self.scene.hold.release();
-            // One that panicked was to.
+            // A thread that panicked was meant to.
             self.threads.drain(..).for_each(|thread| drop(thread.join()));
         }
         let comes_back = !matches!(self.scene.act, Act::Panics | Act::NeverReturns);
-        until("it is done", || self.scene.done.get() == usize::from(comes_back));
+        until("the misbehaviour ends", || self.scene.done.get() == usize::from(comes_back));
     }
 
-    /// A timer on that shard fires.
+    /// Checks that a timer on that shard fires.
     fn fires_on(&self, timer: &Timer, shard: usize) {
-        let before = self.scene.ledger.ran.get();
+        let before = self.scene.ledger.noted(End::Fired);
         assert!(self.scene.schedule_on(timer, shard, 1).is_some(), "it is open");
         if let Some(clock) = &self.clock {
             clock.advance(ms(5));
         }
-        until("it fires", || self.scene.ledger.ran.get() > before);
+        until("the timer fires", || self.scene.ledger.noted(End::Fired) > before);
     }
 
     fn afterwards(&self) {
@@ -316,15 +312,15 @@ impl Play {
                 "what is pending comes back"
             );
             if !self.is_lost() {
-                until("none is pending", || timer.stats().pending == 0);
+                until("no timer is pending", || timer.stats().pending == 0);
                 is_balanced(&timer);
             }
         }
         self.scene.clear();
         let ledger = &self.scene.ledger;
         let kept = usize::from(self.scene.act == Act::NeverReturns);
-        until("each payload is dropped", || ledger.dropped.get() + kept >= ledger.made.get());
-        assert!(ledger.dropped.get() <= ledger.made.get(), "a payload was dropped twice");
+        until("each payload is dropped", || ledger.dropped() + kept >= ledger.made());
+        ledger.check_drops();
     }
 }
 

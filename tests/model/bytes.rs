@@ -1,8 +1,8 @@
-//! Numbers read from bytes, for a property test and fuzzers alike.
+//! Numbers read from bytes, for the property test and the fuzzers.
 
 use shardwheel::Tick;
 
-/// Reads numbers from bytes; zeroes when they have run out.
+/// Reads numbers from bytes; zeroes at the end.
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl Bytes<'_> {
@@ -20,7 +20,7 @@ impl Bytes<'_> {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// A number of ticks, of any size: most small, some near the edges of wheels, some anywhere.
+    /// A number of ticks: most are small, some are near the edges of wheels, and some are random.
     pub(crate) fn ticks(&mut self) -> Tick {
         match self.byte() {
             small @ 0..100 => Tick::from(small),

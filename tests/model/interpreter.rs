@@ -1,7 +1,8 @@
-//! Random operations on a shard, played against a map that does the same slowly.
+//! Random operations on a shard, compared with a map that does the same slowly.
 //!
-//! An operation is read from bytes, so that a property test and a fuzzer can both feed it. After each one
-//! everything that can be compared is compared; the shard's invariants are checked as often as the caller says.
+//! Operations are read from bytes, so that a property test and a fuzzer can both feed them. After
+//! each operation all observable state is compared; the shard's invariants are checked as often as
+//! the caller asks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
 
 use super::bytes::Bytes;
 
-/// Wheel sizes that are played with, the small most often.
+/// Wheel sizes; small ones are the most frequent.
 const WHEEL_SIZES: [usize; 8] = [4, 8, 4, 2, 4, 8, 16, 32];
 
 /// A timer as the map knows it.
@@ -18,12 +19,12 @@ struct Expected {
     deadline: Tick,
 }
 
-/// A shard, and what it should hold.
+/// A shard, and its expected contents.
 struct Play {
     scheduler: Scheduler<u64>,
     max_pending: usize,
     now: Tick,
-    /// By payload, which is the order in which they were scheduled.
+    /// By payload, which is the order of scheduling.
     pending: BTreeMap<u64, Expected>,
     ended: Vec<Key>,
     scheduled: u64,
@@ -31,15 +32,15 @@ struct Play {
     cancelled: u64,
 }
 
-/// Plays the operations that the bytes tell of, and checks the invariants after so many of them each time, and at
-/// the end.
+/// Plays the operations that the bytes encode. Checks the invariants once in `between_checks`
+/// operations, and at the end.
 ///
 /// # Panics
 ///
-/// Panics where the shard and the map differ, or an invariant of the shard does not hold.
+/// Panics if the shard and the map differ, or if an invariant of the shard does not hold.
 pub(crate) fn play(data: &[u8], between_checks: usize) {
     let mut bytes = Bytes(data);
-    // Small wheels roll over often, and are quick to check.
+    // Small wheels wrap often, and are quick to check.
     let wheel_size = WHEEL_SIZES[usize::from(bytes.byte()) % WHEEL_SIZES.len()];
     let start = if bytes.byte().is_multiple_of(4) { bytes.ticks() } else { 0 };
     let max_pending = if bytes.byte().is_multiple_of(8) { 1 + usize::from(bytes.byte()) } else { usize::MAX };
@@ -72,7 +73,7 @@ impl Play {
         }
     }
 
-    /// What a producer can do, also while a drain is under way.
+    /// What a producer may do, also during a drain.
     fn produce(&mut self, bytes: &mut Bytes<'_>) {
         match bytes.byte() % 8 {
             0..=2 => self.schedule(bytes),
@@ -83,7 +84,7 @@ impl Play {
         }
     }
 
-    /// A deadline about the clock: mostly after it, at times before.
+    /// A deadline near the clock: mostly after it, sometimes before.
     fn deadline(&self, bytes: &mut Bytes<'_>) -> Tick {
         let before = bytes.byte().is_multiple_of(8);
         let ticks = bytes.ticks();
@@ -110,9 +111,9 @@ impl Play {
         let start = self.deadline(bytes);
         let end = start.saturating_add(bytes.ticks());
         if let Ok(key) = self.scheduler.schedule_within(start..=end, self.scheduled) {
-            // Which tick it chose shows when it is asked for another.
+            // The chosen tick is unknown; rescheduling sets a known one.
             let now = self.scheduler.now();
-            let chosen = self.scheduler.reschedule(key, end).expect("it is pending");
+            let chosen = self.scheduler.reschedule(key, end).expect("the timer is pending");
             self.note(chosen, end);
             assert!(now <= self.now);
         }
@@ -138,7 +139,7 @@ impl Play {
         let deadline = self.deadline(bytes);
         let expected = self.pending.get_mut(&payload).expect("picked");
         let former = expected.key;
-        expected.key = self.scheduler.reschedule(former, deadline).expect("it is pending");
+        expected.key = self.scheduler.reschedule(former, deadline).expect("the timer is pending");
         expected.deadline = deadline;
         if expected.key != former {
             self.ended.push(former);
@@ -153,7 +154,7 @@ impl Play {
         }
     }
 
-    /// Moves the clock, takes all or some of what is due, and does other things in between.
+    /// Moves the clock, and takes all or some of the due timers, with other operations in between.
     fn advance(&mut self, advancer: &mut Advancer<u64>, bytes: &mut Bytes<'_>) {
         let (how, budget) = (bytes.byte(), bytes.byte());
         let budget = if budget < 128 { usize::MAX } else { usize::from(budget - 128) };

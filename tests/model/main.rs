@@ -1,4 +1,4 @@
-//! Random operations against a slow model, with the shard's invariants checked after each.
+//! Random operations compared with a slow model; the shard's invariants are checked after each.
 
 mod bytes;
 mod interpreter;

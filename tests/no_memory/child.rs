@@ -1,45 +1,46 @@
-//! Work in processes of its own, one refused request after the other.
+//! Work in processes of its own, with each request for memory refused in turn.
 
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::faults::{self, Fail};
+use crate::support::{output_within, select, test_name, this_binary};
 
-/// Tells a process that it is one of those, and which request is the first to be refused.
+/// Tells a process that it is a child, and which request is the first to be refused.
 const FIRST: &str = "SHARDWHEEL_FIRST";
 
-/// Tells it to refuse that one request only, and to say who asked.
+/// Tells a child to refuse that one request only, and to print the origin of the request.
 const TRACE: &str = "SHARDWHEEL_TRACE";
 
-/// How long such a process may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a child may run.
+const LIMIT: Duration = Duration::from_secs(120);
 
-/// The most requests that a piece of work makes, and those that may be found wrong until the rest is left out.
+/// The most requests that the work may make, and the number of failures at which the test stops.
 const MOST: usize = 5_000;
 const WRONG: usize = 40;
 
-/// Whether requests that are refused say who asked.
+/// Whether the child prints the origin of refused requests.
 pub(crate) fn is_traced() -> bool {
     std::env::var_os(TRACE).is_some()
 }
 
-/// Has `work` done with each of its requests for memory refused in turn, alone and with all that follow it. `name` is
-/// the test's, with its module's.
-pub(crate) fn at_every_request(name: &str, work: fn()) {
+/// Runs `work`, the closure of the calling test, with each of its requests for memory refused in
+/// turn: that request alone, and that request with all that follow it.
+pub(crate) fn at_every_request<F: Fn() + Copy + Send + 'static>(work: F) {
     match std::env::var(FIRST) {
         Ok(first) => refuse(first.parse().expect("a number"), work),
-        Err(_) => watch(name),
+        Err(_) => watch(test_name::<F>()),
     }
 }
 
-/// Each number stands for two tries.
+/// Each number stands for two attempts: one request refused, or all from one on.
 fn plan(number: usize) -> Fail {
     if number.is_multiple_of(2) { Fail::Once(1 + number / 2) } else { Fail::From(1 + number / 2) }
 }
 
-/// Goes on until nothing is refused any more.
-fn refuse(first: usize, work: fn()) {
+/// Goes on until no request is refused any more.
+fn refuse<F: Fn() + Copy + Send + 'static>(first: usize, work: F) {
     let last = if is_traced() { first } else { MOST };
     for number in first..=last {
         eprintln!("number {number}");
@@ -57,7 +58,7 @@ fn refuse(first: usize, work: fn()) {
     assert!(is_traced(), "it makes no end of requests");
 }
 
-/// Starts processes until one comes to the end.
+/// Starts children until one comes to the end.
 fn watch(name: &str) {
     let (mut first, mut wrong) = (0, Vec::new());
     while wrong.len() < WRONG {
@@ -79,7 +80,7 @@ fn last_number(output: &Output) -> Option<usize> {
     last.parse().ok()
 }
 
-/// What the process said, without what says nothing.
+/// The output of a child, without uninformative lines.
 fn complaint(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().filter(|line| {
@@ -89,36 +90,11 @@ fn complaint(output: &Output) -> String {
 }
 
 fn run(name: &str, first: usize, traced: bool) -> Output {
-    let program = std::env::current_exe().expect("the test's own binary");
-    let mut command = Command::new(program);
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    let mut command = this_binary();
+    select(&mut command, name, 1);
     command.env(FIRST, first.to_string()).env("RUST_BACKTRACE", "0");
     if traced {
         command.env(TRACE, "1");
     }
-    output(command)
-}
-
-/// Runs a process to its end; one that hangs is a failure.
-pub(crate) fn output(mut command: Command) -> Output {
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a further process");
-    let begin = Instant::now();
-    let id = child.id();
-    let mut errors = child.stderr.take().expect("it is a pipe");
-    let reader = thread::spawn(move || {
-        let mut text = Vec::new();
-        std::io::Read::read_to_end(&mut errors, &mut text).map(|_| text)
-    });
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it is ours") {
-            break status;
-        }
-        if begin.elapsed() > PATIENCE {
-            let _ = child.kill();
-            panic!("process {id} hangs");
-        }
-        thread::sleep(Duration::from_millis(2));
-    };
-    let stderr = reader.join().expect("it does not panic").expect("a pipe can be read");
-    Output { status, stdout: Vec::new(), stderr }
+    output_within(LIMIT, command)
 }

@@ -1,4 +1,4 @@
-//! An allocator that refuses what it is told to, to the thread that has told it.
+//! An allocator that refuses the requests of a thread as that thread has asked.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -7,9 +7,9 @@ use std::cell::Cell;
 /// Which requests fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fail {
-    /// The one of that number, the first being 1.
+    /// The request of that number, counted from 1.
     Once(usize),
-    /// It, and all after it.
+    /// That request, and all after it.
     From(usize),
 }
 
@@ -22,24 +22,24 @@ struct Plan {
 
 thread_local! {
     static PLAN: Cell<Option<Plan>> = const { Cell::new(None) };
-    /// Whether anything has been refused since [`begin`].
+    /// Whether a request has been refused since [`begin`].
     static REFUSED: Cell<bool> = const { Cell::new(false) };
     static SUSPENDED: Cell<Option<Plan>> = const { Cell::new(None) };
 }
 
-/// Begins to count, with nothing refused yet.
+/// Begins to count; no request is refused yet.
 pub(crate) fn begin(fail: Fail) {
     SUSPENDED.set(Some(Plan { fail, requests: 0 }));
     REFUSED.set(false);
 }
 
-/// Ends; whether anything has been refused.
+/// Ends. Returns whether a request was refused.
 pub(crate) fn end() -> bool {
     SUSPENDED.set(None);
     REFUSED.get()
 }
 
-/// Runs what is to be refused memory, if its turn has come. What the test itself needs it needs outside.
+/// Runs `work`, whose requests count and may be refused. The test's own requests are outside.
 pub(crate) fn short<R>(work: impl FnOnce() -> R) -> R {
     PLAN.set(SUSPENDED.take());
     let result = work();
@@ -47,16 +47,16 @@ pub(crate) fn short<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What crossbeam-epoch asks for, without a way out where it gets nothing: what it knows of a thread, and a bag of calls
-/// that are put off. The crate looks beforehand whether there is memory, and does without if there is none.
+/// Requests of crossbeam-epoch that abort when they are refused: what it knows of a thread, and a
+/// bag of deferred calls. The crate checks for memory beforehand, and does without.
 const EPOCHS: [(usize, usize); 2] = [(2304, 128), (2072, 8)];
 
-/// Whether this request is to fail.
+/// Whether this request fails.
 fn refuses(layout: Layout) -> bool {
     if EPOCHS.contains(&(layout.size(), layout.align())) {
         return false;
     }
-    // What a panic says needs memory.
+    // A panic message needs memory.
     if std::thread::panicking() {
         return false;
     }
@@ -68,7 +68,7 @@ fn refuses(layout: Layout) -> bool {
     };
     PLAN.set(Some(plan));
     if refuses && !REFUSED.replace(true) {
-        // What this needs is not refused.
+        // The trace's own requests are not refused.
         PLAN.set(None);
         trace();
         PLAN.set(Some(plan));
@@ -76,7 +76,7 @@ fn refuses(layout: Layout) -> bool {
     refuses
 }
 
-/// Says which lines of the crate have asked, if that is wanted.
+/// Prints the lines of the crate that made the request, if the parent asked for it.
 fn trace() {
     if !crate::child::is_traced() {
         return;
@@ -89,18 +89,19 @@ fn trace() {
 
 struct Failing;
 
-// SAFETY: all is passed on to the system's allocator as it is, or refused, as any allocator may.
+// SAFETY: all calls are passed on to the system's allocator unchanged, or refused, as any allocator
+// may.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if refuses(layout) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -108,7 +109,7 @@ unsafe impl GlobalAlloc for Failing {
         if refuses(layout) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -116,7 +117,7 @@ unsafe impl GlobalAlloc for Failing {
         if refuses(layout) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's promise.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

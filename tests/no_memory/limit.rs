@@ -1,44 +1,31 @@
-//! The system refuses: the process has no more address space to be mapped.
+//! The system refuses memory: the process has no address space left.
 
-use std::process::Command;
+use std::time::Duration;
 
 use shardwheel::{Config, Key, ScheduleErrorKind, Tick, Timer, shard};
 
-use crate::child::output;
+use crate::support::{mapped, survives_in, this_binary};
 
-/// Says to a process that it is the one to be limited.
-const LIMITED: &str = "SHARDWHEEL_LIMITED";
+/// Bytes that the process may map beyond what it has: some segments, and the allocator's needs.
+const ROOM: usize = 64 << 20;
 
-/// What a process may map beside what it has: some segments, and what the allocator needs.
-const ROOM: u64 = 64 << 20;
+/// How long a process with little memory may run.
+const LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs `work` in a process of its own. `name` is the test's, with its module's.
-fn in_a_process(name: &str, work: impl FnOnce()) {
-    if std::env::var_os(LIMITED).is_some() {
-        return work();
-    }
-    let mut command = Command::new(std::env::current_exe().expect("the test's own binary"));
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(LIMITED, "1");
-    let output = output(command);
-    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+/// Runs the calling test in a process of its own.
+fn in_a_process<F: FnOnce()>(work: F) {
+    survives_in(this_binary(), 1, LIMIT, work);
 }
 
-/// What the process has mapped, in bytes.
-fn mapped() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages = statm.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
-    4096 * pages.expect("the first number is that of pages")
-}
-
-/// Sets how much more may be mapped; `None` takes the limit away.
-fn limit(room: Option<u64>) {
-    let most = room.map_or(libc::RLIM_INFINITY, |room| mapped() + room);
+/// Sets how many more bytes may be mapped; `None` removes the limit.
+fn limit(room: Option<usize>) {
+    let most = room.map_or(libc::RLIM_INFINITY, |room| (mapped() + room) as libc::rlim_t);
     let limit = libc::rlimit { rlim_cur: most, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: it reads the struct, which lives.
+    // SAFETY: `setrlimit` reads the struct, which lives until then.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
 }
 
-/// Sets timers until one is refused for want of memory, and its payload comes back.
+/// Sets timers until one is refused for lack of memory, and checks that its payload comes back.
 fn fill(set: impl Fn(usize) -> Result<Key, (ScheduleErrorKind, usize)>) -> Vec<Key> {
     let mut keys = Vec::with_capacity(1 << 22);
     limit(Some(ROOM));
@@ -55,10 +42,10 @@ fn fill(set: impl Fn(usize) -> Result<Key, (ScheduleErrorKind, usize)>) -> Vec<K
     }
 }
 
-/// A shard that cannot grow goes on with what it has.
+/// A shard that cannot grow goes on with the memory that it has.
 #[test]
-fn a_shard_without_room() {
-    in_a_process("limit::a_shard_without_room", || {
+fn a_shard_that_cannot_grow_goes_on() {
+    in_a_process(|| {
         let (scheduler, mut advancer) = shard::<usize>(&Config::default());
         let set = |number| {
             let deadline = 1 + number as Tick % 10_000;
@@ -66,7 +53,7 @@ fn a_shard_without_room() {
         };
         let keys = fill(set);
         assert_eq!(scheduler.len(), keys.len());
-        // There is room again for as many as have been cancelled.
+        // There is room again for as many timers as were cancelled.
         for (number, &key) in keys.iter().enumerate().take(1_000) {
             assert_eq!(scheduler.cancel(key), Some(number));
         }
@@ -80,20 +67,23 @@ fn a_shard_without_room() {
     });
 }
 
-/// A timer whose threads, or shards, cannot be had is an error, and the next one that can be had is made.
+/// A timer whose threads or shards cannot be created is an error; when there is room again a timer
+/// can be built.
 #[test]
-fn timers_without_room() {
-    in_a_process("limit::timers_without_room", || {
+fn a_timer_that_cannot_be_built_is_an_error() {
+    in_a_process(|| {
         limit(Some(ROOM));
         let build = || Timer::builder().shards(256).build();
         assert!(build().is_err());
         assert!(build().is_err());
         limit(None);
         let timer = build().expect("there is room");
-        let (told, heard) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         timer
-            .schedule_after(std::time::Duration::ZERO, move || told.send(()).expect("it is waited for"))
-            .expect("open");
-        heard.recv_timeout(std::time::Duration::from_secs(60)).expect("it fires");
+            .schedule_after(std::time::Duration::ZERO, move || {
+                sender.send(()).expect("the other thread waits")
+            })
+            .expect("the shard is open");
+        receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("it fires");
     });
 }

@@ -1,24 +1,26 @@
-//! Where the system gives no memory: an error that hands the payload back, or what was wanted is done without;
-//! never an abort, nothing lost, and all well afterwards.
+//! Refused requests for memory: a call returns an error with the payload, or does without the
+//! memory. It never aborts, loses no timer, and everything works afterwards.
 //!
-//! Each test has its work done again and again, and the first, the second, the n-th request for memory within it
-//! fails, that one alone or all from then on, until it makes no such request any more. An abort would take the test
-//! with it, so the work is done in a process of its own ([`child`]), which is started anew behind the request that
-//! ended it; the test fails with a list of those requests, and where each came from.
+//! Each test repeats its work: the first, the second, the n-th request for memory fails, that
+//! request alone or all from then on, until the work makes no such request any more. An abort would
+//! end the test, so the work runs in a process of its own ([`child`]), which is started again after
+//! the request that ended it. The test fails with a list of those requests and their origins.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `faults.rs` | the allocator, and which requests it refuses |
-//! | `child.rs` | work in a process of its own, one request after the other |
-//! | `payload.rs` | payloads that are counted |
-//! | `producer.rs`, `advancer.rs`, `timer.rs` | what is refused memory: each half of a shard, the upper floor |
-//! | `limit.rs` | where it is the system that refuses: `RLIMIT_AS` |
+//! | `child.rs` | work in processes of its own, with each request refused in turn |
+//! | `producer.rs`, `advancer.rs`, `timer.rs` | each half of a shard, and a `Timer`, with memory refused |
+//! | `limit.rs`, `recurring.rs` | the system refuses: `RLIMIT_AS` |
 
 mod advancer;
 mod child;
 mod faults;
 #[cfg(target_os = "linux")]
 mod limit;
-mod payload;
 mod producer;
+mod recurring;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod timer;

@@ -1,4 +1,4 @@
-//! Producers that are refused memory.
+//! Producers whose requests for memory are refused.
 
 use std::sync::mpsc;
 
@@ -6,9 +6,9 @@ use shardwheel::{Advancer, Config, Key, ScheduleErrorKind, Scheduler, Tick, shar
 
 use crate::child::at_every_request;
 use crate::faults::short;
-use crate::payload::{Count, Payload};
+use crate::support::ledger::{Ledger, Payload};
 
-/// Timers that a crowd sets: more than a segment holds of them.
+/// Timers of a crowd: more than a segment holds.
 const MANY: usize = 70_000;
 
 type Shard = (Scheduler<Payload>, Advancer<Payload>);
@@ -17,137 +17,139 @@ pub(crate) fn small_shard() -> Shard {
     shard(&Config::builder().wheel_size(16).build().expect("a power of two"))
 }
 
-/// Deadlines for every wheel, and the past.
+/// Deadlines for every wheel, and in the past.
 pub(crate) fn deadlines() -> impl Iterator<Item = Tick> {
     (0..60).step_by(4).map(|bits| 1 << bits).chain([0, Tick::MAX])
 }
 
-/// Schedules, with memory refused; a refusal hands the payload back and says why.
-pub(crate) fn schedule(
-    scheduler: &Scheduler<Payload>,
-    count: &Count,
-    deadline: Tick,
-    number: usize,
-) -> Option<Key> {
-    let payload = count.payload(number);
+/// Schedules with memory refused. A refusal returns the payload and says why.
+pub(crate) fn schedule(scheduler: &Scheduler<Payload>, ledger: &Ledger, deadline: Tick) -> Option<Key> {
+    let payload = ledger.payload();
+    let id = payload.id();
     match short(|| scheduler.schedule(deadline, payload)) {
         Ok(key) => Some(key),
         Err(refused) => {
             assert!(matches!(refused.kind(), ScheduleErrorKind::OutOfMemory { .. }), "{refused}");
-            assert_eq!(refused.into_payload().number, number);
+            assert_eq!(refused.into_payload().id(), id);
             None
         }
     }
 }
 
-/// All is well: what is pending fires, and another timer can be set and fires.
-pub(crate) fn end((scheduler, mut advancer): Shard, count: &Count, pending: usize) {
-    assert_eq!((scheduler.len(), count.living()), (pending, pending));
-    assert!(scheduler.schedule(Tick::MAX, count.payload(0)).is_ok());
+/// Checks that everything works: what is pending fires, and another timer can be set and fires.
+pub(crate) fn end((scheduler, mut advancer): Shard, ledger: &Ledger, pending: usize) {
+    assert_eq!((scheduler.len(), ledger.living()), (pending, pending));
+    assert!(scheduler.schedule(Tick::MAX, ledger.payload()).is_ok());
     assert_eq!(advancer.advance(Tick::MAX).count(), pending + 1);
-    assert!(scheduler.schedule(5, count.payload(0)).is_ok());
+    assert!(scheduler.schedule(5, ledger.payload()).is_ok());
     assert_eq!(advancer.into_pending().count(), 1);
-    assert_eq!(count.living(), 0);
+    assert_eq!(ledger.living(), 0);
+    ledger.check_drops();
 }
 
+/// Scheduling for every wheel.
 #[test]
 fn schedule_for_every_wheel() {
-    at_every_request("producer::schedule_for_every_wheel", || {
-        let (shard, count) = (small_shard(), Count::default());
-        let set = |(number, deadline)| schedule(&shard.0, &count, deadline, number);
-        let set = deadlines().enumerate().filter_map(set).count();
-        end(shard, &count, set);
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        let set = |deadline| schedule(&shard.0, &ledger, deadline);
+        let set = deadlines().filter_map(set).count();
+        end(shard, &ledger, set);
     });
 }
 
+/// Scheduling more timers than a segment holds.
 #[test]
 fn schedule_beyond_a_segment() {
-    at_every_request("producer::schedule_beyond_a_segment", || {
-        let (shard, count) = (small_shard(), Count::default());
-        let set = |number| schedule(&shard.0, &count, 1 + number as Tick, number);
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        let set = |number| schedule(&shard.0, &ledger, 1 + number as Tick);
         let set = (0..MANY).filter_map(set).count();
-        end(shard, &count, set);
+        end(shard, &ledger, set);
     });
 }
 
+/// Cancelling, and scheduling in the same nodes.
 #[test]
 fn cancel_and_schedule_again() {
-    at_every_request("producer::cancel_and_schedule_again", || {
-        let (shard, count) = (small_shard(), Count::default());
-        let set = |number| shard.0.schedule(1 << 20, count.payload(number)).ok();
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        let set = |_| shard.0.schedule(1 << 20, ledger.payload()).ok();
         let keys: Vec<_> = (0..200).filter_map(set).collect();
         for &key in &keys {
             assert!(short(|| shard.0.cancel(key)).is_some());
         }
-        let again = (0..200).filter_map(|number| schedule(&shard.0, &count, 1 << 21, number)).count();
-        end(shard, &count, again);
+        let again = (0..200).filter_map(|_| schedule(&shard.0, &ledger, 1 << 21)).count();
+        end(shard, &ledger, again);
     });
 }
 
-/// Where there is no memory for a move the timer keeps its deadline.
+/// Rescheduling to every wheel; without memory for a move the timer keeps its deadline.
 #[test]
 fn reschedule_to_every_wheel() {
-    at_every_request("producer::reschedule_to_every_wheel", || {
-        let (shard, count) = (small_shard(), Count::default());
-        let set = |number| shard.0.schedule(Tick::MAX, count.payload(number)).ok();
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        let set = |_| shard.0.schedule(Tick::MAX, ledger.payload()).ok();
         let mut keys: Vec<_> = (0..16).filter_map(set).collect();
         for (key, deadline) in keys.iter_mut().zip(deadlines()) {
-            *key = short(|| shard.0.reschedule(*key, deadline)).expect("it is pending");
+            *key = short(|| shard.0.reschedule(*key, deadline)).expect("the timer is pending");
         }
-        end(shard, &count, keys.len());
+        end(shard, &ledger, keys.len());
     });
 }
 
-/// Has a timer set by another thread, which keeps what it has of the shard while `work` is done with the key.
-fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, count: &Count, work: impl FnOnce(Key)) {
+/// Another thread sets a timer, and stays alive while `work` uses the key.
+fn with_a_timer_of_another(scheduler: &Scheduler<Payload>, ledger: &Ledger, work: impl FnOnce(Key)) {
     std::thread::scope(|scope| {
-        let (told, heard) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         let (end, ended) = mpsc::sync_channel::<()>(1);
-        let (scheduler, count) = (scheduler.clone(), count.clone());
+        let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
         scope.spawn(move || {
-            let key = scheduler.schedule(9, count.payload(1)).map_err(|refused| refused.kind());
-            told.send(key).expect("it is waited for");
+            let key = scheduler.schedule(9, ledger.payload()).map_err(|refused| refused.kind());
+            sender.send(key).expect("the other thread waits");
             // Until the other end is dropped.
             let _ = ended.recv();
         });
-        work(heard.recv().expect("it is sent").expect("there is memory"));
+        work(receiver.recv().expect("the other thread sends it").expect("there is memory"));
         drop(end);
     });
 }
 
-/// A thread that comes to the shard for the first time, to cancel: it may not say that there is no such timer.
+/// A thread's first call of the shard is a cancel: it must not answer that there is no such timer.
 #[test]
 fn first_call_of_a_thread_cancels() {
-    at_every_request("producer::first_call_of_a_thread_cancels", || {
-        let (shard, count) = (small_shard(), Count::default());
-        with_a_timer_of_another(&shard.0, &count, |key| {
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        with_a_timer_of_another(&shard.0, &ledger, |key| {
             assert!(short(|| shard.0.cancel(key)).is_some());
             assert!(short(|| shard.0.cancel(key)).is_none());
         });
-        end(shard, &count, 0);
+        end(shard, &ledger, 0);
     });
 }
 
+/// A thread's first call of the shard is a reschedule.
 #[test]
 fn first_call_of_a_thread_reschedules() {
-    at_every_request("producer::first_call_of_a_thread_reschedules", || {
-        let (shard, count) = (small_shard(), Count::default());
-        with_a_timer_of_another(&shard.0, &count, |key| {
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        with_a_timer_of_another(&shard.0, &ledger, |key| {
             assert!(short(|| shard.0.reschedule(key, 20)).is_some());
         });
-        end(shard, &count, 1);
+        end(shard, &ledger, 1);
     });
 }
 
+/// A thread's first call of the shard reads its state.
 #[test]
-fn first_call_of_a_thread_looks() {
-    at_every_request("producer::first_call_of_a_thread_looks", || {
-        let (shard, count) = (small_shard(), Count::default());
-        with_a_timer_of_another(&shard.0, &count, |key| {
+fn first_call_of_a_thread_reads() {
+    at_every_request(|| {
+        let (shard, ledger) = (small_shard(), Ledger::default());
+        with_a_timer_of_another(&shard.0, &ledger, |key| {
             short(|| shard.0.prefetch(key));
             let stats = short(|| shard.0.stats());
             assert_eq!((stats.pending, short(|| shard.0.len())), (1, 1));
         });
-        end(shard, &count, 1);
+        end(shard, &ledger, 1);
     });
 }

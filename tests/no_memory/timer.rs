@@ -1,4 +1,5 @@
-//! The upper floor, refused memory. A clock moved by hand drives it on the thread that is refused.
+//! A `Timer` whose requests for memory are refused. A manual clock drives it on the thread that is
+//! refused.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,14 +12,13 @@ use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
 
 use crate::child::at_every_request;
 use crate::faults::short;
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::support::HOUR;
 
 fn timer() -> (Timer, ManualClock) {
     let clock = ManualClock::new();
     let builder = Timer::builder().shards(1).wheel_size(16).clock(clock.clone());
     let timer = builder.build().expect("settings within their limits");
-    // A thread that comes to its first timer asks core_affinity for its cores, which has no way out without memory.
+    // At its first timer a thread asks core_affinity for its cores, which aborts without memory.
     let _ = timer.now();
     (timer, clock)
 }
@@ -31,10 +31,10 @@ fn add(runs: &AtomicUsize, more: usize) {
     runs.fetch_add(more, Ordering::Relaxed);
 }
 
-/// Callbacks that fit into a node, and such that are boxed: either is taken, or comes back.
+/// Callbacks that fit into a node, and boxed callbacks: each is accepted or comes back.
 #[test]
-fn callbacks() {
-    at_every_request("timer::callbacks", || {
+fn callbacks_are_accepted_or_come_back() {
+    at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         let mut set = 0;
         for i in 0..20 {
@@ -48,7 +48,7 @@ fn callbacks() {
                 Ok(_) => set += 1,
                 Err(refused) => {
                     assert!(is_no_memory(refused.kind()));
-                    // It can be run.
+                    // The refused callback can be called.
                     refused.into_payload()();
                     set += 1;
                 }
@@ -60,9 +60,10 @@ fn callbacks() {
     });
 }
 
+/// A recurring timer is accepted and recurs, or is refused.
 #[test]
-fn recurring_timers() {
-    at_every_request("timer::recurring_timers", || {
+fn a_recurring_timer_is_accepted_or_refused() {
+    at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&runs);
         let count = move || add(&counted, 1);
@@ -73,10 +74,10 @@ fn recurring_timers() {
     });
 }
 
-/// The turns of a worker: callbacks, wakers, recurring timers.
+/// The turns of a worker, with callbacks, wakers and recurring timers.
 #[test]
-fn turns() {
-    at_every_request("timer::turns", || {
+fn a_worker_turns_without_memory() {
+    at_every_request(|| {
         let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
         for i in 0..50 {
             let counted = Arc::clone(&runs);
@@ -93,9 +94,10 @@ fn turns() {
     });
 }
 
+/// A sleep is pending, or its poll returns the refusal.
 #[test]
-fn sleeps() {
-    at_every_request("timer::sleeps", || {
+fn a_sleep_is_pending_or_refused() {
+    at_every_request(|| {
         let (timer, clock) = timer();
         let mut context = Context::from_waker(Waker::noop());
         let mut refused = 0;
@@ -116,8 +118,8 @@ fn sleeps() {
 
 /// What has not fired comes back, or is dropped.
 #[test]
-fn shutdown() {
-    at_every_request("timer::shutdown", || {
+fn shutdown_returns_all_callbacks() {
+    at_every_request(|| {
         let held = Arc::new(());
         let (timer, _clock) = timer();
         for i in 0..50 {

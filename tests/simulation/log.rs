@@ -1,4 +1,4 @@
-//! What a simulation did: printed where one seed is replayed, hashed always.
+//! The log of a simulation: printed where one seed is replayed, hashed always.
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};

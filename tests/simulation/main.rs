@@ -1,25 +1,28 @@
-//! A simulation: one seed drives everything, and a failing seed replays exactly.
+//! A simulation: one seed determines everything, and a failing seed replays exactly.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `seeds.rs` | one seed after the other, each alone on a thread of its own; what a failure says |
-//! | `log.rs`, `draw.rs` | what was done, printed or hashed; lengths of all orders of magnitude |
+//! | `seeds.rs` | plays seeds, each alone on a thread of its own; the message of a failure |
+//! | `log.rs`, `draw.rs` | the log, printed or hashed; random lengths of all orders of magnitude |
 //! | `timers/` | timers on a manual clock: producers, callbacks, futures, stalls, shutdowns |
-//! | `shards.rs` | the ground floor: several shards, a clock that goes backwards and leaps, budgets |
+//! | `shards.rs` | several shards, with a clock that goes backwards and jumps, and limited drains |
 //!
-//! Beside each simulation stands a model, a map of what is pending, which knows when each timer must fire: with
-//! a clock that is moved by hand there is one right answer.
+//! Beside each simulation stands a model, a map of what is pending, which knows when each timer
+//! must fire: with a manual clock there is one right answer.
 //!
 //! ```text
 //! cargo test --test simulation                                a hundred seeds of each
 //! SHARDWHEEL_SIM_SEEDS=1000 cargo test --release --test simulation
-//! SHARDWHEEL_SIM_SEED=17 cargo test --test simulation -- --nocapture      that one, with its log
+//! SHARDWHEEL_SIM_SEED=17 cargo test --test simulation -- --nocapture      that seed, with its log
 //! ```
 
 mod draw;
 mod log;
 mod seeds;
 mod shards;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod timers;
 
 use seeds::{Scenario, alone};
@@ -27,19 +30,21 @@ use seeds::{Scenario, alone};
 const TIMERS: Scenario = Scenario { name: "timers", play: timers::play };
 const SHARDS: Scenario = Scenario { name: "shards", play: shards::play };
 
+/// Timers on a manual clock do what the model says, for each seed.
 #[test]
-fn timers_on_a_manual_clock() {
+fn timers_match_their_model() {
     seeds::run(TIMERS);
 }
 
+/// Shards on a clock that jumps and goes backwards do what the model says, for each seed.
 #[test]
-fn shards_on_a_clock_that_goes_anywhere() {
+fn shards_match_their_model() {
     seeds::run(SHARDS);
 }
 
-/// Other simulations have run before the second time, and left their traces in what a process shares.
+/// A seed replays exactly, although other simulations have run in the process before.
 #[test]
-fn a_seed_does_the_same_again() {
+fn a_seed_replays_exactly() {
     for scenario in [TIMERS, SHARDS] {
         let hashes = |seeds: &mut dyn Iterator<Item = u64>| {
             let mut hashes: Vec<_> = seeds.map(|seed| (seed, alone(scenario, seed, false).hash)).collect();

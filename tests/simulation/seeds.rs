@@ -1,8 +1,9 @@
-//! Runs seeds, one after the other.
+//! Plays seeds, one after the other.
 //!
-//! In which order timers of the same tick fire depends on which nodes they are in, and that on when the reclaimer
-//! let nodes be used again, which all threads of a process have a say in. So one simulation runs at a time, on a
-//! thread of its own: the reclaimer then has nobody else to wait for, and knows nothing of those before.
+//! The order in which timers of one tick fire depends on their nodes, and so on when the reclaimer
+//! let nodes be reused, which every thread of the process can delay. So one simulation runs at a
+//! time, on a thread of its own: the reclaimer then waits for no other thread, and keeps nothing of
+//! earlier simulations.
 
 use std::env;
 use std::panic::resume_unwind;
@@ -12,10 +13,10 @@ use std::time::Instant;
 
 use crate::log::Log;
 
-/// How many seeds there are unless the environment says otherwise.
+/// Seeds, unless the environment names a number.
 const SEEDS: u64 = 100;
 
-/// So much time each covers, on average, at least.
+/// Virtual seconds per seed that are the least, on average.
 const LEAST_SECONDS: u64 = 1_000_000;
 
 #[derive(Clone, Copy)]
@@ -24,18 +25,18 @@ pub(crate) struct Scenario {
     pub(crate) play: fn(u64, Log) -> Played,
 }
 
-/// What a simulation came to.
+/// The result of a simulation.
 pub(crate) struct Played {
-    /// Seconds by its clock.
+    /// Virtual seconds.
     pub(crate) seconds: u64,
     pub(crate) fired: u64,
-    /// Of its log.
+    /// The hash of its log.
     pub(crate) hash: u64,
-    /// What went wrong, and in which step.
+    /// The first failure, and its step.
     pub(crate) fault: Option<(u32, String)>,
 }
 
-/// Plays all seeds, or the one that the environment names.
+/// Plays all seeds, or the seed that the environment names.
 pub(crate) fn run(scenario: Scenario) {
     let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
     if let Some(seed) = number("SHARDWHEEL_SIM_SEED") {
@@ -66,7 +67,7 @@ fn how_to_replay(seed: u64) -> String {
     format!("replay it: SHARDWHEEL_SIM_SEED={seed} cargo test --test simulation -- --nocapture")
 }
 
-/// Plays one seed while no other is played.
+/// Plays one seed while no other is being played.
 pub(crate) fn alone(scenario: Scenario, seed: u64, is_printed: bool) -> Played {
     static STAGE: Mutex<()> = Mutex::new(());
     let _on_stage = STAGE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,7 @@
-//! Several shards of the ground floor, each moved to arbitrary ticks: backwards, over revolutions, by budgets.
+//! Several shards, each moved to arbitrary ticks: backwards, over revolutions, with limited drains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fastrand::Rng;
 use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
@@ -11,47 +9,48 @@ use shardwheel::{Advancer, Config, Fired, Key, Scheduler, Tick, shard};
 use crate::draw::{any, magnitude, once_in};
 use crate::log::Log;
 use crate::seeds::Played;
+use crate::support::ledger::{End, Ledger, Payload};
 
 const STEPS: u32 = 400;
 
-/// Most timers that come in a burst.
+/// The most timers of a burst.
 const MOST_AT_ONCE: u32 = 20_000;
 
-/// Ticks are taken for milliseconds where time is added up.
+/// Ticks count as milliseconds where times are added.
 const TICKS_PER_SECOND: u64 = 1000;
 
-/// What a timer holds: its number, and a count of its kind.
-struct Payload {
-    id: u64,
-    alive: Arc<AtomicUsize>,
+/// The number of a payload, as the model has it.
+fn number(payload: &Payload) -> u64 {
+    payload.id() as u64
 }
 
-impl Drop for Payload {
-    fn drop(&mut self) {
-        self.alive.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Notes how a payload came back, and returns its number.
+fn end(payload: Payload, end: End) -> u64 {
+    let number = number(&payload);
+    payload.end(end);
+    number
 }
 
 /// A timer as the model knows it.
 struct Expected {
     key: Key,
-    /// One deadline, unless the wheel has chosen from several ticks.
+    /// One deadline, unless the wheel chooses from several ticks.
     first: Tick,
     last: Tick,
-    /// Whether it was put there while the drain under way had begun.
+    /// Whether it was set since the current drain began.
     is_new: bool,
 }
 
-/// A shard, and beside it what must be in it.
+/// A shard, and its expected contents.
 struct Pair {
     scheduler: Scheduler<Payload>,
-    /// Gone once the shard has ended.
+    /// None once the shard has ended.
     advancer: Option<Advancer<Payload>>,
     limit: usize,
     start: Tick,
     now: Tick,
     pending: BTreeMap<u64, Expected>,
-    /// The same by when they are due at the latest.
+    /// The same, by their latest deadline.
     order: BTreeSet<(Tick, u64)>,
     stale: Vec<Key>,
     scheduled: u64,
@@ -62,12 +61,11 @@ struct Pair {
 
 struct Scene {
     rng: Rng,
-    /// How many bits the ticks have at most by which timers are set ahead and clocks moved.
+    /// The most bits of a delay, and of a move of the clock.
     scale: u32,
     log: Log,
     pairs: Vec<Pair>,
-    alive: Arc<AtomicUsize>,
-    next: u64,
+    ledger: Ledger,
     step: u32,
 }
 
@@ -84,7 +82,7 @@ pub(crate) fn play(seed: u64, log: Log) -> Played {
     }
 }
 
-/// What a failed check says.
+/// The message of a failed check.
 fn text(panic: Box<dyn std::any::Any + Send>) -> String {
     let panic = match panic.downcast::<&'static str>() {
         Ok(text) => return (*text).to_owned(),
@@ -99,7 +97,7 @@ impl Scene {
         let shards = rng.usize(1..=4);
         let pairs = (0..shards).map(|_| Pair::new(&mut rng)).collect();
         let scale = rng.u32(6..=50);
-        Self { rng, scale, log, pairs, alive: Arc::default(), next: 0, step: 0 }
+        Self { rng, scale, log, pairs, ledger: Ledger::default(), step: 0 }
     }
 
     fn play(&mut self) {
@@ -114,12 +112,12 @@ impl Scene {
             self.end(at);
         }
         self.check_alive();
-        assert_eq!(self.alive.load(Ordering::Relaxed), 0, "payloads that were never dropped");
+        self.ledger.check();
     }
 
     fn check_alive(&self) {
         let pending: usize = self.pairs.iter().map(|pair| pair.pending.len()).sum();
-        assert_eq!(self.alive.load(Ordering::Relaxed), pending, "payloads alive, against timers pending");
+        assert_eq!(self.ledger.living(), pending, "payloads alive, against timers pending");
     }
 
     fn operate(&mut self, at: usize) {
@@ -131,7 +129,7 @@ impl Scene {
         }
     }
 
-    /// What a producer does, also while a drain is under way.
+    /// What a producer does, also during a drain.
     fn produce(&mut self, at: usize) {
         match self.rng.u32(..16) {
             0..6 => self.schedule(at),
@@ -142,13 +140,13 @@ impl Scene {
         }
     }
 
-    /// Thousands at once, most of which are cancelled: enough for nodes and memory to be given back.
+    /// Sets thousands of timers and cancels most of them, enough for nodes and memory to be freed.
     fn burst(&mut self, at: usize) {
         (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.schedule(at));
         (0..self.rng.u32(1..MOST_AT_ONCE)).for_each(|_| self.cancel(at));
     }
 
-    /// A tick about that shard's clock.
+    /// A random tick near that shard's clock.
     fn tick(&mut self, at: usize) -> Tick {
         let (now, ticks) = (self.pairs[at].now, magnitude(&mut self.rng, self.scale));
         match self.rng.u32(..32) {
@@ -159,10 +157,8 @@ impl Scene {
     }
 
     fn payload(&mut self) -> (u64, Payload) {
-        let id = self.next;
-        self.next += 1;
-        self.alive.fetch_add(1, Ordering::Relaxed);
-        (id, Payload { id, alive: Arc::clone(&self.alive) })
+        let payload = self.ledger.payload();
+        (number(&payload), payload)
     }
 
     fn schedule(&mut self, at: usize) {
@@ -183,7 +179,7 @@ impl Scene {
     }
 
     fn pick(&mut self, at: usize) -> Option<u64> {
-        let from = self.rng.u64(..=self.next);
+        let from = self.rng.u64(..=self.ledger.made() as u64);
         let pending = &self.pairs[at].pending;
         pending.range(from..).next().or_else(|| pending.iter().next()).map(|(&id, _)| id)
     }
@@ -193,7 +189,7 @@ impl Scene {
         self.log.add(("cancel", at, id));
         let pair = &mut self.pairs[at];
         let expected = pair.remove(id);
-        let cancelled = pair.scheduler.cancel(expected.key).map(|payload| payload.id);
+        let cancelled = pair.scheduler.cancel(expected.key).map(|payload| end(payload, End::Cancelled));
         assert_eq!(cancelled, Some(id), "what a cancel gave back");
         pair.cancelled += 1;
         pair.stale.push(expected.key);
@@ -212,7 +208,7 @@ impl Scene {
         pair.insert(id, key, (deadline, deadline));
     }
 
-    /// A key of a timer that has ended hits nothing, in its own shard and in any other.
+    /// A key of an ended timer names nothing, in its own shard and in any other.
     fn use_stale(&mut self, at: usize) {
         let Some(which) = any(&mut self.rng, self.pairs[at].stale.len()) else { return };
         let (key, other) = (self.pairs[at].stale[which], self.rng.usize(..self.pairs.len()));
@@ -222,9 +218,7 @@ impl Scene {
         }
     }
 
-    // ---- the clock --------------------------------------------------------------------------------
-
-    /// What the clock says: it may have gone back, or leapt over revolutions.
+    /// The next time on the clock: it may go back, or jump over revolutions.
     fn clock(&mut self, at: usize) -> Tick {
         let now = self.pairs[at].now;
         let first = self.pairs[at].order.first().map_or(now, |&(due, _)| due);
@@ -239,7 +233,7 @@ impl Scene {
         }
     }
 
-    /// Moves a shard's clock, and takes all or some of what is due while producers go on.
+    /// Moves a shard's clock, and takes all or some of the due timers while producers go on.
     fn advance(&mut self, at: usize) {
         let clock = self.clock(at);
         let budget = if self.rng.bool() { usize::MAX } else { self.rng.usize(..12) };
@@ -261,9 +255,9 @@ impl Scene {
     }
 
     fn note_fired(&mut self, at: usize, last: &mut Tick, fired: &Fired<Payload>) {
-        self.log.add(("fired", at, fired.payload.id, fired.deadline));
+        self.log.add(("fired", at, number(&fired.payload), fired.deadline));
         let deadline = fired.deadline;
-        assert!(deadline >= *last, "timer {}: {deadline} comes after {last}", fired.payload.id);
+        assert!(deadline >= *last, "timer {}: {deadline} comes after {last}", number(&fired.payload));
         *last = deadline;
         self.pairs[at].note_fired(fired);
     }
@@ -278,7 +272,7 @@ impl Scene {
         pair.handed_back += left.len() as u64;
         pair.stale.extend(left.values().map(|expected| expected.key));
         if keeps {
-            let back = advancer.into_pending().map(|(tick, payload)| (payload.id, tick));
+            let back = advancer.into_pending().map(|(tick, payload)| (end(payload, End::HandedBack), tick));
             let back: BTreeMap<_, _> = back.collect();
             assert!(back.keys().eq(left.keys()), "what was handed back");
             let is_within =
@@ -335,7 +329,7 @@ impl Pair {
             }
             Err(refused) if refused.is_full() => {
                 assert!(self.pending.len() == self.limit, "timer {id} was refused, though there was room");
-                assert_eq!(refused.into_payload().id, id);
+                assert_eq!(end(refused.into_payload(), End::Refused), id);
             }
             Err(refused) => assert!(self.scheduler.is_empty() && refused.is_shut_down()),
         }
@@ -347,7 +341,7 @@ impl Pair {
     }
 
     fn note_fired(&mut self, fired: &Fired<Payload>) {
-        let (id, deadline) = (fired.payload.id, fired.deadline);
+        let (id, deadline) = (number(&fired.payload), fired.deadline);
         assert!(self.pending.contains_key(&id), "timer {id} has fired, and was not pending");
         let expected = self.remove(id);
         assert_eq!(fired.key, expected.key, "of timer {id}");
@@ -356,11 +350,12 @@ impl Pair {
         assert!(deadline <= self.now, "timer {id} is early: {deadline} at {}", self.now);
         let passed = self.order.range(..(deadline, 0)).find(|(_, other)| !self.pending[other].is_new);
         assert_eq!(passed, None, "is due before timer {id}, of {deadline}, and has not fired");
+        fired.payload.note(End::Fired);
         self.fired += 1;
         self.stale.push(fired.key);
     }
 
-    /// After a whole drain nothing is left that was due when it began.
+    /// After a complete drain nothing is left that was due when it began.
     fn check_drained(&self) {
         let left = self.order.range(..=(self.now, u64::MAX)).find(|(_, id)| !self.pending[id].is_new);
         assert_eq!(left, None, "is due by {}, and has not fired", self.now);

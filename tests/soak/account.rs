@@ -1,10 +1,11 @@
 //! The account of one timer: what became of it, and of its payload.
 //!
-//! The payload lies in the timer's callback and holds the account, as do those who have the timer's key. When all
-//! of them have let go nothing can happen any more, and the account is looked over and closed.
+//! The payload is part of the timer's callback and holds the account, as do the threads that have
+//! the timer's key. When all of them have dropped it nothing can happen any more, and the account
+//! is checked.
 //!
-//! What is not known at once is not judged at once: a cancel is noted after it has returned, so a callback that ran
-//! nevertheless may come first. Two outcomes remain two outcomes, and are found when the account is closed.
+//! A cancel is noted after it has returned, so a callback that ran nevertheless may be noted first.
+//! Two outcomes remain two outcomes, and the last check finds them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -16,12 +17,13 @@ use crate::acts;
 use crate::books::Books;
 use crate::ending::VERY_LATE;
 use crate::scene::{Nanos, Scene};
+use crate::support::ledger::{End, Outcome};
 
-/// What a timer is.
+/// The kind of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Once,
-    /// It recurs, at most once in so many nanoseconds, for ever or so many times.
+    /// It recurs, at most once in `period` nanoseconds, for ever or `times` times.
     Recurring {
         period: Nanos,
         times: Option<u32>,
@@ -32,37 +34,32 @@ pub(crate) struct Account {
     pub(crate) scene: Arc<Scene>,
     pub(crate) which: usize,
     pub(crate) kind: Kind,
-    /// What its callback does is drawn from this.
+    /// The seed of what its callback does.
     pub(crate) seed: u64,
     /// When it was made, or a little earlier.
     made: Nanos,
-    /// Not before this does it fire, if it fires once; the latest that it was moved to, if it recurs.
+    /// It must not fire before this if it fires once. If it recurs: the latest deadline that a move
+    /// set.
     due: AtomicU64,
-    /// How often it was moved, if it recurs: so many occurrences may be early.
+    /// How often it was moved, if it recurs; that many occurrences may be early.
     moves: AtomicU32,
-    /// The key that it had last.
+    /// Its last key.
     key: Mutex<Option<TimerKey>>,
-    /// Whether two have its key.
+    /// Whether two threads have its key.
     shared: AtomicBool,
     is_running: AtomicBool,
     /// When its last occurrence ended; at first, when it was made.
     last: AtomicU64,
-    fired: AtomicU32,
+    /// Its ends, and the drops of its payload.
+    outcome: Outcome,
     /// Occurrences that began after it was cancelled.
     late_starts: AtomicU8,
-    cancelled: AtomicU8,
-    refused: AtomicU8,
-    unrun: AtomicU8,
-    handed_back: AtomicU8,
-    drops: AtomicU8,
     was_dropped_by_cancel: AtomicBool,
 }
 
 impl Account {
     pub(crate) fn open(scene: &Arc<Scene>, which: usize, kind: Kind, due: Nanos, seed: u64) -> Arc<Self> {
         scene.books(which).opened.add();
-        let [cancelled, refused, unrun, handed_back, drops, late_starts] =
-            std::array::from_fn(|_| AtomicU8::new(0));
         let made = scene.now();
         Arc::new(Self {
             scene: Arc::clone(scene),
@@ -76,13 +73,8 @@ impl Account {
             key: Mutex::new(None),
             shared: AtomicBool::new(false),
             is_running: AtomicBool::new(false),
-            fired: AtomicU32::new(0),
-            late_starts,
-            cancelled,
-            refused,
-            unrun,
-            handed_back,
-            drops,
+            outcome: Outcome::default(),
+            late_starts: AtomicU8::new(0),
             was_dropped_by_cancel: AtomicBool::new(false),
         })
     }
@@ -100,24 +92,25 @@ impl Account {
     }
 
     pub(crate) fn key(&self) -> Option<TimerKey> {
-        *self.key.lock().expect("nothing panics with it")
+        *self.key.lock().expect("no thread panics with the lock")
     }
 
     pub(crate) fn set_key(&self, key: TimerKey) {
-        *self.key.lock().expect("nothing panics with it") = Some(key);
+        *self.key.lock().expect("no thread panics with the lock") = Some(key);
     }
 
     pub(crate) fn fired(&self) -> u32 {
-        self.fired.load(Ordering::Acquire)
+        self.outcome.count(End::Fired)
     }
 
-    /// Whether it can do nothing any more.
+    /// Whether it has ended.
     pub(crate) fn has_ended(&self) -> bool {
         let once_fired = self.kind == Kind::Once && self.fired() > 0;
-        once_fired || is_some(&self.cancelled) || is_some(&self.drops)
+        once_fired || self.outcome.has(End::Cancelled) || self.outcome.drops() > 0
     }
 
-    /// Whether it must be pending: due in a while, nobody else has its key, and nothing has ended it.
+    /// Whether it must be pending: it is due in a while, no other thread has its key, and nothing
+    /// has ended it.
     pub(crate) fn is_surely_pending(&self, before: Nanos) -> bool {
         const A_WHILE: Nanos = 2_000_000_000;
         let ahead = self.kind == Kind::Once && self.due() > before.saturating_add(A_WHILE);
@@ -128,9 +121,7 @@ impl Account {
         self.shared.store(true, Ordering::Relaxed);
     }
 
-    // ---- moved ------------------------------------------------------------------------------------
-
-    /// It may from now on fire at `due`.
+    /// It may fire at `due` from now on.
     pub(crate) fn may_come_sooner(&self, due: Nanos) {
         if self.kind == Kind::Once {
             self.due.fetch_min(due, Ordering::Relaxed);
@@ -138,21 +129,19 @@ impl Account {
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It must not fire before `due` any more, if it fires once.
+    /// It must not fire before `due` from now on, if it fires once.
     pub(crate) fn must_come_later(&self, due: Nanos) {
         self.due.fetch_max(due, Ordering::Relaxed);
     }
 
-    // ---- outcomes ---------------------------------------------------------------------------------
-
     pub(crate) fn note_refused(&self) {
-        count(&self.refused);
+        self.outcome.note(End::Refused);
         self.books().refused.add();
     }
 
-    /// A call of `cancel` said that it will not fire any more.
+    /// A call of `cancel` has returned true.
     pub(crate) fn note_cancelled(&self) {
-        let (books, twice) = (self.books(), count(&self.cancelled) > 0);
+        let (books, twice) = (self.books(), self.outcome.note(End::Cancelled) > 0);
         books.cancelled.add();
         books.expect(!twice, format_args!("cancelled twice: {}", self.describe()));
         if !self.was_dropped_by_cancel.load(Ordering::Relaxed) {
@@ -167,7 +156,7 @@ impl Account {
         let now = self.scene.now();
         let books = self.books();
         books.runs.add();
-        let before = self.fired.fetch_add(1, Ordering::AcqRel);
+        let before = self.outcome.note(End::Fired);
         let overlaps = self.is_running.swap(true, Ordering::AcqRel);
         books.expect(!overlaps, format_args!("called while it runs: {}", self.describe()));
         let is_in_time = match self.kind {
@@ -189,10 +178,10 @@ impl Account {
         u32::try_from(regular).unwrap_or(u32::MAX).saturating_add(self.moves.load(Ordering::Relaxed))
     }
 
-    /// The occurrence under way when it was cancelled may come to begin after that.
+    /// The occurrence that was current at the cancel may begin after it.
     fn note_late_start(&self) {
-        if is_some(&self.cancelled) {
-            let is_first = count(&self.late_starts) == 0;
+        if self.outcome.has(End::Cancelled) {
+            let is_first = self.late_starts.fetch_add(1, Ordering::AcqRel) == 0;
             let allowed = self.recurs() && is_first;
             self.books().expect(allowed, format_args!("fired after a cancel: {}", self.describe()));
         }
@@ -200,25 +189,25 @@ impl Account {
 
     fn note_drop(&self) {
         self.books().drops.add();
-        count(&self.drops);
+        self.outcome.note_drop();
         match Cause::now() {
             Cause::Other => {}
             Cause::Cancel => self.was_dropped_by_cancel.store(true, Ordering::Relaxed),
             Cause::Unrun => {
-                count(&self.unrun);
+                self.outcome.note(End::Unrun);
                 self.books().unrun.add();
             }
             Cause::Shutdown => {
-                count(&self.handed_back);
+                self.outcome.note(End::HandedBack);
                 self.books().handed_back.add();
                 self.check_not_overdue(self.scene.caught_up(self.which));
             }
         }
     }
 
-    /// It has not fired: then it was not due by then either.
+    /// It has not fired, so it must not have been due by then.
     fn check_not_overdue(&self, by: Nanos) {
-        /// For so long a thread may be held up between two looks at the clock.
+        /// Nanoseconds for which a thread may be interrupted between two readings of the clock.
         const HELD_UP: Nanos = 500_000_000;
         let due = match self.kind {
             Kind::Once => self.due().max(self.made),
@@ -230,42 +219,35 @@ impl Account {
         self.books().expect(expected, format_args!("lost, by {by}: {}", self.describe()));
     }
 
-    // ---- the end ----------------------------------------------------------------------------------
-
-    /// Whether all that is known of it agrees.
+    /// Whether its outcome is consistent.
     fn is_in_balance(&self) -> bool {
-        let load = |count: &AtomicU8| u32::from(count.load(Ordering::Acquire));
         let fired = self.fired();
-        let others = load(&self.cancelled) + load(&self.refused) + load(&self.handed_back);
+        let was_unrun = self.outcome.has(End::Unrun);
         let ended = match self.kind {
-            Kind::Once => fired + others + load(&self.unrun) == 1,
-            // Where its occurrence is out when the timer is shut down or the job is dropped, that is its last.
+            Kind::Once => self.outcome.ends() == 1,
+            // The current occurrence is the last one if the timer is shut down, or if the job is
+            // dropped.
             Kind::Recurring { times, .. } => {
-                let is_over = times == Some(fired) || is_some(&self.unrun) || self.scene.is_shut(self.which);
+                let ends = [End::Cancelled, End::Refused, End::HandedBack];
+                let others: u32 = ends.iter().map(|&end| self.outcome.count(end)).sum();
+                let is_over = times == Some(fired) || was_unrun || self.scene.is_shut(self.which);
                 others == 1 || others == 0 && is_over
             }
         };
-        ended && load(&self.drops) == 1
+        ended && self.outcome.drops() == 1
     }
 
     fn describe(&self) -> String {
-        let load = |count: &AtomicU8| count.load(Ordering::Acquire);
         format!(
-            "{:?} of timer {}, made {}, due {}, moves {}, fired {}, late starts {}, cancelled {} (dropped by it: {}), \
-             refused {}, unrun {}, handed back {}, drops {}",
+            "{:?} of timer {}, made {}, due {}, moves {}, late starts {}, dropped by a cancel: {}, {:?}",
             self.kind,
             self.which,
             self.made,
             self.due(),
             self.moves.load(Ordering::Relaxed),
-            self.fired(),
-            load(&self.late_starts),
-            load(&self.cancelled),
+            self.late_starts.load(Ordering::Acquire),
             self.was_dropped_by_cancel.load(Ordering::Relaxed),
-            load(&self.refused),
-            load(&self.unrun),
-            load(&self.handed_back),
-            load(&self.drops),
+            self.outcome,
         )
     }
 }
@@ -275,15 +257,6 @@ impl Drop for Account {
         self.books().expect(self.is_in_balance(), format_args!("not one outcome: {}", self.describe()));
         self.books().closed.add();
     }
-}
-
-/// Adds one; returns what it was.
-fn count(counter: &AtomicU8) -> u8 {
-    counter.fetch_add(1, Ordering::AcqRel)
-}
-
-fn is_some(counter: &AtomicU8) -> bool {
-    counter.load(Ordering::Acquire) > 0
 }
 
 /// What a callback captures.
@@ -296,7 +269,7 @@ impl Payload {
         Self { account: Arc::clone(account) }
     }
 
-    /// Looks at what was captured beside it.
+    /// Checks what was captured beside it.
     pub(crate) fn check(&self, content: &[u64]) {
         let intact = content.iter().all(|&word| word == self.account.seed);
         self.account.books().expect(intact, format_args!("changed: {content:?}"));
@@ -308,7 +281,7 @@ impl Payload {
             return;
         }
         self.account.begin();
-        let _end = End(&self.account);
+        let _returned = Returned(&self.account);
         acts::act(&self.account);
     }
 }
@@ -319,10 +292,10 @@ impl Drop for Payload {
     }
 }
 
-/// Notes, also after a panic, that a callback has returned.
-struct End<'a>(&'a Account);
+/// Notes that a callback has returned, also after a panic.
+struct Returned<'a>(&'a Account);
 
-impl Drop for End<'_> {
+impl Drop for Returned<'_> {
     fn drop(&mut self) {
         self.0.last.store(self.0.scene.now(), Ordering::Release);
         self.0.is_running.store(false, Ordering::Release);
@@ -336,7 +309,7 @@ pub(crate) enum Cause {
     Other,
     /// It is being cancelled.
     Cancel,
-    /// Its job is dropped by the executor.
+    /// The executor drops its job.
     Unrun,
     /// The timer is shut down.
     Shutdown,
@@ -351,7 +324,7 @@ impl Cause {
         CAUSE.get()
     }
 
-    /// Does `what` for this cause.
+    /// Runs `what` for this cause.
     pub(crate) fn of<R>(self, what: impl FnOnce() -> R) -> R {
         let before = CAUSE.replace(self);
         let result = what();

@@ -1,4 +1,4 @@
-//! What one of the threads does, drawn from its seed.
+//! What a thread does, at random from its seed.
 
 use std::sync::Arc;
 use std::thread;
@@ -17,10 +17,10 @@ const BATCH: usize = 256;
 const MOST_HELD: usize = 20_000;
 const MOST_RECURRING: usize = 40;
 const MOST_WAITS: usize = 200;
-/// Keys of timers that have ended, some of them for long.
+/// Keys of ended timers, some of them old.
 const MOST_STALE: usize = 20_000;
 
-/// Timers that come at once, and how often they do.
+/// Timers of a burst, and the time between bursts.
 const BURST: usize = 100_000;
 const BETWEEN_BURSTS: Duration = Duration::from_secs(7);
 
@@ -33,7 +33,7 @@ pub(crate) struct Actor {
     remains: Remains,
 }
 
-/// What a thread has when it leaves.
+/// What a thread leaves.
 #[derive(Default)]
 pub(crate) struct Remains {
     pub(crate) held: Vec<Held>,
@@ -75,9 +75,7 @@ impl Actor {
         }
     }
 
-    // ---- timers -----------------------------------------------------------------------------------
-
-    /// One that fires once. A moment may have passed.
+    /// A timer that fires once. Its time may have passed.
     fn schedule(&mut self) {
         let delay = delay(&mut self.rng);
         let when = match self.rng.u32(..10) {
@@ -123,7 +121,7 @@ impl Actor {
         self.remains.recurring.extend(held);
     }
 
-    /// A hundred thousand at once, of which every third is cancelled before its time, in another order.
+    /// A hundred thousand timers at once; every third is cancelled early, in another order.
     fn burst(&mut self) {
         let which = self.rng.usize(..2);
         let mut held = Vec::with_capacity(BURST);
@@ -158,7 +156,7 @@ impl Actor {
         }
     }
 
-    /// Gives a timer away, takes one, or gives a second key of one.
+    /// Gives a timer to another thread, takes one, or gives a second key of one.
     fn trade(&mut self) {
         let given = match self.rng.u32(..3) {
             0 => take_any(&mut self.remains.held, &mut self.rng),
@@ -185,8 +183,6 @@ impl Actor {
         }
     }
 
-    // ---- futures ----------------------------------------------------------------------------------
-
     fn wait(&mut self) {
         let (waits, rng) = (&mut self.remains.waits, &mut self.rng);
         if waits.len() < MOST_WAITS {
@@ -208,7 +204,7 @@ impl Actor {
 }
 
 impl Remains {
-    /// A key of a timer that has ended names nothing, for ever.
+    /// A key of an ended timer names nothing.
     fn try_stale(&self, scene: &Scene, rng: &mut Rng) {
         if let Some(at) = any(&self.stale, rng) {
             try_stale(scene, self.stale[at]);

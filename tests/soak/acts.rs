@@ -1,4 +1,5 @@
-//! What callbacks do: mostly nothing; now and then they are slow, make, cancel and move timers, and panic.
+//! What callbacks do: mostly nothing; sometimes they are slow, make, cancel and move timers, and
+//! panic.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -9,10 +10,10 @@ use fastrand::Rng;
 use crate::account::{Account, Cause};
 use crate::placing::{self, When, delay};
 
-/// What callbacks panic with on purpose.
+/// The payload of deliberate panics.
 pub(crate) struct Made;
 
-/// Of so many calls, how many do what.
+/// The number of calls to which the ranges below refer.
 const CALLS: u32 = 20_000;
 
 pub(crate) fn act(account: &Account) {
@@ -36,7 +37,7 @@ fn be_slow(account: &Account, rng: &mut Rng) {
 fn schedule_another(account: &Account, rng: &mut Rng) {
     let when = When::After(Duration::from_nanos(delay(rng)));
     if let Some(held) = placing::once(&account.scene, rng.usize(..2), when, rng.u64(..)) {
-        // Where the market does not take it, nobody has its key.
+        // If the market does not take it, no thread has its key.
         drop(account.scene.give(held));
     }
 }
@@ -47,7 +48,7 @@ fn cancel_another(account: &Account, rng: &mut Rng) {
     }
 }
 
-/// That is possible if it recurs.
+/// Possible if the timer recurs.
 fn cancel_itself(account: &Account) {
     let Some(key) = account.key() else { return };
     if Cause::Cancel.of(|| account.scene.timer(account.which).cancel(key)) {
@@ -56,7 +57,7 @@ fn cancel_itself(account: &Account) {
     }
 }
 
-/// That is never possible.
+/// Never possible.
 fn move_itself(account: &Account, rng: &mut Rng) {
     let Some(key) = account.key() else { return };
     let timer = account.scene.timer(account.which);
@@ -64,7 +65,7 @@ fn move_itself(account: &Account, rng: &mut Rng) {
     account.books().expect(moved.is_none(), format_args!("moved while it fired"));
 }
 
-/// Without a message on standard error.
+/// Panics without a message on standard error.
 fn panic(account: &Account) {
     account.books().panics.add();
     resume_unwind(Box::new(Made));

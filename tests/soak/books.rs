@@ -1,10 +1,11 @@
-//! The books of one timer: what was done, counted by those who did it, and what they found wrong.
+//! The counts of one timer, by the threads and callbacks that acted, and the failures that they
+//! found.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Complaints that are kept; one leads to many.
+/// Failures that are kept; one leads to many.
 const KEPT: usize = 20;
 
 #[derive(Default)]
@@ -36,35 +37,36 @@ impl Most {
 
 #[derive(Default)]
 pub(crate) struct Books {
-    /// Accounts opened, and those looked over at their end.
+    /// Accounts opened, and accounts checked at their end.
     pub(crate) opened: Count,
     pub(crate) closed: Count,
-    /// Callbacks that the timer did not take.
+    /// Callbacks that the timer refused.
     pub(crate) refused: Count,
-    /// Callbacks called by the timer, and jobs that its executor dropped instead.
+    /// Callbacks that the timer called, and jobs that its executor dropped.
     pub(crate) runs: Count,
     pub(crate) unrun: Count,
-    /// How late one was that fires once, in nanoseconds. (One that recurs and makes up for what it has missed is as
-    /// late as that.)
+    /// The greatest lateness of a timer that fires once, in nanoseconds. (A recurring timer that
+    /// makes up for what it has missed is as late as that.)
     pub(crate) latest: Most,
-    /// Calls of `cancel` that succeeded, and those of them that met a recurring timer whose callback was out.
+    /// Successful calls of `cancel`, and those of them that met a recurring timer whose callback
+    /// was out.
     pub(crate) cancelled: Count,
     pub(crate) stopped: Count,
-    /// Reschedules that succeeded.
+    /// Successful reschedules.
     pub(crate) moved: Count,
-    /// Keys of timers that had ended, tried once more.
+    /// Keys of ended timers that were tried again.
     pub(crate) stale: Count,
-    /// Panics made, and those that the timer's hook was told of.
+    /// Deliberate panics, and panics that the timer's hook got.
     pub(crate) panics: Count,
     pub(crate) told: Count,
     pub(crate) slow: Count,
-    /// Wakers woken because their time had come, and those woken by the shutdown.
+    /// Wakers woken at their time, and wakers woken by the shutdown.
     pub(crate) wakes: Count,
     pub(crate) last_wakes: Count,
-    /// Futures polled, and those that were ready.
+    /// Futures polled, and polls that were ready.
     pub(crate) polls: Count,
     pub(crate) ready: Count,
-    /// Payloads that came back from the shutdown.
+    /// Payloads that the shutdown returned.
     pub(crate) handed_back: Count,
     pub(crate) drops: Count,
     complaints: Mutex<Vec<String>>,
@@ -77,7 +79,7 @@ impl Books {
         self.opened.get().saturating_sub(closed)
     }
 
-    /// Notes that something is wrong.
+    /// Notes a failure.
     #[cold]
     pub(crate) fn complain(&self, what: fmt::Arguments<'_>) {
         let mut complaints = self.complaints();
@@ -86,7 +88,7 @@ impl Books {
         }
     }
 
-    /// Complains unless it holds.
+    /// Notes a failure unless `holds`.
     pub(crate) fn expect(&self, holds: bool, what: fmt::Arguments<'_>) {
         if !holds {
             self.complain(what);

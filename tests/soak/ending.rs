@@ -1,4 +1,4 @@
-//! The end: one timer is shut down while all are at work with it, the other when it has become quiet.
+//! The end: one timer is shut down while all threads use it, the other when it has become quiet.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,20 +12,21 @@ use crate::actor::Remains;
 use crate::placing::{self, When};
 use crate::scene::{BY_ITSELF, Nanos, Pool, Scene, WITH_EXECUTOR};
 
-/// What is due is late by less than this, or lost.
+/// A due timer is late by less than this, or lost.
 pub(crate) const VERY_LATE: Duration = Duration::from_secs(20);
-/// For so long a shutdown waits for threads that are moving a timer.
+/// How long a shutdown waits for threads that are moving a timer.
 const MOVING: Duration = Duration::from_millis(50);
-/// For so long, at least, nothing new comes before the second timer is shut down.
+/// No new timer comes for at least this time before the second timer is shut down.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// What was left, by timer.
+/// What the timers left.
 pub(crate) struct Ended {
     pub(crate) unfired: [u64; 2],
     pub(crate) stats: [Stats; 2],
 }
 
-/// Shuts down the timer that has an executor, the threads being at work with it; returns how many came back.
+/// Shuts down the timer that has an executor while the threads use it. Returns how many callbacks
+/// came back.
 pub(crate) fn shut_down_at_work(scene: &Scene, pool: Pool) -> u64 {
     scene.become_quiet(true);
     thread::sleep(MOVING);
@@ -38,7 +39,7 @@ pub(crate) fn shut_down_at_work(scene: &Scene, pool: Pool) -> u64 {
     count
 }
 
-/// Lets the other timer become quiet and shuts it down.
+/// Waits until the other timer is quiet, and shuts it down.
 pub(crate) fn end(scene: &Arc<Scene>, mut remains: Vec<Remains>, unfired: u64) -> Ended {
     let mut rng = Rng::with_seed(0);
     for remains in &mut remains {
@@ -68,7 +69,7 @@ fn become_idle(scene: &Scene) {
     }
 }
 
-/// Whoever waits for a moment that had come before all became idle has been woken.
+/// Each wait that was due before all became idle has been woken.
 fn check_woken(scene: &Scene, remains: &[Remains]) {
     let waits = remains.iter().flat_map(|remains| &remains.waits);
     waits.filter(|wait| wait.is_of(BY_ITSELF)).for_each(|wait| wait.check_woken(scene.caught_up(BY_ITSELF)));
@@ -79,7 +80,8 @@ fn shut_down(scene: &Scene, which: usize) -> Unfired {
     Cause::Shutdown.of(|| scene.timer(which).shutdown())
 }
 
-/// Runs or drops what came back, and counts it. Their accounts say whether they should have fired.
+/// Runs or drops the returned callbacks, and counts them. Their accounts check whether they should
+/// have fired.
 fn take_back(unfired: Unfired) -> u64 {
     let count = unfired.len() as u64;
     for (number, task) in unfired.enumerate() {
@@ -88,7 +90,7 @@ fn take_back(unfired: Unfired) -> u64 {
     count
 }
 
-/// Nothing is taken any more.
+/// No timer is accepted any more.
 fn check_refusal(scene: &Arc<Scene>) {
     for which in [BY_ITSELF, WITH_EXECUTOR] {
         let books = scene.books(which);

@@ -1,27 +1,28 @@
-//! A soak: two timers in use by many threads at once, for minutes, and every count in balance at the end.
+//! A soak: many threads use two timers for minutes, and at the end every count balances.
 //!
-//! Several threads, more than there are cores, do at random what a timer allows: schedule, cancel, move sooner and
-//! later, wait by futures that are polled by hand. Callbacks panic, are slow, schedule and cancel others and
-//! themselves. Each timer has an [`Account`](account::Account), which says what is wrong when it happens (too
-//! early, twice, after a cancel that succeeded) and which is looked over when the last that holds it lets go: one
-//! outcome, and its payload dropped once. Keys are kept long after their timers have ended, and never hit anything.
+//! Several threads, more than there are cores, do at random what a timer allows: schedule, cancel,
+//! reschedule, and wait by futures that are polled by hand. Callbacks panic, are slow, and schedule
+//! and cancel others and themselves. Each timer has an [`Account`](account::Account), which reports
+//! a failure when it happens (too early, twice, after a successful cancel) and which is checked
+//! when the last holder drops it: one outcome, and its payload dropped once. Keys are kept long
+//! after their timers have ended, and never name another timer.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `books.rs`, `account.rs` | what was done, as those counted it who did it; what became of one timer |
+//! | `account.rs`, `books.rs` | the outcome of one timer; counts and failures |
 //! | `scene.rs` | the two timers, and what the threads share |
 //! | `placing.rs`, `acts.rs` | how timers are made; what their callbacks do |
 //! | `actor.rs`, `waits.rs` | what a thread does; the futures that it polls |
 //! | `ending.rs`, `report.rs` | the end, and what must hold then; lines and the table |
 //!
-//! A short soak is one of the tests. The long one is run on demand:
+//! A short soak is one of the tests. The long one runs on demand:
 //!
 //! ```text
 //! cargo test --release --test soak -- --ignored --nocapture
 //! ```
 //!
-//! `SHARDWHEEL_SOAK_SECONDS` (600) says how long it is. `SHARDWHEEL_SOAK_SEED` repeats the choices of an earlier
-//! one, though not what the threads make of them together.
+//! `SHARDWHEEL_SOAK_SECONDS` (600) sets its length. `SHARDWHEEL_SOAK_SEED` repeats the choices of
+//! an earlier soak, but not the interleaving of the threads.
 
 mod account;
 mod actor;
@@ -31,6 +32,9 @@ mod ending;
 mod placing;
 mod report;
 mod scene;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
 mod waits;
 
 use std::sync::Arc;
@@ -41,7 +45,7 @@ use actor::Actor;
 use report::{Lines, Memory};
 use scene::Scene;
 
-/// How long a soak is, and what its threads' choices are drawn from.
+/// The length of a soak, and the seed of its threads' choices.
 struct Plan {
     length: Duration,
     seed: u64,
@@ -57,16 +61,16 @@ impl Plan {
 
 #[test]
 #[ignore = "ten minutes; on demand"]
-fn soak() {
+fn soak_for_ten_minutes() {
     run(&Plan::new(600));
 }
 
 #[test]
-fn two_seconds_of_it() {
+fn soak_for_two_seconds() {
     run(&Plan { length: Duration::from_secs(2), ..Plan::new(0) });
 }
 
-/// How often memory is looked at.
+/// How often memory is read.
 const LOOK: Duration = Duration::from_millis(250);
 
 fn run(plan: &Plan) {
@@ -87,7 +91,7 @@ fn run(plan: &Plan) {
     assert!(Arc::into_inner(scene).is_some(), "something holds an account, and by it the scene");
 }
 
-/// Lets the time pass, and says now and then how it goes.
+/// Lets the time pass, and prints a line from time to time.
 fn watch(scene: &Scene, plan: &Plan) -> Memory {
     let (begin, mut lines, mut memory) = (Instant::now(), Lines::new(), Memory::default());
     while begin.elapsed() < plan.length {

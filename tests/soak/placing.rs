@@ -1,4 +1,4 @@
-//! How timers are made, cancelled and moved, and what must hold of each call.
+//! How timers are made, cancelled and moved, and what must hold for each call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(crate) enum When {
 pub(crate) enum Rhythm {
     Every(Duration),
     Missed(Duration, Missed),
-    /// So many times, with that gap.
+    /// A number of times, with that gap.
     Times(Duration, u32),
 }
 
@@ -29,11 +29,11 @@ pub(crate) enum Rhythm {
 pub(crate) struct Held {
     pub(crate) key: TimerKey,
     pub(crate) account: Arc<Account>,
-    /// Whether it may move the timer; one of those who have the key may.
+    /// Whether it may move the timer; only one holder of the key may.
     is_owner: bool,
 }
 
-/// One callback in so many is too large for a timer's node.
+/// One callback in this number is too large for a timer's node.
 const LARGE: u64 = 4;
 
 /// Makes a timer that fires once.
@@ -53,7 +53,7 @@ pub(crate) fn once(scene: &Arc<Scene>, which: usize, when: When, seed: u64) -> O
     held(account, taken)
 }
 
-/// Makes one that recurs.
+/// Makes a timer that recurs.
 pub(crate) fn recurring(scene: &Arc<Scene>, which: usize, rhythm: Rhythm, seed: u64) -> Option<Held> {
     let account = Account::open(scene, which, rhythm.kind(), 0, seed);
     let payload = Payload::new(&account);
@@ -77,7 +77,7 @@ fn so_often(gap: Duration, times: u32) -> impl FnMut(Instant) -> Option<Instant>
     }
 }
 
-/// Drops what was refused.
+/// Drops the refused callback.
 fn refused<F>(error: ScheduleError<F>) -> ScheduleErrorKind {
     error.kind()
 }
@@ -102,7 +102,7 @@ fn held(account: Arc<Account>, taken: Result<TimerKey, ScheduleErrorKind>) -> Op
 }
 
 impl When {
-    /// It must not fire before this.
+    /// The timer must not fire before this.
     fn earliest(self, scene: &Scene) -> Nanos {
         match self {
             Self::After(delay) => {
@@ -159,7 +159,7 @@ impl Held {
         }
     }
 
-    /// Moves the timer, and returns a key that it has no more, if there is one.
+    /// Moves the timer. Returns a key that names it no more, if there is one.
     pub(crate) fn reschedule(&mut self, rng: &mut Rng) -> Option<TimerKey> {
         let account = Arc::clone(&self.account);
         if !self.is_owner || account.has_ended() || account.scene.is_quiet() {
@@ -172,7 +172,7 @@ impl Held {
             _ => due.max(before).saturating_add(delay(rng)),
         };
         let to = to.min(before + MOST_AHEAD);
-        // A recurring timer is moved to another node in any case, and may come before its time.
+        // A move of a recurring timer always changes its node, and the timer may come early.
         if to <= due || account.recurs() {
             account.may_come_sooner(to);
         }
@@ -197,10 +197,10 @@ impl Held {
     }
 }
 
-/// Some twenty years, which every system's clock can name.
+/// Nanoseconds of some twenty years, which every system's clock can represent.
 const MOST_AHEAD: Nanos = 600_000_000_000_000_000;
 
-/// Mostly short, seldom some seconds.
+/// A random delay in nanoseconds, mostly short, seldom some seconds.
 pub(crate) fn delay(rng: &mut Rng) -> Nanos {
     let most = 1 << rng.u32(10..=32);
     rng.u64(..most)

@@ -1,4 +1,4 @@
-//! What is printed: a line every ten seconds, a table at the end; and what must hold.
+//! What is printed, a line every ten seconds and a table at the end; and what must hold.
 
 use std::fmt::Display;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::scene::{BY_ITSELF, Scene, WITH_EXECUTOR};
 
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// The lines while it goes on.
+/// The lines during the soak.
 pub(crate) struct Lines {
     begin: Instant,
     next: Duration,
@@ -23,7 +23,7 @@ impl Lines {
         Self { begin: Instant::now(), next: BETWEEN_LINES }
     }
 
-    /// Prints one if it is time for it.
+    /// Prints a line if it is due.
     pub(crate) fn print(&mut self, scene: &Scene) {
         if self.begin.elapsed() < self.next {
             return;
@@ -47,7 +47,7 @@ impl Lines {
     }
 }
 
-/// The most memory that was in use, in the first half and in the second.
+/// The greatest resident memory, in the first half and in the second.
 #[derive(Default)]
 pub(crate) struct Memory {
     most: [u64; 2],
@@ -61,7 +61,7 @@ impl Memory {
         self.looks += 1;
     }
 
-    /// Whether it has not grown, but for what bursts that fall together make. A short soak proves nothing.
+    /// Whether memory has not grown, except for bursts that coincide. A short soak proves nothing.
     fn is_bounded(&self) -> bool {
         const ENOUGH_LOOKS: u32 = 400;
         let [first, second] = self.most;
@@ -69,7 +69,7 @@ impl Memory {
     }
 }
 
-/// Bytes of memory in use, where the system tells (Linux); 0 elsewhere.
+/// Resident memory in bytes; 0 where the system does not report it.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -81,7 +81,7 @@ fn mebibytes(bytes: u64) -> u64 {
     bytes >> 20
 }
 
-/// Prints the table, and panics unless all holds.
+/// Prints the table, and panics if a check fails.
 pub(crate) fn conclude(scene: &Scene, ended: &Ended, memory: &Memory) {
     println!("\n{:<44}{:>16}{:>16}", "", "by itself", "with executor");
     rows_of_stats(&ended.stats);
@@ -100,7 +100,7 @@ pub(crate) fn conclude(scene: &Scene, ended: &Ended, memory: &Memory) {
     assert!(all_hold, "see above what does not hold");
 }
 
-/// What the timers say.
+/// The timers' statistics.
 fn rows_of_stats(of: &[Stats; 2]) {
     let stats = |name: &str, figure: &dyn Fn(&Stats) -> u64| row(name, of.each_ref().map(figure));
     stats("scheduled", &|stats| stats.scheduled);
@@ -116,7 +116,7 @@ fn rows_of_stats(of: &[Stats; 2]) {
     stats("nodes that there is memory for", &|stats| stats.node_capacity as u64);
 }
 
-/// What the threads and the callbacks have counted.
+/// The counts of the threads and callbacks.
 fn rows_of_books(scene: &Scene) {
     let books = |name: &str, figure: &dyn Fn(&Books) -> u64| {
         row(name, [BY_ITSELF, WITH_EXECUTOR].map(|which| figure(scene.books(which))));
@@ -158,7 +158,7 @@ fn check(name: &str, holds: bool) -> bool {
     holds
 }
 
-/// What must hold of one timer.
+/// What must hold for one timer.
 struct Identities<'a> {
     ended: &'a Ended,
     books: &'a Books,

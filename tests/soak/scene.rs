@@ -1,4 +1,4 @@
-//! The two timers, their books, and what the threads share.
+//! The two timers, their counts, and what the threads share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,20 +14,20 @@ use crate::acts::Made;
 use crate::books::Books;
 use crate::placing::Held;
 
-/// Nanoseconds since the scene was set.
+/// Nanoseconds since the scene was made.
 pub(crate) type Nanos = u64;
 
 /// The timer that calls its callbacks itself, one shard for each core.
 pub(crate) const BY_ITSELF: usize = 0;
-/// The timer that has an executor, a finer tick, smaller wheels, three shards and a bound.
+/// The timer with an executor, a finer tick, smaller wheels, three shards and a limit.
 pub(crate) const WITH_EXECUTOR: usize = 1;
 
 const FINE_TICK: Duration = Duration::from_micros(300);
 const SMALL_WHEEL: usize = 32;
-/// Timers that the second timer takes: a burst may meet it.
+/// The limit of the second timer, which a burst may reach.
 const BOUND: usize = 150_000;
 const POOL: usize = 2;
-/// One in so many jobs is dropped instead of run.
+/// One job in this number is dropped instead of run.
 const DROPPED_JOBS: u32 = 5_000;
 
 /// Timers on the market.
@@ -42,10 +42,11 @@ pub(crate) struct Scene {
     /// Timers that change hands.
     market: Mutex<Vec<Held>>,
     stopped: AtomicBool,
-    /// No timer is moved to an earlier time any more: one that is on its way while its shard ends may be lost.
+    /// No timer is moved to an earlier time any more, as a timer that is being moved while its
+    /// shard ends may be lost.
     quiet: AtomicBool,
     shut: [AtomicBool; 2],
-    /// What was due by then has fired by now, by timer.
+    /// What was due by this time has fired, by timer.
     caught_up: [AtomicU64; 2],
 }
 
@@ -60,7 +61,10 @@ impl Scene {
         let builders = [Timer::builder(), fine.executor(jobs)];
         let mut hooks = books.iter().map(|books| hook(Arc::clone(books)));
         let timers = builders.map(|builder| {
-            builder.on_panic(hooks.next().expect("one for each")).build().expect("the settings are valid")
+            builder
+                .on_panic(hooks.next().expect("one for each"))
+                .build()
+                .expect("settings within their limits")
         });
         let scene = Self {
             start: Instant::now(),
@@ -91,8 +95,6 @@ impl Scene {
         self.books.iter().map(|books| books.open()).sum::<u64>() > MOST_OPEN
     }
 
-    // ---- time -------------------------------------------------------------------------------------
-
     pub(crate) fn now(&self) -> Nanos {
         self.nanos(Instant::now())
     }
@@ -105,9 +107,7 @@ impl Scene {
         self.start + Duration::from_nanos(at)
     }
 
-    // ---- the market -------------------------------------------------------------------------------
-
-    /// Gives a timer to whoever takes it; the market gives one back if it is full or busy.
+    /// Offers a timer to other threads; returns it if the market is full or busy.
     pub(crate) fn give(&self, held: Held) -> Option<Held> {
         match self.market.try_lock() {
             Ok(mut market) if market.len() < MARKET => {
@@ -115,7 +115,7 @@ impl Scene {
                 None
             }
             Ok(_) | Err(TryLockError::WouldBlock) => Some(held),
-            Err(TryLockError::Poisoned(_)) => panic!("nothing panics with it"),
+            Err(TryLockError::Poisoned(_)) => panic!("a thread panicked with the lock"),
         }
     }
 
@@ -125,12 +125,10 @@ impl Scene {
         Some(market.swap_remove(at))
     }
 
-    /// All that is on the market.
+    /// All timers on the market.
     pub(crate) fn close_market(&self) -> Vec<Held> {
-        std::mem::take(&mut *self.market.lock().expect("nothing panics with it"))
+        std::mem::take(&mut *self.market.lock().expect("no thread panics with the lock"))
     }
-
-    // ---- the end ----------------------------------------------------------------------------------
 
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
@@ -148,12 +146,12 @@ impl Scene {
         self.quiet.load(Ordering::Acquire)
     }
 
-    /// Says that a timer is about to be shut down.
+    /// Notes that a timer is about to be shut down.
     pub(crate) fn shut(&self, which: usize) {
         self.shut[which].store(true, Ordering::Release);
     }
 
-    /// Says that what was due by then has fired.
+    /// Notes that what was due by `due` has fired.
     pub(crate) fn catch_up(&self, which: usize, due: Nanos) {
         self.caught_up[which].store(due, Ordering::Release);
     }
@@ -167,7 +165,7 @@ impl Scene {
     }
 }
 
-/// Counts the panics that the callbacks made on purpose.
+/// Counts the deliberate panics of callbacks.
 fn hook(books: Arc<Books>) -> impl Fn(&CallbackPanic<'_>) + Send + Sync {
     move |panic| {
         books.told.add();
@@ -176,7 +174,8 @@ fn hook(books: Arc<Books>) -> impl Fn(&CallbackPanic<'_>) + Send + Sync {
     }
 }
 
-/// Threads that run jobs, and where the jobs are to be put. They end when that is dropped.
+/// Threads that run jobs, and the executor that sends jobs to them. They end when the executor is
+/// dropped.
 fn pool() -> (impl Executor, Pool) {
     let (send, receive) = channel::<Job>();
     let receive = Arc::new(Mutex::new(receive));
@@ -188,11 +187,11 @@ fn pool() -> (impl Executor, Pool) {
     (move |job| send.send(job).expect("the pool is there for as long as the executor"), pool)
 }
 
-/// Runs jobs until there are no more; drops some.
+/// Runs jobs until the executor is gone; drops some.
 fn run_jobs(jobs: &Mutex<Receiver<Job>>) {
     let mut rng = Rng::with_seed(0);
     loop {
-        let job = jobs.lock().expect("nothing panics with it").recv();
+        let job = jobs.lock().expect("no thread panics with the lock").recv();
         match job {
             Ok(job) if rng.u32(..DROPPED_JOBS) == 0 => Cause::Unrun.of(|| drop(job)),
             Ok(job) => job.run(),

@@ -1,4 +1,4 @@
-//! Futures that wait, polled by hand: whenever it pleases, by one waker or another, reset, dropped.
+//! Futures that wait, polled by hand at random times, with changing wakers, reset and dropped.
 
 use std::future::{Future, Pending, pending};
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub(crate) struct Wait {
     future: Waiting,
     due: Nanos,
     bell: Arc<Bell>,
-    /// Whether the last poll said that it is pending, so that the bell is to ring.
+    /// Whether the last poll returned pending, so that the waker must be woken.
     is_armed: bool,
 }
 
@@ -32,7 +32,7 @@ enum Waiting {
     Interval(Interval),
 }
 
-/// A waker that counts.
+/// A waker that notes its wake.
 struct Bell {
     scene: Arc<Scene>,
     which: usize,
@@ -53,7 +53,7 @@ impl Bell {
     }
 }
 
-/// How a wait has ended: when it was due, if it says so.
+/// How a wait has ended, with its deadline if it returns one.
 type Ended = Result<Option<Instant>, SleepError>;
 
 impl Wait {
@@ -85,7 +85,7 @@ impl Wait {
         self.scene().books(self.which)
     }
 
-    /// Polls it, now and then by another waker; true if it is over.
+    /// Polls it, sometimes with another waker. Returns true if it has ended.
     pub(crate) fn poll(&mut self, rng: &mut Rng) -> bool {
         if rng.u32(..4) == 0 {
             self.bell = Bell::new(&self.bell.scene, self.which);
@@ -101,7 +101,7 @@ impl Wait {
         }
     }
 
-    /// Whether what has come was to come, and now; true if nothing more will.
+    /// Checks that the result was due. Returns true if nothing more will come.
     fn judge(&mut self, ended: Ended) -> bool {
         self.books().ready.add();
         let now = self.scene().now();
@@ -136,7 +136,7 @@ impl Wait {
         }
     }
 
-    /// Whether it waits in vain to be woken, though it was due by then.
+    /// Checks that it has been woken if it was due by then.
     pub(crate) fn check_woken(&self, by: Nanos) {
         let slept_in = self.is_armed && self.due <= by && !self.bell.has_rung.load(Ordering::Acquire);
         self.books().expect(!slept_in, format_args!("not woken: a wait that was due {}, by {by}", self.due));

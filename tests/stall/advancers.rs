@@ -1,5 +1,5 @@
-//! The advancer is stopped at each of its steps: producers schedule, cancel and move timers meanwhile, and when it goes
-//! on each timer has its outcome.
+//! The advancer is stopped at each of its steps. Producers schedule, cancel and move timers
+//! meanwhile, and when the advancer goes on each timer has its outcome.
 
 use shardwheel::stall::Stop;
 
@@ -22,7 +22,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     cases.map(job).into()
 }
 
-/// Timers that are live and dead, near and far.
+/// Live and dead timers, near and far.
 fn prepare(scene: &mut Scene) {
     for deadline in [NEAR, NEAR, FAR, FURNITURE + FAR, VERY_FAR - NEAR] {
         scene.set(deadline);
@@ -44,23 +44,23 @@ fn play(case: Case<Scene>, stop: &'static Stop, findings: &mut Findings) -> bool
     scene.run_out(findings);
     findings.check("all have fired", hand.scheduler.is_empty());
     drop((scene, hand.scheduler));
-    findings.check("each timer has one outcome", hand.books.dropped() == Some(0));
+    findings.check("each timer has one outcome", hand.ledger.dropped_without_an_end() == Some(0));
     has_stopped
 }
 
-/// What a producer does; it comes to an end, whatever the advancer does.
+/// What a producer does while the advancer is stopped; it must end.
 fn go_about(hand: &mut Hand, findings: &mut Findings) {
     let pending = hand.keys.len();
     let deadlines = [NEAR, NEAR, FAR, VERY_FAR, BEYOND, u64::MAX];
     hand.set_all(&deadlines);
-    findings.check("timers are taken", hand.keys.len() == pending + deadlines.len());
-    // One in the past may have been taken out already.
+    findings.check("timers are accepted", hand.keys.len() == pending + deadlines.len());
+    // A timer of the past may have been taken already.
     hand.keys.pop();
     hand.move_to(NEAR * 2);
-    findings.check("one is moved", hand.keys.len() == pending + deadlines.len() - 1);
+    findings.check("a timer is moved", hand.keys.len() == pending + deadlines.len() - 1);
     (0..2).for_each(|_| hand.cancel());
     hand.set(VERY_FAR);
-    // These were there before.
+    // These timers were set before the stop.
     hand.keys.rotate_right(3);
     hand.move_to(VERY_FAR + NEAR);
     hand.cancel();

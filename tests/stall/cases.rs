@@ -1,4 +1,4 @@
-//! What a producer does, and what it has done before.
+//! The operations of a producer, and the preparation of each.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -12,10 +12,10 @@ use crate::steps::Job;
 pub(crate) const NEAR: Tick = 10;
 const NEARER: Tick = 7;
 pub(crate) const FAR: Tick = 3_000;
-/// Of a level that has no wheel yet.
+/// For a level that has no wheel yet.
 pub(crate) const BEYOND: Tick = 1 << 30;
 
-/// Also where it wakes the advancer: it is pinned while it picks up the waker.
+/// Also where it wakes the advancer, because it is pinned while it takes the waker.
 const PINS: bool = true;
 const KEEPS_UNPINNED: bool = false;
 
@@ -63,7 +63,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     cases().into_iter().flat_map(plans).map(job).collect()
 }
 
-/// It has a lane and free nodes.
+/// The producer has a lane and free nodes.
 fn warm(hand: &mut Hand) {
     hand.set(FURNITURE);
 }
@@ -89,19 +89,19 @@ fn hold_far(hand: &mut Hand) {
 fn set_far_hold(hand: &mut Hand) {
     hold(hand);
     let held = hand.keys.len();
-    // Two, for the first takes the node that is held.
+    // Two timers, as the first takes the node that is held.
     (0..2).for_each(|_| hand.set(FAR));
     hand.keys.swap(held, held + 1);
     hand.cancel();
 }
 
-/// It holds a node, and another timer is pending.
+/// The producer holds a node, and another timer is pending.
 fn hold_of_two(hand: &mut Hand) {
     (0..2).for_each(|_| hand.set(NEAR));
     hand.cancel();
 }
 
-/// It holds no node, but has cancelled one that is linked.
+/// The producer holds no node, and has cancelled a timer whose node is linked.
 fn hint(hand: &mut Hand) {
     (0..2).for_each(|_| hand.set(NEAR));
     (0..2).for_each(|_| hand.cancel());
@@ -109,15 +109,15 @@ fn hint(hand: &mut Hand) {
 }
 
 fn anothers(hand: &mut Hand) {
-    thread::scope(|scope| scope.spawn(|| set_near(hand)).join()).expect("it does not panic");
+    thread::scope(|scope| scope.spawn(|| set_near(hand)).join()).expect("the thread does not panic");
 }
 
-/// Another thread leaves a lane, with a held node and free ones.
+/// Another thread leaves a lane with a held node and free nodes.
 fn leave_a_lane(hand: &mut Hand) {
-    thread::scope(|scope| scope.spawn(|| hold(hand)).join()).expect("it does not panic");
+    thread::scope(|scope| scope.spawn(|| hold(hand)).join()).expect("the thread does not panic");
 }
 
-/// The next timer takes a segment of its own.
+/// The next timer needs a new segment.
 fn fill(hand: &mut Hand) {
     let fills = |twin: &mut Scene, hand: &mut Hand| {
         let before = twin.capacity();
@@ -127,7 +127,7 @@ fn fill(hand: &mut Hand) {
     (1..calls_until(fills)).for_each(|_| hand.set(FURNITURE));
 }
 
-/// Its free nodes are in another segment than its last timer.
+/// The producer's free nodes are in another segment than its last timer.
 fn elsewhere(hand: &mut Hand) {
     (0..2).for_each(|_| hand.set(NEAR));
     fill(hand);
@@ -135,14 +135,14 @@ fn elsewhere(hand: &mut Hand) {
     hand.keys.rotate_left(2);
 }
 
-/// And the node that it may claim is in that one.
+/// And the node that it may claim is in that other segment.
 fn hint_elsewhere(hand: &mut Hand) {
     elsewhere(hand);
     (0..2).for_each(|_| hand.cancel());
     hand.set(NEAR);
 }
 
-/// The next cancel asks for a sweep.
+/// The next cancel requests a sweep.
 fn crowd(hand: &mut Hand) {
     const CROWD: usize = 5_000;
     let gather = |hand: &mut Hand| (0..CROWD).for_each(|_| hand.set(FURNITURE));
@@ -158,19 +158,20 @@ fn crowd(hand: &mut Hand) {
     (1..cancels).for_each(|_| hand.cancel());
 }
 
-/// How many calls it takes until that happens in a scene like the one at hand, which another thread has made.
+/// The number of calls until `happens` returns true, in a scene like the current one that another
+/// thread has made.
 fn calls_until(mut happens: impl FnMut(&mut Scene, &mut Hand) -> bool) -> usize {
     const MOST: usize = 100_000;
     let ((give, given), (keep, kept)) = (channel(), channel::<()>());
     let maker = thread::spawn(move || {
-        give.send(Scene::new()).expect("it is waited for");
-        // Its lane stays its own until then.
+        give.send(Scene::new()).expect("the other thread waits");
+        // The lane stays that thread's until then.
         let _ = kept.recv();
     });
-    let mut twin = given.recv().expect("it does not panic");
+    let mut twin = given.recv().expect("the thread does not panic");
     let mut hand = twin.hand();
     let calls = (1..=MOST).find(|_| happens(&mut twin, &mut hand));
     drop(keep);
-    maker.join().expect("it does not panic");
+    maker.join().expect("the thread does not panic");
     calls.expect("it happens")
 }

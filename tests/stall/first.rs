@@ -1,31 +1,31 @@
 //! The producer that is stopped.
 
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 use shardwheel::stall::{self, Stop};
 use shardwheel::{Key, Scheduler, Tick};
 
-use crate::books::{Books, Load};
+use crate::load::Load;
 use crate::scene::START;
+use crate::support::ledger::{End, Ledger};
 
 /// The tag of its payloads.
 pub(crate) const TAG: u64 = 0;
 
-/// What it works with. Ticks are counted from the scene's start.
+/// What the producer works with. Ticks count from the scene's start.
 pub(crate) struct Hand {
     pub(crate) scheduler: Scheduler<Load>,
-    pub(crate) books: Arc<Books>,
-    /// The timers that it has scheduled and not cancelled, the last one at the end.
+    pub(crate) ledger: Ledger,
+    /// The timers that it has scheduled and not cancelled; the last one is at the end.
     pub(crate) keys: Vec<Key>,
 }
 
 impl Hand {
     pub(crate) fn set(&mut self, deadline: Tick) {
-        match self.scheduler.schedule(START.wrapping_add(deadline), self.books.load(TAG)) {
+        match self.scheduler.schedule(START.wrapping_add(deadline), Load::new(&self.ledger, TAG)) {
             Ok(key) => self.keys.push(key),
-            Err(refused) => drop(refused.into_payload().end()),
+            Err(refused) => drop(refused.into_payload().end(End::Refused)),
         }
     }
 
@@ -33,29 +33,30 @@ impl Hand {
         deadlines.iter().for_each(|&deadline| self.set(deadline));
     }
 
-    /// Cancels the last one.
+    /// Cancels the last timer.
     pub(crate) fn cancel(&mut self) {
         let key = self.keys.pop().expect("the preparation has scheduled it");
-        let _ = self.scheduler.cancel(key).map(Load::end);
+        let _ = self.scheduler.cancel(key).map(|load| load.end(End::Cancelled));
     }
 
-    /// Moves the last one.
+    /// Moves the last timer.
     pub(crate) fn move_to(&mut self, deadline: Tick) {
         let key = self.keys.pop().expect("the preparation has scheduled it");
         self.keys.extend(self.scheduler.reschedule(key, START + deadline));
     }
 }
 
-/// An operation that a thread is stopped in, with what it works with.
+/// An operation in which a thread is stopped, and its preparation.
 pub(crate) struct Case<S> {
     pub(crate) name: &'static str,
     pub(crate) prepare: fn(&mut S),
     pub(crate) act: fn(&mut S),
-    /// Whether it may be pinned when it is stopped, and keeps memory from going back until it goes on.
+    /// Whether the thread may be pinned when it is stopped, so that no memory goes back until it
+    /// goes on.
     pub(crate) pins: bool,
-    /// Whether it moves a timer: should the shard end meanwhile, that timer is dropped.
+    /// Whether the operation moves a timer: if the shard ends meanwhile, that timer is dropped.
     pub(crate) may_drop: bool,
-    /// Whether its thread is stopped while it ends, too.
+    /// Whether the thread is stopped during its end, too.
     pub(crate) to_its_end: bool,
 }
 
@@ -67,14 +68,14 @@ impl<S> Clone for Case<S> {
 
 impl<S> Copy for Case<S> {}
 
-/// Its thread, and where that stops.
+/// The stopped thread, and where it stops.
 pub(crate) struct First<S> {
     stop: &'static Stop,
     thread: JoinHandle<S>,
 }
 
 impl<S: Send + 'static> First<S> {
-    /// Starts it, and returns when it is prepared; then the second has it begin.
+    /// Starts the thread, and returns when it is prepared; the second value has it begin.
     pub(crate) fn prepared(case: Case<S>, mut hand: S, stop: &'static Stop) -> (Self, impl FnOnce()) {
         let ((ready, is_ready), (go, gone)) = (channel(), channel::<()>());
         let work = move || {
@@ -90,20 +91,20 @@ impl<S: Send + 'static> First<S> {
         };
         let thread = thread::spawn(move || {
             let ended = thread::spawn(work).join();
-            // Also where it was not stopped.
+            // Also if it was not stopped.
             stop.release();
             ended.expect("the stopped producer does not panic")
         });
         is_ready.recv().expect("the preparation does not panic");
-        (Self { stop, thread }, move || go.send(()).expect("it waits"))
+        (Self { stop, thread }, move || go.send(()).expect("the other thread waits"))
     }
 
-    /// Waits until it has stopped, or else has done all: then false.
+    /// Waits until the thread has stopped, or has finished: then false.
     pub(crate) fn has_stopped(&self) -> bool {
         self.stop.is_reached()
     }
 
-    /// Releases it and waits for its end.
+    /// Releases the thread, and waits for its end.
     pub(crate) fn finish(self) -> S {
         self.stop.release();
         self.thread.join().expect("the stopped producer does not panic")

@@ -1,4 +1,4 @@
-//! A shard with a sleeping advancer, and what all others are promised while a producer is stopped.
+//! A shard with a sleeping advancer, and the promises to all others while a producer is stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,20 +8,21 @@ use std::task::{Wake, Waker};
 use shardwheel::stall::{self, Stop};
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
-use crate::books::{Books, Load};
 use crate::first::{self, Case, First, Hand};
+use crate::load::Load;
 use crate::steps::Findings;
+use crate::support::ledger::{End, Ledger};
 
-/// Segments that one stopped producer may keep, beside those in use.
+/// Segments that one stopped producer may keep, besides those in use.
 pub(crate) const SEGMENTS_HELD: usize = 2;
 
-/// Segments that stay with an idle shard: one, and one that is not worth giving back.
+/// Segments that an idle shard keeps: one, and one that is not worth freeing.
 const SEGMENTS_KEPT: usize = 2;
 
-/// Dead nodes that are always tolerated (promise 5).
+/// Dead nodes that are always allowed (promise 5).
 const DEAD_TOLERATED: usize = 4096;
 
-/// Timers of a burst: some segments full, and more cancels than are tolerated.
+/// Timers of a burst: they fill several segments, and their cancels exceed the allowed dead nodes.
 const BURST: usize = 2 * DEAD_TOLERATED;
 
 /// Moves of the clock within which memory goes back.
@@ -36,18 +37,19 @@ pub(crate) const FURNITURE: Tick = 20_000;
 pub(crate) const VERY_FAR: Tick = 1 << 20;
 const BURST_AT: Tick = 1 << 21;
 
-/// What others do first while the producer is stopped, and when the shard ends.
+/// What the others do first while the producer is stopped, and when the shard ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// A timer earlier than what the stopped producer may be waking for; the shard outlives the stop.
+    /// They set a timer earlier than the one that the stopped producer may be waking for; the shard
+    /// outlives the stop.
     Earlier,
-    /// A later one, and the shard ends before the producer is released.
+    /// They set a later timer, and the shard ends before the release.
     Later,
-    /// So many cancels that a sweep is wanted; the shard outlives the stop.
+    /// They cancel so many timers that a sweep is needed; the shard outlives the stop.
     Cancels,
 }
 
-/// The shard's waker: a producer that is to be stopped can be stopped within it too, before or after its effect.
+/// The shard's waker. A producer can be stopped in it too, before or after its effect.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -65,14 +67,14 @@ impl Bell {
     }
 }
 
-/// All others: the advancer, and a second producer, both on the thread that tries.
+/// All others: the advancer and a second producer, both on the thread of the attempt.
 pub(crate) struct Scene {
     pub(crate) scheduler: Scheduler<Load>,
     advancer: Advancer<Load>,
     bell: Arc<Bell>,
-    books: Arc<Books>,
+    ledger: Ledger,
     now: Tick,
-    /// What the advancer has said when it went to sleep.
+    /// What `next_expiration` returned when the advancer went to sleep.
     asleep_until: Option<Tick>,
     /// The second producer's pending timers by deadline.
     due: BTreeMap<Tick, Vec<u64>>,
@@ -81,14 +83,14 @@ pub(crate) struct Scene {
     segment: usize,
 }
 
-/// Plays a case with that stop; true if the producer has come to it.
+/// Plays a case with that stop. Returns whether the producer reached it.
 pub(crate) fn play(case: Case<Hand>, plan: Plan, stop: &'static Stop, findings: &mut Findings) -> bool {
     let mut scene = Scene::new();
     let (first, go) = First::prepared(case, scene.hand(), stop);
     scene.settle(0, findings);
     go();
     let has_stopped = first.has_stopped();
-    let books = match plan {
+    let ledger = match plan {
         Plan::Earlier => {
             scene.go_about(findings, [5, 3]);
             scene.bury(findings);
@@ -104,7 +106,7 @@ pub(crate) fn play(case: Case<Hand>, plan: Plan, stop: &'static Stop, findings: 
             scene.release_and_end(case, first, findings)
         }
     };
-    let dropped = books.dropped();
+    let dropped = ledger.dropped_without_an_end();
     findings.check("each timer has one outcome", dropped.is_some());
     let is_exception = case.may_drop && plan == Plan::Later && dropped == Some(1);
     findings.check_but_for(is_exception, "nothing is lost", dropped == Some(0));
@@ -115,9 +117,9 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let config = Config::builder().start(START).wheel_size(256).max_pending(1 << 20).build();
         let (scheduler, advancer) = shard(&config.expect("settings within their limits"));
-        let (bell, books, due) = (Arc::default(), Arc::default(), BTreeMap::new());
+        let (bell, ledger, due) = (Arc::default(), Ledger::default(), BTreeMap::new());
         let (now, asleep_until, next_tag, segment) = (0, None, first::TAG + 1, 0);
-        let mut scene = Self { scheduler, advancer, bell, books, now, asleep_until, due, next_tag, segment };
+        let mut scene = Self { scheduler, advancer, bell, ledger, now, asleep_until, due, next_tag, segment };
         scene.set(FURNITURE);
         scene.set(VERY_FAR);
         scene.segment = scene.capacity();
@@ -126,8 +128,8 @@ impl Scene {
     }
 
     pub(crate) fn hand(&self) -> Hand {
-        let (scheduler, books) = (self.scheduler.clone(), Arc::clone(&self.books));
-        Hand { scheduler, books, keys: Vec::new() }
+        let (scheduler, ledger) = (self.scheduler.clone(), self.ledger.clone());
+        Hand { scheduler, ledger, keys: Vec::new() }
     }
 
     pub(crate) fn has_been_woken(&self) -> bool {
@@ -138,17 +140,15 @@ impl Scene {
         self.scheduler.stats().node_capacity
     }
 
-    // ---- the second producer ----------------------------------------------------------------------
-
     pub(crate) fn set(&mut self, deadline: Tick) -> Key {
         let tag = self.next_tag;
         self.next_tag += 1;
         self.due.entry(deadline).or_default().push(tag);
-        let set = self.scheduler.schedule(START + deadline, self.books.load(tag));
+        let set = self.scheduler.schedule(START + deadline, Load::new(&self.ledger, tag));
         set.unwrap_or_else(|refused| panic!("refused: {refused}"))
     }
 
-    /// Says that its last timer for one tick is no longer due then.
+    /// Notes that the last timer for that tick is no longer due then.
     fn forget(&mut self, deadline: Tick) -> u64 {
         self.due.get_mut(&deadline).and_then(Vec::pop).expect("it was set")
     }
@@ -161,17 +161,15 @@ impl Scene {
     }
 
     fn cancel(&mut self, key: Key, deadline: Tick, findings: &mut Findings) {
-        let tag = self.scheduler.cancel(key).map(Load::end);
+        let tag = self.scheduler.cancel(key).map(|load| load.end(End::Cancelled));
         findings.check("a timer is cancelled", tag == Some(self.forget(deadline)));
     }
 
-    // ---- the advancer -----------------------------------------------------------------------------
-
-    /// Takes turns at that tick until it can sleep; all that is due fires.
+    /// Takes turns at that tick until the advancer can sleep. All due timers fire.
     pub(crate) fn settle(&mut self, now: Tick, findings: &mut Findings) {
         let mut fired = Vec::new();
         let may_sleep = (0..MOST_TURNS).any(|_| self.turn(now, &mut fired));
-        findings.check("the advancer comes to rest", may_sleep);
+        findings.check("the advancer goes to sleep", may_sleep);
         self.now = now;
         let later = self.due.split_off(&(now + 1));
         let mut due: Vec<u64> = std::mem::replace(&mut self.due, later).into_values().flatten().collect();
@@ -180,17 +178,17 @@ impl Scene {
         findings.check("timers fire on their ticks", fired == due);
     }
 
-    /// One turn; true if it can sleep.
+    /// One turn. Returns whether the advancer can sleep.
     fn turn(&mut self, now: Tick, fired: &mut Vec<u64>) -> bool {
         self.bell.0.store(false, Ordering::Release);
-        let tags = self.advancer.advance(START + now).map(|fired| fired.payload.end());
+        let tags = self.advancer.advance(START + now).map(|fired| fired.payload.end(End::Fired));
         fired.extend(tags.filter(|&tag| tag != first::TAG));
         self.advancer.register_waker(&Waker::from(Arc::clone(&self.bell)));
         self.asleep_until = self.advancer.next_expiration();
         !self.has_been_woken() && self.asleep_until.is_none_or(|next| next > START + now)
     }
 
-    /// Goes from deadline to deadline; nothing fires on the tick before.
+    /// Moves the clock from deadline to deadline; nothing fires a tick early.
     fn run_to(&mut self, until: Tick, findings: &mut Findings) {
         while let Some((&deadline, _)) =
             self.due.first_key_value().filter(|(deadline, _)| **deadline <= until)
@@ -201,14 +199,13 @@ impl Scene {
         self.settle(until, findings);
     }
 
-    /// Goes on until nothing is left.
+    /// Goes on until nothing is pending.
     pub(crate) fn run_out(&mut self, findings: &mut Findings) {
         self.run_to(Tick::MAX / 2, findings);
     }
 
-    // ---- what they are promised -------------------------------------------------------------------
-
-    /// The second producer wakes the advancer, twice, and does all that a producer does; the advancer fires it.
+    /// The second producer wakes the advancer twice, and does everything that a producer does; its
+    /// timers fire.
     fn go_about(&mut self, findings: &mut Findings, wakes: [Tick; 2]) {
         for (deadline, what) in wakes.into_iter().zip(["an earlier timer wakes", "and wakes again"]) {
             let is_earlier = self.asleep_until.is_none_or(|next| START + deadline < next);
@@ -223,7 +220,7 @@ impl Scene {
         self.run_to(100, findings);
     }
 
-    /// Cancels a burst; the advancer takes a turn only when it is woken.
+    /// Cancels a burst. The advancer takes a turn only when it is woken.
     fn bury(&mut self, findings: &mut Findings) {
         let keys: Vec<_> = (0..BURST).map(|_| self.set(BURST_AT)).collect();
         for key in keys.into_iter().rev() {
@@ -253,12 +250,7 @@ impl Scene {
         self.capacity() <= (SEGMENTS_KEPT + SEGMENTS_HELD) * self.segment
     }
 
-    fn release_and_end(
-        mut self,
-        case: Case<Hand>,
-        first: First<Hand>,
-        findings: &mut Findings,
-    ) -> Arc<Books> {
+    fn release_and_end(mut self, case: Case<Hand>, first: First<Hand>, findings: &mut Findings) -> Ledger {
         self.run_to(BURST_AT + 1, findings);
         self.burn(findings);
         findings.check_but_for(case.pins, "memory goes back", self.is_back());
@@ -267,21 +259,24 @@ impl Scene {
         findings.check("memory goes back after the release", self.is_back());
         self.run_out(findings);
         findings.check("all have fired", self.scheduler.is_empty());
-        self.books
+        self.ledger
     }
 
-    fn end_and_release(mut self, first: First<Hand>, findings: &mut Findings) -> Arc<Books> {
-        let mut back: Vec<_> = self.advancer.into_pending().map(|(_, load)| load.end()).collect();
+    fn end_and_release(mut self, first: First<Hand>, findings: &mut Findings) -> Ledger {
+        let mut back: Vec<_> =
+            self.advancer.into_pending().map(|(_, load)| load.end(End::HandedBack)).collect();
         back.retain(|&tag| tag != first::TAG);
         back.sort_unstable();
         let mut pending: Vec<_> = self.due.into_values().flatten().collect();
         pending.sort_unstable();
         findings.check("all pending are handed back", back == pending);
-        let refused = self.scheduler.schedule(START, self.books.load(self.next_tag)).err();
-        findings
-            .check("the end refuses timers", refused.map(|refused| refused.into_payload().end()).is_some());
+        let refused = self.scheduler.schedule(START, Load::new(&self.ledger, self.next_tag)).err();
+        findings.check(
+            "the end refuses timers",
+            refused.map(|refused| refused.into_payload().end(End::Refused)).is_some(),
+        );
         self.next_tag += 1;
         first.finish();
-        self.books
+        self.ledger
     }
 }

@@ -1,4 +1,4 @@
-//! Each step of each job in turn, on a few threads; what has failed is told all together at the end.
+//! Tries each step of each job in turn, on a few threads; failures are printed together at the end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use shardwheel::stall::Stop;
 
-/// Threads that try; each has a few more for its scenes, most of which wait.
+/// Threads that try jobs. Each has a few more threads for its scenes, most of which wait.
 const TRIERS: usize = 2;
 
-/// Nothing takes that long that comes to an end.
+/// How long an attempt may take; longer is a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An operation of more steps than this would not end.
+/// More steps than any operation has.
 const MOST_STEPS: u64 = 20_000;
 
-/// An operation, to be tried with a stop at any of its steps.
+/// An operation that is tried with a stop at each of its steps.
 pub(crate) struct Job {
     pub(crate) name: String,
     pub(crate) attempt: Box<Attempt>,
 }
 
-/// True if the operation has come to the stop.
+/// Returns whether the operation reached the stop.
 type Attempt = dyn Fn(&'static Stop, &mut Findings) -> bool + Send;
 
-/// What was found while a producer was stopped at one step.
+/// What failed while a producer was stopped at one step.
 #[derive(Default)]
 pub(crate) struct Findings {
     failed: Vec<String>,
@@ -39,7 +39,8 @@ impl Findings {
         self.check_but_for(false, what, holds);
     }
 
-    /// As [`check`](Self::check); where the docs name an exception it is counted, and is no failure.
+    /// As [`check`](Self::check). A failure that the docs name as an exception is counted and is no
+    /// failure.
     pub(crate) fn check_but_for(&mut self, is_exception: bool, what: &str, holds: bool) {
         let list = if is_exception { &mut self.excepted } else { &mut self.failed };
         if !holds && list.iter().all(|listed| listed != what) {
@@ -55,16 +56,17 @@ enum Event {
     Idle { trier: usize },
 }
 
-/// Tries each step of each job, prints how many there are and what has failed, and panics if anything has.
+/// Tries each step of each job, prints the number of steps and the failures, and panics if there
+/// are failures.
 pub(crate) fn try_all(jobs: Vec<Job>) {
-    let (begin, (tell, told)) = (Instant::now(), channel());
+    let (begin, (tell, events)) = (Instant::now(), channel());
     let jobs = Arc::new(Mutex::new(VecDeque::from(jobs)));
     let mut report = Report::default();
     (0..TRIERS).for_each(|_| report.start(&jobs, &tell));
     while !report.at_work.is_empty() {
-        match told.recv_timeout(PATIENCE) {
+        match events.recv_timeout(PATIENCE) {
             Ok(event) => report.take_in(event),
-            // What hangs keeps its thread; others go on with the jobs that are left.
+            // A hanging attempt keeps its thread; new threads take the remaining jobs.
             Err(_) => (0..report.give_up()).for_each(|_| report.start(&jobs, &tell)),
         }
     }
@@ -75,7 +77,7 @@ pub(crate) fn try_all(jobs: Vec<Job>) {
 type Jobs = Arc<Mutex<VecDeque<Job>>>;
 
 fn try_jobs(trier: usize, jobs: &Jobs, tell: &Sender<Event>) {
-    let next = || jobs.lock().expect("no thread panics with it").pop_front();
+    let next = || jobs.lock().expect("no thread panics with the lock").pop_front();
     std::iter::from_fn(next).for_each(|job| try_steps(trier, &job, tell));
     let _ = tell.send(Event::Idle { trier });
 }
@@ -101,7 +103,7 @@ type Places = BTreeMap<(String, String), Vec<u64>>;
 
 #[derive(Default)]
 struct Report {
-    /// How many threads have been started, and what each tries at the moment.
+    /// The number of threads that were started, and what each tries at the moment.
     started: usize,
     at_work: BTreeMap<usize, (String, u64)>,
     steps: Vec<(String, u64)>,
@@ -134,7 +136,8 @@ impl Report {
         }
     }
 
-    /// Nothing has happened for long: whatever is under way hangs. Answers how much that is.
+    /// Nothing has happened for a long time, so all current attempts hang. Returns how many they
+    /// are.
     fn give_up(&mut self) -> usize {
         let hanging = std::mem::take(&mut self.at_work);
         let count = hanging.len();
@@ -158,7 +161,7 @@ impl Report {
     }
 }
 
-/// Ascending numbers, neighbours taken together.
+/// Formats ascending numbers as ranges.
 fn ranges(numbers: &[u64]) -> String {
     let runs = numbers.chunk_by(|left, right| left + 1 == *right);
     let run = |run: &[u64]| match run {

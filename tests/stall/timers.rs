@@ -1,31 +1,30 @@
-//! A producer of a `Timer` with one shard is stopped: other sleeps and callbacks come in time, and a shutdown returns.
+//! A producer of a `Timer` with one shard is stopped: other sleeps and callbacks come in time, and
+//! a shutdown returns.
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::stall::Stop;
 use shardwheel::{ManualClock, ScheduleError, Sleep, SleepError, Timer, TimerKey, Unfired};
 
-use crate::books::Books;
 use crate::first::{Case, First};
 use crate::steps::{Findings, Job};
+use crate::support::ledger::{End, Ledger};
+use crate::support::{Bell, HOUR, comes_within, poll};
 
-const HOUR: Duration = Duration::from_secs(3600);
 const NEAR: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_millis(1);
 
-/// For how long something is waited for that is to happen in real time.
+/// How long an event in real time may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A bound that is soon reached.
+/// A limit that is soon reached.
 const MOST_PENDING: usize = 64;
 
-/// How the clock is moved, and when the timer is shut down.
+/// How the clock moves, and when the timer is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
     ByHand,
@@ -50,41 +49,23 @@ impl Plan {
 /// What the producer works with.
 struct Desk {
     timer: Arc<Timer>,
-    books: Arc<Books>,
+    ledger: Ledger,
     key: Option<TimerKey>,
     sleep: Option<Polled>,
     /// How many callbacks it has cancelled.
     cancelled: usize,
-    /// Whether its callback is called again and again.
+    /// Whether its callback recurs.
     recurs: bool,
-    /// Whether the sleep was pending before it came to the stop.
+    /// Whether the sleep was pending before the stop.
     was_asleep: bool,
 }
 
-/// A sleep, and the task that has polled it last.
+/// A sleep, and the task that polled it last.
 struct Polled {
     sleep: Sleep,
-    task: Arc<Task>,
-    /// What that poll has said.
+    task: Arc<Bell>,
+    /// The result of that poll.
     answer: Option<Poll<Result<(), SleepError>>>,
-}
-
-/// A task that counts as woken for ever.
-#[derive(Default)]
-struct Task {
-    woken: AtomicBool,
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-    }
-}
-
-impl Task {
-    fn is_woken(&self) -> bool {
-        self.woken.load(Ordering::Acquire)
-    }
 }
 
 impl Polled {
@@ -92,18 +73,18 @@ impl Polled {
         Self { sleep, task: Arc::default(), answer: None }
     }
 
-    /// Polls it with another task's waker.
+    /// Polls with another task's waker.
     fn poll(&mut self) -> Poll<Result<(), SleepError>> {
-        self.task = Arc::default();
-        let waker = Waker::from(Arc::clone(&self.task));
-        let answer = Pin::new(&mut self.sleep).poll(&mut Context::from_waker(&waker));
+        let (task, waker) = Bell::new();
+        self.task = task;
+        let answer = poll(&mut self.sleep, &waker);
         self.answer = Some(answer);
         answer
     }
 
-    /// Whether its task was not left to wait for ever.
+    /// Whether its task need not wait for ever.
     fn is_served(&self) -> bool {
-        self.task.is_woken() || self.answer != Some(Poll::Pending)
+        self.task.has_rung() || self.answer != Some(Poll::Pending)
     }
 }
 
@@ -111,7 +92,7 @@ impl Desk {
     fn new(timer: &Arc<Timer>) -> Self {
         Self {
             timer: Arc::clone(timer),
-            books: Arc::default(),
+            ledger: Ledger::default(),
             key: None,
             sleep: None,
             cancelled: 0,
@@ -121,14 +102,14 @@ impl Desk {
     }
 
     fn call_back(&mut self, delay: Duration) {
-        let mut ticket = self.books.ticket();
-        self.key = or_run(self.timer.schedule_after(delay, move || ticket.end()));
+        let payload = self.ledger.payload();
+        self.key = or_run(self.timer.schedule_after(delay, move || payload.end(End::Fired)));
     }
 
     fn call_every(&mut self, period: Duration) {
         self.recurs = true;
-        let mut ticket = self.books.ticket();
-        let every = self.timer.schedule_every(period, move || ticket.end());
+        let payload = self.ledger.payload();
+        let every = self.timer.schedule_every(period, move || payload.note_once(End::Fired));
         self.key = every.map_err(|refused| refused.into_payload()()).ok();
     }
 
@@ -159,7 +140,7 @@ impl Desk {
     }
 }
 
-/// The key; what was refused runs here.
+/// Returns the key; a refused callback runs here.
 fn or_run<F: FnOnce()>(scheduled: Result<TimerKey, ScheduleError<F>>) -> Option<TimerKey> {
     scheduled.map_err(|refused| refused.into_payload()()).ok()
 }
@@ -217,13 +198,13 @@ struct Others {
 
 fn play(case: Case<Desk>, plan: Plan, stop: &'static Stop, findings: &mut Findings) -> bool {
     let others = Others::new(plan.clock());
-    // The worker is at work, and goes to sleep.
+    // The worker runs, and goes to sleep.
     others.go_about(findings);
     others.rest();
     let (first, go) = First::prepared(case, Desk::new(&others.timer), stop);
     go();
     let has_stopped = first.has_stopped();
-    // The second time the worker has gone to sleep while the producer was stopped.
+    // At the second time the worker has gone to sleep while the producer was stopped.
     (0..2).for_each(|_| others.go_about(findings));
     let desk = if plan.shuts_down_meanwhile() {
         others.shut_down(findings);
@@ -244,8 +225,8 @@ fn play(case: Case<Desk>, plan: Plan, stop: &'static Stop, findings: &mut Findin
     has_stopped
 }
 
-/// A sleep that was pending when its producer was stopped has neither lost its place nor missed its deadline. One that is
-/// moved may be planted after the clock was moved, and comes when it is moved again.
+/// A sleep that was pending when its producer was stopped keeps its place and its deadline. A sleep
+/// that is being moved may be placed after the clock has moved, and comes at its next move.
 fn check_sleep(desk: &Desk, others: &Others, is_moved: bool, findings: &mut Findings) {
     if let Some(sleep) = desk.sleep.as_ref().filter(|_| desk.was_asleep) {
         let is_refused = matches!(sleep.answer, Some(Poll::Ready(Err(_))));
@@ -255,17 +236,17 @@ fn check_sleep(desk: &Desk, others: &Others, is_moved: bool, findings: &mut Find
     }
 }
 
-/// What the stopped producer did has come to one end.
+/// Checks that the stopped producer's operation had one outcome.
 fn check_outcome(mut desk: Desk, may_drop: bool, findings: &mut Findings) {
     if let Some(sleep) = &mut desk.sleep {
         findings.check_but_for(may_drop, "the stopped sleep's task is woken", sleep.is_served());
         findings.check("the stopped sleep ends", sleep.poll().is_ready());
     }
-    let Desk { timer, books, cancelled, recurs, .. } = desk;
+    let Desk { timer, ledger, cancelled, recurs, .. } = desk;
     drop((timer, desk.sleep));
-    let dropped = books.dropped();
+    let dropped = ledger.dropped_without_an_end();
     findings.check("each callback has one outcome", dropped.is_some());
-    // One that recurs may have been called before it was cancelled.
+    // A recurring callback may have run before it was cancelled.
     let is_right = |dropped| dropped == cancelled || recurs && dropped < cancelled;
     findings.check_but_for(may_drop, "nothing is lost", dropped.is_none_or(is_right));
 }
@@ -275,7 +256,7 @@ impl Others {
         let builder = Timer::builder().shards(1).tick(TICK).max_pending(MOST_PENDING);
         let builder = if let Some(clock) = &clock { builder.clock(clock.clone()) } else { builder };
         let timer = builder.build().expect("settings within their limits");
-        // There is a segment, and the worker has something to sleep until.
+        // A segment exists, and the worker has a time to sleep until.
         or_run(timer.schedule_after(2 * HOUR, || ()));
         Self { timer: Arc::new(timer), clock, patience: Cell::new(PATIENCE) }
     }
@@ -293,56 +274,51 @@ impl Others {
         }
     }
 
-    /// Waits until it holds; by hand it does now or never.
+    /// Waits until `holds` returns true; with a manual clock it must do so at once.
     fn waits_for(&self, holds: impl Fn() -> bool) -> bool {
-        let begin = Instant::now();
         let patience = if self.clock.is_none() { self.patience.get() } else { Duration::ZERO };
-        while !holds() && begin.elapsed() < patience {
-            thread::sleep(Duration::from_micros(100));
-        }
-        if !holds() {
-            // It has failed; what else fails is found without the wait.
+        let comes = comes_within(patience, holds);
+        if !comes {
+            // The case has failed; further failures are found without the wait.
             self.patience.set(Duration::ZERO);
         }
-        holds()
+        comes
     }
 
-    /// Schedules as many as the timer takes.
+    /// Schedules as many timers as there is room for.
     fn fill(&self) -> Vec<TimerKey> {
         let set = || self.timer.schedule_after(HOUR, || ()).ok();
         std::iter::from_fn(set).collect()
     }
 
-    /// A sleep and a callback come in time, another one is cancelled.
+    /// A sleep and a callback come in time, and another timer is cancelled.
     fn go_about(&self, findings: &mut Findings) {
         let mut sleep = Polled::new(self.timer.sleep(5 * TICK));
         let is_pending = sleep.poll().is_pending();
-        let called: Arc<Task> = Arc::default();
-        let call = Waker::from(Arc::clone(&called));
+        let (called, call) = Bell::new();
         let set = or_run(self.timer.schedule_after(5 * TICK, move || call.wake()));
         let cancelled =
             or_run(self.timer.schedule_after(HOUR, || ())).is_some_and(|key| self.timer.cancel(key));
-        findings.check("timers are taken and cancelled", set.is_some() && cancelled);
+        findings.check("timers are accepted and cancelled", set.is_some() && cancelled);
         self.pass(4 * TICK);
-        let is_early = self.clock.is_some() && (sleep.task.is_woken() || called.is_woken());
+        let is_early = self.clock.is_some() && (sleep.task.has_rung() || called.has_rung());
         findings.check("nothing is early", !is_early);
         self.pass(TICK);
-        findings.check("another's sleep is woken", !is_pending || self.waits_for(|| sleep.task.is_woken()));
+        findings.check("another's sleep is woken", !is_pending || self.waits_for(|| sleep.task.has_rung()));
         findings.check("another's sleep has ended", sleep.poll() == Poll::Ready(Ok(())));
-        findings.check("another's callback is called", self.waits_for(|| called.is_woken()));
+        findings.check("another's callback is called", self.waits_for(|| called.has_rung()));
     }
 
-    /// What is pending is handed back, and woken.
+    /// Shutdown returns what is pending, and wakes the sleep.
     fn shut_down(&self, findings: &mut Findings) {
         let mut sleep = Polled::new(self.timer.sleep(HOUR));
         findings.check("a sleep waits", sleep.poll().is_pending());
-        let called: Arc<Task> = Arc::default();
-        let call = Waker::from(Arc::clone(&called));
+        let (called, call) = Bell::new();
         or_run(self.timer.schedule_after(HOUR, move || call.wake()));
         let unfired: Unfired = self.timer.shutdown();
         unfired.for_each(|task| task.run());
-        findings.check("another's callback is handed back", called.is_woken());
-        findings.check("another's sleep is told of the end", sleep.task.is_woken());
-        findings.check("and says so", matches!(sleep.poll(), Poll::Ready(Err(_))));
+        findings.check("another's callback is handed back", called.has_rung());
+        findings.check("another's sleep is woken by the shutdown", sleep.task.has_rung());
+        findings.check("another's sleep returns an error", matches!(sleep.poll(), Poll::Ready(Err(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Slow callbacks: they hold up their own shard only, lose nothing, and can be seen.
+//! Slow callbacks delay their own shard only, lose no timer, and show in the statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use shardwheel::{Every, Missed, Timer};
 
 use crate::support::{Count, HOUR, Log, hear, is_balanced, manual, ms, on_shard, secs, threads, until};
 
-/// For how long the slow callback runs at least.
+/// How long the slow callback runs at least.
 const SLOW: Duration = secs(1);
 
-/// Has `MANY` timers of 20 ms fire on the calling thread's shard, and logs how long each took.
+/// Sets `MANY` timers of 20 ms on the calling thread's shard, and logs how long each took.
 fn log_many(timer: &Timer, log: &Log<Duration>) {
     let begin = Instant::now();
     for _ in 0..MANY {
@@ -25,18 +25,18 @@ fn log_many(timer: &Timer, log: &Log<Duration>) {
 
 const MANY: usize = 3_000;
 
-/// A callback that runs for a second holds up its own shard and no other; what was due there meanwhile, more than a
-/// turn's budget, comes after it, and nothing is lost. While it runs, the backlog shows it; afterwards, the longest
-/// callback and the lateness do. Promise 7.
+/// A callback that runs for a second delays its own shard and no other. The timers that were due
+/// there meanwhile, more than a turn's budget, fire after it, and none is lost. While it runs the
+/// backlog shows the delay; afterwards the longest callback and the lateness do. Promise 7.
 #[test]
-fn a_slow_callback_holds_up_its_own_shard_only() {
+fn a_slow_callback_delays_its_own_shard_only() {
     let (timer, [own, other]) = (threads(2), [Log::new(), Log::new()]);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let go = Arc::new(AtomicBool::new(false));
     let set = || {
-        let (told, gate) = (told.clone(), Arc::clone(&go));
+        let (sender, gate) = (sender.clone(), Arc::clone(&go));
         let slow = move || {
-            told.send(()).expect("the test waits");
+            sender.send(()).expect("the test waits");
             thread::sleep(SLOW);
             until("the other shard is done", || gate.load(Ordering::SeqCst));
         };
@@ -44,26 +44,26 @@ fn a_slow_callback_holds_up_its_own_shard_only() {
         log_many(&timer, &own);
     };
     on_shard(&timer, 0, set).expect("there is a first shard");
-    hear(&heard);
+    hear(&receiver);
     let has_two = on_shard(&timer, 1, || log_many(&timer, &other)).is_some();
-    until("it can be seen", || timer.stats().shards[0].backlog >= ms(300));
+    until("the backlog shows it", || timer.stats().shards[0].backlog >= ms(300));
     assert_eq!(own.len(), 0);
     if has_two {
         until("the other shard goes on", || other.len() == MANY);
         assert_eq!(own.len(), 0, "the slow one is not over");
     }
     go.store(true, Ordering::SeqCst);
-    until("nothing is lost", || own.len() == MANY);
+    until("all callbacks have run", || own.len() == MANY);
     assert!(own.take().into_iter().all(|took| took >= ms(900)));
     let shard = &timer.stats().shards[0];
     assert!(shard.longest_callback >= SLOW && shard.lateness.max() >= ms(900), "{shard:?}");
-    until("it has caught up", || timer.stats().backlog == Duration::ZERO);
+    until("there is no backlog", || timer.stats().backlog == Duration::ZERO);
     is_balanced(&timer);
 }
 
 /// On a manual clock the same figures are exact. Promise 7.
 #[test]
-fn backlog_and_longest_callback_by_hand() {
+fn backlog_and_longest_callback_are_exact_on_a_manual_clock() {
     let (timer, clock) = manual();
     let log = Log::new();
     let (entries, inner, time) = (log.clone(), timer.clone(), clock.clone());
@@ -89,9 +89,9 @@ fn backlog_and_longest_callback_by_hand() {
     is_balanced(&timer);
 }
 
-/// Where nothing is due there is no backlog, however long ago the last timer fired. Promise 7.
+/// When nothing is due there is no backlog, however long ago the last timer fired. Promise 7.
 #[test]
-fn no_backlog_where_nothing_is_due() {
+fn there_is_no_backlog_when_nothing_is_due() {
     let (timer, clock) = manual();
     assert_eq!(timer.stats().backlog, Duration::ZERO);
     timer.schedule_after(ms(10), || ()).expect("the timer is open");
@@ -102,18 +102,18 @@ fn no_backlog_where_nothing_is_due() {
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 
     let timer = threads(1);
-    let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(1), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
-    until("it sleeps", || timer.stats().backlog == Duration::ZERO);
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_after(ms(1), move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&receiver);
+    until("the thread sleeps", || timer.stats().backlog == Duration::ZERO);
     thread::sleep(ms(50));
     assert_eq!(timer.stats().backlog, Duration::ZERO);
 }
 
-/// How late timers are is counted for each, by its tick: quantiles never decrease, and the latest is exact. Promise
-/// 1.
+/// The lateness of each timer is counted, by its tick: quantiles never decrease, and the maximum is
+/// exact. Promise 1.
 #[test]
-fn lateness_by_quantiles() {
+fn lateness_quantiles_are_ordered_and_the_maximum_is_exact() {
     let (timer, clock) = manual();
     assert_eq!(timer.stats().lateness.p99(), Duration::ZERO);
     for delay in 1..=1_000 {
@@ -130,10 +130,10 @@ fn lateness_by_quantiles() {
     assert_eq!(lateness.quantile(7.0), Duration::ZERO, "there is no such quantile");
 }
 
-/// A recurring timer that cannot keep up leaves its neighbours their turns, whichever way it makes up for what it
-/// misses. Promise 7.
+/// A recurring timer whose callback takes longer than its period leaves other timers their turns,
+/// however it treats what it misses. Promise 7.
 #[test]
-fn one_that_cannot_keep_up_starves_nobody() {
+fn a_recurring_timer_that_cannot_keep_up_starves_no_other() {
     for missed in [Missed::Burst, Missed::Skip, Missed::Delay] {
         let (timer, stop) = (threads(1), Arc::new(AtomicBool::new(false)));
         let gate = Arc::clone(&stop);
@@ -143,13 +143,13 @@ fn one_that_cannot_keep_up_starves_nobody() {
             }
         };
         let key = timer.schedule_with(Every::new(ms(1)).missed(missed), slow).expect("the timer is open");
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         for _ in 0..5 {
-            let told = told.clone();
+            let sender = sender.clone();
             timer
-                .schedule_after(ms(5), move || told.send(()).expect("the test waits"))
+                .schedule_after(ms(5), move || sender.send(()).expect("the test waits"))
                 .expect("the timer is open");
-            hear(&heard);
+            hear(&receiver);
         }
         stop.store(true, Ordering::SeqCst);
         assert!(timer.cancel(key));
@@ -157,9 +157,9 @@ fn one_that_cannot_keep_up_starves_nobody() {
     }
 }
 
-/// A burst larger than a turn's budget, whose callbacks schedule more: all fire. Promise 7.
+/// A burst exceeds a turn's budget, and its callbacks schedule more timers: all fire. Promise 7.
 #[test]
-fn bursts_beyond_the_budget() {
+fn a_burst_beyond_the_budget_fires_completely() {
     let (timer, count) = (threads(2), Count::default());
     for _ in 0..10_000 {
         let (inner, mine) = (timer.clone(), count.clone());
@@ -170,6 +170,6 @@ fn bursts_beyond_the_budget() {
         };
         timer.schedule_after(ms(10), callback).expect("the timer is open");
     }
-    until("all have fired", || count.get() == 20_000);
+    until("all timers have fired", || count.get() == 20_000);
     is_balanced(&timer);
 }

@@ -11,7 +11,7 @@ use crate::support::{
     Count, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, threads, until,
 };
 
-/// Arms itself again and again, `left` times; counts its runs.
+/// Schedules a callback that schedules itself `left` times, and counts its runs.
 fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
     let inner = timer.clone();
     let callback = move || {
@@ -23,10 +23,10 @@ fn rearm(timer: &Timer, delay: Duration, left: usize, runs: Count) {
     timer.schedule_after(delay, callback).expect("the timer is open");
 }
 
-/// A callback that arms itself for 100 ms at a tick of 100 ms runs five times in 500 ms; Netty asks for three.
-/// Promise 1.
+/// A callback that schedules itself in 100 ms, at a tick of 100 ms, runs five times in 500 ms;
+/// Netty asks for three. Promise 1.
 #[test]
-fn netty_16_a_callback_that_arms_itself() {
+fn a_callback_that_schedules_itself_runs_at_each_tick() {
     let (timer, clock) = by_hand(Timer::builder().tick(ms(100)));
     let runs = Count::default();
     rearm(&timer, ms(100), 10, runs.clone());
@@ -35,25 +35,25 @@ fn netty_16_a_callback_that_arms_itself() {
         clock.advance(ms(100));
     }
     is_balanced(&timer);
-    // The one that waits holds a handle of its timer.
+    // The pending callback holds a handle of its timer.
     assert_eq!(timer.shutdown().len(), 1);
 }
 
 /// The same in real time. Promise 1.
 #[test]
-fn netty_16_in_real_time() {
+fn a_callback_that_schedules_itself_is_never_early_in_real_time() {
     let timer = Timer::builder().tick(ms(20)).shards(1).build().expect("settings within their limits");
     let (runs, begin) = (Count::default(), Instant::now());
     rearm(&timer, ms(20), 4, runs.clone());
-    until("it has run five times", || runs.get() == 5);
+    until("the callback has run five times", || runs.get() == 5);
     assert!(begin.elapsed() >= ms(100), "none was early");
     is_balanced(&timer);
 }
 
-/// A callback that arms itself for the past, or for right now, comes once a tick: the tick that is being run comes to
-/// an end. Promise 7.
+/// A callback that schedules itself for the past, or for now, runs once a tick: the current tick
+/// ends. Promise 7.
 #[test]
-fn go_49_arming_for_the_tick_that_runs() {
+fn a_callback_that_schedules_itself_for_now_runs_once_a_tick() {
     in_time(|| {
         let (timer, clock) = manual();
         let runs = Count::default();
@@ -63,15 +63,15 @@ fn go_49_arming_for_the_tick_that_runs() {
         clock.jump(ms(100));
         assert_eq!(runs.get(), 101);
         is_balanced(&timer);
-        // The one that waits holds a handle of its timer.
+        // The pending callback holds a handle of its timer.
         assert_eq!(timer.shutdown().len(), 1);
     });
 }
 
-/// A timer set from the callback's own thread does not deadlock on the bucket that is being flushed, in real time;
-/// nor one set from another thread meanwhile. Promises 3 and 7.
+/// In real time a callback that schedules does not deadlock on the bucket that is being flushed;
+/// and neither does a callback that waits for another thread's schedule. Promises 3 and 7.
 #[test]
-fn go_49_in_real_time() {
+fn scheduling_from_callbacks_does_not_deadlock_in_real_time() {
     in_time(|| {
         let (timer, runs) = (threads(2), Count::default());
         for _ in 0..100 {
@@ -84,15 +84,15 @@ fn go_49_in_real_time() {
             thread::scope(|scope| drop(scope.spawn(add).join()));
         };
         timer.schedule_after(ms(1), outer).expect("the timer is open");
-        until("all have run", || runs.get() == 100 * 21 + 1);
+        until("all callbacks have run", || runs.get() == 100 * 21 + 1);
         is_balanced(&timer);
     });
 }
 
-/// Each of 128 timers arms another as far ahead as the wheel reaches, while its own bucket is being emptied: it fires
-/// that much later. Promises 1 and 7.
+/// Each of 128 callbacks schedules another as far ahead as the wheel reaches, while its own bucket
+/// is being flushed: the new callback runs exactly then. Promises 1 and 7.
 #[test]
-fn folly_24_a_callback_arms_as_far_as_the_wheel_reaches() {
+fn timers_set_while_their_bucket_is_flushed_fire_on_time() {
     for size in [2, 16, 128, 256] {
         let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
         let (log, ahead) = (Log::new(), ms(size as u64 - 1));
@@ -111,8 +111,8 @@ fn folly_24_a_callback_arms_as_far_as_the_wheel_reaches() {
     }
 }
 
-/// Sets `count` timers for the same time, of which each cancels all the others; answers with how many cancels each
-/// callback had, once all is over.
+/// Sets `count` timers for the same time, each of which cancels all the others. Returns how many
+/// cancels succeeded in each callback.
 fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -> Vec<usize> {
     let (keys, log) = (Arc::new(Mutex::new(Vec::<TimerKey>::new())), Log::new());
     let mut guard = keys.lock().expect("no callback panics");
@@ -126,16 +126,16 @@ fn cancel_each_other(timer: &Timer, clock: &Option<ManualClock>, count: usize) -
     }
     drop(guard);
     pass(clock, ms(5));
-    until("all is over", || timer.stats().pending == 0);
+    until("no timer is pending", || timer.stats().pending == 0);
     is_balanced(timer);
-    until("it has told", || log.len() > 0);
+    until("the callbacks have logged", || log.len() > 0);
     log.take()
 }
 
-/// Of two timers that are due together, each cancels all the others: one fires and one is cancelled. So with more.
-/// Promises 2 and 7.
+/// Several timers are due together, and each callback cancels all the others: one fires and the
+/// rest are cancelled. Promises 2 and 7.
 #[test]
-fn folly_26_each_cancels_all_the_others() {
+fn of_callbacks_that_cancel_each_other_one_runs() {
     for count in [2, 10, 3_000] {
         for (timer, clock) in both() {
             let cancels = cancel_each_other(&timer, &clock, count);
@@ -148,10 +148,10 @@ fn folly_26_each_cancels_all_the_others() {
     }
 }
 
-/// A callback reschedules a neighbour that is due with it, and one that is due later: the first moves away, the
-/// second comes nearer. Promises 2 and 7.
+/// A callback postpones a timer that is due with it, and advances the deadline of a later one.
+/// Promises 2 and 7.
 #[test]
-fn folly_26_a_callback_reschedules_its_neighbours() {
+fn a_callback_reschedules_other_due_timers() {
     let (timer, clock) = manual();
     let (log, keys) = (Log::new(), Arc::new(Mutex::new(Vec::<TimerKey>::new())));
     let set = |delay, name: &'static str| {
@@ -175,10 +175,10 @@ fn folly_26_a_callback_reschedules_its_neighbours() {
     is_balanced(&timer);
 }
 
-/// A callback that moves the clock lets time pass while it runs: what becomes due meanwhile runs after it, and not
-/// within. Promise 7.
+/// A callback moves its own clock, by steps and by a jump: what becomes due runs after the
+/// callback, at the time that it finds. Promise 7.
 #[test]
-fn a_callback_that_moves_the_clock() {
+fn a_callback_may_move_its_clock() {
     in_time(|| {
         let (timer, clock) = manual();
         let log = Log::new();
@@ -199,9 +199,10 @@ fn a_callback_that_moves_the_clock() {
     });
 }
 
-/// A callback uses another timer, on the same clock and on a clock of its own, which it moves. Promise 7.
+/// A callback uses another timer on the same clock, and one on a clock of its own, which it moves.
+/// Promise 7.
 #[test]
-fn a_callback_that_uses_another_timer() {
+fn a_callback_may_use_another_timer() {
     in_time(|| {
         let (timer, clock) = manual();
         let same = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
@@ -224,9 +225,10 @@ fn a_callback_that_uses_another_timer() {
     });
 }
 
-/// Two threads move the same clock: one after the other, and all that is due runs once. Promises 2 and 7.
+/// Two threads move the same clock: one after the other, and each due callback runs once. Promises
+/// 2 and 7.
 #[test]
-fn two_threads_that_move_the_clock() {
+fn two_threads_may_move_the_clock() {
     in_time(|| {
         let (timer, clock) = manual();
         let count = Count::default();
@@ -242,15 +244,15 @@ fn two_threads_that_move_the_clock() {
     });
 }
 
-/// Timers run in the order of their deadlines, the clock standing at each in turn, whatever the order in which they
-/// were set, and the same each time. Promise 1.
+/// Callbacks run in the order of their deadlines, with the clock at each deadline in turn, whatever
+/// the order in which they were set, and the same in each run. Promise 1.
 #[test]
-fn in_the_order_of_their_deadlines() {
+fn callbacks_run_in_the_order_of_their_deadlines() {
     let run = || {
         let (timer, clock) = by_hand(Timer::builder().wheel_size(16));
         let (log, mut delay) = (Log::new(), 1);
         for _ in 0..1_000 {
-            // A primitive root of a prime: each delay once, in no order.
+            // A primitive root of a prime: each delay occurs once, in no obvious order.
             delay = delay * 3 % 1_009;
             let (entries, time, due) = (log.clone(), clock.clone(), ms(delay));
             let callback = move || entries.add((due, time.elapsed()));
@@ -265,26 +267,27 @@ fn in_the_order_of_their_deadlines() {
     assert_eq!(run(), seen);
 }
 
-/// A callback may wait for another thread that uses the timer: nothing is held while it runs. Promises 3 and 7.
+/// A callback may wait for another thread that uses the timer: the timer holds no lock while a
+/// callback runs. Promises 3 and 7.
 #[test]
-fn a_callback_that_waits_for_another_thread() {
+fn a_callback_may_wait_for_a_thread_that_uses_the_timer() {
     in_time(|| {
         for (timer, clock) in both() {
             let (inner, done) = (timer.clone(), Arc::new(OnceLock::new()));
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let own = Arc::clone(&done);
             let callback = move || {
                 let other = thread::spawn(move || {
                     let key = inner.schedule_after(HOUR, || ()).expect("the timer is open");
-                    let moved = inner.reschedule_after(key, ms(1)).expect("it is pending");
+                    let moved = inner.reschedule_after(key, ms(1)).expect("the timer is pending");
                     (inner.cancel(moved), inner.stats().pending)
                 });
-                own.set(other.join().expect("it does not panic")).expect("it runs once");
-                told.send(()).expect("the test waits");
+                own.set(other.join().expect("the thread does not panic")).expect("it runs once");
+                sender.send(()).expect("the test waits");
             };
             timer.schedule_after(ms(1), callback).expect("the timer is open");
             pass(&clock, ms(1));
-            hear(&heard);
+            hear(&receiver);
             assert_eq!(done.get(), Some(&(true, 0)));
             is_balanced(&timer);
         }

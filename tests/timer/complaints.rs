@@ -1,4 +1,4 @@
-//! Complaints about other timers that this one has to be immune to.
+//! Complaints about other timers, which this one must not deserve.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -14,10 +14,10 @@ use crate::support::{
 
 const DAY: Duration = secs(24 * 60 * 60);
 
-/// Timers due in more than twelve days made the short ones beside them hang: here each of both kinds fires when it is
-/// due, and the clock goes on past the far ones. Promises 1 and 4.
+/// Timers that were due in more than twelve days made short timers hang. Here each timer of either
+/// kind fires when it is due, also after the clock has passed the far ones. Promises 1 and 4.
 #[test]
-fn tokio_44_far_timers_do_not_hold_up_near_ones() {
+fn far_timers_do_not_delay_near_timers() {
     let (timer, clock) = manual();
     let log = Log::new();
     let set = |delay| {
@@ -37,25 +37,25 @@ fn tokio_44_far_timers_do_not_hold_up_near_ones() {
 
 /// The same in real time. Promise 1.
 #[test]
-fn tokio_44_in_real_time() {
+fn far_timers_do_not_delay_near_timers_in_real_time() {
     let timer = threads(2);
     for day in [12, 13, 20, 400, 4_000] {
-        timer.schedule_after(day * DAY, || unreachable!("it is far off")).expect("the timer is open");
+        timer.schedule_after(day * DAY, || unreachable!("the timer is far away")).expect("the timer is open");
     }
     for _ in 0..10 {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         timer
-            .schedule_after(ms(5), move || told.send(()).expect("the test waits"))
+            .schedule_after(ms(5), move || sender.send(()).expect("the test waits"))
             .expect("the timer is open");
-        hear(&heard);
+        hear(&receiver);
     }
     assert_eq!(timer.stats().pending, 5);
 }
 
-/// A top wheel that wraps at 2^36 ticks fires what is further away too early, or when it comes round again; here a
-/// delay may be any power of two of milliseconds that the clock can reach. Promises 1 and 4.
+/// A top wheel that wraps at 2^36 ticks fires a farther timer too early, or one revolution late.
+/// Here a delay may be any power of two of milliseconds that the clock can reach. Promises 1 and 4.
 #[test]
-fn tokio_44_no_top_wheel_wraps() {
+fn no_wheel_wraps_at_a_power_of_two() {
     for size in [2, 16, 2048] {
         let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
         let log = Log::new();
@@ -71,10 +71,11 @@ fn tokio_44_no_top_wheel_wraps() {
     }
 }
 
-/// Timeouts of five minutes, each cancelled soon after, at more than a hundred thousand a second: what they hold is
-/// dropped at once, and the nodes are used again, long before the first deadline. Promise 5.
+/// Timeouts of five minutes, each cancelled soon after, at more than a hundred thousand a second: a
+/// cancel drops what the callback holds, and nodes are reused long before the first deadline.
+/// Promise 5.
 #[test]
-fn brpc_45_cancelled_timeouts_hold_no_memory() {
+fn cancelled_timeouts_hold_no_memory() {
     let (timer, dropped) = (threads(2), Count::default());
     let (mut open, rounds) = (VecDeque::new(), 300_000);
     for _ in 0..rounds {
@@ -91,10 +92,10 @@ fn brpc_45_cancelled_timeouts_hold_no_memory() {
     is_balanced(&timer);
 }
 
-/// The same where each timeout is shorter than the one before, so that no cancelled node lies where the next timer
-/// could use it: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
+/// The same where each timeout is shorter than the one before, so no new timer can use a cancelled
+/// node: the thread, which has nothing due for minutes, is woken to sweep. Promise 5.
 #[test]
-fn brpc_45_nor_with_ever_shorter_timeouts() {
+fn ever_shorter_cancelled_timeouts_hold_no_memory() {
     let timer = threads(1);
     let (rounds, batch) = (400_u64, 500);
     let mut most = 0;
@@ -103,7 +104,7 @@ fn brpc_45_nor_with_ever_shorter_timeouts() {
         let keys: Vec<_> =
             (0..batch).map(|i| timer.schedule_after(delay(i), || ()).expect("the timer is open")).collect();
         assert!(keys.into_iter().all(|key| timer.cancel(key)));
-        until("it is swept", || timer.stats().cancelled < timer.stats().swept + 3 * 4_096);
+        until("the nodes are swept", || timer.stats().cancelled < timer.stats().swept + 3 * 4_096);
         most = most.max(timer.stats().node_capacity);
     }
     let stats = timer.stats();
@@ -111,10 +112,10 @@ fn brpc_45_nor_with_ever_shorter_timeouts() {
     is_balanced(&timer);
 }
 
-/// After a burst of cancelled timeouts, and with nothing due for long, memory goes back all the same: the thread, which
-/// would sleep until then, sees to it. Promise 5.
+/// After a burst of cancelled timeouts, with nothing due for a long time, the thread wakes and
+/// frees memory. Promise 5.
 #[test]
-fn brpc_45_memory_goes_back_while_nothing_is_due() {
+fn memory_goes_back_while_nothing_is_due() {
     let timer = threads(1);
     let keys: Vec<_> = (0..200_000)
         .map(|_| timer.schedule_after(secs(300_000), || ()).expect("the timer is open"))
@@ -125,10 +126,10 @@ fn brpc_45_memory_goes_back_while_nothing_is_due() {
     is_balanced(&timer);
 }
 
-/// A shard sat idle and its clock fell far behind; timers set then, relative to the true time, fired early or needed
-/// extra levels. Here each fires exactly, whether the clock has caught up or not. Promises 1 and 4.
+/// While a shard was idle its clock fell far behind; timers that were then set relative to the true
+/// time fired early, or needed extra levels. Here each timer fires exactly. Promises 1 and 4.
 #[test]
-fn kafka_46_a_stale_clock_fires_nothing_early() {
+fn a_stale_clock_fires_nothing_early() {
     for idle in [ms(6), ms(100), secs(4), HOUR, 365 * DAY] {
         let (timer, clock) = manual();
         clock.advance(idle);
@@ -144,28 +145,28 @@ fn kafka_46_a_stale_clock_fires_nothing_early() {
     }
 }
 
-/// The same in real time, idle for a while. Promise 1.
+/// The same in real time, after an idle spell. Promise 1.
 #[test]
-fn kafka_46_in_real_time() {
+fn a_timer_after_an_idle_spell_is_not_early_in_real_time() {
     let timer = threads(1);
     for _ in 0..5 {
         thread::sleep(ms(30));
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let begin = Instant::now();
-        let tell = move || told.send(begin.elapsed()).expect("the test waits");
+        let tell = move || sender.send(begin.elapsed()).expect("the test waits");
         timer.schedule_after(ms(10), tell).expect("the timer is open");
-        let took = hear(&heard);
+        let took = hear(&receiver);
         assert!(took >= ms(10) && took < secs(5), "{took:?}");
     }
 }
 
-/// The clock is monotonic: a source that is set back, as a wall clock is, makes nothing early and loses nothing;
-/// one that leaps ahead makes due what is due by then. Promises 1 and 4.
+/// A clock that is set back, as a wall clock is, makes no timer early and loses none; a clock that
+/// jumps ahead makes due what is due by then. Promises 1 and 4.
 #[test]
-fn netty_47_a_clock_that_steps() {
+fn a_clock_that_steps_back_and_forth_makes_nothing_early() {
     struct Steps(Instant);
     impl Clock for Steps {
-        /// Ten times a second it steps back by 20 ms, and forward again.
+        /// Steps back by 20 ms ten times a second, and forward again.
         fn now(&self) -> Instant {
             let passed = self.0.elapsed();
             let back = if passed.as_millis() % 100 > 50 { ms(20) } else { ms(0) };
@@ -174,33 +175,33 @@ fn netty_47_a_clock_that_steps() {
     }
     let start = Instant::now();
     let timer = Timer::builder().clock(Steps(start)).shards(1).build().expect("settings within their limits");
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for delay in (0..20).map(|i| 10 * i) {
-        let (told, begin) = (told.clone(), Instant::now());
-        let tell = move || told.send((begin.elapsed(), ms(delay))).expect("the test waits");
+        let (sender, begin) = (sender.clone(), Instant::now());
+        let tell = move || sender.send((begin.elapsed(), ms(delay))).expect("the test waits");
         timer.schedule_after(ms(delay), tell).expect("the timer is open");
     }
     for _ in 0..20 {
-        let (took, delay) = hear(&heard);
-        // The source itself may have stepped forward by 20 ms in between.
+        let (took, delay) = hear(&receiver);
+        // The clock may have stepped forward by 20 ms in between.
         assert!(took + ms(20) >= delay, "{took:?} for {delay:?}");
     }
     is_balanced(&timer);
 }
 
-/// The system's wall clock plays no part: a moment is an `Instant`, and what is due is due by that. Promise 1.
+/// The system's wall clock has no effect: a deadline is an `Instant`. Promise 1.
 #[test]
-fn netty_47_moments_are_monotonic() {
+fn deadlines_go_by_the_monotonic_clock() {
     let (timer, begin, wall) = (threads(1), Instant::now(), SystemTime::now());
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let deadline = begin + ms(50);
-    let tell = move || told.send(Instant::now()).expect("the test waits");
+    let tell = move || sender.send(Instant::now()).expect("the test waits");
     timer.schedule_at(deadline, tell).expect("the timer is open");
-    assert!(hear(&heard) >= deadline);
+    assert!(hear(&receiver) >= deadline);
     assert!(timer.now() >= deadline && SystemTime::now() != wall);
 }
 
-/// How often a thread of this name has gone to sleep of its own accord; none where the system does not tell.
+/// How often the thread of this name has gone to sleep; none where the system does not say.
 fn sleeps_of(name: &str) -> Option<u64> {
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let mut statuses =
@@ -210,63 +211,67 @@ fn sleeps_of(name: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// Every tick woke the thread with nothing due, or spun a core: here, with the next timer an hour away, and with
-/// none at all, it sleeps, though a tick is a millisecond. Promise 9.
+/// In other timers every tick woke the thread with nothing due, or the thread spun. Here the thread
+/// sleeps, with the next timer an hour away and with no timer, although a tick is a millisecond.
+/// Promise 9.
 #[test]
-fn netty_48_idle_costs_nothing() {
+fn an_idle_thread_sleeps() {
     let timer = Timer::builder().shards(1).thread_name("idle").build().expect("settings within their limits");
     for pending in [false, true] {
         if pending {
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             timer
-                .schedule_after(ms(1), move || told.send(()).expect("the test waits"))
+                .schedule_after(ms(1), move || sender.send(()).expect("the test waits"))
                 .expect("the timer is open");
-            hear(&heard);
+            hear(&receiver);
             thread::sleep(ms(100));
         }
         let Some(before) = sleeps_of("idle-0") else { return };
         thread::sleep(ms(300));
-        let woken = sleeps_of("idle-0").expect("it lives") - before;
+        let woken = sleeps_of("idle-0").expect("the thread exists") - before;
         assert!(woken <= 3, "woken {woken} times in 300 ticks");
     }
 }
 
-/// Nor does memory that cannot go back wake anybody for ever: each piece of what a burst took has a timer left. Promise 9.
+/// Memory that cannot be freed does not keep the thread awake: a timer is left in each segment of a
+/// burst. Promise 9.
 #[test]
-fn netty_48_nor_does_memory_that_cannot_go_back() {
+fn memory_that_cannot_go_back_does_not_keep_a_thread_awake() {
     let timer = Timer::builder().shards(1).thread_name("kept").build().expect("settings within their limits");
     let keys: Vec<_> =
         (0..300_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
     let cancelled = keys.iter().enumerate().filter(|(nth, _)| nth % 10_000 != 0);
     assert!(cancelled.into_iter().all(|(_, &key)| timer.cancel(key)));
     if sleeps_of("kept-0").is_some() {
-        until("it sleeps", || {
-            let before = sleeps_of("kept-0").expect("it lives");
+        until("the thread sleeps", || {
+            let before = sleeps_of("kept-0").expect("the thread exists");
             thread::sleep(ms(300));
-            sleeps_of("kept-0").expect("it lives") - before <= 1
+            sleeps_of("kept-0").expect("the thread exists") - before <= 1
         });
     }
 }
 
-/// A far timer that has to be moved from wheel to wheel wakes the thread for each of these moves at most. Promise 9.
+/// A far timer wakes the thread at most for each move to a lower wheel. Promise 9.
 #[test]
-fn netty_48_nor_for_a_far_timer() {
+fn a_far_timer_wakes_the_thread_once_per_level() {
     let builder =
         Timer::builder().shards(1).thread_name("far").tick(Duration::from_micros(50)).wheel_size(16);
     let timer = builder.build().expect("settings within their limits");
     let Some(before) = sleeps_of("far-0") else { return };
-    let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(200), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
-    let woken = sleeps_of("far-0").expect("it lives") - before;
+    let (sender, receiver) = mpsc::channel();
+    timer
+        .schedule_after(ms(200), move || sender.send(()).expect("the test waits"))
+        .expect("the timer is open");
+    hear(&receiver);
+    let woken = sleeps_of("far-0").expect("the thread exists") - before;
     assert!(woken <= 20, "woken {woken} times in 4000 ticks, over four wheels");
 }
 
-/// A timer set from the callback's own thread deadlocked on the bucket that was being flushed. Here callbacks may
-/// set as many as they like, for any time, also one that has passed. Promises 3 and 7.
+/// In another timer a callback that scheduled deadlocked on the bucket that was being flushed. Here
+/// a callback may schedule any number of timers, for any time, also a past one. Promises 3 and 7.
 #[test]
-fn go_49_set_from_the_callback() {
+fn a_callback_may_schedule_any_number_of_timers() {
     in_time(|| {
         for size in [2, 16, 256] {
             let timer =
@@ -282,16 +287,17 @@ fn go_49_set_from_the_callback() {
                 }
             };
             timer.schedule_after(ms(1), outer).expect("the timer is open");
-            until("all have fired", || count.get() == 1_200);
+            until("all timers have fired", || count.get() == 1_200);
             is_balanced(&timer);
         }
     });
 }
 
-/// What a cancelled callback holds was kept until the deadline, or dropped under a lock: here it is dropped within
-/// the cancel, and may use the timer while it is; so may what is dropped after a run. Promises 3, 5 and 7.
+/// Other timers kept what a cancelled callback holds until the deadline, or dropped it under a
+/// lock. Here `cancel` drops it, and its drop may use the timer; so may the drop of what a callback
+/// holds after it has run. Promises 3, 5 and 7.
 #[test]
-fn tokio_50_dropped_with_nothing_held() {
+fn callbacks_are_dropped_while_no_lock_is_held() {
     in_time(|| {
         for (timer, clock) in both() {
             let log = Log::new();
@@ -302,20 +308,20 @@ fn tokio_50_dropped_with_nothing_held() {
             let held = UsesTimer(timer.clone(), log.clone());
             timer.schedule_after(ms(1), move || _ = &held).expect("the timer is open");
             pass(&clock, ms(1));
-            until("it has fired", || log.len() == 1);
+            until("the timer has fired", || log.len() == 1);
             assert_eq!(log.take(), [true]);
             is_balanced(&timer);
         }
     });
 }
 
-/// Uses its timer when it is dropped.
+/// Uses its timer in its drop.
 struct UsesTimer(Timer, Log<bool>);
 
 impl Drop for UsesTimer {
     fn drop(&mut self) {
         let key = self.0.schedule_after(HOUR, || ()).expect("the timer is open");
-        let moved = self.0.reschedule_after(key, ms(500)).expect("it is pending");
+        let moved = self.0.reschedule_after(key, ms(500)).expect("the timer is pending");
         self.1.add(self.0.stats().pending > 0 && self.0.cancel(moved));
     }
 }

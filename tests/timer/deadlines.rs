@@ -1,4 +1,4 @@
-//! When timers fire: by the clock exactly, and in real time never early.
+//! When timers fire: exactly, by a manual clock, and never early in real time.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::support::{
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Has each of `delays` fire into a log: its delay, and how far the clock is.
+/// Sets a timer for each of `delays`. Its callback logs the delay and the time on the clock.
 fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Duration, Duration)> {
     let log = Log::new();
     for &delay in delays {
@@ -21,24 +21,25 @@ fn log_each(timer: &Timer, clock: &ManualClock, delays: &[Duration]) -> Log<(Dur
     log
 }
 
-/// Has each of `delays` (in milliseconds) fire in real time, on two shards, and answers with how late each was.
-/// None may be early.
+/// Sets a timer for each of `delays`, in milliseconds of real time. Returns how late each was; none
+/// may be early.
 fn lateness_of_each(timer: &Timer, delays: &[u64]) -> Vec<Duration> {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for &delay in delays {
-        let (told, begin) = (told.clone(), Instant::now());
-        let callback = move || told.send((delay, begin.elapsed())).expect("the test waits");
+        let (sender, begin) = (sender.clone(), Instant::now());
+        let callback = move || sender.send((delay, begin.elapsed())).expect("the test waits");
         timer.schedule_after(ms(delay), callback).expect("the timer is open");
     }
     let late = |(delay, took): (u64, Duration)| {
         took.checked_sub(ms(delay)).unwrap_or_else(|| panic!("{delay} ms took {took:?}: early"))
     };
-    delays.iter().map(|_| late(hear(&heard))).collect()
+    delays.iter().map(|_| late(hear(&receiver))).collect()
 }
 
-/// Timers at 100, 200 and 300 ms fire; after the first two, one of 100 ms set then fires too, at 300 ms. Promise 1.
+/// Timers at 100, 200 and 300 ms fire; a timer of 100 ms, set after the second, fires with the
+/// third. Promise 1.
 #[test]
-fn kafka_06_three_and_a_late_one() {
+fn a_timer_set_late_fires_with_earlier_ones() {
     let (timer, clock) = manual();
     let log = log_each(&timer, &clock, &[ms(100), ms(200), ms(300)]);
     clock.advance(ms(199));
@@ -51,9 +52,9 @@ fn kafka_06_three_and_a_late_one() {
     is_balanced(&timer);
 }
 
-/// The same in real time, and a shutdown that ends it. Promises 1 and 8.
+/// The same in real time, and a shutdown at the end. Promises 1 and 8.
 #[test]
-fn kafka_06_in_real_time() {
+fn timers_fire_in_real_time_and_shutdown_ends_them() {
     let timer = threads(2);
     let late = lateness_of_each(&timer, &[20, 40, 60, 20]);
     assert!(late.into_iter().all(|late| late < PATIENCE));
@@ -62,9 +63,9 @@ fn kafka_06_in_real_time() {
     is_balanced(&timer);
 }
 
-/// At a tick of 1 ms, in wheels of 32: each of these delays fires when it is over and not a tick later. Promise 1.
+/// At a tick of 1 ms, in wheels of 32 buckets: each of these delays ends exactly. Promise 1.
 #[test]
-fn go_07_each_at_its_time() {
+fn each_delay_is_exact_on_a_manual_clock() {
     let (timer, clock) = by_hand(Timer::builder().tick(ms(1)).wheel_size(32));
     let delays = [1, 5, 10, 50, 100, 500, 1000].map(ms);
     let log = log_each(&timer, &clock, &delays);
@@ -72,9 +73,9 @@ fn go_07_each_at_its_time() {
     assert_eq!(log.take(), delays.map(|delay| (delay, delay)));
 }
 
-/// The same from a moment within a tick: each is at most a tick late. Promise 1.
+/// The same from a time within a tick: each timer is at most a tick late. Promise 1.
 #[test]
-fn go_07_from_within_a_tick() {
+fn a_delay_from_within_a_tick_is_at_most_a_tick_late() {
     let (timer, clock) = by_hand(Timer::builder().tick(ms(1)).wheel_size(32));
     let begin = Duration::from_micros(300);
     clock.advance(begin);
@@ -87,15 +88,15 @@ fn go_07_from_within_a_tick() {
 
 /// The same in real time. Promise 1.
 #[test]
-fn go_07_in_real_time() {
+fn no_delay_is_early_in_real_time() {
     let late = lateness_of_each(&threads(2), &[1, 5, 10, 50, 100, 500]);
     assert!(late.iter().all(|&late| late < secs(5)), "{late:?}");
 }
 
-/// Two hundred timers from eight days to years ahead: none is early, none is lost, and the years between cost next
-/// to nothing. Promises 1 and 4.
+/// Two hundred timers from eight days to years ahead: none is early, none is lost, and the years
+/// between cost next to nothing. Promises 1 and 4.
 #[test]
-fn go_12_days_to_years_ahead() {
+fn timers_days_to_years_ahead_fire_on_time() {
     let (timer, clock) = manual();
     let delays: Vec<_> = (0..200).map(|i| DAY * (8 + 9 * i) + ms(7_919) * i).collect();
     let log = log_each(&timer, &clock, &delays);
@@ -106,9 +107,9 @@ fn go_12_days_to_years_ahead() {
     is_balanced(&timer);
 }
 
-/// A 10 s timer has not fired at 3 s, and a 2 s timer has. Promise 1.
+/// At 3 s a timer of 10 s has not fired, and a timer of 2 s has. Promise 1.
 #[test]
-fn netty_14_ten_seconds_are_not_three() {
+fn a_ten_second_timer_does_not_fire_at_three() {
     let (timer, clock) = manual();
     let log = log_each(&timer, &clock, &[secs(10), secs(2)]);
     clock.advance(secs(3));
@@ -119,21 +120,23 @@ fn netty_14_ten_seconds_are_not_three() {
 
 /// The same, a tenth as long, in real time. Promise 1.
 #[test]
-fn netty_14_in_real_time() {
+fn a_long_timer_does_not_fire_with_a_short_one_in_real_time() {
     let (timer, begin, fired) = (threads(2), Instant::now(), Count::default());
     let long = fired.clone();
     timer.schedule_after(HOUR, move || long.one()).expect("the timer is open");
-    let (told, heard) = mpsc::channel();
-    timer.schedule_after(ms(200), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = mpsc::channel();
+    timer
+        .schedule_after(ms(200), move || sender.send(()).expect("the test waits"))
+        .expect("the timer is open");
+    hear(&receiver);
     assert!(begin.elapsed() >= ms(200));
     assert_eq!((fired.get(), timer.stats().pending), (0, 1));
 }
 
-/// At a tick of 200 ms, a hundred thousand timers of 125 ms: each is due at the first tick after that, no earlier
-/// and no later. Promise 1.
+/// At a tick of 200 ms, a hundred thousand timers of 125 ms fire at the first tick after that, not
+/// earlier and not later. Promise 1.
 #[test]
-fn netty_17_many_at_a_coarse_tick() {
+fn many_timers_fire_at_the_first_coarse_tick_after_their_delay() {
     let (timer, clock) = by_hand(Timer::builder().tick(ms(200)));
     let delays = (0..100_000).map(|_| ms(125)).collect::<Vec<_>>();
     let log = log_each(&timer, &clock, &delays);
@@ -144,22 +147,22 @@ fn netty_17_many_at_a_coarse_tick() {
     is_balanced(&timer);
 }
 
-/// The same in real time: every delay is at least 125 ms. Promise 1.
+/// The same in real time: each delay is at least 125 ms. Promise 1.
 #[test]
-fn netty_17_in_real_time() {
+fn many_timers_at_a_coarse_tick_are_not_early_in_real_time() {
     let timer = Timer::builder().tick(ms(200)).shards(2).build().expect("settings within their limits");
     let late = lateness_of_each(&timer, &[125; 100_000]);
     assert!(late.iter().all(|&late| late < PATIENCE), "{:?}", late.iter().max());
     is_balanced(&timer);
 }
 
-/// A delay of `Duration::MAX` does not wrap: it does not fire, be it after a second or after centuries, and it can be
-/// cancelled. Promise 4.
+/// A delay of `Duration::MAX` does not wrap: the timer does not fire, neither after a second nor
+/// after centuries, and it can be cancelled. Promise 4.
 #[test]
-fn netty_21_the_longest_delay_there_is() {
+fn the_longest_delay_does_not_wrap_and_can_be_cancelled() {
     let (timer, clock) = manual();
     let [after, other] =
-        [(); 2].map(|()| timer.schedule_after(Duration::MAX, || unreachable!("it never comes")));
+        [(); 2].map(|()| timer.schedule_after(Duration::MAX, || unreachable!("the timer never fires")));
     clock.advance(secs(1));
     assert_eq!(timer.stats().pending, 2);
     assert!(timer.cancel(after.expect("the timer is open")));
@@ -169,22 +172,24 @@ fn netty_21_the_longest_delay_there_is() {
     is_balanced(&timer);
 }
 
-/// The same in real time, where the thread has to do without a time to sleep until. Promises 4 and 9.
+/// The same in real time, where the thread has no time to sleep until. Promises 4 and 9.
 #[test]
-fn netty_21_in_real_time() {
+fn the_longest_delay_does_not_stop_a_thread() {
     let timer = threads(1);
-    let key =
-        timer.schedule_after(Duration::MAX, || unreachable!("it never comes")).expect("the timer is open");
+    let key = timer
+        .schedule_after(Duration::MAX, || unreachable!("the timer never fires"))
+        .expect("the timer is open");
     let late = lateness_of_each(&timer, &[100]);
     assert!(late[0] < secs(5));
-    let moved = timer.reschedule_after(key, Duration::MAX).expect("it is pending");
+    let moved = timer.reschedule_after(key, Duration::MAX).expect("the timer is pending");
     assert!(timer.cancel(moved) && !timer.cancel(key));
     is_balanced(&timer);
 }
 
-/// A deadline that has passed comes within a tick, and a delay of none at the next one. Promise 4.
+/// A timer with a past deadline fires within a tick, and a timer with no delay at the next one.
+/// Promise 4.
 #[test]
-fn netty_21_the_past_is_the_next_tick() {
+fn a_past_deadline_fires_at_the_next_tick() {
     let (timer, clock) = manual();
     clock.advance(secs(10));
     let log = Log::new();
@@ -203,17 +208,18 @@ fn netty_21_the_past_is_the_next_tick() {
 
 /// The same in real time. Promise 4.
 #[test]
-fn netty_21_the_past_in_real_time() {
+fn a_past_deadline_fires_promptly_in_real_time() {
     let (timer, begin) = (threads(1), Instant::now());
-    let (told, heard) = mpsc::channel();
-    timer.schedule_at(begin, move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_at(begin, move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&receiver);
     assert!(begin.elapsed() < secs(5));
 }
 
-/// Two timers of 20 ms and one of 40: one fire each, and nothing is counted afterwards. Promise 2.
+/// Two timers of 20 ms and one of 40: each fires once, and nothing is counted afterwards. Promise
+/// 2.
 #[test]
-fn folly_23_one_fire_each() {
+fn each_timer_fires_once() {
     let (timer, clock) = manual();
     let log = log_each(&timer, &clock, &[ms(20), ms(20), ms(40)]);
     assert_eq!(timer.stats().pending, 3);
@@ -226,10 +232,10 @@ fn folly_23_one_fire_each() {
     is_balanced(&timer);
 }
 
-/// A timer for an earlier time, set after one for a later time, does not wait for it: a sleeping thread is woken for
-/// it. Promise 1.
+/// A timer for an earlier time, set after a timer for a later time, does not wait for it: a
+/// sleeping thread is woken. Promise 1.
 #[test]
-fn folly_24_the_later_set_may_be_due_first() {
+fn a_timer_set_later_may_be_due_first() {
     let (timer, clock) = manual();
     let log = log_each(&timer, &clock, &[ms(10), ms(5)]);
     clock.advance(ms(10));
@@ -241,9 +247,10 @@ fn folly_24_the_later_set_may_be_due_first() {
     assert!(lateness_of_each(&timer, &[5])[0] < secs(5));
 }
 
-/// The thread that drives is held up for 10 ms: a timer of 5 ms fires once, after that. Promises 1 and 2.
+/// The thread that drives the timer is delayed by 10 ms: a timer of 5 ms fires once, after that.
+/// Promises 1 and 2.
 #[test]
-fn folly_28_the_driver_is_held_up() {
+fn a_timer_fires_once_after_its_driver_was_delayed() {
     let (timer, clock) = manual();
     let log = log_each(&timer, &clock, &[ms(5)]);
     clock.jump(ms(10));
@@ -252,9 +259,9 @@ fn folly_28_the_driver_is_held_up() {
     assert_eq!(timer.stats().lateness.max(), ms(5));
 }
 
-/// The same in real time: another callback holds up the thread. Promise 1.
+/// The same in real time: another callback delays the thread. Promise 1.
 #[test]
-fn folly_28_in_real_time() {
+fn a_timer_fires_once_after_a_slow_callback() {
     let (timer, log, begin) = (threads(1), Log::new(), Instant::now());
     let mine = log.clone();
     timer.schedule_after(ms(1), || std::thread::sleep(ms(100))).expect("the timer is open");
@@ -268,7 +275,7 @@ fn folly_28_in_real_time() {
 
 /// Three hundred timers of 20 ms in real time: none is early. Promise 1.
 #[test]
-fn timeout_42_never_premature() {
+fn no_timer_is_premature_in_real_time() {
     let timer = threads(2);
     for _ in 0..3 {
         let late = lateness_of_each(&timer, &[20; 100]);
@@ -277,9 +284,10 @@ fn timeout_42_never_premature() {
     is_balanced(&timer);
 }
 
-/// A delay of exactly one revolution, of one less and of one more, from many offsets. Promise 1.
+/// A delay of exactly one revolution, of a tick less and of a tick more, from many offsets. Promise
+/// 1.
 #[test]
-fn timeout_42_exactly_one_revolution() {
+fn a_delay_of_exactly_one_revolution_is_exact() {
     for size in [2, 16, 256] {
         let (timer, clock) = by_hand(Timer::builder().wheel_size(size));
         for offset in 0..40 {
@@ -296,9 +304,9 @@ fn timeout_42_exactly_one_revolution() {
     }
 }
 
-/// `advance` is exact also in nanoseconds: a nanosecond before its tick nothing fires. Promise 1.
+/// `advance` is exact in nanoseconds: a nanosecond before its tick nothing fires. Promise 1.
 #[test]
-fn agrona_30_a_nanosecond_short() {
+fn nothing_fires_a_nanosecond_early() {
     let (timer, clock) = manual();
     let log = log_each(&timer, &clock, &[ms(5), ms(5) + Duration::from_nanos(1)]);
     clock.advance(ms(5) - Duration::from_nanos(1));

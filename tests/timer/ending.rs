@@ -1,36 +1,36 @@
-//! The end: shutdown, from outside and from within, and the last handle dropped. Nothing is lost, and nothing lives
-//! on.
+//! The end of a timer: shutdown, from outside and from callbacks. No callback is lost, and no thread
+//! is left.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
 use shardwheel::{Timer, UnfiredTask};
 
 use crate::support::{
-    Count, Dropped, HOUR, Log, are_threads, both, by_hand, hear, in_time, is_balanced, manual, ms, on_shard,
-    pass, secs, threads, until,
+    Count, Dropped, HOUR, Log, are_threads, both, hear, in_time, is_balanced, manual, ms, on_shard, pass,
+    secs, threads, until,
 };
 
-/// A timer with two threads of that name, which no other test uses.
-fn named(name: &str) -> Timer {
+/// A timer with two threads of a name that no other test uses.
+pub(crate) fn named(name: &str) -> Timer {
     Timer::builder().shards(2).thread_name(name).build().expect("settings within their limits")
 }
 
 /// Three timers fire, and shutdown ends the threads, once. Promise 8.
 #[test]
-fn kafka_06_shutdown_ends_the_threads() {
+fn shutdown_ends_the_threads() {
     let timer = named("six");
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for delay in [1, 2, 3] {
-        let told = told.clone();
+        let sender = sender.clone();
         timer
-            .schedule_after(ms(delay), move || told.send(()).expect("the test waits"))
+            .schedule_after(ms(delay), move || sender.send(()).expect("the test waits"))
             .expect("the timer is open");
     }
-    (0..3).for_each(|_| hear(&heard));
+    (0..3).for_each(|_| hear(&receiver));
     are_threads("six-", 2);
     for _ in 0..3 {
         assert!(timer.shutdown().is_empty());
@@ -39,21 +39,24 @@ fn kafka_06_shutdown_ends_the_threads() {
     is_balanced(&timer);
 }
 
-/// After shutdown, scheduling is an error that hands the callback back, whatever is scheduled; nothing blocks; a
+/// After shutdown each way to schedule returns an error and the callback; nothing blocks, and a
 /// second shutdown returns nothing. Promises 3 and 8.
 #[test]
-fn go_13_after_shutdown() {
+fn after_shutdown_scheduling_returns_the_callback() {
     for (timer, clock) in both() {
         let (key, count) = (timer.schedule_after(HOUR, || ()).expect("the timer is open"), Count::default());
         assert_eq!(timer.shutdown().len(), 1);
         let (mine, other, third) = (count.clone(), count.clone(), count.clone());
-        let refused = timer.schedule_after(ms(1), move || mine.one()).expect_err("it is shut down");
+        let refused = timer.schedule_after(ms(1), move || mine.one()).expect_err("the timer is shut down");
         assert!(refused.is_shut_down() && !refused.is_full());
         refused.into_payload()();
-        let refused = timer.schedule_every(ms(1), move || other.one()).expect_err("it is shut down");
+        let refused = timer.schedule_every(ms(1), move || other.one()).expect_err("the timer is shut down");
         assert!(refused.is_shut_down());
         refused.into_payload()();
-        timer.schedule_at(Instant::now(), move || third.one()).expect_err("it is shut down").into_payload()();
+        timer
+            .schedule_at(Instant::now(), move || third.one())
+            .expect_err("the timer is shut down")
+            .into_payload()();
         assert_eq!(count.get(), 3);
         assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
         assert!(timer.shutdown().is_empty());
@@ -63,9 +66,9 @@ fn go_13_after_shutdown() {
     }
 }
 
-/// What had not fired is freed when it is dropped, once; what callbacks hold is not kept by the timer. Promise 8.
+/// What has not fired is dropped by the caller, once; the timer keeps no callback. Promise 8.
 #[test]
-fn go_13_payloads_are_freed() {
+fn unfired_callbacks_are_dropped_once() {
     for (timer, _clock) in both() {
         let dropped = Count::default();
         for size in 0..10 {
@@ -85,7 +88,7 @@ fn go_13_payloads_are_freed() {
 
 /// Three timers of 1 ms have fired: shutdown returns none. Promise 8.
 #[test]
-fn netty_15_all_fired() {
+fn shutdown_returns_nothing_when_all_have_fired() {
     for (timer, clock) in both() {
         let count = Count::default();
         for _ in 0..3 {
@@ -93,16 +96,16 @@ fn netty_15_all_fired() {
             timer.schedule_after(ms(1), move || mine.one()).expect("the timer is open");
         }
         pass(&clock, ms(1));
-        until("they fire", || count.get() == 3);
+        until("the timers fire", || count.get() == 3);
         assert_eq!(timer.shutdown().count(), 0);
         is_balanced(&timer);
     }
 }
 
-/// Five of 5 s, shut down at 1 s: five come back, none of which fires; each can be run, and says when it was due.
-/// Promises 1 and 8.
+/// Five timers of 5 s, shut down at 1 s: five come back, and none fires. Each can be run, and has
+/// its deadline. Promises 1 and 8.
 #[test]
-fn netty_15_five_come_back() {
+fn shutdown_returns_what_has_not_fired() {
     let (timer, clock) = manual();
     let (count, start) = (Count::default(), timer.now());
     for _ in 0..5 {
@@ -120,10 +123,10 @@ fn netty_15_five_come_back() {
     is_balanced(&timer);
 }
 
-/// The same with threads, from both shards; one that is due never comes back with no deadline that can be named.
-/// Promise 8.
+/// The same with threads, from both shards. A timer whose deadline no `Instant` can represent comes
+/// back without one. Promise 8.
 #[test]
-fn netty_15_from_all_shards() {
+fn shutdown_returns_timers_of_all_shards() {
     let (timer, count) = (threads(2), Count::default());
     let set = || {
         let (mine, never) = (count.clone(), count.clone());
@@ -140,15 +143,15 @@ fn netty_15_from_all_shards() {
     is_balanced(&timer);
 }
 
-/// A recurring callback that comes back runs once when it is run. Promise 8.
+/// A recurring timer comes back at shutdown, and runs once when the caller runs it. Promise 8.
 #[test]
-fn a_recurring_one_comes_back() {
+fn shutdown_returns_a_recurring_timer() {
     for (timer, clock) in both() {
         let count = Count::default();
         let mine = count.clone();
         timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open");
         pass(&clock, ms(30));
-        until("it recurs", || count.get() >= 3);
+        until("the timer recurs", || count.get() >= 3);
         let unfired: Vec<_> = timer.shutdown().collect();
         let before = count.get();
         assert_eq!(unfired.len(), 1);
@@ -158,20 +161,20 @@ fn a_recurring_one_comes_back() {
     }
 }
 
-/// A callback shuts its own timer down: what has not fired comes back to it, its own shard's included, also what was
-/// due with it; nothing fires after that. Promises 7 and 8.
+/// A callback shuts its own timer down. It gets what has not fired, including what was due with it
+/// in its own shard, and nothing fires after that. Promises 7 and 8.
 #[test]
-fn a_callback_shuts_down() {
+fn a_callback_may_shut_its_timer_down() {
     in_time(|| {
         for (timer, clock) in both() {
-            let late = || unreachable!("it comes back");
+            let late = || unreachable!("shutdown returns the callback");
             let far = || _ = timer.schedule_after(HOUR, late).expect("the timer is open");
             let shards = 0..timer.shards().min(2);
             let elsewhere = shards.filter_map(|shard| on_shard(&timer, shard, far)).count();
             let (go, log) = (Arc::new(AtomicBool::new(false)), Log::new());
             let (inner, gate, entries) = (timer.clone(), Arc::clone(&go), log.clone());
             let callback = move || {
-                until("all is set", || gate.load(Ordering::SeqCst));
+                until("all timers are set", || gate.load(Ordering::SeqCst));
                 let unfired = inner.shutdown().len();
                 assert!(inner.schedule_after(ms(1), || ()).is_err() && inner.shutdown().is_empty());
                 entries.add(unfired);
@@ -181,9 +184,9 @@ fn a_callback_shuts_down() {
                 timer.schedule_after(delay, late).expect("the timer is open");
             }
             go.store(true, Ordering::SeqCst);
-            // By a jump, they are due together.
+            // After a jump they are due together.
             clock.inspect(|clock| clock.jump(ms(20)));
-            until("it is shut down", || log.len() == 1);
+            until("the timer is shut down", || log.len() == 1);
             assert_eq!((log.take(), timer.stats().pending), (vec![3 + elsewhere], 0));
             assert!(timer.shutdown().is_empty());
             is_balanced(&timer);
@@ -191,30 +194,31 @@ fn a_callback_shuts_down() {
     });
 }
 
-/// A callback shuts its timer down while a callback of the other shard runs: it waits for that one, and what is
-/// left of both shards comes back, a recurring timer that runs there too. Promise 8.
+/// A callback shuts its timer down while a callback of the other shard runs. The shutdown waits for
+/// that callback, and returns what is left of both shards, including a recurring timer that runs
+/// there. Promise 8.
 #[test]
-fn a_callback_shuts_down_while_another_runs() {
+fn a_callback_shuts_down_while_another_shard_runs_a_callback() {
     in_time(|| {
         let timer = threads(2);
         let (go, over) = (Arc::new(AtomicBool::new(false)), Count::default());
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let set = || {
-            let (told, gate, ended) = (told.clone(), Arc::clone(&go), over.clone());
+            let (sender, gate, ended) = (sender.clone(), Arc::clone(&go), over.clone());
             let busy = move || {
-                told.send(()).expect("the test waits");
-                until("it may go on", || gate.load(Ordering::SeqCst));
+                sender.send(()).expect("the test waits");
+                until("the test releases the callback", || gate.load(Ordering::SeqCst));
                 thread::sleep(ms(20));
                 ended.one();
             };
             timer.schedule_every(ms(1), busy).expect("the timer is open");
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
         };
-        // On a machine with one core both are on one shard, which would wait for itself.
+        // On a machine with one core both callbacks are on one shard, which would wait for itself.
         if on_shard(&timer, 1, set).is_none() {
             return;
         }
-        hear(&heard);
+        hear(&receiver);
         let log = Log::new();
         let set = || {
             let (inner, seen, entries, gate) = (timer.clone(), over.clone(), log.clone(), Arc::clone(&go));
@@ -226,17 +230,17 @@ fn a_callback_shuts_down_while_another_runs() {
             timer.schedule_after(ms(1), shutdown).expect("the timer is open");
         };
         on_shard(&timer, 0, set).expect("there are two shards");
-        until("it is shut down", || log.len() == 1);
+        until("the timer is shut down", || log.len() == 1);
         let (unfired, ended) = log.take()[0];
         assert!(unfired == 2 && ended > 0, "the recurring one and the one that was far off");
         is_balanced(&timer);
     });
 }
 
-/// Callbacks of both shards shut the timer down at the same time: one has all that is left, the other nothing, and
-/// neither waits for the other's callback for ever. Promises 7 and 8.
+/// Callbacks of both shards shut the timer down at the same time: one gets all that is left, the
+/// other nothing, and neither waits for the other for ever. Promises 7 and 8.
 #[test]
-fn two_callbacks_shut_down_at_once() {
+fn two_callbacks_may_shut_down_at_once() {
     in_time(|| {
         for _ in 0..20 {
             let (timer, log, running) = (threads(2), Log::new(), Count::default());
@@ -244,18 +248,19 @@ fn two_callbacks_shut_down_at_once() {
                 let (inner, entries, both) = (timer.clone(), log.clone(), running.clone());
                 let shutdown = move || {
                     both.one();
-                    until("both run", || both.get() == 2);
+                    until("both callbacks run", || both.get() == 2);
                     entries.add(inner.shutdown().len());
                 };
                 timer.schedule_after(HOUR, || ()).expect("the timer is open");
                 timer.schedule_after(ms(1), shutdown).expect("the timer is open");
             };
-            // On a machine with one core both are on one shard, which would wait for itself.
+            // On a machine with one core both callbacks are on one shard, which would wait for
+            // itself.
             if on_shard(&timer, 1, set).is_none() {
                 return;
             }
             on_shard(&timer, 0, set).expect("there are two shards");
-            until("both are over", || log.len() == 2);
+            until("both callbacks have ended", || log.len() == 2);
             let mut seen = log.take();
             seen.sort_unstable();
             assert_eq!(seen, [0, 2]);
@@ -264,25 +269,27 @@ fn two_callbacks_shut_down_at_once() {
     });
 }
 
-/// Another thread shuts a timer down whose callback is moving the manual clock at the moment: it waits for the
-/// callback, and has what is left. Promise 8.
+/// A thread shuts a timer down while a callback runs on the thread that moves the manual clock. The
+/// shutdown waits for the callback, and returns what is left. Promise 8.
 #[test]
-fn shut_down_while_the_clock_is_moved() {
+fn shutdown_waits_for_the_callback_of_a_manual_clock() {
     in_time(|| {
         let (timer, clock) = manual();
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let over = Count::default();
         let ended = over.clone();
         let slow = move || {
-            told.send(()).expect("the test waits");
+            sender.send(()).expect("the test waits");
             thread::sleep(ms(30));
             ended.one();
         };
         timer.schedule_every(ms(10), slow).expect("the timer is open");
-        timer.schedule_after(ms(15), || unreachable!("it comes back")).expect("the timer is open");
+        timer
+            .schedule_after(ms(15), || unreachable!("shutdown returns the callback"))
+            .expect("the timer is open");
         thread::scope(|scope| {
             scope.spawn(|| clock.advance(ms(12)));
-            hear(&heard);
+            hear(&receiver);
             assert_eq!((timer.shutdown().len(), over.get()), (2, 1));
         });
         clock.advance(HOUR);
@@ -290,10 +297,10 @@ fn shut_down_while_the_clock_is_moved() {
     });
 }
 
-/// Threads schedule, cancel and let fire while the timer is shut down: each callback runs, comes back, is cancelled
-/// or refused, and is dropped, once. Promises 2 and 8.
+/// Threads schedule and cancel, and timers fire, while the timer is shut down: each callback runs,
+/// comes back, is cancelled or refused, and is dropped once. Promises 2 and 8.
 #[test]
-fn shut_down_at_full_speed() {
+fn each_callback_has_one_outcome_when_shutdown_races_producers() {
     for round in 0..10 {
         let (timer, made, dropped) = (threads(2), Count::default(), Count::default());
         let outcomes = Count::default();
@@ -324,77 +331,4 @@ fn shut_down_at_full_speed() {
         assert_eq!((outcomes.get(), dropped.get()), (made.get(), made.get()));
         is_balanced(&timer);
     }
-}
-
-/// When the last handle is dropped the threads end, and what callbacks hold is dropped, once; while there is another
-/// handle, nothing of that. Promise 8.
-#[test]
-fn the_last_handle_is_dropped() {
-    let (timer, dropped) = (named("last"), Count::default());
-    for _ in 0..1_000 {
-        let held = Dropped(dropped.clone());
-        timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
-    }
-    let other = timer.clone();
-    drop(timer);
-    are_threads("last-", 2);
-    assert_eq!(dropped.get(), 0);
-    drop(other);
-    assert_eq!(dropped.get(), 1_000);
-    are_threads("last-", 0);
-}
-
-/// What callbacks hold may panic when it is dropped with the last handle: caught, and the rest is dropped. Promises
-/// 7 and 8.
-#[test]
-fn the_last_handle_is_dropped_and_drops_panic() {
-    struct PanicsInDrop(Dropped);
-    impl Drop for PanicsInDrop {
-        fn drop(&mut self) {
-            assert_eq!(self.0.0.get(), usize::MAX, "a drop panics");
-        }
-    }
-    for (timer, _clock) in both() {
-        let (dropped, panics) = (Count::default(), Count::default());
-        for _ in 0..3 {
-            let (held, panics) = (Dropped(dropped.clone()), PanicsInDrop(Dropped(panics.clone())));
-            timer.schedule_after(HOUR, move || drop((held, panics))).expect("the timer is open");
-        }
-        drop(timer);
-        assert_eq!((dropped.get(), panics.get()), (3, 3));
-    }
-}
-
-/// A callback drops the last handle: its own thread ends after it, and what is left is dropped. Promises 7 and 8.
-#[test]
-fn the_last_handle_is_dropped_by_a_callback() {
-    let (timer, dropped) = (named("own"), Count::default());
-    let held = Dropped(dropped.clone());
-    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
-    let (give, take) = mpsc::channel::<Timer>();
-    timer.schedule_after(ms(1), move || drop(hear(&take))).expect("the timer is open");
-    give.send(timer).expect("the callback waits");
-    are_threads("own-", 0);
-    until("what is left is dropped", || dropped.get() == 1);
-}
-
-/// The same on a manual clock, and the clock goes on. Promises 7 and 8.
-#[test]
-fn the_last_handle_is_dropped_under_a_manual_clock() {
-    let (timer, clock) = by_hand(Timer::builder().shards(2));
-    let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
-    let (dropped, count) = (Count::default(), Count::default());
-    let held = Dropped(dropped.clone());
-    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
-    let last = Mutex::new(Some(timer.clone()));
-    timer
-        .schedule_after(ms(1), move || drop(last.lock().map(|mut last| last.take())))
-        .expect("the timer is open");
-    let mine = count.clone();
-    other.schedule_after(ms(2), move || mine.one()).expect("the timer is open");
-    drop(timer);
-    assert_eq!(dropped.get(), 0, "the callback holds a handle");
-    clock.advance(ms(5));
-    assert_eq!((dropped.get(), count.get()), (1, 1));
-    drop((other, clock));
 }

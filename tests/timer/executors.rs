@@ -1,4 +1,4 @@
-//! Executors: callbacks run where they were told to, and what becomes of a job is up to the executor.
+//! Executors: where callbacks run, and what becomes of a job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -10,42 +10,45 @@ use futures::executor::ThreadPool;
 use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
-use crate::support::{Count, Dropped, HOUR, Log, by_hand, hear, in_time, is_balanced, ms, pass, secs, until};
+use crate::support::{
+    Bomb, Count, Dropped, HOUR, Log, by_hand, hear, in_time, is_balanced, ms, pass, secs, until,
+};
 
-/// A timer whose callbacks run there.
+/// A timer whose callbacks run on `executor`.
 fn on(executor: impl Executor) -> Timer {
     Timer::builder().shards(2).executor(executor).build().expect("settings within their limits")
 }
 
-/// A timer driven by hand whose callbacks run there.
+/// The same with a manual clock.
 fn by_hand_on(executor: impl Executor) -> (Timer, ManualClock) {
     by_hand(Timer::builder().executor(executor))
 }
 
-/// Callbacks of that timer run on threads of that name; single ones all do, and a recurring one comes back each time,
+/// Checks that callbacks run on threads of that name. A recurring callback comes back each time,
 /// never overlaps itself, and can be cancelled. Promises 1, 2 and 7.
 fn runs_on(timer: &Timer, name: &str) {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let begin = Instant::now();
     for delay in [1, 5, 20, 20, 20] {
-        let told = told.clone();
+        let sender = sender.clone();
         let tell = move || {
             let name = thread::current().name().unwrap_or_default().to_owned();
-            told.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
+            sender.send((name, begin.elapsed() >= ms(delay))).expect("the test waits");
         };
         timer.schedule_after(ms(delay), tell).expect("the timer is open");
     }
     for _ in 0..5 {
-        let (on, in_time) = hear(&heard);
+        let (on, in_time) = hear(&receiver);
         assert!(on.starts_with(name) && in_time, "on {on:?}");
     }
     let keys = recurs_on(timer, name);
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
-    until("none is left", || timer.stats().pending == 0);
+    until("no timer is pending", || timer.stats().pending == 0);
     is_balanced(timer);
 }
 
-/// Recurring timers that take longer than their period: each comes back, and never overlaps itself.
+/// Recurring timers whose callbacks take longer than the period: each comes back, and never
+/// overlaps itself.
 fn recurs_on(timer: &Timer, name: &str) -> Vec<TimerKey> {
     let (count, overlaps) = (Count::default(), Count::default());
     let set = |_| {
@@ -63,30 +66,30 @@ fn recurs_on(timer: &Timer, name: &str) -> Vec<TimerKey> {
         timer.schedule_every(ms(1), callback).expect("the timer is open")
     };
     let keys: Vec<_> = (0..3).map(set).collect();
-    until("they come back", || count.get() >= 30);
+    until("the timers recur", || count.get() >= 30);
     assert_eq!((overlaps.get(), timer.stats().pending), (0, 3));
     keys
 }
 
 /// Callbacks run on a rayon pool. Promise 7.
 #[test]
-fn netty_18_a_rayon_pool() {
+fn callbacks_run_on_a_rayon_pool() {
     let pool = ThreadPoolBuilder::new().num_threads(2).thread_name(|i| format!("rayon-{i}")).build();
     let pool = pool.expect("threads can be started");
     runs_on(&on(move |job: Job| pool.spawn(|| job.run())), "rayon-");
 }
 
-/// Callbacks run on a pool for futures. Promise 7.
+/// Callbacks run on a thread pool of `futures`. Promise 7.
 #[test]
-fn netty_18_a_pool_for_futures() {
+fn callbacks_run_on_a_pool_for_futures() {
     let pool =
         ThreadPool::builder().pool_size(2).name_prefix("futures-").create().expect("threads can be started");
     runs_on(&on(move |job: Job| pool.spawn_ok(async { job.run() })), "futures-");
 }
 
-/// Callbacks run on a tokio runtime, as tasks and where blocking is allowed. Promise 7.
+/// Callbacks run on a tokio runtime, as tasks and on its blocking threads. Promise 7.
 #[test]
-fn netty_18_a_tokio_handle() {
+fn callbacks_run_on_a_tokio_runtime() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("tokio").build();
     let runtime = runtime.expect("threads can be started");
     let handle = runtime.handle().clone();
@@ -95,9 +98,9 @@ fn netty_18_a_tokio_handle() {
     runs_on(&on(move |job: Job| drop(handle.spawn_blocking(|| job.run()))), "tokio");
 }
 
-/// An executor that runs the job where it is given it is as good as none. Promise 7.
+/// An executor that runs a job inside `execute` behaves like no executor. Promise 7.
 #[test]
-fn netty_18_right_here() {
+fn an_executor_may_run_a_job_at_once() {
     let (timer, clock) = by_hand_on(Job::run);
     let log = Log::new();
     let (entries, time) = (log.clone(), clock.clone());
@@ -108,10 +111,10 @@ fn netty_18_right_here() {
     is_balanced(&timer);
 }
 
-/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring timer ends with
-/// it, nothing stays pending, and there is room again. Promises 5 and 8.
+/// A job that is dropped unrun is a callback that has fired: what it holds is dropped, a recurring
+/// timer ends, nothing stays pending, and there is room again. Promises 5 and 8.
 #[test]
-fn an_executor_that_drops_its_jobs() {
+fn a_dropped_job_counts_as_fired() {
     let builder = Timer::builder().executor(|job: Job| drop(job)).max_pending(2);
     let (timer, clock) = by_hand(builder);
     let dropped = Count::default();
@@ -120,7 +123,7 @@ fn an_executor_that_drops_its_jobs() {
         let key = timer.schedule_every(ms(1), move || unreachable!("{}", recurring.0.get()));
         timer.schedule_after(ms(1), move || unreachable!("{}", once.0.get())).expect("room for two");
         assert_eq!(
-            timer.schedule_after(ms(1), || ()).expect_err("no room").kind(),
+            timer.schedule_after(ms(1), || ()).expect_err("there is no room").kind(),
             ScheduleErrorKind::Full { limit: 2 }
         );
         clock.advance(ms(2));
@@ -133,7 +136,7 @@ fn an_executor_that_drops_its_jobs() {
 
 /// The same on another thread, in real time. Promise 8.
 #[test]
-fn an_executor_that_drops_its_jobs_elsewhere() {
+fn a_job_may_be_dropped_on_another_thread() {
     let (send, receive) = mpsc::channel::<Job>();
     let other = thread::spawn(move || receive.into_iter().for_each(drop));
     let (timer, dropped) = (on(move |job: Job| drop(send.send(job))), Count::default());
@@ -141,17 +144,18 @@ fn an_executor_that_drops_its_jobs_elsewhere() {
         let held = Dropped(dropped.clone());
         timer.schedule_every(ms(1), move || unreachable!("{}", held.0.get())).expect("the timer is open");
     }
-    until("they end", || dropped.get() == 100 && timer.stats().pending == 0);
+    until("the timers end", || dropped.get() == 100 && timer.stats().pending == 0);
     is_balanced(&timer);
     drop(timer);
     other.join().expect("the executor goes with the timer");
 }
 
-/// An executor that panics is caught, counted and reported; its job was dropped, and the shard goes on. Promise 7.
+/// A panic of the executor is caught, counted and reported; its job was dropped, and the shard
+/// works on. Promise 7.
 #[test]
-fn an_executor_that_panics() {
-    let told = Log::new();
-    let (entries, dropped) = (told.clone(), Count::default());
+fn a_panic_of_the_executor_is_reported() {
+    let reports = Log::new();
+    let (entries, dropped) = (reports.clone(), Count::default());
     let hook =
         move |panic: &CallbackPanic<'_>| entries.add((panic.key(), panic.message().map(str::to_owned)));
     let panics = |_: Job| panic!("the executor panics");
@@ -162,34 +166,29 @@ fn an_executor_that_panics() {
     let second = timer.schedule_every(ms(2), callback).expect("the timer is open");
     clock.advance(ms(10));
     let message = || Some("the executor panics".to_owned());
-    assert_eq!(told.take(), [(Some(first), message()), (Some(second), message())]);
+    assert_eq!(reports.take(), [(Some(first), message()), (Some(second), message())]);
     assert_eq!((dropped.get(), timer.stats().panics, timer.stats().pending), (2, 2, 0));
     is_balanced(&timer);
 }
 
-/// A callback that panics on an executor is caught and counted there, a recurring one goes on. Promise 7.
+/// A callback's panic on an executor's thread is caught and counted there, and a recurring timer
+/// goes on. Promise 7.
 #[test]
-fn a_panic_on_an_executor() {
+fn a_panic_of_a_job_is_counted() {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let key = timer.schedule_every(ms(1), || panic!("a callback panics")).expect("the timer is open");
-    until("it goes on", || timer.stats().panics >= 3);
+    until("the timer goes on", || timer.stats().panics >= 3);
     assert!(timer.cancel(key));
     is_balanced(&timer);
 }
 
-/// What a job that is dropped unrun holds panics when it is dropped: caught and counted, wherever that is; also when
-/// the executor panics over it. Promise 7.
+/// The drop of what an unrun job holds panics: the panic is caught and counted, on whatever thread
+/// the job is dropped. Promise 7.
 #[test]
-fn a_dropped_job_whose_drop_panics() {
-    struct PanicsInDrop;
-    impl Drop for PanicsInDrop {
-        fn drop(&mut self) {
-            panic!("a drop panics");
-        }
-    }
+fn a_panic_of_a_dropped_job_is_counted() {
     let set = |timer: &Timer| {
-        let [once, recurring] = [PanicsInDrop, PanicsInDrop];
+        let [once, recurring] = [Bomb, Bomb];
         timer.schedule_after(ms(1), move || drop(once)).expect("the timer is open");
         let callback = move || _ = &recurring;
         timer.schedule_every(ms(1), callback).expect("the timer is open");
@@ -202,29 +201,31 @@ fn a_dropped_job_whose_drop_panics() {
 
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&kept);
-    let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
+    let (timer, clock) =
+        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
     set(&timer);
     clock.advance(ms(5));
-    kept.lock().expect("it does not panic").clear();
+    kept.lock().expect("no thread panics with the lock").clear();
     clock.advance(ms(5));
     assert_eq!((timer.stats().panics, timer.stats().pending), (2, 0));
     is_balanced(&timer);
 }
 
-/// A recurring timer that is cancelled while its job waits to be run runs once more, or not at all, and does not come
-/// back; one that is not cancelled is pending meanwhile. Promise 2.
+/// A recurring timer that is cancelled while its job waits runs once more or not at all, and does
+/// not recur; a timer that is not cancelled is pending meanwhile. Promise 2.
 #[test]
-fn cancelled_while_the_job_waits() {
+fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
     let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
     let keep = Arc::clone(&jobs);
-    let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
+    let (timer, clock) =
+        by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
     let count = Count::default();
     let [first, second] = [(); 2].map(|()| {
         let mine = count.clone();
         timer.schedule_every(ms(10), move || mine.one()).expect("the timer is open")
     });
     let run_all = || {
-        let waiting = std::mem::take(&mut *jobs.lock().expect("it does not panic"));
+        let waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         let number = waiting.len();
         waiting.into_iter().for_each(Job::run);
         number
@@ -242,14 +243,15 @@ fn cancelled_while_the_job_waits() {
     is_balanced(&timer);
 }
 
-/// Shutdown does not wait for an executor: a job that has been handed over can still be run, and dropped; it is not
-/// armed again, and what it holds is dropped once. Promise 8.
+/// Shutdown does not wait for an executor: a job that was handed over can still be run or dropped.
+/// It does not recur, and what it holds is dropped once. Promise 8.
 #[test]
-fn shut_down_while_jobs_wait() {
+fn shutdown_does_not_wait_for_jobs() {
     in_time(|| {
         let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));
         let keep = Arc::clone(&jobs);
-        let (timer, clock) = by_hand_on(move |job: Job| keep.lock().expect("it does not panic").push(job));
+        let (timer, clock) =
+            by_hand_on(move |job: Job| keep.lock().expect("no thread panics with the lock").push(job));
         let (count, dropped) = (Count::default(), Count::default());
         for _ in 0..4 {
             let (mine, held) = (count.clone(), Dropped(dropped.clone()));
@@ -261,7 +263,7 @@ fn shut_down_while_jobs_wait() {
         }
         clock.advance(ms(10));
         assert!(timer.shutdown().is_empty());
-        let mut waiting = std::mem::take(&mut *jobs.lock().expect("it does not panic"));
+        let mut waiting = std::mem::take(&mut *jobs.lock().expect("no thread panics with the lock"));
         waiting.drain(..2).for_each(Job::run);
         assert_eq!((count.get(), dropped.get()), (2, 2));
         drop((waiting, timer, clock));
@@ -269,31 +271,32 @@ fn shut_down_while_jobs_wait() {
     });
 }
 
-/// A shutdown called by a callback on an executor's thread, and one called within the executor itself. Promises 7
-/// and 8.
+/// A job shuts its timer down on an executor's thread, and an executor does so inside `execute`.
+/// Promises 7 and 8.
 #[test]
-fn shut_down_from_an_executor() {
+fn a_job_and_an_executor_may_shut_down() {
     in_time(|| {
         let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
         let timer = on(move |job: Job| pool.spawn(|| job.run()));
         timer.schedule_after(HOUR, || ()).expect("the timer is open");
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let inner = timer.clone();
-        let shutdown = move || told.send(inner.shutdown().len()).expect("the test waits");
+        let shutdown = move || sender.send(inner.shutdown().len()).expect("the test waits");
         timer.schedule_after(ms(1), shutdown).expect("the timer is open");
-        assert_eq!(hear(&heard), 1);
+        assert_eq!(hear(&receiver), 1);
         is_balanced(&timer);
 
         let own = Arc::new(Mutex::new(None::<Timer>));
         let (inner, log) = (Arc::clone(&own), Log::new());
         let entries = log.clone();
         let executor = move |job: Job| {
-            let timer = inner.lock().expect("it does not panic").take().expect("it is called once");
+            let timer =
+                inner.lock().expect("no thread panics with the lock").take().expect("it is called once");
             entries.add(timer.shutdown().len());
             job.run();
         };
         let (timer, clock) = by_hand_on(executor);
-        *own.lock().expect("it does not panic") = Some(timer.clone());
+        *own.lock().expect("no thread panics with the lock") = Some(timer.clone());
         let entries = log.clone();
         timer.schedule_every(ms(1), move || entries.add(100)).expect("the timer is open");
         timer.schedule_after(ms(1), || ()).expect("the timer is open");
@@ -303,24 +306,24 @@ fn shut_down_from_an_executor() {
     });
 }
 
-/// A slow callback on an executor holds up nobody's thread. Promise 7.
+/// A slow callback on an executor's thread delays no shard. Promise 7.
 #[test]
-fn a_slow_callback_on_an_executor() {
+fn a_slow_job_delays_no_shard() {
     let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads can be started");
     let timer = on(move |job: Job| pool.spawn(|| job.run()));
     let go = Arc::new(AtomicBool::new(false));
-    let (told, heard) = mpsc::channel();
-    let (gate, begun) = (Arc::clone(&go), told.clone());
+    let (sender, receiver) = mpsc::channel();
+    let (gate, begun) = (Arc::clone(&go), sender.clone());
     let slow = move || {
         begun.send(()).expect("the test waits");
-        until("it may go on", || gate.load(Ordering::SeqCst));
+        until("the test releases the callback", || gate.load(Ordering::SeqCst));
     };
     timer.schedule_after(ms(1), slow).expect("the timer is open");
-    hear(&heard);
-    timer.schedule_after(ms(5), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
+    hear(&receiver);
+    timer.schedule_after(ms(5), move || sender.send(()).expect("the test waits")).expect("the timer is open");
+    hear(&receiver);
     thread::sleep(ms(10));
     go.store(true, Ordering::SeqCst);
-    until("its time is noted", || timer.stats().longest_callback >= ms(10));
+    until("the duration is counted", || timer.stats().longest_callback >= ms(10));
     is_balanced(&timer);
 }

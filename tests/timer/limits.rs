@@ -1,4 +1,4 @@
-//! Limits and refusal, counts, keys, and when a callback is dropped.
+//! Limits, refusals, counts and keys, and when a callback is dropped.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
@@ -10,10 +10,10 @@ use crate::support::{
     Count, Dropped, HOUR, Log, both, by_hand, hear, is_balanced, ms, on_shard, pass, secs, threads, until,
 };
 
-/// The third of two is refused, with its callback; after a cancel, and after one has fired, there is room again.
-/// Promise 5.
+/// With a limit of two the third timer is refused, and its callback comes back. After a cancel, and
+/// after a timer has fired, there is room again. Promise 5.
 #[test]
-fn netty_19_the_third_of_two_is_refused() {
+fn a_timer_beyond_the_limit_is_refused_with_its_callback() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(2).shards(2));
     let log = Log::new();
     let set = |delay, entry| {
@@ -38,10 +38,10 @@ fn netty_19_the_third_of_two_is_refused() {
     is_balanced(&timer);
 }
 
-/// A recurring timer takes one place for all its occurrences, and also while its callback runs; a sleep that is
-/// polled takes one. Promise 5.
+/// A recurring timer takes one place for all its occurrences, also while its callback runs. Promise
+/// 5.
 #[test]
-fn netty_19_a_recurring_timer_takes_one_place() {
+fn a_recurring_timer_takes_one_place() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let (inner, refused) = (timer.clone(), Count::default());
     let counted = refused.clone();
@@ -58,10 +58,10 @@ fn netty_19_a_recurring_timer_takes_one_place() {
     is_balanced(&timer);
 }
 
-/// Threads that between them use both shards never have more pending than they may, and lose no room by what they
-/// cancel, or by what fires. Promise 5.
+/// Threads that use both shards never have more timers pending than the limit, and no cancel or
+/// fire loses room. Promise 5.
 #[test]
-fn netty_19_a_bound_that_shards_share() {
+fn the_limit_is_shared_by_the_shards() {
     const LIMIT: usize = 100;
     let timer = Timer::builder().shards(2).max_pending(LIMIT).build().expect("settings within their limits");
     thread::scope(|scope| {
@@ -72,16 +72,19 @@ fn netty_19_a_bound_that_shards_share() {
         }
     });
     for _ in 0..LIMIT {
-        timer.schedule_after(ms(1), || ()).expect("all the room");
+        timer.schedule_after(ms(1), || ()).expect("there is room up to the limit");
     }
-    until("all have fired", || timer.stats().pending == 0);
-    let keys: Vec<_> = (0..LIMIT).map(|_| timer.schedule_after(HOUR, || ()).expect("all the room")).collect();
-    assert!(timer.schedule_after(HOUR, || ()).expect_err("and no more").is_full());
+    until("all timers have fired", || timer.stats().pending == 0);
+    let keys: Vec<_> = (0..LIMIT)
+        .map(|_| timer.schedule_after(HOUR, || ()).expect("there is room up to the limit"))
+        .collect();
+    assert!(timer.schedule_after(HOUR, || ()).expect_err("there is no room beyond the limit").is_full());
     assert!(keys.into_iter().all(|key| timer.cancel(key)));
     is_balanced(&timer);
 }
 
-/// Schedules until that is refused, cancels all and begins again; `standing` counts the timers that all threads have.
+/// Schedules until the timer refuses, cancels all and begins again. `standing` counts the timers of
+/// all threads.
 fn churn(timer: &Timer, standing: Count, limit: usize) {
     let mut keys = Vec::new();
     for _ in 0..20_000 {
@@ -107,21 +110,21 @@ fn cancel_all(timer: &Timer, keys: &mut Vec<TimerKey>, standing: &Count) {
     }
 }
 
-/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending; the two are cancelled, the third
-/// fires, none is pending. Promise 2.
+/// Two timers a hundred minutes ahead and one 90 ms ahead: three are pending. The two are
+/// cancelled, the third fires, and none is pending. Promise 2.
 #[test]
-fn netty_20_pending_counts() {
+fn the_pending_count_follows_cancels_and_fires() {
     for (timer, clock) in both() {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let far = [(); 2].map(|()| timer.schedule_after(secs(6_000), || ()).expect("the timer is open"));
         timer
-            .schedule_after(ms(90), move || told.send(()).expect("the test waits"))
+            .schedule_after(ms(90), move || sender.send(()).expect("the test waits"))
             .expect("the timer is open");
         assert_eq!(timer.stats().pending, 3);
         assert!(far.into_iter().all(|key| timer.cancel(key)));
         assert_eq!(timer.stats().pending, 1);
         pass(&clock, ms(90));
-        hear(&heard);
+        hear(&receiver);
         assert_eq!(timer.stats().pending, 0);
         let stats = timer.stats();
         assert_eq!((stats.scheduled, stats.fired, stats.cancelled), (3, 1, 2));
@@ -129,10 +132,9 @@ fn netty_20_pending_counts() {
     }
 }
 
-/// A cancelled timer's callback is dropped within the call, not at the deadline; so is a recurring one's. Promises 2
-/// and 5.
+/// `cancel` drops the callback, a recurring one too, before it returns. Promises 2 and 5.
 #[test]
-fn netty_22_cancel_drops_the_callback_at_once() {
+fn cancel_drops_the_callback_at_once() {
     for (timer, _clock) in both() {
         let dropped = Count::default();
         for round in 1..=3 {
@@ -149,10 +151,10 @@ fn netty_22_cancel_drops_the_callback_at_once() {
     }
 }
 
-/// Also one that is too large to lie in the timer's node, and what a refused one holds is dropped when the user
-/// drops it. Promise 2.
+/// The same for a callback that is too large for the timer's node. What a refused callback holds is
+/// dropped when the caller drops it. Promise 2.
 #[test]
-fn netty_22_large_callbacks_too() {
+fn cancel_drops_a_large_callback_at_once() {
     let (timer, dropped) = (by_hand(Timer::builder().max_pending(1)).0, Count::default());
     let set = || {
         let (held, room) = (Dropped(dropped.clone()), [7_u64; 8]);
@@ -167,17 +169,17 @@ fn netty_22_large_callbacks_too() {
     assert_eq!(dropped.get(), 2);
 }
 
-/// A fired callback is dropped when it has run, and a stale key does nothing, for ever. Promises 2 and 6.
+/// A key of a fired or cancelled timer does nothing. Promises 2 and 6.
 #[test]
-fn agrona_43_stale_keys_do_nothing() {
+fn stale_keys_do_nothing() {
     for (timer, clock) in both() {
-        let (told, heard) = mpsc::channel();
-        let once = timer.schedule_after(ms(1), move || told.send(()).expect("the test waits"));
+        let (sender, receiver) = mpsc::channel();
+        let once = timer.schedule_after(ms(1), move || sender.send(()).expect("the test waits"));
         let once = once.expect("the timer is open");
         let cancelled = timer.schedule_after(HOUR, || ()).expect("the timer is open");
         assert!(timer.cancel(cancelled));
         pass(&clock, ms(1));
-        hear(&heard);
+        hear(&receiver);
         let others: Vec<_> =
             (0..10_000).map(|_| timer.schedule_after(HOUR, || ()).expect("the timer is open")).collect();
         for stale in [once, cancelled] {
@@ -190,9 +192,10 @@ fn agrona_43_stale_keys_do_nothing() {
     }
 }
 
-/// A key of another timer names none here: also where that one has fewer shards, and for recurring ones. Promise 6.
+/// A key of another timer names nothing here, even if that timer has fewer shards; nor does a key
+/// of a recurring timer. Promise 6.
 #[test]
-fn keys_of_another_timer_are_harmless() {
+fn a_key_names_nothing_in_another_timer() {
     let (mine, other) = (threads(1), by_hand(Timer::builder().shards(3)).0);
     let set = |timer: &Timer| -> [TimerKey; 2] {
         let once = timer.schedule_after(HOUR, || ()).expect("the timer is open");
@@ -212,9 +215,9 @@ fn keys_of_another_timer_are_harmless() {
     assert!(ours.into_iter().all(|key| mine.cancel(key)) && theirs.into_iter().all(|key| other.cancel(key)));
 }
 
-/// Of several threads that cancel the same timer, and its firing, one wins. Promise 2.
+/// Two threads cancel a timer that fires: one outcome wins. Promise 2.
 #[test]
-fn one_outcome_for_each_timer() {
+fn each_timer_has_one_outcome_when_cancels_race_its_firing() {
     let (timer, fired) = (threads(2), Count::default());
     let rounds = 300;
     let (start, cancelled) = (Arc::new(Barrier::new(2)), Count::default());
@@ -232,35 +235,35 @@ fn one_outcome_for_each_timer() {
             cancel();
         });
     }
-    until("each has an outcome", || fired.get() + cancelled.get() == rounds);
+    until("each timer has an outcome", || fired.get() + cancelled.get() == rounds);
     let stats = timer.stats();
     assert_eq!((stats.fired, stats.cancelled), (fired.get() as u64, cancelled.get() as u64));
     is_balanced(&timer);
 }
 
-/// Rescheduling takes no more room and leaves the count; to later, to earlier, and again under the key that it
-/// returned. Promises 2 and 5.
+/// Rescheduling needs no room and leaves the count: to later, to earlier, and again under the key
+/// that it returned. Promises 2 and 5.
 #[test]
-fn netty_19_a_full_timer_reschedules() {
+fn rescheduling_needs_no_room() {
     let (timer, clock) = by_hand(Timer::builder().max_pending(1));
     let (log, mine) = (Log::new(), clock.clone());
     let entries = log.clone();
     let mut key = timer.schedule_after(secs(10), move || entries.add(mine.elapsed())).expect("room for one");
     for delay in [secs(20), secs(5), HOUR, secs(7)] {
-        key = timer.reschedule_after(key, delay).expect("it is pending");
+        key = timer.reschedule_after(key, delay).expect("the timer is pending");
         assert_eq!(timer.stats().pending, 1);
     }
     clock.advance(secs(6));
-    key = timer.reschedule_at(key, timer.now() + ms(1500)).expect("it is pending");
+    key = timer.reschedule_at(key, timer.now() + ms(1500)).expect("the timer is pending");
     clock.advance(HOUR);
     assert_eq!(log.take(), [ms(7500)]);
     assert_eq!(timer.reschedule_after(key, ms(1)), None);
     is_balanced(&timer);
 }
 
-/// Each thread's shard counts for itself, and the total is their sum. Promise 2.
+/// Each shard counts for itself, and the total is the sum. Promise 2.
 #[test]
-fn the_figures_of_the_shards_add_up() {
+fn the_statistics_of_the_shards_add_up() {
     let (timer, _clock) = by_hand(Timer::builder().shards(2));
     let on_second = on_shard(&timer, 1, || timer.schedule_after(HOUR, || ()).expect("the timer is open"));
     on_shard(&timer, 0, || timer.schedule_after(HOUR, || ()).expect("the timer is open"));

@@ -1,4 +1,5 @@
-//! Callbacks that panic, and hooks, drops and schedules that do: caught, counted, reported, and nobody else notices.
+//! Panics of callbacks, hooks, drops and schedules are caught, counted and reported, and affect no
+//! other timer.
 
 use std::panic::panic_any;
 use std::sync::mpsc;
@@ -8,12 +9,12 @@ use std::time::Instant;
 
 use shardwheel::{CallbackPanic, ManualClock, Timer, TimerKey};
 
-use crate::support::{Count, Log, by_hand, hear, is_balanced, manual, ms, panics, threads, until};
+use crate::support::{Bomb, Count, Log, by_hand, hear, is_balanced, manual, ms, panics, threads, until};
 
-/// What a hook was told: of which timer, and the message.
+/// What the hook got: the timer's key, and the message.
 type Told = (Option<TimerKey>, Option<String>);
 
-/// A timer driven by hand whose hook writes down what it is told.
+/// A manual timer whose hook logs its arguments.
 fn with_hook() -> (Timer, ManualClock, Log<Told>) {
     let log = Log::new();
     let entries = log.clone();
@@ -25,10 +26,10 @@ fn with_hook() -> (Timer, ManualClock, Log<Told>) {
     (timer, clock, log)
 }
 
-/// A panicking callback does not stop what drives it: those after it fire, in the same tick and later. It is counted,
-/// and counts as fired. Promise 7.
+/// A panicking callback does not stop the driver: later callbacks run, in the same tick and
+/// afterwards. The panic is counted, and the timer counts as fired. Promise 7.
 #[test]
-fn folly_25_the_driver_goes_on() {
+fn a_panicking_callback_does_not_stop_the_driver() {
     let (timer, clock) = manual();
     let count = Count::default();
     for delay in [5, 5, 5, 10, 20] {
@@ -42,33 +43,34 @@ fn folly_25_the_driver_goes_on() {
     is_balanced(&timer);
 }
 
-/// The same in real time: the thread lives on, the same one. Promise 7.
+/// The same in real time: the same thread goes on. Promise 7.
 #[test]
-fn folly_25_in_real_time() {
+fn a_panicking_callback_does_not_stop_the_thread() {
     let timer = threads(1);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut seen = Vec::new();
     for _ in 0..3 {
         timer.schedule_after(ms(1), || panic!("a callback panics")).expect("the timer is open");
-        let told = told.clone();
-        let tell = move || told.send(thread::current().id()).expect("the test waits");
+        let sender = sender.clone();
+        let tell = move || sender.send(thread::current().id()).expect("the test waits");
         timer.schedule_after(ms(5), tell).expect("the timer is open");
-        seen.push(hear(&heard));
+        seen.push(hear(&receiver));
     }
     assert!(seen.iter().all(|&id| id == seen[0]), "{seen:?}");
     assert_eq!(timer.stats().panics, 3);
     is_balanced(&timer);
 }
 
-/// The hook is told the timer's key and the message, be it a literal, made at run time, or none. Promise 7.
+/// The hook gets the timer's key and the message: a literal, a formatted message, or none. Promise
+/// 7.
 #[test]
-fn the_hook_is_told() {
-    let (timer, clock, told) = with_hook();
+fn the_hook_gets_the_key_and_the_message() {
+    let (timer, clock, reports) = with_hook();
     let callbacks: [fn(); 3] =
         [|| panic!("a literal"), || panic!("made of {}", "two"), || panic_any(thread::current().id())];
     let keys = callbacks.map(|callback| timer.schedule_after(ms(5), callback).expect("the timer is open"));
     clock.advance(ms(5));
-    let seen = told.take();
+    let seen = reports.take();
     let messages = [Some("a literal"), Some("made of two"), None];
     for (key, message) in keys.into_iter().zip(messages) {
         assert!(seen.contains(&(Some(key), message.map(str::to_owned))), "{message:?}: {seen:?}");
@@ -76,9 +78,9 @@ fn the_hook_is_told() {
     assert_eq!((seen.len(), timer.stats().panics), (3, 3));
 }
 
-/// What a callback panicked with is shown to the hook as it is. Promise 7.
+/// The hook gets the panic's payload unchanged. Promise 7.
 #[test]
-fn the_hook_sees_the_payload() {
+fn the_hook_gets_the_panics_payload() {
     let seen = Log::new();
     let entries = seen.clone();
     let hook = move |panic: &CallbackPanic<'_>| entries.add(panic.payload().downcast_ref::<u64>().copied());
@@ -88,10 +90,11 @@ fn the_hook_sees_the_payload() {
     assert_eq!(seen.take(), [Some(7)]);
 }
 
-/// A recurring timer goes on after a panic, in step, under its key; it is told each time. Promise 7.
+/// A recurring timer goes on after a panic, at its rate and under its key; the hook is called each
+/// time. Promise 7.
 #[test]
-fn a_recurring_timer_goes_on() {
-    let (timer, clock, told) = with_hook();
+fn a_recurring_timer_goes_on_after_a_panic() {
+    let (timer, clock, reports) = with_hook();
     let mut runs = 0;
     let callback = move || {
         runs += 1;
@@ -100,21 +103,21 @@ fn a_recurring_timer_goes_on() {
     let key = timer.schedule_every(ms(10), callback).expect("the timer is open");
     clock.advance(ms(55));
     let messages = [1, 3, 5].map(|run| (Some(key), Some(format!("run {run}"))));
-    assert_eq!(told.take(), messages);
+    assert_eq!(reports.take(), messages);
     let stats = timer.stats();
     assert_eq!((stats.fired, stats.panics, stats.pending), (5, 3, 1));
     assert!(timer.cancel(key));
     is_balanced(&timer);
 }
 
-/// A hook that panics itself is caught too, and so is what it panicked with if that panics when it is dropped.
-/// Promise 7.
+/// A panic of the hook is caught as well, and so is a panic in the drop of the hook's panic
+/// payload. Promise 7.
 #[test]
-fn a_hook_that_panics() {
+fn a_panic_of_the_hook_is_caught() {
     for in_drop in [false, true] {
         let hook = move |_: &CallbackPanic<'_>| {
             if in_drop {
-                panic_any(PanicsInDrop);
+                panic_any(Bomb);
             }
             panic!("the hook panics");
         };
@@ -123,7 +126,7 @@ fn a_hook_that_panics() {
         for _ in 0..3 {
             let mine = count.clone();
             timer.schedule_after(ms(5), || panic!("a callback panics")).expect("the timer is open");
-            timer.schedule_after(ms(5), || panic_any(PanicsInDrop)).expect("the timer is open");
+            timer.schedule_after(ms(5), || panic_any(Bomb)).expect("the timer is open");
             timer.schedule_after(ms(6), move || mine.one()).expect("the timer is open");
         }
         clock.advance(ms(10));
@@ -132,24 +135,16 @@ fn a_hook_that_panics() {
     }
 }
 
-/// Panics when it is dropped.
-struct PanicsInDrop;
-
-impl Drop for PanicsInDrop {
-    fn drop(&mut self) {
-        panic!("a drop panics");
-    }
-}
-
-/// What a callback holds panics when it is dropped, after a run: counted and told, and those after it fire. For one
-/// that fires once, and for a recurring one that ends or is cancelled while it runs. Promise 7.
+/// The drop of what a callback holds panics after a run: the panic is counted and reported, and
+/// later callbacks run. Checked for a timer that fires once, and for a recurring timer that ends,
+/// or is cancelled while it runs. Promise 7.
 #[test]
-fn a_drop_that_panics() {
-    let (timer, clock, told) = with_hook();
-    let held = PanicsInDrop;
+fn a_panic_in_the_drop_of_a_callback_is_reported() {
+    let (timer, clock, reports) = with_hook();
+    let held = Bomb;
     let once = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
 
-    let (held, mut left) = (PanicsInDrop, 2);
+    let (held, mut left) = (Bomb, 2);
     let schedule = move |at: Instant| {
         left -= 1;
         (left >= 0).then(|| at + ms(5))
@@ -157,13 +152,13 @@ fn a_drop_that_panics() {
     let callback = move || _ = &held;
     let ends = timer.schedule_with(schedule, callback).expect("the timer is open");
 
-    let (held, inner, own) = (PanicsInDrop, timer.clone(), Arc::new(Mutex::new(None)));
+    let (held, inner, own) = (Bomb, timer.clone(), Arc::new(Mutex::new(None)));
     let key = Arc::clone(&own);
     let callback = move || {
         let _held = &held;
-        assert!(inner.cancel(key.lock().expect("it does not panic").expect("it is set")));
+        assert!(inner.cancel(key.lock().expect("no thread panics with the lock").expect("it is set")));
     };
-    *own.lock().expect("it does not panic") =
+    *own.lock().expect("no thread panics with the lock") =
         Some(timer.schedule_every(ms(7), callback).expect("the timer is open"));
 
     let count = Count::default();
@@ -171,15 +166,15 @@ fn a_drop_that_panics() {
     timer.schedule_every(ms(1), move || mine.one()).expect("the timer is open");
     clock.advance(ms(20));
     let message = || Some("a drop panics".to_owned());
-    assert_eq!(told.take(), [(Some(once), message()), (None, message()), (Some(ends), message())]);
+    assert_eq!(reports.take(), [(Some(once), message()), (None, message()), (Some(ends), message())]);
     assert_eq!((count.get(), timer.stats().panics), (20, 3));
     is_balanced(&timer);
 }
 
-/// A schedule that panics ends its timer, and nothing else. Promise 7.
+/// A schedule that panics ends its timer, and no other. Promise 7.
 #[test]
-fn a_schedule_that_panics() {
-    let (timer, clock, told) = with_hook();
+fn a_panicking_schedule_ends_its_timer_only() {
+    let (timer, clock, reports) = with_hook();
     let mut asked = 0;
     let schedule = move |at: Instant| {
         asked += 1;
@@ -190,17 +185,17 @@ fn a_schedule_that_panics() {
     let mine = count.clone();
     let key = timer.schedule_with(schedule, move || mine.one()).expect("the timer is open");
     clock.advance(ms(100));
-    assert_eq!(told.take(), [(Some(key), Some("the schedule panics".to_owned()))]);
+    assert_eq!(reports.take(), [(Some(key), Some("the schedule panics".to_owned()))]);
     assert_eq!((count.get(), timer.stats().pending, timer.cancel(key)), (3, 0, false));
     is_balanced(&timer);
 }
 
-/// A callback that panics when it is dropped unrun, by a cancel: that is the canceller's, and the timer is as it was.
-/// Promise 7.
+/// `cancel` drops a callback whose drop panics: the caller gets the panic, and the timer is
+/// cancelled. Promise 7.
 #[test]
-fn a_cancel_whose_drop_panics() {
+fn a_panic_in_the_drop_of_a_cancelled_callback_is_the_callers() {
     let (timer, clock) = manual();
-    let held = PanicsInDrop;
+    let held = Bomb;
     let key = timer.schedule_after(ms(5), move || drop(held)).expect("the timer is open");
     assert_eq!(panics(|| timer.cancel(key)), "a drop panics");
     assert!(!timer.cancel(key));
@@ -210,11 +205,11 @@ fn a_cancel_whose_drop_panics() {
     is_balanced(&timer);
 }
 
-/// Callbacks that panic after they have shut the timer down, or moved the clock, are caught as well. Promises 7 and
-/// 8.
+/// A callback panics after it has shut its timer down: the panic is caught and reported. Promises 7
+/// and 8.
 #[test]
-fn a_panic_after_a_shutdown() {
-    let (timer, clock, told) = with_hook();
+fn a_panic_after_a_shutdown_is_reported() {
+    let (timer, clock, reports) = with_hook();
     let (inner, handed_back) = (timer.clone(), Log::new());
     let entries = handed_back.clone();
     let callback = move || {
@@ -222,10 +217,10 @@ fn a_panic_after_a_shutdown() {
         panic!("after the end");
     };
     let key = timer.schedule_after(ms(5), callback).expect("the timer is open");
-    timer.schedule_after(ms(5), || unreachable!("it is handed back")).expect("the timer is open");
+    timer.schedule_after(ms(5), || unreachable!("shutdown returns the callback")).expect("the timer is open");
     clock.advance(ms(10));
-    assert_eq!(told.take(), [(Some(key), Some("after the end".to_owned()))]);
+    assert_eq!(reports.take(), [(Some(key), Some("after the end".to_owned()))]);
     assert_eq!(handed_back.take(), [1]);
-    until("it is counted", || timer.stats().panics == 1);
+    until("the panic is counted", || timer.stats().panics == 1);
     is_balanced(&timer);
 }

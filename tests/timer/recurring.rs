@@ -1,4 +1,4 @@
-//! Recurring timers: stopped, rescheduled, many at once.
+//! Recurring timers: cancelled, rescheduled, and many at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -12,7 +12,7 @@ use crate::support::{
     Count, Dropped, HOUR, Log, both, hear, is_balanced, manual, ms, pass, secs, threads, until,
 };
 
-/// A timer every `period` that logs how far the clock is.
+/// A timer with that period that logs the time on the clock.
 fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey, Log<Duration>) {
     let log = Log::new();
     let (entries, clock) = (log.clone(), clock.clone());
@@ -20,11 +20,12 @@ fn log_every(timer: &Timer, clock: &ManualClock, period: Duration) -> (TimerKey,
     (key, log)
 }
 
-/// A timer of one second that is stopped after 900 ms never fires. Promise 2.
+/// A timer of one second that is cancelled after 900 ms never fires. Promise 2.
 #[test]
-fn go_10_stopped_in_time() {
+fn a_timer_cancelled_in_time_never_fires() {
     let (timer, clock) = manual();
-    let key = timer.schedule_after(secs(1), || unreachable!("it was stopped")).expect("the timer is open");
+    let key =
+        timer.schedule_after(secs(1), || unreachable!("the timer was cancelled")).expect("the timer is open");
     clock.advance(ms(900));
     assert!(timer.cancel(key));
     clock.advance(HOUR);
@@ -32,9 +33,9 @@ fn go_10_stopped_in_time() {
     is_balanced(&timer);
 }
 
-/// A periodic one fires twice, is stopped, and is silent. Promise 2.
+/// A recurring timer fires twice, is cancelled, and fires no more. Promise 2.
 #[test]
-fn go_10_two_fires_and_silence() {
+fn a_cancelled_recurring_timer_fires_no_more() {
     let (timer, clock) = manual();
     let (key, log) = log_every(&timer, &clock, ms(100));
     clock.advance(ms(250));
@@ -47,23 +48,24 @@ fn go_10_two_fires_and_silence() {
 
 /// The same in real time. Promises 1 and 2.
 #[test]
-fn go_10_in_real_time() {
+fn a_cancelled_recurring_timer_fires_no_more_in_real_time() {
     let (timer, begin) = (threads(1), Instant::now());
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(begin.elapsed()).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(begin.elapsed()).expect("the test waits");
     let key = timer.schedule_every(ms(20), tell).expect("the timer is open");
-    assert!(hear(&heard) >= ms(20) && hear(&heard) >= ms(40));
+    assert!(hear(&receiver) >= ms(20) && hear(&receiver) >= ms(40));
     assert!(timer.cancel(key) && !timer.cancel(key));
-    // One may have been under way, and others have come before.
+    // One occurrence may have been running, and others may have come before.
     thread::sleep(ms(50));
-    heard.try_iter().for_each(drop);
-    assert!(heard.recv_timeout(ms(100)).is_err(), "silence");
+    receiver.try_iter().for_each(drop);
+    assert!(receiver.recv_timeout(ms(100)).is_err(), "silence");
     is_balanced(&timer);
 }
 
-/// A hundred thousand timers of one millisecond: the count keeps rising, by all of them each time. Promise 1.
+/// A hundred thousand timers with a period of one millisecond: the count rises by all of them each
+/// time. Promise 1.
 #[test]
-fn go_11_many_of_one_millisecond() {
+fn many_recurring_timers_all_fire_each_period() {
     const MANY: usize = 100_000;
     let (timer, clock) = manual();
     let count = Count::default();
@@ -82,9 +84,9 @@ fn go_11_many_of_one_millisecond() {
     is_balanced(&timer);
 }
 
-/// The same in real time, with as many as a slow machine can serve. Promise 1.
+/// The same in real time, with as many timers as a slow machine can serve. Promise 1.
 #[test]
-fn go_11_in_real_time() {
+fn many_recurring_timers_are_not_early_in_real_time() {
     let (timer, count, begin) = (threads(2), Count::default(), Instant::now());
     for _ in 0..1_000 {
         let mine = count.clone();
@@ -98,26 +100,28 @@ fn go_11_in_real_time() {
     is_balanced(&timer);
 }
 
-/// A recurring timer that cancels itself: true, and that was its last occurrence; what it holds is dropped when the
-/// callback has run. Promises 2 and 7.
+/// The callback of a recurring timer cancels it: `cancel` returns true, this was the last
+/// occurrence, and what the callback holds is dropped when it has returned. Promises 2 and 7.
 #[test]
-fn cancelled_by_its_own_callback() {
+fn a_recurring_timer_may_be_cancelled_by_its_own_callback() {
     for (timer, clock) in both() {
         let (dropped, own) = (Count::default(), Arc::new(OnceLock::new()));
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (inner, key, held, mut runs) = (timer.clone(), Arc::clone(&own), Dropped(dropped.clone()), 0);
         let callback = move || {
             runs += 1;
             if runs == 3 {
                 let key = *key.wait();
-                told.send([inner.cancel(key), inner.cancel(key), held.0.get() > 0]).expect("the test waits");
+                sender
+                    .send([inner.cancel(key), inner.cancel(key), held.0.get() > 0])
+                    .expect("the test waits");
             }
         };
         let key = timer.schedule_every(ms(5), callback).expect("the timer is open");
         own.set(key).expect("it is set once");
         pass(&clock, ms(100));
-        assert_eq!(hear(&heard), [true, false, false]);
-        until("it is dropped", || dropped.get() == 1);
+        assert_eq!(hear(&receiver), [true, false, false]);
+        until("the drop is noted", || dropped.get() == 1);
         assert_eq!((timer.stats().pending, timer.cancel(key)), (0, false));
         assert_eq!(
             (timer.stats().cancelled, timer.stats().fired),
@@ -128,61 +132,62 @@ fn cancelled_by_its_own_callback() {
     }
 }
 
-/// Tells that it runs, and then waits until it may go on.
-fn wait_inside(told: &Sender<()>, go: &AtomicBool) {
-    told.send(()).expect("the test waits");
-    until("it may go on", || go.load(Ordering::SeqCst));
+/// Signals that it runs, and waits until `go`.
+fn wait_inside(sender: &Sender<()>, go: &AtomicBool) {
+    sender.send(()).expect("the test waits");
+    until("the test releases the callback", || go.load(Ordering::SeqCst));
 }
 
-/// A recurring timer that another thread cancels while its callback runs: true at once, once, and the occurrence
-/// under way is its last. Promises 2 and 3.
+/// Another thread cancels a recurring timer while its callback runs: `cancel` returns true at once,
+/// and once, and the current occurrence is the last. Promises 2 and 3.
 #[test]
-fn cancelled_by_another_thread_while_it_runs() {
+fn a_recurring_timer_may_be_cancelled_while_its_callback_runs() {
     let (timer, go, dropped) = (threads(1), Arc::new(AtomicBool::new(false)), Count::default());
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (gate, held) = (Arc::clone(&go), Dropped(dropped.clone()));
     let callback = move || {
         let _held = &held;
-        wait_inside(&told, &gate);
+        wait_inside(&sender, &gate);
     };
     let key = timer.schedule_every(ms(1), callback).expect("the timer is open");
-    hear(&heard);
+    hear(&receiver);
     assert_eq!(timer.stats().pending, 1, "one that runs is pending");
     assert_eq!(timer.reschedule_after(key, ms(1)), None, "it is being fired");
     assert!(timer.cancel(key) && !timer.cancel(key));
     assert_eq!((timer.stats().pending, dropped.get()), (0, 0));
     go.store(true, Ordering::SeqCst);
-    until("it is dropped", || dropped.get() == 1);
+    until("the drop is noted", || dropped.get() == 1);
     thread::sleep(ms(20));
-    assert!(heard.try_recv().is_err(), "it does not come again");
+    assert!(receiver.try_recv().is_err(), "it does not come again");
     is_balanced(&timer);
 }
 
-/// A timer that fires once and is being fired can no longer be cancelled, by its own callback or another. Promise 2.
+/// A timer that fires once and whose callback runs can no longer be cancelled or rescheduled.
+/// Promise 2.
 #[test]
-fn a_single_one_under_way_cannot_be_cancelled() {
+fn a_timer_whose_callback_runs_cannot_be_cancelled() {
     let (timer, go) = (threads(1), Arc::new(AtomicBool::new(false)));
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let gate = Arc::clone(&go);
-    let key = timer.schedule_after(ms(1), move || wait_inside(&told, &gate)).expect("the timer is open");
-    hear(&heard);
+    let key = timer.schedule_after(ms(1), move || wait_inside(&sender, &gate)).expect("the timer is open");
+    hear(&receiver);
     assert_eq!((timer.cancel(key), timer.reschedule_after(key, ms(1))), (false, None));
     assert_eq!((timer.stats().pending, timer.stats().fired), (0, 1));
     go.store(true, Ordering::SeqCst);
     is_balanced(&timer);
 }
 
-/// A recurring timer put off, or brought forward, goes on from there at its rate: what lies between is not missed, for
-/// it was not due. Promise 1.
+/// A recurring timer that is rescheduled goes on from its new deadline at its rate: occurrences
+/// between were not due, so they are not missed. Promise 1.
 #[test]
-fn rescheduled_and_on_from_there() {
+fn a_rescheduled_recurring_timer_goes_on_from_its_new_time() {
     let (timer, clock) = manual();
     let (key, log) = log_every(&timer, &clock, ms(100));
     clock.advance(ms(100));
-    let key = timer.reschedule_after(key, ms(30)).expect("it is pending");
+    let key = timer.reschedule_after(key, ms(30)).expect("the timer is pending");
     clock.advance(ms(200));
     assert_eq!(log.take(), [100, 130, 230].map(ms), "brought forward: the one for 200 came at 130");
-    let key = timer.reschedule_after(key, ms(250)).expect("it is pending");
+    let key = timer.reschedule_after(key, ms(250)).expect("the timer is pending");
     clock.advance(ms(400));
     assert_eq!(log.take(), [550, 650].map(ms), "put off: the one for 330 came at 550");
     assert_eq!(timer.stats().pending, 1);
@@ -190,10 +195,9 @@ fn rescheduled_and_on_from_there() {
     is_balanced(&timer);
 }
 
-/// A recurring timer that is rescheduled by its own callback: that occurrence is being fired, so it is not. Promise
-/// 2.
+/// The callback of a recurring timer cannot reschedule it, because it is being fired. Promise 2.
 #[test]
-fn rescheduled_by_its_own_callback() {
+fn a_recurring_timer_cannot_be_rescheduled_by_its_own_callback() {
     let (timer, clock) = manual();
     let (own, log) = (Arc::new(OnceLock::<TimerKey>::new()), Log::new());
     let (key, entries, inner) = (Arc::clone(&own), log.clone(), timer.clone());
@@ -209,10 +213,10 @@ fn rescheduled_by_its_own_callback() {
     assert_eq!(timer.shutdown().len(), 1);
 }
 
-/// Recurring timers that are cancelled and rescheduled from other threads while they recur quickly: each cancel is
-/// answered true once, and when all are cancelled there is silence. Promises 2 and 3.
+/// Threads cancel and reschedule recurring timers with a short period: each cancel returns true
+/// once, and when all are cancelled none fires. Promises 2 and 3.
 #[test]
-fn cancelled_and_rescheduled_at_full_speed() {
+fn recurring_timers_cancelled_and_rescheduled_under_load_fall_silent() {
     let (timer, count) = (threads(2), Count::default());
     let set = || {
         let mine = count.clone();

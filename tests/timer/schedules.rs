@@ -1,4 +1,5 @@
-//! Schedules of recurring timers: closures, fixed rates, what is missed, and those that lead nowhere.
+//! Schedules of recurring timers: closures, fixed rates, missed occurrences, and schedules that do
+//! not advance.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use shardwheel::{Every, ManualClock, Missed, Schedule, ScheduleErrorKind, Timer}
 
 use crate::support::{Count, HOUR, Log, hear, in_time, is_balanced, manual, ms, secs, threads, until};
 
-/// A timer by that schedule, and a log of how far the clock is at each occurrence.
+/// A timer with that schedule, and a log of the time at each occurrence.
 fn log_occurrences(timer: &Timer, clock: &ManualClock, schedule: impl Schedule) -> Log<Duration> {
     let log = Log::new();
     let (entries, clock) = (log.clone(), clock.clone());
@@ -20,10 +21,10 @@ fn gaps<const N: usize>(gaps: [u64; N]) -> impl Schedule {
     move |previous: Instant| gaps.next().map(|gap| previous + ms(gap))
 }
 
-/// A schedule of gaps of 1, 4, 5, 40, 50, 400 and 500 ms is due at 1, 5, 10, 50, 100, 500 and 1000 ms, and then it is
-/// over. Promise 1.
+/// A schedule of gaps of 1, 4, 5, 40, 50, 400 and 500 ms is due at 1, 5, 10, 50, 100, 500 and 1000
+/// ms, and then ends. Promise 1.
 #[test]
-fn go_08_a_schedule_of_gaps() {
+fn a_schedule_of_gaps_is_due_at_their_sums() {
     let (timer, clock) = manual();
     let log = log_occurrences(&timer, &clock, gaps([1, 4, 5, 40, 50, 400, 500]));
     clock.advance(secs(10));
@@ -33,25 +34,25 @@ fn go_08_a_schedule_of_gaps() {
     is_balanced(&timer);
 }
 
-/// The same in real time: none is early. Promise 1.
+/// The same in real time: no occurrence is early. Promise 1.
 #[test]
-fn go_08_in_real_time() {
+fn a_schedule_of_gaps_is_not_early_in_real_time() {
     let (timer, log, begin) = (threads(1), Log::new(), Instant::now());
     let entries = log.clone();
     timer
         .schedule_with(gaps([1, 4, 5, 40, 50]), move || entries.add(begin.elapsed()))
         .expect("the timer is open");
-    until("it is over", || timer.stats().pending == 0);
+    until("the schedule ends", || timer.stats().pending == 0);
     let (seen, due) = (log.take(), [1, 5, 10, 50, 100].map(ms));
     assert_eq!(seen.len(), due.len());
     assert!(seen.iter().zip(due).all(|(&at, due)| at >= due && at < due + secs(5)), "{seen:?}");
     is_balanced(&timer);
 }
 
-/// A schedule whose first answer is that there is no occurrence makes no timer: an error, with the callback.
-/// Promise 8.
+/// A schedule whose first answer is none makes no timer: `schedule_with` returns an error and the
+/// callback. Promise 8.
 #[test]
-fn go_09_no_first_occurrence() {
+fn a_schedule_without_occurrence_makes_no_timer() {
     let (timer, clock) = manual();
     let (count, never) = (Count::default(), |_: Instant| None);
     let counted = count.clone();
@@ -63,14 +64,15 @@ fn go_09_no_first_occurrence() {
     assert_eq!(count.get(), 1);
 }
 
-/// A period of zero is an error, with the callback; so is one whose end cannot be named. Promise 4.
+/// A period of zero is refused with the callback; so is a period whose end no `Instant` can
+/// represent. Promise 4.
 #[test]
-fn zero_and_endless_periods() {
+fn a_zero_or_endless_period_is_refused() {
     let (timer, _clock) = manual();
     let refused = timer.schedule_every(Duration::ZERO, || ()).expect_err("no time would pass");
     assert_eq!(refused.kind(), ScheduleErrorKind::ZeroPeriod);
     assert!(refused.to_string().contains("0 ns"));
-    let refused = timer.schedule_every(Duration::MAX, || ()).expect_err("it has no end");
+    let refused = timer.schedule_every(Duration::MAX, || ()).expect_err("no `Instant` is the end");
     assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
     let zero = Every::new(Duration::ZERO);
     let refused = timer.schedule_with(zero, || ()).expect_err("a period of zero yields no occurrence");
@@ -78,10 +80,10 @@ fn zero_and_endless_periods() {
     assert_eq!(timer.stats().scheduled, 0);
 }
 
-/// Every so often, for as long as it is asked: periods that divide a tick, that tick does not divide, and long ones
-/// are due as often as they fit, without drift. Promise 1.
+/// Periods that divide a tick, that a tick does not divide, and long ones occur as often as they
+/// fit, without drift. Promise 1.
 #[test]
-fn timeout_37_as_often_as_periods_fit() {
+fn a_period_occurs_as_often_as_it_fits() {
     for micros in [250, 700, 1_000, 1_500, 7_001, 97_000] {
         let (timer, clock) = manual();
         let period = Duration::from_micros(micros);
@@ -96,9 +98,10 @@ fn timeout_37_as_often_as_periods_fit() {
     }
 }
 
-/// The clock jumps over periods: they are made up for, left out, or put off, as the schedule says. Promises 1 and 4.
+/// The clock jumps over periods: the schedule makes up for them, skips them or delays. Promises 1
+/// and 4.
 #[test]
-fn missed_occurrences() {
+fn missed_occurrences_are_made_up_skipped_or_delayed() {
     let at = |missed| {
         let (timer, clock) = manual();
         let log = log_occurrences(&timer, &clock, Every::new(ms(100)).missed(missed));
@@ -113,9 +116,9 @@ fn missed_occurrences() {
     assert_eq!(at(Missed::Delay), [100, 200, 550, 650, 750].map(ms));
 }
 
-/// A jump of a whole number of periods: nothing is missed but what lies between. Promise 1.
+/// After a jump of a whole number of periods the current occurrence is not missed. Promise 1.
 #[test]
-fn missed_occurrences_at_a_whole_period() {
+fn after_a_jump_of_whole_periods_only_those_between_are_missed() {
     let at = |missed| {
         let (timer, clock) = manual();
         let log = log_occurrences(&timer, &clock, Every::new(ms(100)).missed(missed));
@@ -128,9 +131,9 @@ fn missed_occurrences_at_a_whole_period() {
     assert_eq!(at(Missed::Delay), [400, 500].map(ms));
 }
 
-/// What a callback misses because it runs for longer than its period counts as missed too. Promise 7.
+/// Occurrences that pass while the callback runs count as missed too. Promise 7.
 #[test]
-fn occurrences_missed_by_the_callback_itself() {
+fn occurrences_during_a_slow_callback_are_missed() {
     let at = |missed| {
         let (timer, clock) = manual();
         let log = Log::new();
@@ -150,10 +153,10 @@ fn occurrences_missed_by_the_callback_itself() {
     assert_eq!(at(Missed::Delay), [100, 450, 550].map(ms));
 }
 
-/// A schedule that stands still, or goes back, is due again at the next tick each time: moving the clock comes to an
-/// end. Promises 4 and 7.
+/// A schedule that returns the same time, or an earlier one, is due at the next tick each time:
+/// `advance` ends. Promises 4 and 7.
 #[test]
-fn a_schedule_that_stands_still() {
+fn a_schedule_that_stands_still_occurs_once_a_tick() {
     for back in [ms(0), ms(1), ms(50)] {
         let occurrences = in_time(move || {
             let (timer, clock) = manual();
@@ -170,7 +173,7 @@ fn a_schedule_that_stands_still() {
     }
 }
 
-/// A schedule that hurries after a moment that has passed catches up at once. Promises 4 and 7.
+/// A schedule whose occurrences are in the past catches up at once. Promises 4 and 7.
 #[test]
 fn a_schedule_in_the_past_catches_up() {
     let (timer, clock) = manual();
@@ -188,10 +191,10 @@ fn a_schedule_in_the_past_catches_up() {
     assert_eq!(seen.last(), Some(&(secs(1) + ms(100))));
 }
 
-/// A schedule of one's own may go by when the callback returned: here each occurrence is due ten milliseconds after
-/// that. Promise 1.
+/// A user's schedule may count from the end of the callback: here each occurrence is due ten
+/// milliseconds after that. Promise 1.
 #[test]
-fn a_schedule_by_the_end_of_the_callback() {
+fn a_schedule_may_count_from_the_end_of_the_callback() {
     struct AfterEnd;
     impl Schedule for AfterEnd {
         fn next(&mut self, previous: Instant) -> Option<Instant> {
@@ -213,17 +216,20 @@ fn a_schedule_by_the_end_of_the_callback() {
     assert_eq!(log.take(), [10, 25, 40].map(ms));
 }
 
-/// In real time a schedule that stands still comes once a tick, and holds up nobody. Promise 7.
+/// In real time a schedule that stands still occurs once a tick, and delays no other timer. Promise
+/// 7.
 #[test]
-fn standing_still_in_real_time() {
+fn a_schedule_that_stands_still_starves_no_other_in_real_time() {
     let (timer, count, begin) = (threads(1), Count::default(), Instant::now());
     let counted = count.clone();
     let stands = move |at: Instant| Some(at);
     timer.schedule_with(stands, move || counted.one()).expect("the timer is open");
-    let (told, heard) = std::sync::mpsc::channel();
-    timer.schedule_after(ms(30), move || told.send(()).expect("the test waits")).expect("the timer is open");
-    hear(&heard);
-    until("it recurs", || count.get() >= 3);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    timer
+        .schedule_after(ms(30), move || sender.send(()).expect("the test waits"))
+        .expect("the timer is open");
+    hear(&receiver);
+    until("the timer recurs", || count.get() >= 3);
     assert!(timer.shutdown().len() == 1);
     assert!(count.get() as u128 <= begin.elapsed().as_millis() + 1, "at most once a tick");
     is_balanced(&timer);

@@ -1,4 +1,4 @@
-//! Settings: what cannot be built says why, and what can is as it was asked for.
+//! Settings: a refused setting is named in the error, and an accepted one takes effect.
 
 use std::error::Error;
 use std::sync::mpsc;
@@ -9,12 +9,12 @@ use shardwheel::{BuildError, Clock, Figures, ManualClock, Timer, TimerBuilder};
 
 use crate::support::{Count, are_threads, hear, manual, ms, secs, threads, threads_named};
 
-/// Why these settings will not do.
+/// The error of these settings.
 fn refusal(builder: TimerBuilder) -> BuildError {
     builder.build().expect_err("one of the settings is wrong")
 }
 
-/// Every error names the value that was given and the limit.
+/// Every error names the given value and the limit.
 #[test]
 fn errors_name_the_value_and_the_limit() {
     let says = |builder, words: &[&str]| {
@@ -30,9 +30,9 @@ fn errors_name_the_value_and_the_limit() {
     says(Timer::builder().thread_name("a\0b"), &["thread_name", r"a\0b", "zero byte"]);
 }
 
-/// An error that comes from below has that as its source, and can be told by its kind.
+/// An error has a kind; an error of the shard's settings has that as its source.
 #[test]
-fn errors_can_be_told_apart() {
+fn errors_have_a_kind_and_a_source() {
     let error = refusal(Timer::builder().wheel_size(100));
     assert!(matches!(error, BuildError::Config(_)) && error.source().is_some());
     let error = refusal(Timer::builder().shards(0));
@@ -43,9 +43,9 @@ fn errors_can_be_told_apart() {
     );
 }
 
-/// More shards than cores cannot be pinned: the error names both numbers, and no thread is left behind.
+/// More shards than cores cannot be pinned: the error names both numbers, and no thread is left.
 #[test]
-fn too_few_cores() {
+fn pinning_more_shards_than_cores_is_refused() {
     let Some(cores) = core_affinity::get_core_ids().map(|ids| ids.len()).filter(|&cores| cores > 0) else {
         return;
     };
@@ -61,15 +61,15 @@ fn too_few_cores() {
     are_threads("few-", 0);
 }
 
-/// Where each shard's thread is pinned, it runs on its core alone, and the figures say which; where the system
-/// refuses, they say that too. Unasked, none is pinned.
+/// A pinned shard's thread runs on its core alone, and the statistics name the core; where the
+/// system refuses, they say so. Threads are pinned only on request.
 #[test]
-fn pinned_threads() {
+fn a_pinned_thread_runs_on_its_core() {
     let timer = Timer::builder().shards(1).pin_to_cores(true).build().expect("there is a core");
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(core_affinity::get_core_ids()).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(core_affinity::get_core_ids()).expect("the test waits");
     timer.schedule_after(ms(1), tell).expect("the timer is open");
-    let may_run_on = hear(&heard).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
+    let may_run_on = hear(&receiver).map(|ids| ids.into_iter().map(|core| core.id).collect::<Vec<_>>());
     let stats = timer.stats();
     assert_eq!(stats.total.core, None);
     if cfg!(target_os = "linux") {
@@ -80,9 +80,9 @@ fn pinned_threads() {
     assert!(timer.stats().shards.iter().all(|shard| shard.core.is_none()));
 }
 
-/// Pinned to all the cores there are: each shard has another.
+/// With as many pinned shards as cores each shard has its own core.
 #[test]
-fn pinned_to_all_cores() {
+fn each_pinned_shard_has_its_own_core() {
     let Some(cores) = core_affinity::get_core_ids().map(|ids| ids.len()).filter(|&cores| cores > 0) else {
         return;
     };
@@ -94,22 +94,22 @@ fn pinned_to_all_cores() {
     assert_eq!(pinned.len(), before);
 }
 
-/// The threads are called as they were asked to be, with the shard's number; callbacks run on them.
+/// The threads have the requested name with the shard's number, and callbacks run on them.
 #[test]
 fn threads_have_names() {
     let timer =
         Timer::builder().shards(3).thread_name("wheels").build().expect("settings within their limits");
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(thread::current().name().map(str::to_owned)).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(thread::current().name().map(str::to_owned)).expect("the test waits");
     timer.schedule_after(ms(1), tell).expect("the timer is open");
-    let name = hear(&heard).expect("it has a name");
+    let name = hear(&receiver).expect("it has a name");
     assert!(["wheels-0", "wheels-1", "wheels-2"].contains(&&*name), "{name}");
     if let Some(names) = threads_named("wheels-") {
         assert_eq!(names, ["wheels-0", "wheels-1", "wheels-2"]);
     }
 }
 
-/// A manual clock needs no threads: callbacks run on the one that moves it.
+/// A timer with a manual clock has no threads: callbacks run on the thread that moves the clock.
 #[test]
 fn a_manual_clock_has_no_threads() {
     let clock = ManualClock::new();
@@ -117,16 +117,17 @@ fn a_manual_clock_has_no_threads() {
     let timer = timer.expect("settings within their limits");
     are_threads("none-", 0);
     assert_eq!(timer.shards(), 3);
-    let (told, heard) = mpsc::channel();
-    let tell = move || told.send(thread::current().id()).expect("the test waits");
+    let (sender, receiver) = mpsc::channel();
+    let tell = move || sender.send(thread::current().id()).expect("the test waits");
     timer.schedule_after(ms(1), tell).expect("the timer is open");
     clock.advance(ms(1));
-    assert_eq!(heard.try_recv(), Ok(thread::current().id()));
+    assert_eq!(receiver.try_recv(), Ok(thread::current().id()));
 }
 
-/// A clock of one's own that runs at double speed makes every wait half as long, and no callback early by itself.
+/// A user-defined clock at double speed halves every wait, and makes no callback early by that
+/// clock.
 #[test]
-fn a_clock_of_ones_own() {
+fn a_user_defined_clock_sets_the_speed() {
     struct Double(Instant);
     impl Clock for Double {
         fn now(&self) -> Instant {
@@ -136,17 +137,17 @@ fn a_clock_of_ones_own() {
     let start = Instant::now();
     let timer =
         Timer::builder().clock(Double(start)).shards(1).build().expect("settings within their limits");
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (begin, inner) = (timer.now(), timer.clone());
-    let tell = move || told.send(inner.now() - begin).expect("the test waits");
+    let tell = move || sender.send(inner.now() - begin).expect("the test waits");
     timer.schedule_after(ms(100), tell).expect("the timer is open");
-    let passed = hear(&heard);
+    let passed = hear(&receiver);
     assert!(passed >= ms(100) && start.elapsed() >= ms(50), "{passed:?}");
 }
 
-/// A clock that wraps a manual one, and says so, is driven like it.
+/// A clock that wraps a manual clock, and returns it from `as_manual`, is driven by it.
 #[test]
-fn a_clock_that_wraps_a_manual_one() {
+fn a_clock_that_wraps_a_manual_clock_is_driven_by_it() {
     struct Counting(ManualClock, Count);
     impl Clock for Counting {
         fn now(&self) -> Instant {
@@ -168,9 +169,9 @@ fn a_clock_that_wraps_a_manual_one() {
     assert!(reads.get() > 100);
 }
 
-/// What can be printed says what it is, and prints no closure.
+/// `Debug` output names what it shows, and prints no closure.
 #[test]
-fn it_can_be_printed() {
+fn debug_output_names_the_type_and_its_settings() {
     let (timer, clock) = manual();
     assert!(format!("{timer:?}").contains("shards"));
     assert!(format!("{:?}", Timer::builder().shards(3)).contains("shards: Some(3)"));

@@ -1,4 +1,4 @@
-//! User code that parks, blocks, panics and ends timers in places where it was not expected to.
+//! User code that parks, blocks, panics or ends timers where a timer calls it.
 
 use std::cell::RefCell;
 use std::panic::panic_any;
@@ -13,7 +13,7 @@ use crate::support::{
     Count, HOUR, are_threads, by_hand, hear, in_time, is_balanced, manual, ms, on_shard, threads, until,
 };
 
-/// Panics when it is dropped.
+/// Counts its drop, and panics.
 struct Bomb(Count);
 
 impl Drop for Bomb {
@@ -23,17 +23,17 @@ impl Drop for Bomb {
     }
 }
 
-/// A callback parks, and eats the token with which shutdown wakes its thread. Promise 7.
+/// A callback parks, and takes the token with which shutdown wakes its thread. Promise 7.
 #[test]
-fn a_callback_that_parks() {
+fn a_callback_that_parks_does_not_delay_shutdown() {
     in_time(|| {
         for _ in 0..20 {
             let timer = threads(1);
-            let (told, heard) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let stop = Arc::new(AtomicBool::new(false));
             let gate = Arc::clone(&stop);
             let parks = move || {
-                told.send(()).expect("the test waits");
+                sender.send(()).expect("the test waits");
                 while !gate.load(Ordering::SeqCst) {
                     thread::park_timeout(ms(1));
                 }
@@ -41,44 +41,45 @@ fn a_callback_that_parks() {
                 thread::park_timeout(ms(0));
             };
             timer.schedule_after(ms(1), parks).expect("the timer is open");
-            hear(&heard);
+            hear(&receiver);
             let (other, gate) = (timer.clone(), Arc::clone(&stop));
             let ender = thread::spawn(move || {
                 gate.store(true, Ordering::SeqCst);
                 drop(other.shutdown());
             });
-            ender.join().expect("it does not panic");
+            ender.join().expect("the thread does not panic");
         }
     });
 }
 
-/// A job shuts the timer down while the shard's thread waits for room in the executor's queue. Promise 7.
+/// A job shuts the timer down while the shard's thread waits for room in the executor's queue.
+/// Promise 7.
 #[test]
-fn a_job_shuts_down_under_a_full_executor() {
+fn a_job_may_shut_down_while_the_executor_is_full() {
     in_time(|| {
         let (send, receive) = mpsc::sync_channel::<Job>(0);
         let timer = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job))).build();
         let timer = timer.expect("settings within their limits");
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         for _ in 0..10 {
-            let (inner, told) = (timer.clone(), told.clone());
+            let (inner, sender) = (timer.clone(), sender.clone());
             let ends = move || {
                 thread::sleep(ms(20));
-                let _ = told.send(inner.shutdown().len());
+                let _ = sender.send(inner.shutdown().len());
             };
             timer.schedule_after(ms(1), ends).expect("the timer is open");
         }
         let pool = thread::spawn(move || receive.into_iter().for_each(Job::run));
-        assert_eq!(hear(&heard), 8, "one runs, one is with the executor");
+        assert_eq!(hear(&receiver), 8, "one runs, one is with the executor");
         drop(timer);
-        drop(heard);
+        drop(receiver);
         drop(pool);
     });
 }
 
 /// Two callbacks shut each other's timer down. Promise 7.
 #[test]
-fn two_callbacks_end_each_others_timer() {
+fn two_callbacks_may_shut_each_others_timer_down() {
     in_time(|| {
         for _ in 0..20 {
             let timers = [threads(1), threads(1)];
@@ -87,23 +88,23 @@ fn two_callbacks_end_each_others_timer() {
                 let (other, ready, ended) = (timers[other].clone(), ready.clone(), ended.clone());
                 let ends = move || {
                     ready.one();
-                    until("both run", || ready.get() == 2);
+                    until("both callbacks run", || ready.get() == 2);
                     assert_eq!(other.shutdown().len(), 1);
                     ended.one();
                 };
-                // First, for the other may end it as soon as both run.
+                // Set first, as the other callback may end this timer as soon as both run.
                 timers[own].schedule_after(HOUR, || ()).expect("the timer is open");
                 timers[own].schedule_after(ms(1), ends).expect("the timer is open");
             }
-            until("both have ended", || ended.get() == 2);
+            until("both callbacks have ended", || ended.get() == 2);
             timers.iter().for_each(is_balanced);
         }
     });
 }
 
-/// Two manual clocks move each other, from both ends. Promise 7.
+/// Callbacks of two manual clocks move each other's clock. Promise 7.
 #[test]
-fn two_clocks_move_each_other() {
+fn two_manual_clocks_may_move_each_other() {
     in_time(|| {
         for _ in 0..50 {
             let sides = [manual(), manual()];
@@ -112,7 +113,7 @@ fn two_clocks_move_each_other() {
                 let (clock, ready) = (sides[other].1.clone(), ready.clone());
                 let moves = move || {
                     ready.one();
-                    until("both run", || ready.get() == 2);
+                    until("both callbacks run", || ready.get() == 2);
                     clock.advance(ms(100));
                 };
                 sides[own].0.schedule_after(ms(1), moves).expect("the timer is open");
@@ -128,9 +129,9 @@ fn two_clocks_move_each_other() {
     });
 }
 
-/// Thread-locals that hold a timer, or move a clock, when their thread ends. Promise 7.
+/// Thread-locals that hold a timer, or move a clock, do so when their thread ends. Promise 7.
 #[test]
-fn at_the_end_of_a_thread() {
+fn timers_may_be_used_at_a_threads_end() {
     struct Last(Timer, ManualClock, Count);
     impl Drop for Last {
         fn drop(&mut self) {
@@ -153,7 +154,7 @@ fn at_the_end_of_a_thread() {
                 TIMER.set(Some(threads(2)));
                 LAST.set(Some(Last(timer, clock, mine)));
                 TIMER.with_borrow(|timer| {
-                    let timer = timer.as_ref().expect("it is there");
+                    let timer = timer.as_ref().expect("the value is there");
                     timer.schedule_after(HOUR, || ()).expect("the timer is open");
                 });
             })
@@ -164,10 +165,10 @@ fn at_the_end_of_a_thread() {
     });
 }
 
-/// A schedule that panics, or ends, and whose drop and whose callback's drop panic; and such callbacks at the end.
-/// Promise 7.
+/// A schedule panics, or ends, and its drop and the drop of its callback panic; so do drops of
+/// callbacks at the end. Promise 7.
 #[test]
-fn drops_that_panic_all_over() {
+fn panics_in_the_drops_of_schedules_and_callbacks_are_counted() {
     in_time(|| {
         let (timer, clock) = by_hand(Timer::builder().shards(2));
         let count = Count::default();
@@ -199,7 +200,7 @@ fn drops_that_panic_all_over() {
     });
 }
 
-/// A clock that is the test's.
+/// A clock that the test defines.
 struct Scripted<F>(F);
 
 impl<F: Fn() -> Instant + Send + Sync + 'static> Clock for Scripted<F> {
@@ -214,12 +215,12 @@ fn with_clock(clock: impl Fn() -> Instant + Send + Sync + 'static) -> Timer {
         .thread_name("unruly")
         .clock(Scripted(clock))
         .build()
-        .expect("settings are fine")
+        .expect("settings within their limits")
 }
 
-/// A clock that is set back: what is scheduled then does not fire at once. Promise 1.
+/// A clock is set back: a timer that is scheduled then does not fire at once. Promise 1.
 #[test]
-fn a_clock_that_is_set_back() {
+fn a_clock_that_is_set_back_makes_nothing_early() {
     let back = Arc::new(AtomicBool::new(false));
     let (set, start) = (Arc::clone(&back), Instant::now());
     let timer = with_clock(move || {
@@ -227,19 +228,19 @@ fn a_clock_that_is_set_back() {
         start + start.elapsed() + ahead * u32::from(start.elapsed() > ms(1))
     });
     thread::sleep(ms(5));
-    let (told, heard) = mpsc::channel();
-    let other = told.clone();
+    let (sender, receiver) = mpsc::channel();
+    let other = sender.clone();
     timer.schedule_after(ms(1), move || other.send(0).expect("the test waits")).expect("the timer is open");
-    assert_eq!(hear(&heard), 0);
+    assert_eq!(hear(&receiver), 0);
     back.store(true, Ordering::SeqCst);
-    timer.schedule_after(ms(50), move || told.send(1).expect("the test waits")).expect("the timer is open");
-    assert!(heard.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
+    timer.schedule_after(ms(50), move || sender.send(1).expect("the test waits")).expect("the timer is open");
+    assert!(receiver.recv_timeout(ms(300)).is_err(), "it fires five seconds early");
 }
 
-/// A clock that panics on the shard's thread now and then is counted, and all goes on; one that shuts the timer down
-/// loses nothing; one that parks eats no wake. Promises 7 and 8.
+/// A clock that panics on the shard's thread is counted, and the timer works on; a clock that shuts
+/// the timer down loses nothing; a clock that parks takes no wake-up. Promises 7 and 8.
 #[test]
-fn clocks_that_panic_and_end_and_park() {
+fn clocks_may_panic_park_and_shut_down() {
     in_time(|| {
         let calls = AtomicUsize::new(0);
         let is_own = || thread::current().name().is_some_and(|name| name.starts_with("unruly"));
@@ -254,7 +255,7 @@ fn clocks_that_panic_and_end_and_park() {
         let count = Count::default();
         let mine = count.clone();
         timer.schedule_every(ms(2), move || mine.one()).expect("the timer is open");
-        until("it recurs", || count.get() > 20);
+        until("the timer recurs", || count.get() > 20);
         assert!(timer.stats().panics > 0);
         assert_eq!(timer.shutdown().len(), 1);
         is_balanced(&timer);
@@ -273,32 +274,32 @@ fn clocks_that_panic_and_end_and_park() {
         for _ in 0..10 {
             timer.schedule_after(HOUR, || ()).expect("the timer is open");
         }
-        *place.lock().expect("nobody panics") = Some(timer.clone());
-        // Wakes the thread, if it was not to be shut down yet.
+        *place.lock().expect("no thread panics with the lock") = Some(timer.clone());
+        // Wakes the thread, unless the timer has been shut down already.
         let _ = timer.schedule_after(ms(1), || ());
-        until("it is shut down", || handed.get() >= 10);
+        until("the timer is shut down", || handed.get() >= 10);
         is_balanced(&timer);
     });
 }
 
-/// The documented clock at double speed, and one that is fifty times as fast: on time by that clock. Promise 1.
+/// A clock at double speed, and one at fifty times: timers are on time by that clock. Promise 1.
 #[test]
-fn a_clock_that_is_fast() {
+fn a_fast_clock_is_followed() {
     for speed in [2, 50] {
         let start = Instant::now();
         let timer = with_clock(move || start + speed * start.elapsed());
         let (begin, inner) = (timer.now(), timer.clone());
-        let (told, heard) = mpsc::channel();
-        let tell = move || told.send(inner.now() - begin).expect("the test waits");
+        let (sender, receiver) = mpsc::channel();
+        let tell = move || sender.send(inner.now() - begin).expect("the test waits");
         timer.schedule_after(ms(1_000) * speed, tell).expect("the timer is open");
-        let late = hear(&heard) - ms(1_000) * speed;
+        let late = hear(&receiver) - ms(1_000) * speed;
         assert!(late < ms(500) * speed, "{late:?} late at speed {speed}");
     }
 }
 
 /// The executor's drop panics: what is pending comes back. Promise 8.
 #[test]
-fn an_executor_whose_drop_panics() {
+fn shutdown_returns_what_is_pending_if_the_executors_drop_panics() {
     in_time(|| {
         let bomb = Bomb(Count::default());
         let execute = move |job: Job| {
@@ -317,9 +318,9 @@ fn an_executor_whose_drop_panics() {
     });
 }
 
-/// A tick of a nanosecond, at the end of time. Promise 4.
+/// A tick of a nanosecond, with the clock at the end of time. Promise 4.
 #[test]
-fn at_the_end_of_time() {
+fn scheduling_at_the_end_of_time_does_not_overflow() {
     let (timer, clock) = by_hand(Timer::builder().tick(Duration::from_nanos(1)));
     clock.jump(Duration::MAX);
     let count = Count::default();

@@ -12,10 +12,10 @@ use super::rhythm::{Gaps, Rhythm};
 use super::{Nanos, Scene};
 use crate::draw::{any, magnitude, once_in};
 
-/// Most bits of a gap that is doubled a few times.
+/// The most bits of a gap that is doubled a few times.
 const GAP_BITS: u32 = 48;
 
-/// No more timers recur at a time.
+/// The most timers that recur at a time.
 const MOST_RECURRING: usize = 8;
 
 type Taken = Result<TimerKey, ScheduleErrorKind>;
@@ -124,7 +124,7 @@ impl Scene {
         let Some((timer, key)) = self.key_of(id, "reschedule") else { return };
         let (mut when, now) = (self.when(), self.now());
         if let (When::At(at), Kind::Recurring(_)) = (when, self.model().entries[id].kind) {
-            // It goes on from its deadline, which must be known.
+            // A recurring timer goes on from its deadline, which must be known.
             when = When::After(at.saturating_sub(now));
         }
         let due = self.model().books[timer].due(when, now);
@@ -142,13 +142,13 @@ impl Scene {
         entry.key.map(|key| (entry.timer, key))
     }
 
-    /// A key of a timer that has ended hits nothing, nor does one of another timer.
+    /// A key of an ended timer, or of another timer, names nothing.
     fn use_stale(&self) {
         let (stale, other) = {
             let mut model = self.model();
             let len = model.stale.len();
             let stale = any(&mut model.rng, len).map(|at| model.stale[at]);
-            // One that recurred may be out with an executor until the end of the turn.
+            // A recurring timer may be in an executor until the end of the turn.
             let stale = stale.filter(|&(timer, _, recurs)| {
                 !(recurs && model.books[timer].has_executor && model.is_at_work(timer))
             });
@@ -158,7 +158,7 @@ impl Scene {
         for timer in [own, other] {
             let hits = self.timers[timer].cancel(key)
                 || self.timers[timer].reschedule_after(key, Duration::from_secs(1)).is_some();
-            self.model().expect(!hits, || format!("a stale key has hit something: {key:?}"));
+            self.model().expect(!hits, || format!("a stale key named a timer: {key:?}"));
         }
     }
 }

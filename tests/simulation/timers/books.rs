@@ -1,4 +1,4 @@
-//! One timer as the model knows it: its settings, its ticks, its counts, and in what order it fires.
+//! One timer in the model: its settings, its ticks, its counts, and the order in which it fires.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use shardwheel::{Figures, Tick};
 use super::Nanos;
 use super::model::Id;
 
-/// The ticks that a timer may be due at: one, unless its time has passed already, when it comes as soon as may be,
-/// at the next tick at the latest.
+/// The ticks at which a timer may be due: one tick, unless its time has passed already; then it is
+/// due at the next tick at the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Due {
     pub(crate) first: Tick,
@@ -21,7 +21,7 @@ impl Due {
     }
 }
 
-/// When a timer is to come, from now or by the clock.
+/// When a timer is due, from now or by the clock.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) enum When {
     After(Nanos),
@@ -35,9 +35,9 @@ pub(crate) struct Books {
     pub(crate) limit: usize,
     pub(crate) has_executor: bool,
     pub(crate) is_shut: bool,
-    /// What is armed, by when it is due at the latest.
+    /// What is scheduled, by the latest tick at which it is due.
     pub(crate) pending: BTreeSet<(Tick, Id)>,
-    /// How many recurring callbacks are running, and will be armed anew.
+    /// Recurring callbacks that are running, and will be scheduled again.
     pub(crate) running: usize,
     pub(crate) scheduled: u64,
     pub(crate) fired: u64,
@@ -48,17 +48,18 @@ pub(crate) struct Books {
     turn: Turn,
 }
 
-/// A stretch in which deadlines never decrease, as far as it can be seen from outside.
+/// A period in which deadlines never decrease, as far as an observer can tell.
 ///
-/// What was armed since it began may come in the next one, so it is taken to have begun no later than it did.
+/// A timer that was set since the turn began may fire in the next one, so the model takes a turn to
+/// have begun no later than it did.
 #[derive(Debug, Default, Hash)]
 struct Turn {
     has_begun: bool,
-    /// It fires what is due by this tick.
+    /// The turn fires what is due by this tick.
     until: Tick,
-    /// The event with which it began.
+    /// The event with which the turn began.
     since: u64,
-    /// The event with which the clock went past `until`, if it has.
+    /// The event with which the clock passed `until`, if it has.
     passed: Option<u64>,
     /// The deadline that fired last.
     last: Tick,
@@ -84,9 +85,7 @@ impl Books {
         }
     }
 
-    // ---- ticks ------------------------------------------------------------------------------------
-
-    /// The first tick that begins at that time or after it.
+    /// The first tick that begins at that time or later.
     pub(crate) fn tick_for(&self, at: Nanos) -> Tick {
         match at {
             Nanos::MAX => Tick::MAX,
@@ -111,8 +110,6 @@ impl Books {
         }
     }
 
-    // ---- counts -----------------------------------------------------------------------------------
-
     pub(crate) fn pending(&self) -> usize {
         self.pending.len() + self.running
     }
@@ -127,9 +124,7 @@ impl Books {
         [scheduled, fired, recurred, cancelled, handed_back, panics, self.pending() as u64]
     }
 
-    // ---- order ------------------------------------------------------------------------------------
-
-    /// The clock is moved anew.
+    /// The clock begins a new move.
     pub(crate) fn forget_turn(&mut self) {
         self.turn = Turn::default();
     }
@@ -141,7 +136,7 @@ impl Books {
         }
     }
 
-    /// Something fires; returns the event with which the turn that it belongs to began.
+    /// A timer fires. Returns the event with which its turn began.
     pub(crate) fn note_turn(&mut self, due: Due, now: Nanos, event: u64) -> u64 {
         let (until, passed) = (self.tick_at(now), self.turn.passed);
         let has_stepped = until > self.turn.until && passed.is_none();
@@ -155,7 +150,7 @@ impl Books {
     }
 }
 
-/// The same counts, as the timer has them.
+/// The same counts, from the timer's statistics.
 pub(crate) fn counts_of(figures: &Figures) -> [u64; 7] {
     let Figures { scheduled, fired, recurred, cancelled, handed_back, panics, pending, .. } = *figures;
     [scheduled, fired, recurred, cancelled, handed_back, panics, pending as u64]

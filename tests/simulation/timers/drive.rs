@@ -7,18 +7,18 @@ use super::model::{Id, Kind, Model, State};
 use super::{Nanos, Scene};
 use crate::draw::magnitude;
 
-/// In one move of the clock no fixed rate occurs more often than this.
+/// The most occurrences of a fixed rate in one move of the clock.
 pub(super) const OCCURRENCES: u64 = 64;
 
-/// In one move of the clock callbacks let time pass so often at most.
+/// How often callbacks let time pass in one move of the clock, at most.
 const PASSES: u32 = 8;
 
-/// Most bits of a stride when the clock's range comes to its end: less than a day.
+/// The most bits of a move when the clock's range ends: less than a day.
 const LAST_STRIDE_BITS: u32 = 46;
 const NEARLY_OVER: Nanos = 400 * 365 * 24 * 3600 * super::NANOS_PER_SECOND;
 
 impl Scene {
-    /// Moves the clock on, from deadline to deadline or, as after a stall, at once.
+    /// Moves the clock, from deadline to deadline or, as after a stall, at once.
     pub(super) fn drive(self: &Arc<Self>) {
         let now = self.now();
         let (by, leaps, too_fast) = {
@@ -57,7 +57,7 @@ impl Model {
         }
     }
 
-    /// Timers that recur.
+    /// The timers that recur.
     pub(super) fn recurring(&self) -> impl Iterator<Item = (Id, &super::rhythm::Rhythm)> {
         let pending = self.books.iter().flat_map(|books| &books.pending);
         pending.filter_map(|&(_, id)| match &self.entries[id].kind {
@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// Nothing is left that was due.
+    /// Nothing that was due is left.
     fn end_drive(&mut self, target: Nanos, now: Nanos) {
         self.least_period = 1;
         let has_passed = self.passes < PASSES;

@@ -10,13 +10,13 @@ use super::model::{Id, Kind, Model, State};
 
 /// What a timer must hand back.
 struct Expected {
-    /// When they are due, in order; none where one of them may be due at either of two ticks.
+    /// Their deadlines, sorted; none if one of them may be due at either of two ticks.
     deadlines: Option<Vec<u64>>,
     callbacks: Vec<Id>,
 }
 
 impl Scene {
-    /// Shuts a timer down, and runs some of what it hands back.
+    /// Shuts a timer down, and runs some of what it returns.
     pub(super) fn shut(self: &Arc<Self>, which: usize) {
         let expected = {
             let mut model = self.model();
@@ -34,7 +34,7 @@ impl Scene {
         model.expect(asleep.is_none(), || format!("a wait was not woken: {asleep:?}"));
     }
 
-    /// Runs every other task, and drops the rest; says which were run.
+    /// Runs every other task, and drops the rest. Returns which were run.
     fn hand_out(&self, unfired: Unfired, expected: &Expected) -> Vec<Id> {
         self.model().handed = Some(Vec::new());
         let mut deadlines = Vec::new();
@@ -59,7 +59,7 @@ impl Scene {
             .expect(deadlines == *expected, || format!("handed back: {deadlines:?}, not {expected:?}"));
     }
 
-    /// Ends the simulation: nothing is left of it.
+    /// Ends the simulation: nothing of it is left.
     pub(super) fn end(self: &Arc<Self>) {
         for which in 0..self.timers.len() {
             self.shut(which);
@@ -80,7 +80,7 @@ impl Model {
         let books = &mut self.books[which];
         books.is_shut = true;
         books.handed_back += books.pending.len() as u64;
-        // An occurrence that is under way is the last.
+        // The current occurrence is the last.
         books.fired += std::mem::take(&mut books.running) as u64;
         let all: Vec<_> = std::mem::take(&mut books.pending).into_iter().map(|(_, id)| id).collect();
         let is_callback = |id: &Id| !matches!(self.entries[*id].kind, Kind::Wait);
@@ -104,7 +104,7 @@ impl Model {
         Some(deadlines)
     }
 
-    /// A callback is over; a wait is woken by and by.
+    /// A callback ends; a wait is woken later.
     fn hand_back(&mut self, id: Id) {
         self.close(id);
         if matches!(self.entries[id].kind, Kind::Wait) {

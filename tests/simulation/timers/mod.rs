@@ -1,12 +1,12 @@
-//! Timers on a manual clock, and beside them what must become of each.
+//! Timers on a manual clock, with a model of what must become of each.
 //!
-//! One thread does everything: it produces, moves the clock, and runs the callbacks and wakers that the clock makes
-//! due, which do all that a producer does, let time pass, panic and shut timers down.
+//! One thread does everything: it produces, moves the clock, and runs the callbacks and wakers that
+//! become due. These do all that a producer does, let time pass, panic and shut timers down.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `rhythm.rs`, `books.rs` | when a recurring timer is due next; one timer's settings, ticks and counts |
-//! | `model.rs` | every callback and wait there was, and what each may do now |
+//! | `model.rs` | all callbacks and waits, and what each may do now |
 //! | `payload.rs` | what a callback captures and does |
 //! | `acts.rs`, `waits.rs` | what producers do; futures that are polled by hand |
 //! | `drive.rs`, `ending.rs` | moving the clock; shutting down |
@@ -33,25 +33,25 @@ use books::Books;
 use model::Model;
 use waits::Wait;
 
-/// Nanoseconds of the clock.
+/// Nanoseconds on the clock.
 type Nanos = u64;
 
 const STEPS: u32 = 300;
 
-/// More at once than a shard fires in one turn.
+/// More timers than a shard fires in one turn.
 const BURST: u32 = 4000;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A simulation: held by who plays it, and by each callback and waker.
+/// A simulation. The player holds it, and so does each callback and waker.
 struct Scene {
     clock: ManualClock,
-    /// When the clock stood at zero.
+    /// The instant at which the clock was at zero.
     begin: Instant,
     timers: Vec<Timer>,
-    /// Locked for moments, never while a timer or the clock is called.
+    /// Locked briefly, never during a call of a timer or the clock.
     model: Mutex<Model>,
-    /// Those that nobody is polling.
+    /// The waits that are not being polled.
     waits: Mutex<Vec<Wait>>,
 }
 
@@ -126,7 +126,7 @@ impl Scene {
         draw(&mut self.model().rng)
     }
 
-    /// Compares the timers with the model, nothing being under way.
+    /// Compares the timers with the model while nothing else happens.
     fn check(&self) {
         for (which, timer) in self.timers.iter().enumerate() {
             let stats = timer.stats();
@@ -143,7 +143,7 @@ impl Scene {
     }
 }
 
-/// A timer, and its books.
+/// A timer, and its part of the model.
 fn build(rng: &mut Rng, clock: &ManualClock) -> (Timer, Books) {
     let tick = magnitude(rng, 42).max(1);
     let has_executor = once_in(rng, 4);

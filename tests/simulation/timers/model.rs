@@ -1,8 +1,8 @@
-//! Every callback and every wait that there was, and what each may do now.
+//! All callbacks and waits, and what each may do now.
 //!
-//! With a clock that stops at each deadline there is one right time to fire: the start of the deadline's tick, or,
-//! where the clock has leapt over that or the timer was armed only later, the time to which it leapt or at which it
-//! was armed.
+//! With a clock that stops at each deadline there is one right time to fire: the start of the
+//! deadline's tick. If the clock has jumped over that, it is the time after the jump; if the timer
+//! was set later, it is the time at which it was set.
 
 use fastrand::Rng;
 use shardwheel::{ScheduleErrorKind, Tick, TimerKey};
@@ -15,11 +15,11 @@ use crate::log::Log;
 
 pub(crate) type Id = usize;
 
-/// Most bits of delays: from a millisecond to nine years.
+/// The most bits of a delay: from a millisecond to nine years.
 const LEAST_SCALE: u32 = 20;
 const MOST_SCALE: u32 = 58;
 
-/// What a timer of the library is for.
+/// What a timer of the library is used for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Once,
@@ -31,19 +31,19 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recurrence {
     pub(crate) rhythm: Rhythm,
-    /// When it was due last, and the tick for that.
+    /// When it was due last, and that deadline's tick.
     previous: Nanos,
     armed_for: Tick,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Not known to the library: a wait that nobody has polled.
+    /// Unknown to the library: a wait that has not been polled.
     Idle,
     Pending,
-    /// Its callback runs; it recurs.
+    /// Its callback runs, and it recurs.
     Running,
-    /// Likewise, for the last time.
+    /// Its callback runs for the last time.
     Stopped,
     Over,
 }
@@ -55,34 +55,34 @@ pub(crate) struct Entry {
     pub(crate) due: Due,
     pub(crate) key: Option<TimerKey>,
     armed_at: Nanos,
-    /// The event with which it was armed.
+    /// The event with which it was set.
     armed_in: u64,
     is_dropped: bool,
 }
 
 pub(crate) struct Model {
     pub(crate) rng: Rng,
-    /// How many bits delays and strides have at most: seconds in one simulation, years in another.
+    /// The most bits of delays and moves: seconds in one simulation, years in another.
     pub(crate) scale: u32,
     pub(crate) log: Log,
     pub(crate) books: Vec<Books>,
     pub(crate) entries: Vec<Entry>,
     /// Keys that name nothing any more, and whether their timers recurred.
     pub(crate) stale: Vec<(usize, TimerKey, bool)>,
-    /// What went wrong first.
+    /// The first failure.
     pub(crate) fault: Option<String>,
-    /// Whose callback or waker runs.
+    /// The entry whose callback or waker runs.
     pub(crate) at_work: Option<Id>,
-    /// What an unfired task was that has been run.
+    /// The numbers of unfired tasks that have been run.
     pub(crate) handed: Option<Vec<Id>>,
-    /// No rate made now is faster, so that the present move of the clock comes to an end.
+    /// The shortest period that is used now, so that the current move of the clock ends.
     pub(crate) least_period: Nanos,
-    /// How often callbacks may still let time pass in the present move.
+    /// How often callbacks may still let time pass in the current move.
     pub(crate) passes: u32,
-    /// Callbacks that exist, and wakers.
+    /// Callbacks and wakers that exist.
     pub(crate) alive: usize,
     pub(crate) alarms: usize,
-    /// Where the clock has leapt to last.
+    /// The time to which the clock jumped last.
     leapt_to: Nanos,
     events: u64,
 }
@@ -123,7 +123,7 @@ impl Model {
         (entry, books)
     }
 
-    /// The timer, of one that is about to be tried, of any that has a key: most often one that is pending.
+    /// A timer to use, of those that have a key: most often a pending one.
     pub(crate) fn pick(&mut self) -> Option<Id> {
         let which = self.rng.usize(..self.books.len());
         let pending = &self.books[which].pending;
@@ -135,8 +135,8 @@ impl Model {
         picked.filter(|&id| self.entries[id].key.is_some() && self.is_settled(id))
     }
 
-    /// Whether what the library holds of it is known: an executor's recurring callbacks come back at the end of a
-    /// turn only.
+    /// Whether the model knows what the library holds of it: an executor's recurring callbacks come
+    /// back only at the end of a turn.
     fn is_settled(&self, id: Id) -> bool {
         let entry = &self.entries[id];
         let recurs = matches!(entry.kind, Kind::Recurring(_));
@@ -148,8 +148,6 @@ impl Model {
     pub(crate) fn is_at_work(&self, timer: usize) -> bool {
         self.at_work.is_some_and(|id| self.entries[id].timer == timer)
     }
-
-    // ---- made, moved, cancelled -------------------------------------------------------------------
 
     pub(crate) fn open(&mut self, timer: usize, kind: Kind) -> Id {
         let (due, key) = (Due::at(0), None);
@@ -167,7 +165,7 @@ impl Model {
         self.entries.len() - 1
     }
 
-    /// A recurring timer, made now, and when it is due.
+    /// Notes a new recurring timer, and when it is due.
     pub(crate) fn open_recurring(&mut self, timer: usize, mut rhythm: Rhythm, now: Nanos) -> (Id, Due) {
         let previous = rhythm.first(now);
         let armed_for = self.books[timer].tick_for(previous);
@@ -175,14 +173,14 @@ impl Model {
         (id, Due::at(armed_for))
     }
 
-    /// What the library has to say to one more timer.
+    /// What the library must answer to one more timer.
     pub(crate) fn refusal(&self, timer: usize) -> Option<ScheduleErrorKind> {
         let books = &self.books[timer];
         let full = books.is_full().then_some(ScheduleErrorKind::Full { limit: books.limit });
         if books.is_shut { Some(ScheduleErrorKind::ShutDown) } else { full }
     }
 
-    /// The library has taken a timer, or refused it.
+    /// The library has accepted a timer, or refused it.
     pub(crate) fn note_scheduled(
         &mut self,
         id: Id,
@@ -204,7 +202,7 @@ impl Model {
         self.arm(id, due, now);
     }
 
-    /// It is pending from now on, or has another deadline.
+    /// The timer is pending from now on, or has a new deadline.
     pub(crate) fn arm(&mut self, id: Id, due: Due, now: Nanos) {
         self.disarm(id);
         self.events += 1;
@@ -257,9 +255,7 @@ impl Model {
         self.stale.extend(entry.key.map(|key| (entry.timer, key, recurs)));
     }
 
-    // ---- fired ------------------------------------------------------------------------------------
-
-    /// A callback begins, or a waker is woken; false if that is a fault.
+    /// A callback begins, or a waker is woken. Returns false if that is a failure.
     pub(crate) fn fire(&mut self, id: Id, now: Nanos) -> bool {
         self.log.add(("fired", id, now));
         self.check_fired(id, now);
@@ -290,7 +286,7 @@ impl Model {
         self.expect(times.contains(&now), || format!("{id} has fired at {now}, not at {times:?}"));
     }
 
-    /// Nothing is left behind that should have come before.
+    /// No timer is left that should have fired before.
     fn check_order(&mut self, id: Id, now: Nanos) {
         self.events += 1;
         let event = self.events;
@@ -303,7 +299,8 @@ impl Model {
         self.expect(left.is_none(), || format!("{id} has fired before {left:?}, which is due earlier"));
     }
 
-    /// Whether it is armed anew only some time after its callback has returned, perhaps in the next turn.
+    /// Whether it is scheduled again only some time after its callback has returned, perhaps in the
+    /// next turn.
     fn comes_back_late(&self, id: Id) -> bool {
         let entry = &self.entries[id];
         self.books[entry.timer].has_executor && matches!(entry.kind, Kind::Recurring(_))
@@ -325,7 +322,7 @@ impl Model {
                 }
             }
             State::Stopped => {
-                // Its schedule is asked nevertheless.
+                // Its schedule is called nevertheless.
                 let _ = self.next_due(id, now);
                 self.close(id);
             }
@@ -354,15 +351,13 @@ impl Model {
         }
     }
 
-    /// The clock leaps to `to`: what is due by then fires there.
+    /// The clock jumps to `to`: what is due by then fires there.
     pub(crate) fn note_leap(&mut self, to: Nanos) {
         self.leapt_to = self.leapt_to.max(to);
         self.events += 1;
         let event = self.events;
         self.books.iter_mut().for_each(|books| books.note_leap(to, event));
     }
-
-    // ---- payloads ---------------------------------------------------------------------------------
 
     pub(crate) fn note_dropped(&mut self, id: Id) {
         let twice = std::mem::replace(&mut self.entries[id].is_dropped, true);

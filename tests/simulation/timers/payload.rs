@@ -31,7 +31,7 @@ impl Payload {
         self.scene.be_at_work(self.id);
     }
 
-    /// The callback of a timer that captures more beside, in a node of its own or boxed.
+    /// The callback of a timer that captures more, in its node or boxed.
     pub(crate) fn run_with(&self, ballast: &[Id]) {
         let (id, intact) = (self.id, ballast.iter().all(|&word| word == self.id));
         self.scene.model().expect(intact, || format!("{id} was changed: {ballast:?}"));
@@ -94,7 +94,8 @@ impl Scene {
             let mut model = self.model();
             let timers = self.timers.len();
             let which = model.rng.usize(..timers);
-            // What an executor has run comes back at the end of the turn: it is not known how that is counted.
+            // What an executor has run comes back at the end of the turn; the model does not know
+            // how it is counted.
             (which, !(model.books[which].has_executor && model.is_at_work(which)))
         };
         if allowed {
@@ -103,7 +104,7 @@ impl Scene {
     }
 }
 
-/// Notes, also after a panic, that a callback has returned.
+/// Notes that a callback has returned, also after a panic.
 struct Returned<'a>(&'a Scene, Id);
 
 impl Drop for Returned<'_> {

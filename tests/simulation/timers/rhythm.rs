@@ -1,4 +1,4 @@
-//! When a recurring timer is due, reckoned in nanoseconds and apart from the library.
+//! When a recurring timer is due, calculated in nanoseconds and independently of the library.
 
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
@@ -13,11 +13,12 @@ use super::payload::Planned;
 pub(crate) enum Rhythm {
     /// At a fixed rate.
     Every(Nanos, Missed),
-    /// As a closure says.
+    /// By a closure.
     Given(Gaps),
 }
 
-/// So many gaps, each twice as long as the one before, or none at all after the first; then an end, or a panic.
+/// A number of gaps, each twice as long as the one before, or all zero after the first; then an
+/// end, or a panic.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Gaps {
     pub(crate) gap: Nanos,
@@ -28,7 +29,7 @@ pub(crate) struct Gaps {
 
 /// What comes after an occurrence.
 pub(crate) enum Next {
-    /// One that was to be at the first, and is armed for the second.
+    /// An occurrence that is due at the first, and is scheduled for the second.
     At(Nanos, Nanos),
     End,
     /// The schedule panics.
@@ -43,7 +44,7 @@ impl Gaps {
         Some(gap)
     }
 
-    /// The schedule that a timer is given.
+    /// The schedule that the timer gets.
     pub(crate) fn schedule(mut self) -> impl FnMut(Instant) -> Option<Instant> + Send {
         move |previous| match self.take() {
             Some(gap) => Some(previous + Duration::from_nanos(gap)),
@@ -54,7 +55,7 @@ impl Gaps {
 }
 
 impl Rhythm {
-    /// No two occurrences of very many are closer than this, on average.
+    /// The shortest average time between many occurrences.
     pub(crate) fn period(&self) -> Nanos {
         match *self {
             Self::Every(period, _) => period,
@@ -62,7 +63,7 @@ impl Rhythm {
         }
     }
 
-    /// When it is due first, made now.
+    /// When it is due first, if it is made now.
     pub(crate) fn first(&mut self, now: Nanos) -> Nanos {
         match self {
             Self::Every(period, _) => now + *period,

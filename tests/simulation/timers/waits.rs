@@ -15,7 +15,7 @@ use super::rhythm::next_of;
 use super::{Nanos, Scene};
 use crate::draw::{any, magnitude};
 
-/// No more waits are kept at a time.
+/// The most waits at a time.
 const MOST_WAITS: usize = 12;
 
 pub(crate) struct Wait {
@@ -24,7 +24,7 @@ pub(crate) struct Wait {
     deadline: Nanos,
     stage: Stage,
     waker: Waker,
-    /// Whether the library has been polled with another waker last.
+    /// Whether the library was polled with another waker last.
     is_other_waker: bool,
 }
 
@@ -34,13 +34,13 @@ enum Waiting {
     Interval(Interval, Nanos, Missed),
 }
 
-/// What the library knows of it.
+/// What the library knows of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
     Waiting,
     Done(Result<(), ScheduleErrorKind>),
-    /// An interval that has yielded its error.
+    /// An interval that has returned its error.
     Ended,
 }
 
@@ -52,7 +52,7 @@ enum Outcome {
     Ended,
 }
 
-/// A future that is ready when it is told to be.
+/// A future that is ready when the test says so.
 #[derive(Debug)]
 struct Flag(bool);
 
@@ -207,9 +207,7 @@ impl Scene {
         model.expect(answer == expected, || format!("{}: is_elapsed says {answer}", wait.id));
     }
 
-    // ---- polls ------------------------------------------------------------------------------------
-
-    /// At the end, when nothing is pending, no poll says that it is.
+    /// At the end, when nothing is pending, no poll returns pending.
     pub(super) fn poll_all(&self) {
         let waits = std::mem::take(&mut *self.waits());
         for mut wait in waits {
@@ -277,7 +275,7 @@ impl Wait {
                 self.deadline = next_of(*period, *missed, self.deadline, now);
                 Stage::Idle
             }
-            // A refusal is no end of an interval: it tries again when it is polled again.
+            // A refusal does not end an interval: the next poll tries again.
             (Waiting::Interval(..), Outcome::Over(Err(ScheduleErrorKind::Full { .. }))) => Stage::Idle,
             (Waiting::Interval(..), _) => Stage::Ended,
             (_, Outcome::Over(result)) => Stage::Done(result),
@@ -296,7 +294,7 @@ impl When {
 }
 
 impl Model {
-    /// A wait is woken because its timer is shut down; false if that is not so.
+    /// A wait is woken because its timer is shut down. Returns false if it is not.
     fn note_woken_at_end(&mut self, id: Id) -> bool {
         let entry = &mut self.entries[id];
         let is_end = entry.state == State::Stopped;
@@ -306,14 +304,15 @@ impl Model {
         is_end
     }
 
-    /// Whether a poll had to come out so.
+    /// Whether a poll must have had this result.
     fn judge(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
         let (entry, books) = self.entry(wait.id);
         let (state, is_shut) = (entry.state, books.is_shut);
         let is_due = books.tick_for(wait.deadline) <= books.tick_at(now);
         let expected = match wait.stage {
             Stage::Idle => return self.judge_begun(wait, outcome, now),
-            // The clock has come to its tick while its timer waits to be fired: a poll that brings another waker ends it.
+            // The clock has reached the wait's tick while its timer waits to be fired: a poll with
+            // another waker ends the wait.
             Stage::Waiting
                 if state == State::Pending && wait.is_other_waker && is_due && outcome.is_ready() =>
             {
@@ -333,7 +332,7 @@ impl Model {
         });
     }
 
-    /// The same of one that the library had not taken before. Where the deadline's tick has come, it may be over at
+    /// The same for a wait that the library did not know before. If its tick has come it may end at
     /// once.
     fn judge_begun(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
         let id = wait.id;

@@ -1,0 +1,110 @@
+//! What the end of a timer allocates, and what ended threads leave behind. The allocator counts for
+//! the whole process, so one test runs all steps in turn.
+
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use futures::executor::block_on_stream;
+use shardwheel::{Config, ManualClock, Timer, shard};
+use support::HOUR;
+use support::allocator::{Counting, in_use, peak_of};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const MIB: isize = 1 << 20;
+
+/// Timers of which a copy would take more than 30 MiB.
+const TIMERS: usize = 500_000;
+
+/// Bytes that may be allocated however many timers there are.
+const CONSTANT: isize = MIB;
+
+fn full_timer(by_hand: bool) -> Timer {
+    let builder = Timer::builder().shards(2);
+    let builder = if by_hand { builder.clock(ManualClock::new()) } else { builder };
+    let timer = builder.build().expect("settings within their limits");
+    (0..TIMERS).for_each(|_| assert!(timer.schedule_after(HOUR, || ()).is_ok()));
+    timer
+}
+
+/// A timer's end, by drop or by shutdown, copies nothing.
+fn ends_without_a_copy(by_hand: bool) {
+    let timer = full_timer(by_hand);
+    let (peak, ()) = peak_of(|| drop(timer));
+    assert!(peak <= CONSTANT, "a dropped timer allocates {peak} bytes");
+
+    let timer = full_timer(by_hand);
+    let (peak, mut unfired) = peak_of(|| timer.shutdown());
+    assert!(peak <= CONSTANT, "shutdown allocates {peak} bytes");
+    assert_eq!(unfired.len(), TIMERS);
+    let (peak, taken) = peak_of(|| unfired.by_ref().take(TIMERS / 2).count());
+    assert!(peak <= CONSTANT, "taking what has not fired allocates {peak} bytes");
+    assert_eq!((taken, unfired.len()), (TIMERS / 2, TIMERS - TIMERS / 2));
+    let (peak, ()) = peak_of(|| drop(unfired));
+    assert!(peak <= CONSTANT, "dropping the rest allocates {peak} bytes");
+    assert_eq!(timer.stats().handed_back, TIMERS as u64);
+}
+
+/// Sleeps, which shutdown wakes, are not copied either.
+fn sleeps_end_without_a_copy() {
+    const SLEEPS: usize = 200_000;
+    let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+    let wait = |_| {
+        let mut interval = timer.interval(HOUR);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(futures::Stream::poll_next(std::pin::Pin::new(&mut interval), &mut context).is_pending());
+        interval
+    };
+    let mut waiting: Vec<_> = (0..SLEEPS).map(wait).collect();
+    let (peak, unfired) = peak_of(|| timer.shutdown());
+    assert!(unfired.is_empty());
+    assert!(peak <= CONSTANT, "shutdown allocates {peak} bytes for sleeps");
+    let last = waiting.pop().expect("the list is not empty");
+    assert!(block_on_stream(last).next().is_some_and(|tick| tick.is_err()));
+}
+
+/// Threads that worked at the same time and have ended leave a bounded number of bytes.
+fn threads_leave_little(threads: usize) {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let before = in_use();
+    let meeting = Barrier::new(threads);
+    thread::scope(|scope| {
+        for i in 0..threads {
+            let (scheduler, meeting) = (&scheduler, &meeting);
+            let visit = move || {
+                let key = scheduler.schedule(1 << 40, i).expect("the timer is open");
+                assert_eq!(scheduler.cancel(key), Some(i));
+                meeting.wait();
+            };
+            thread::Builder::new().stack_size(1 << 17).spawn_scoped(scope, visit).expect("a thread starts");
+        }
+    });
+    let left = || in_use() - before;
+    // A thread releases its lane a moment after the scope ends.
+    for tick in (1..20_000).take_while(|&tick| tick < 100 || left() > 8 * MIB) {
+        assert_eq!(advancer.advance(tick).count(), 0);
+        thread::sleep(Duration::from_micros(100));
+    }
+    assert!(left() <= 8 * MIB, "{threads} threads leave {} bytes", left());
+}
+
+/// All steps in turn, as the counts are those of the process; failures are listed at the end.
+#[test]
+fn the_end_of_a_timer_copies_nothing_and_ended_threads_leave_little() {
+    let steps: [(&str, fn()); 4] = [
+        ("threads", || ends_without_a_copy(false)),
+        ("by hand", || ends_without_a_copy(true)),
+        ("sleeps", sleeps_end_without_a_copy),
+        ("crowd", || threads_leave_little(2_000)),
+    ];
+    let failed: Vec<_> =
+        steps.into_iter().filter(|(_, step)| std::panic::catch_unwind(step).is_err()).collect();
+    let names: Vec<_> = failed.into_iter().map(|(name, _)| name).collect();
+    assert!(names.is_empty(), "{names:?}");
+}

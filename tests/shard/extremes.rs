@@ -1,0 +1,256 @@
+//! Extreme deadlines: cases from Akka, Caffeine, folly, timeout.c and ratas.
+
+use std::ops::RangeInclusive;
+
+use shardwheel::{Tick, shard};
+
+use crate::rig::{Rig, WHEEL_SIZES, config, drain, fires_exactly};
+
+/// All timers are cancelled, and then the clock jumps to the last tick: nothing fires. The test
+/// ends, so the jump does not visit all 2^64 ticks. Promises 2 and 4.
+#[test]
+fn cancelled_timers_do_not_fire_at_the_end_of_time() {
+    for size in WHEEL_SIZES {
+        let mut rig = Rig::new(size, 0);
+        let far = (0..64).map(|bit| 1 << bit).chain([0, Tick::MAX - 1, Tick::MAX]).collect::<Vec<Tick>>();
+        for key in rig.set_all(&far) {
+            assert!(rig.scheduler.cancel(key).is_some());
+        }
+        assert_eq!(rig.at(Tick::MAX), []);
+        assert_eq!(rig.advancer.next_expiration(), None);
+    }
+}
+
+/// The same with all timers pending: one jump to the last tick fires all, in order. Promise 4.
+#[test]
+fn all_timers_fire_by_the_end_of_time() {
+    for size in WHEEL_SIZES {
+        let mut rig = Rig::new(size, 0);
+        let far = (0..64).map(|bit| 1 << bit).chain([Tick::MAX - 1, Tick::MAX]).collect::<Vec<Tick>>();
+        rig.set_all(&far);
+        assert_eq!(rig.at(Tick::MAX), far);
+        rig.set_all(&[0, 17, Tick::MAX]);
+        assert_eq!(rig.at(Tick::MAX).len(), 3, "at the end of time everything is due");
+    }
+}
+
+/// A timer for tick 5 that is postponed to 10 fires at 10 and only there, under the key that it has
+/// then. Promise 2.
+#[test]
+fn a_postponed_timer_fires_at_its_new_deadline() {
+    let (scheduler, mut advancer) = shard(&config(16, 0));
+    let key = scheduler.schedule(5, "put off").expect("the shard is open");
+    let key = scheduler.reschedule(key, 10).expect("the timer is pending");
+    assert_eq!(drain(&mut advancer, 5), []);
+    assert_eq!(drain(&mut advancer, 9), []);
+    let fired = advancer.advance(10).map(|f| (f.key, f.deadline, f.payload)).collect::<Vec<_>>();
+    assert_eq!(fired, [(key, 10, "put off")]);
+    assert_eq!(drain(&mut advancer, 1_000), []);
+    assert_eq!(scheduler.reschedule(key, 2_000), None, "it has fired");
+}
+
+/// A timer that is rescheduled to an earlier tick fires at that tick and only there, whether it is
+/// ahead, now or past. A key that named its later deadline names nothing if the timer got a new
+/// key. Promises 2 and 6.
+#[test]
+fn an_advanced_timer_fires_at_its_new_deadline() {
+    for (from, to) in [(10, 5), (5_000, 101), (5_000, 4_999), (Tick::MAX, 300), (500, 100), (500, 0)] {
+        let mut rig = Rig::new(16, 100);
+        let key = rig.set(from);
+        let nearer = rig.scheduler.reschedule(key, to).expect("the timer is pending");
+        assert_eq!(rig.scheduler.len(), 1);
+        assert!(nearer == key || rig.scheduler.cancel(key).is_none());
+        assert!(rig.advancer.next_expiration().is_some_and(|next| next <= to.max(100)));
+        if to > 100 {
+            assert_eq!(rig.at(to - 1), []);
+        }
+        assert_eq!(rig.at(to), [from]);
+        assert_eq!(rig.at(Tick::MAX), []);
+    }
+}
+
+/// An idle timeout, renewed at each of a thousand packets: it fires at the deadline of the last
+/// renewal, and at no earlier deadline. Promise 2.
+#[test]
+fn an_idle_timeout_fires_after_its_last_renewal() {
+    for size in WHEEL_SIZES {
+        let mut rig = Rig::new(size, 0);
+        let mut key = rig.set(30);
+        for now in 1..=1_000 {
+            assert_eq!(rig.at(now), []);
+            key = rig.scheduler.reschedule(key, now + 30).expect("the timer is pending");
+        }
+        assert_eq!(rig.at(1_029), []);
+        assert_eq!(rig.at(1_030), [30]);
+        assert_eq!(rig.scheduler.cancel(key), None);
+    }
+}
+
+/// Delays around one and four revolutions of 256 buckets are exact, from slot 0 and from slot 5 of
+/// the wheel. Promise 1.
+#[test]
+fn delays_around_a_revolution_are_exact() {
+    for size in WHEEL_SIZES {
+        for start in [0, 5] {
+            for delay in [255, 256, 257, 1_023, 1_024, 1_029] {
+                fires_exactly(size, start, &[start + delay]);
+            }
+        }
+    }
+}
+
+/// `next_expiration` is none when nothing is pending: in a new shard, when all timers have fired,
+/// and, once the clock has passed their places, when all were cancelled. Promise 9.
+#[test]
+fn next_expiration_is_none_when_nothing_is_pending() {
+    for size in WHEEL_SIZES {
+        let mut rig = Rig::new(size, 7);
+        assert_eq!(rig.advancer.next_expiration(), None);
+        rig.set_all(&[8, 300, 70_000]);
+        assert_eq!(rig.at(70_000), [8, 300, 70_000]);
+        assert_eq!(rig.advancer.next_expiration(), None);
+        let keys = rig.set_all(&[70_001, 70_300, 140_000]);
+        assert!(keys.into_iter().all(|key| rig.scheduler.cancel(key).is_some()));
+        rig.fires_by_sleeping(&[]);
+    }
+}
+
+/// `next_expiration` is never later than the next deadline, from many offsets, and a thread that
+/// sleeps until that tick finds the timer on time. Promises 1 and 9.
+#[test]
+fn next_expiration_is_never_too_late() {
+    let delays = [1, 2, 3, 15, 16, 17, 100, 255, 256, 257, 300, 4_095, 4_096, 70_000, 1 << 40];
+    for size in [8, 256] {
+        for start in (0..300).step_by(7).chain([4_095, 65_535, (1 << 36) - 1]) {
+            for deadline in delays.map(|delay| start + delay) {
+                let mut rig = Rig::new(size, start);
+                rig.set(deadline);
+                rig.fires_by_sleeping(&[deadline]);
+            }
+        }
+    }
+}
+
+/// With several timers pending, `next_expiration` concerns the earliest, and an earlier timer
+/// changes it. Promise 1.
+#[test]
+fn next_expiration_is_that_of_the_earliest_timer() {
+    let mut rig = Rig::new(16, 1_000);
+    for deadline in [1 << 40, 90_000, 2_000, 1_999, 1_010, 1_001, 1_000, 3] {
+        rig.set(deadline);
+        let next = rig.advancer.next_expiration();
+        assert!(next.is_some_and(|next| next <= deadline.max(1_000)), "{next:?} for {deadline}");
+    }
+    assert_eq!(rig.at(1_000).len(), 2);
+}
+
+/// Schedules within `window`, and checks that the timer does not fire at the tick before, fires at
+/// the last tick at the latest, and has a deadline within the window.
+fn fires_within(wheel_size: usize, start: Tick, window: &RangeInclusive<Tick>) {
+    let (scheduler, mut advancer) = shard(&config(wheel_size, start));
+    scheduler.schedule_within(window.clone(), "windowed").expect("the shard is open, the window not empty");
+    if *window.start() > start {
+        assert_eq!(drain(&mut advancer, window.start() - 1), [], "{window:?}");
+    }
+    let fired = drain(&mut advancer, *window.end());
+    assert!(
+        matches!(&fired[..], [(deadline, "windowed")] if window.contains(deadline)),
+        "{window:?}: {fired:?}"
+    );
+}
+
+/// A timer that may fire anywhere in a window fires within it. Promise 1.
+#[test]
+fn a_windowed_timer_fires_within_its_window() {
+    for size in WHEEL_SIZES {
+        for window in [281..=290, 1_023..=1_279, 1_025..=1_280, 5..=5, 1..=Tick::MAX, Tick::MAX..=Tick::MAX] {
+            fires_within(size, 0, &window);
+        }
+    }
+}
+
+/// The same for many windows of every width, from several starts. Promises 1 and 4.
+#[test]
+fn windows_of_any_width_are_met() {
+    let mut rng = fastrand::Rng::with_seed(41);
+    for _ in 0..2_000 {
+        let start = rng.u64(..) >> rng.u32(1..64);
+        let first = start + 1 + (rng.u64(..) >> rng.u32(2..64));
+        let window = first..=first.saturating_add(rng.u64(..) >> rng.u32(..64));
+        fires_within(*rng.choice(&WHEEL_SIZES).expect("the list is not empty"), start, &window);
+    }
+}
+
+/// A timer whose window has begun fires within it, and a timer whose window has passed fires at
+/// once. Promise 4.
+#[test]
+fn a_window_that_has_begun_is_met_or_due_at_once() {
+    for window in [0..=120, 100..=100, 100..=101, 50..=100, 0..=99, 0..=0] {
+        let (scheduler, mut advancer) = shard(&config(16, 100));
+        scheduler.schedule_within(window.clone(), "windowed").expect("the shard is open");
+        assert_eq!(drain(&mut advancer, *window.end()).len(), 1, "{window:?}");
+    }
+}
+
+/// Delays of exactly one revolution, and a tick less and more, at every level and from every slot
+/// of a small wheel. Promise 1.
+#[test]
+fn a_delay_of_exactly_one_revolution_is_exact() {
+    for start in 0..40 {
+        for revolution in [8, 64, 512] {
+            let delays = [revolution - 1, revolution, revolution + 1];
+            fires_exactly(8, start, &delays.map(|delay| start + delay));
+        }
+    }
+}
+
+/// A clock that starts near its end: deadlines up to the last tick fire exactly, and nothing wraps.
+/// Promise 4.
+#[test]
+fn a_clock_near_its_end_does_not_wrap() {
+    for size in WHEEL_SIZES {
+        let start = Tick::MAX - 700;
+        let delays = [1, 2, 8, 16, 255, 256, 257, 512, 699, 700];
+        fires_exactly(size, start, &delays.map(|delay| start + delay));
+        fires_exactly(size, Tick::MAX, &[Tick::MAX]);
+        fires_exactly(size, 0, &[Tick::MAX - 1, Tick::MAX]);
+    }
+}
+
+/// A cancel before the timer fires returns the payload; a second cancel returns nothing. Promise 2.
+#[test]
+fn cancel_returns_the_payload_once() {
+    let mut rig = Rig::new(16, 0);
+    for deadline in [1, 20, 5_000, Tick::MAX] {
+        let key = rig.set(deadline);
+        assert_eq!(rig.scheduler.cancel(key), Some(deadline));
+        assert_eq!(rig.scheduler.cancel(key), None);
+        assert_eq!(rig.scheduler.reschedule(key, deadline), None);
+    }
+    assert_eq!(rig.at(Tick::MAX), []);
+}
+
+/// A cancel after the timer has fired returns nothing, also when it is repeated. Promise 2.
+#[test]
+fn cancel_after_firing_returns_nothing() {
+    let mut rig = Rig::new(16, 0);
+    for deadline in [1, 20, 5_000] {
+        let key = rig.set(deadline);
+        assert_eq!(rig.at(deadline), [deadline]);
+        assert_eq!(rig.scheduler.cancel(key), None);
+        assert_eq!(rig.scheduler.cancel(key), None);
+    }
+}
+
+/// A cancel from the loop that has just taken the timer returns nothing: the payload is the
+/// caller's already. Promise 2.
+#[test]
+fn cancel_of_a_taken_timer_returns_nothing() {
+    let mut rig = Rig::new(16, 0);
+    rig.set_all(&[3, 3, 4]);
+    for fired in rig.advancer.advance(4) {
+        assert_eq!(rig.scheduler.cancel(fired.key), None);
+        assert_eq!(rig.scheduler.reschedule(fired.key, 9), None);
+    }
+    assert_eq!(rig.at(9), []);
+}

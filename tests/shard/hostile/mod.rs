@@ -1,0 +1,5 @@
+//! User code that stalls or panics where a shard calls it.
+
+mod moves;
+mod payloads;
+mod wakers;

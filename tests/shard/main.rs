@@ -1,0 +1,42 @@
+//! Black-box tests of [`shardwheel::shard`] and its two halves.
+//!
+//! Many are behaviours that users of other timers rely on, or have complained about;
+//! `tests/BEHAVIOURS.md` lists these cases with their sources. Where the source fires early, clamps
+//! a far deadline or needs a lock, the test checks the promise of this crate instead, and its
+//! comment says so. The promises that the tests name are those of the README.
+//!
+//! Time is virtual, in ticks: no test sleeps, and none depends on how fast the machine is.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `rig.rs` | a shard whose payloads are its deadlines, and checks for most cases |
+//! | `wheel.rs`, `firing.rs`, `deadlines.rs`, `extremes.rs` | when timers fire |
+//! | `draining.rs` | use of the shard while timers are being taken |
+//! | `keys.rs`, `limits.rs` | keys; limits and refusals |
+//! | `clocks.rs` | clocks that jump, stand still or go backwards |
+//! | `memory.rs`, `maintenance.rs` | memory that cancelled timers and idle wheels give back |
+//! | `random.rs` | random operations against a model, and periods |
+//! | `surface/` | types, payloads, errors, panics and ends |
+//! | `threads/` | several threads on one shard, with a ledger of all payloads |
+//! | `ledger.rs` | the ledger itself |
+//! | `hostile/` | user code that panics or stalls where a shard calls it |
+
+mod clocks;
+mod deadlines;
+mod draining;
+mod extremes;
+mod firing;
+mod hostile;
+mod keys;
+mod ledger;
+mod limits;
+mod maintenance;
+mod memory;
+mod random;
+mod rig;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
+mod support;
+mod surface;
+mod threads;
+mod wheel;

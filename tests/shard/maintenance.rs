@@ -1,0 +1,135 @@
+//! A shard frees memory and sweeps dead nodes although nothing is due: the tests call the advancer
+//! only when the shard asks for it.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
+
+use crate::support::{Bell, watched};
+
+/// Timers of the burst, and the nodes that may be left of it: those of two segments.
+const BURST: u64 = 500_000;
+const LEFT: usize = 2 * 65_536;
+
+/// Nothing is pending, and the clock stands still. Promise 5.
+#[test]
+fn maintenance_frees_memory_when_nothing_is_pending() {
+    watched(|| {
+        let (scheduler, mut advancer) = shard(&Config::default());
+        assert!(!advancer.needs_maintenance(), "it is new");
+        let keys: Vec<_> =
+            (0..BURST).map(|i| scheduler.schedule(1_000 + i, i).expect("the shard is open")).collect();
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+        let mut calls = 0;
+        loop {
+            assert_eq!(advancer.advance(0).count(), 0);
+            if advancer.next_expiration().is_none() && !advancer.needs_maintenance() {
+                break;
+            }
+            advancer.maintain();
+            calls += 1;
+        }
+        let stats = scheduler.stats();
+        assert!(stats.node_capacity <= LEFT, "after {calls} calls: {stats:?}");
+    });
+}
+
+/// After a burst has fired, maintenance ends. One far timer is pending, which the calls of
+/// `maintain` leave alone. Promises 5 and 9.
+#[test]
+fn maintenance_ends() {
+    watched(|| {
+        let (scheduler, mut advancer) = shard(&Config::default());
+        scheduler.schedule(1 << 40, 0).expect("the shard is open");
+        (0..BURST).for_each(|i| assert!(scheduler.schedule(1 + i % 1_000, i).is_ok()));
+        assert_eq!(advancer.advance(1_000).count() as u64, BURST);
+        while advancer.needs_maintenance() {
+            advancer.maintain();
+        }
+        assert!(scheduler.stats().node_capacity <= LEFT);
+        assert_eq!(scheduler.len(), 1);
+    });
+}
+
+/// Dead nodes that a shard may hold however few timers are pending.
+const DEAD: usize = 4_096;
+
+/// Calls of the advancer in which a sweep must be done while the clock stands still.
+const CALLS: usize = 200;
+
+fn stand_still<T>(advancer: &mut Advancer<T>, now: Tick) {
+    (0..CALLS).for_each(|_| assert_eq!(advancer.advance(now).count(), 0));
+}
+
+/// A shard whose far timers were cancelled while many others were pending; those have fired.
+fn far_ones_cancelled_others_fired() -> (Scheduler<u64>, Advancer<u64>) {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("the shard is open");
+    let keys: Vec<_> = (0..60_000).map(far).collect();
+    (0..100_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
+    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert_eq!(advancer.advance(10).count(), 100_000);
+    (scheduler, advancer)
+}
+
+/// Calls the advancer only when the shard has woken it, while the clock stands still. Returns how
+/// often that was.
+fn answer_rings<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) -> usize {
+    let (waker, mut answered) = (Arc::clone(rings).into(), rings.rings());
+    let begin = answered;
+    loop {
+        advancer.register_waker(&waker);
+        black_box(advancer.next_expiration());
+        let rung = rings.rings();
+        if std::mem::replace(&mut answered, rung) == rung {
+            return answered - begin;
+        }
+        assert_eq!(advancer.advance(10).count(), 0);
+    }
+}
+
+/// Far timers are cancelled while many timers are pending, and those fire. Promise 5.
+#[test]
+fn dead_nodes_are_swept_when_other_timers_have_fired() {
+    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
+    stand_still(&mut advancer, 10);
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
+}
+
+/// The same, with the advancer called only after the shard has woken it. Promise 5.
+#[test]
+fn the_advancer_is_woken_to_sweep_when_other_timers_have_fired() {
+    let (scheduler, mut advancer) = far_ones_cancelled_others_fired();
+    let answered = answer_rings(&mut advancer, &Arc::default());
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= DEAD, "after {answered} rings: {stats:?}");
+}
+
+/// While many timers were pending, many dead nodes were tolerated. Those timers have fired, and the
+/// dead nodes are gone. Then a thousand more timers are cancelled than are tolerated now, while the
+/// advancer sleeps: the shard wakes it. Promise 5.
+#[test]
+fn the_advancer_is_woken_to_sweep_after_the_bound_has_fallen() {
+    let (scheduler, mut advancer) = shard(&Config::default());
+    let rings = Arc::<Bell>::default();
+    let far = |i: u64| scheduler.schedule(1_000_000 + 7_919 * i, i).expect("the shard is open");
+    (0..200_000).for_each(|i| assert!(scheduler.schedule(10, i).is_ok()));
+    let due_too: Vec<_> =
+        (0..20_000).map(|i| scheduler.schedule(10, i).expect("the shard is open")).collect();
+    assert!(due_too.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert_eq!(advancer.advance(10).count(), 200_000);
+    answer_rings(&mut advancer, &rings);
+    assert!(scheduler.stats().dead_nodes <= DEAD);
+
+    let keys: Vec<_> = (0..DEAD as u64 + 1_000).map(far).collect();
+    answer_rings(&mut advancer, &rings);
+    let before = rings.rings();
+    assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+    assert!(rings.rings() > before);
+    assert_eq!(advancer.advance(10).count(), 0);
+    answer_rings(&mut advancer, &rings);
+    let stats = scheduler.stats();
+    assert!(stats.dead_nodes <= DEAD, "{stats:?}");
+}

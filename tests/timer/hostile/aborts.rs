@@ -1,0 +1,224 @@
+//! Drops that panic, and timers that are used at a thread's end, do not abort the process.
+//!
+//! Each test runs in a process of its own. One panicking drop may reach its caller; a second one
+//! must not meet it.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use shardwheel::{Job, ManualClock, Schedule, Timer};
+
+use crate::support::{
+    Bomb, Count, Dropped, HOUR, after, by_hand, is_balanced, manual, ms, survives, threads, until,
+};
+
+/// Runs an action when its thread ends.
+struct AtTheEnd(Option<Box<dyn FnOnce()>>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        if let Some(act) = self.0.take() {
+            act();
+        }
+    }
+}
+
+thread_local! {
+    static AT_THE_END: Cell<AtTheEnd> = const { Cell::new(AtTheEnd(None)) };
+}
+
+/// Uses all thread-locals of this crate.
+fn use_a_timer() {
+    let (timer, clock) = manual();
+    after(&timer, ms(1), || ());
+    clock.advance(ms(1));
+    drop(threads(1).shutdown());
+}
+
+/// Runs `act` when a thread ends. Some thread-locals of this crate are gone by then.
+fn at_a_threads_end(act: impl FnOnce() + Send + 'static) {
+    let is_done = std::sync::Arc::new(AtomicBool::new(false));
+    let done = std::sync::Arc::clone(&is_done);
+    let thread = thread::spawn(move || {
+        let act = move || {
+            act();
+            done.store(true, Ordering::SeqCst);
+        };
+        AT_THE_END.set(AtTheEnd(Some(Box::new(act))));
+        use_a_timer();
+    });
+    thread.join().expect("the thread does not panic");
+    assert!(is_done.load(Ordering::SeqCst));
+}
+
+/// A thread-local holds the last handle of a timer. Promise 7.
+#[test]
+fn a_timer_may_be_dropped_at_a_threads_end() {
+    survives(|| {
+        let dropped = Count::default();
+        let held = Dropped(dropped.clone());
+        let timer = threads(1);
+        after(&timer, HOUR, move || drop(held));
+        at_a_threads_end(move || drop(timer));
+        assert_eq!(dropped.get(), 1);
+    });
+}
+
+/// The same with a manual clock. Promise 7.
+#[test]
+fn a_timer_on_a_manual_clock_may_be_dropped_at_a_threads_end() {
+    survives(|| {
+        let (dropped, (timer, clock)) = (Count::default(), manual());
+        let held = Dropped(dropped.clone());
+        after(&timer, HOUR, move || drop(held));
+        at_a_threads_end(move || drop(timer));
+        clock.advance(HOUR);
+        assert_eq!(dropped.get(), 1);
+    });
+}
+
+/// A thread-local moves a manual clock. Promise 7.
+#[test]
+fn a_manual_clock_may_be_moved_at_a_threads_end() {
+    survives(|| {
+        let (count, (timer, clock)) = (Count::default(), manual());
+        let mine = count.clone();
+        after(&timer, ms(5), move || mine.one());
+        at_a_threads_end(move || clock.advance(ms(5)));
+        assert_eq!((count.get(), timer.stats().fired), (1, 1));
+    });
+}
+
+/// A callback shuts its own timer down on a thread that is ending. Promises 7 and 8.
+#[test]
+fn a_callback_may_shut_down_at_a_threads_end() {
+    survives(|| {
+        let (unfired, (timer, clock)) = (Count::default(), manual());
+        let (inner, count) = (timer.clone(), unfired.clone());
+        after(&timer, HOUR, || ());
+        after(&timer, ms(5), move || inner.shutdown().for_each(|_| count.one()));
+        at_a_threads_end(move || clock.advance(ms(5)));
+        assert_eq!(unfired.get(), 1);
+        is_balanced(&timer);
+    });
+}
+
+/// A schedule whose second occurrence is none, or panics, and which may hold a bomb.
+struct Ends {
+    first: bool,
+    by_panic: bool,
+    _bomb: Option<Bomb>,
+}
+
+impl Ends {
+    fn new(by_panic: bool, bomb: Option<Bomb>) -> Self {
+        Self { first: true, by_panic, _bomb: bomb }
+    }
+}
+
+impl Schedule for Ends {
+    fn next(&mut self, previous: Instant) -> Option<Instant> {
+        let is_first = std::mem::take(&mut self.first);
+        assert!(is_first || !self.by_panic, "a schedule panics");
+        is_first.then(|| previous + ms(5))
+    }
+}
+
+/// Sets a timer whose callback's drop panics, and other timers; `pass` lets them fire. The shard
+/// works on.
+fn with_neighbours(timer: &Timer, schedule: Ends, mut pass: impl FnMut()) {
+    let (bomb, count) = (Bomb, Count::default());
+    timer.schedule_with(schedule, move || _ = &bomb).expect("the timer is open");
+    for delay in [5, 50] {
+        let mine = count.clone();
+        after(timer, ms(delay), move || mine.one());
+    }
+    pass();
+    until("the neighbours fire", || count.get() == 2 && timer.stats().pending == 0);
+    until("the panic is counted", || timer.stats().panics >= 1);
+    is_balanced(timer);
+}
+
+/// A schedule panics, and the drop of its callback does, too. Promise 7.
+#[test]
+fn a_schedule_and_the_drop_of_its_callback_may_panic() {
+    survives(|| {
+        let (timer, clock) = manual();
+        with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
+        with_neighbours(&threads(1), Ends::new(true, None), || ());
+    });
+}
+
+/// The same on an executor. Promise 7.
+#[test]
+fn a_schedule_and_the_drop_of_its_callback_may_panic_on_an_executor() {
+    survives(|| {
+        let (timer, clock) = by_hand(Timer::builder().executor(Job::run));
+        with_neighbours(&timer, Ends::new(true, None), || clock.advance(ms(50)));
+    });
+}
+
+/// A schedule ends; its drop and the drop of its callback panic. Promise 7.
+#[test]
+fn the_drops_of_a_schedule_and_its_callback_may_panic() {
+    survives(|| {
+        let (timer, clock) = manual();
+        with_neighbours(&timer, Ends::new(false, Some(Bomb)), || clock.advance(ms(50)));
+        with_neighbours(&threads(1), Ends::new(false, Some(Bomb)), || ());
+    });
+}
+
+/// A manual timer with one timer, of which the schedule's and the callback's drops panic. The
+/// executor, if any, drops its jobs.
+fn with_two_bombs(executor: bool) -> (Timer, ManualClock, shardwheel::TimerKey) {
+    let builder = Timer::builder();
+    let (timer, clock) = by_hand(if executor { builder.executor(drop::<Job>) } else { builder });
+    let bomb = Bomb;
+    let key = timer.schedule_with(Ends::new(false, Some(Bomb)), move || _ = &bomb);
+    (timer, clock, key.expect("the timer is open"))
+}
+
+/// The canceller, an executor, the timer's end or the caller of `shutdown` drops them. Promise 7.
+#[test]
+fn the_drops_of_a_schedule_and_its_callback_may_panic_on_any_thread() {
+    survives(|| {
+        let (timer, _clock, key) = with_two_bombs(false);
+        drop(catch_unwind(AssertUnwindSafe(|| timer.cancel(key))));
+        assert_eq!((timer.stats().cancelled, timer.stats().pending), (1, 0));
+        let (timer, clock, _) = with_two_bombs(true);
+        clock.advance(ms(50));
+        assert_eq!(timer.stats().pending, 0);
+        drop(with_two_bombs(false));
+        let (timer, ..) = with_two_bombs(false);
+        drop(catch_unwind(AssertUnwindSafe(|| drop(timer.shutdown()))));
+        assert_eq!(timer.stats().handed_back, 1);
+    });
+}
+
+/// The drops of several callbacks in a dropped `Unfired` panic: the others are dropped. Promises 7
+/// and 8.
+#[test]
+fn a_dropped_unfired_drops_all_callbacks_if_several_panic() {
+    survives(|| {
+        for taken in [0, 1] {
+            for timer in [manual().0, threads(2)] {
+                let dropped = Count::default();
+                for _ in 0..5 {
+                    let (held, bomb) = (Dropped(dropped.clone()), Bomb);
+                    after(&timer, HOUR, move || drop((held, bomb)));
+                    let held = Dropped(dropped.clone());
+                    after(&timer, HOUR, move || drop(held));
+                }
+                let mut unfired = timer.shutdown();
+                for task in unfired.by_ref().take(taken) {
+                    drop(catch_unwind(AssertUnwindSafe(|| drop(task))));
+                }
+                drop(catch_unwind(AssertUnwindSafe(|| drop(unfired))));
+                assert_eq!(dropped.get(), 10);
+            }
+        }
+    });
+}

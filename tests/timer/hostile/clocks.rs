@@ -1,0 +1,157 @@
+//! Clocks that are set back, are at the end of time, or run at another speed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use shardwheel::{Clock, ManualClock, Timer};
+
+use crate::support::{Count, HOUR, after, hear, ms, secs, until, watched};
+
+/// The system's clock plus a number of milliseconds.
+#[derive(Clone, Default)]
+struct Set(Arc<AtomicU64>);
+
+impl Set {
+    /// Sets the clock, and has the timer's shard read it twice: the shard has reached that time
+    /// when the turn is over.
+    fn to(&self, ahead: Duration, timer: &Timer) {
+        self.0.store(ahead.as_millis() as u64, Ordering::SeqCst);
+        for _ in 0..2 {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            after(timer, ms(0), move || sender.send(()).expect("the test waits"));
+            hear(&receiver);
+        }
+    }
+}
+
+impl Clock for Set {
+    fn now(&self) -> Instant {
+        Instant::now() + ms(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Sets a timer for five seconds from now, and counts when it fires.
+type InFiveSeconds = fn(&Timer, Count);
+
+const WAYS: [(&str, InFiveSeconds); 6] = [
+    ("schedule_after", |timer, count| _ = after(timer, secs(5), move || count.one())),
+    ("schedule_every", |timer, count| {
+        timer.schedule_every(secs(5), move || count.one()).expect("the timer is open");
+    }),
+    ("reschedule_after", |timer, count| {
+        let key = after(timer, HOUR, move || count.one());
+        timer.reschedule_after(key, secs(5)).expect("the timer is pending");
+    }),
+    ("sleep", |timer, count| wait(count, timer.sleep(secs(5)))),
+    ("timeout", |timer, count| wait(count, timer.timeout(secs(5), std::future::pending::<()>()))),
+    ("interval", |timer, count| {
+        let mut interval = timer.interval(secs(5));
+        wait(count, async move { interval.tick().await });
+    }),
+];
+
+/// The same by instants, which count from the timer's own time.
+const BY_INSTANTS: [(&str, InFiveSeconds); 2] = [
+    ("schedule_at", |timer, count| {
+        timer.schedule_at(timer.now() + secs(5), move || count.one()).expect("the timer is open");
+    }),
+    ("sleep_until", |timer, count| wait(count, timer.sleep_until(timer.now() + secs(5)))),
+];
+
+/// Counts when the future is ready.
+fn wait<F: Future<Output: Send> + Send + 'static>(count: Count, future: F) {
+    thread::spawn(move || {
+        drop(block_on(future));
+        count.one();
+    });
+}
+
+/// A timer for five seconds from now does not fire at once.
+fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
+    watched(move || {
+        let clock = Set::default();
+        let timer =
+            Timer::builder().shards(1).clock(clock.clone()).build().expect("settings within their limits");
+        clock.to(secs(10), &timer);
+        clock.0.store(0, Ordering::SeqCst);
+        let count = Count::default();
+        set_for(&timer, count.clone());
+        thread::sleep(ms(100));
+        assert_eq!(count.get(), 0, "{way}: five seconds early");
+        clock.to(secs(20), &timer);
+        until(way, || count.get() >= 1);
+    });
+}
+
+/// After the clock was set back, each way to set a delay of five seconds takes five seconds.
+/// Promise 1.
+#[test]
+fn a_clock_that_is_set_back_makes_no_delay_short() {
+    WAYS.into_iter().for_each(comes_in_five_seconds);
+}
+
+/// The same by instants: `Timer::now` returns the time that the timer uses. Promise 1.
+#[test]
+fn now_is_the_time_that_the_timer_uses() {
+    BY_INSTANTS.into_iter().for_each(comes_in_five_seconds);
+}
+
+/// Ticks of a nanosecond, of which 64 bits hold 584 years, with the clock at its end. Promise 4.
+#[test]
+fn scheduling_at_the_end_of_time_does_not_overflow() {
+    watched(|| {
+        let clock = ManualClock::new();
+        let builder = Timer::builder().shards(1).tick(Duration::from_nanos(1)).clock(clock.clone());
+        let timer = builder.build().expect("settings within their limits");
+        clock.advance(Duration::MAX);
+        let key = after(&timer, ms(1), || ());
+        after(&timer, ms(0), || ());
+        timer.schedule_at(timer.now(), || ()).expect("the timer is open");
+        assert!(timer.reschedule_after(key, ms(2)).is_some());
+        drop((timer.sleep(ms(1)), timer.interval(ms(1))));
+        clock.advance(ms(1));
+        let stats = timer.stats();
+        assert_eq!(timer.shutdown().len(), stats.pending);
+        assert_eq!(timer.stats().pending, 0);
+    });
+}
+
+/// A clock that is `times` as fast as the system's.
+struct Fast {
+    start: Instant,
+    times: u32,
+}
+
+impl Clock for Fast {
+    fn now(&self) -> Instant {
+        self.start + self.times * self.start.elapsed()
+    }
+}
+
+/// How long eight seconds by that clock take.
+fn eight_seconds(times: u32) -> Duration {
+    let start = Instant::now();
+    let timer = Timer::builder()
+        .shards(1)
+        .clock(Fast { start, times })
+        .build()
+        .expect("settings within their limits");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let begin = Instant::now();
+    after(&timer, secs(8), move || sender.send(begin.elapsed()).expect("the test waits"));
+    hear(&receiver)
+}
+
+/// The documented clock at double speed, and one at eight times. Promise 1.
+#[test]
+fn a_fast_clock_is_followed() {
+    watched(|| {
+        let took = [2, 8].map(|times| thread::spawn(move || eight_seconds(times)));
+        let [double, eightfold] = took.map(|thread| thread.join().expect("the thread does not panic"));
+        assert!((secs(4)..ms(6_500)).contains(&double), "{double:?}");
+        assert!((secs(1)..ms(3_500)).contains(&eightfold), "{eightfold:?}");
+    });
+}

@@ -1,0 +1,55 @@
+//! An executor that keeps its jobs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use shardwheel::{Job, Timer};
+
+use crate::support::{HOUR, Tampered, is_on_shard_of, ms, until, watched};
+
+/// Recurring timers that are cancelled while a slow executor holds them keep no thread awake.
+/// Promise 9.
+#[test]
+fn cancelled_recurring_timers_in_an_executor_keep_no_thread_awake() {
+    watched(|| {
+        let (readings, jobs) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::<Job>::new())));
+        let (read, keep) = (Arc::clone(&readings), Arc::clone(&jobs));
+        let before = move || {
+            if is_on_shard_of("held-") {
+                read.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let builder = Timer::builder().shards(1).thread_name("held").clock(Tampered { before, manual: None });
+        let builder =
+            builder.executor(move |job: Job| keep.lock().expect("the thread does not panic").push(job));
+        let timer = builder.build().expect("settings within their limits");
+        let every = |_| timer.schedule_every(ms(1), || ()).expect("the timer is open");
+        let keys: Vec<_> = (0..4_000).map(every).collect();
+        until("the executor holds all jobs", || {
+            jobs.lock().expect("the thread does not panic").len() == keys.len()
+        });
+        assert!(keys.into_iter().all(|key| timer.cancel(key)));
+        thread::sleep(ms(200));
+        let before = readings.load(Ordering::SeqCst);
+        thread::sleep(ms(1_000));
+        let read = readings.load(Ordering::SeqCst) - before;
+        assert!(read <= 500, "{read} readings of the clock within an idle second");
+        // Recurring timers that cannot be swept are no reason to request a sweep at each cancel.
+        let before = readings.load(Ordering::SeqCst);
+        for _ in 0..100 {
+            churn(&timer, 64);
+            thread::sleep(ms(1));
+        }
+        let read = readings.load(Ordering::SeqCst) - before;
+        assert!(read <= 100, "{read} readings of the clock while others cancel");
+        jobs.lock().expect("the thread does not panic").clear();
+    });
+}
+
+fn churn(timer: &Timer, count: usize) {
+    for _ in 0..count {
+        let key = timer.schedule_after(HOUR, || ()).expect("the timer is open");
+        assert!(timer.cancel(key));
+    }
+}

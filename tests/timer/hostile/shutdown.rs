@@ -1,0 +1,262 @@
+//! Shutdown returns, whatever the callbacks do meanwhile.
+
+use std::sync::mpsc::{self, Receiver, sync_channel};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use futures::channel::oneshot;
+use futures::executor::block_on;
+use shardwheel::{Job, ManualClock, Timer};
+
+use crate::support::{
+    Count, HOUR, Log, Tampered, after, hear, is_on_shard_of, manual, ms, threads, until, watched,
+};
+
+/// A callback waits with `wait`, which takes the wake-up that shutdown sends to its thread.
+fn ends_while_a_callback_waits(wait: fn(Receiver<()>), end: fn(Timer)) {
+    watched(move || {
+        let timer = threads(1);
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel();
+        let callback = move || {
+            begun.send(()).expect("the test waits");
+            wait(released);
+        };
+        after(&timer, ms(1), callback);
+        after(&timer, HOUR, || ());
+        hear(&has_begun);
+        let ender = thread::spawn(move || end(timer));
+        thread::sleep(ms(50));
+        release.send(()).expect("the callback waits");
+        ender.join().expect("the end does not panic");
+    });
+}
+
+fn receives(released: Receiver<()>) {
+    released.recv().expect("it is released");
+}
+
+fn leaves_a_scope(released: Receiver<()>) {
+    thread::scope(|scope| drop(scope.spawn(move || receives(released))));
+}
+
+fn blocks_on(released: Receiver<()>) {
+    let (done, is_done) = oneshot::channel();
+    thread::spawn(move || {
+        receives(released);
+        done.send(()).expect("the callback waits");
+    });
+    block_on(is_done).expect("the other thread sends it");
+}
+
+fn shuts_down(timer: Timer) {
+    assert_eq!(timer.shutdown().len(), 1);
+}
+
+/// A callback waits for a message. Promise 8.
+#[test]
+fn shutdown_returns_while_a_callback_receives() {
+    ends_while_a_callback_waits(receives, shuts_down);
+}
+
+/// A callback waits for a scoped thread. Promise 8.
+#[test]
+fn shutdown_returns_while_a_callback_leaves_a_scope() {
+    ends_while_a_callback_waits(leaves_a_scope, shuts_down);
+}
+
+/// A callback blocks on a future. Promise 8.
+#[test]
+fn shutdown_returns_while_a_callback_blocks_on_a_future() {
+    ends_while_a_callback_waits(blocks_on, shuts_down);
+}
+
+/// The last handle is dropped while a callback waits for a message. Promise 8.
+#[test]
+fn dropping_the_last_handle_returns_while_a_callback_receives() {
+    ends_while_a_callback_waits(receives, drop);
+}
+
+/// A timer whose shard's thread parks whenever it reads the clock.
+fn with_a_clock_that_parks() -> Timer {
+    let before = || {
+        if is_on_shard_of("parks-") {
+            thread::park_timeout(ms(20));
+        }
+    };
+    let clock = Tampered { before, manual: None };
+    Timer::builder()
+        .shards(1)
+        .thread_name("parks")
+        .clock(clock)
+        .build()
+        .expect("settings within their limits")
+}
+
+/// A clock parks when the shard's thread reads it, and takes no producer's wake-up: each timer
+/// fires before the timer of an hour. Promise 7.
+#[test]
+fn a_clock_that_parks_takes_no_producers_wake() {
+    watched(|| {
+        let timer = with_a_clock_that_parks();
+        after(&timer, HOUR, || ());
+        for pause in (0..100).step_by(5) {
+            thread::sleep(ms(pause));
+            let (sender, receiver) = mpsc::channel();
+            after(&timer, ms(1), move || sender.send(()).expect("the test waits"));
+            hear(&receiver);
+        }
+    });
+}
+
+/// A clock that parks does not take the wake-up of a shutdown. Promise 8.
+#[test]
+fn shutdown_returns_while_a_clock_parks() {
+    watched(|| {
+        for pause in (0..100).step_by(5) {
+            let timer = with_a_clock_that_parks();
+            after(&timer, HOUR, || ());
+            thread::sleep(ms(pause));
+            assert_eq!(timer.shutdown().len(), 1);
+        }
+    });
+}
+
+const JOBS: usize = 8;
+
+/// Each of eight jobs shuts the timer down, while the shard waits for room in a queue of length
+/// `queue`.
+fn a_job_shuts_down(queue: usize, clock: Option<ManualClock>) {
+    let (send, receive) = sync_channel::<Job>(queue);
+    let runner = thread::spawn(move || receive.into_iter().for_each(Job::run));
+    let builder = Timer::builder().shards(1).executor(move |job: Job| drop(send.send(job)));
+    let builder = clock.iter().cloned().fold(builder, |builder, clock| builder.clock(clock));
+    let timer = builder.build().expect("settings within their limits");
+    let (ran, handed_back) = (Count::default(), Log::new());
+    for _ in 0..JOBS {
+        let (inner, ran, handed_back) = (timer.clone(), ran.clone(), handed_back.clone());
+        let shuts_down = move || {
+            thread::sleep(ms(50));
+            handed_back.add(inner.shutdown().len());
+            ran.one();
+        };
+        after(&timer, ms(20), shuts_down);
+    }
+    if let Some(clock) = clock {
+        clock.advance(ms(20));
+    }
+    let mut unfired = 0;
+    until("each job has run or come back", || {
+        unfired += handed_back.take().iter().sum::<usize>();
+        ran.get() + unfired == JOBS
+    });
+    drop(timer);
+    runner.join().expect("the executor goes with the timer");
+}
+
+/// Shutdown does not wait for the executor that its own job blocks. Promises 7 and 8.
+#[test]
+fn a_job_may_shut_down_while_the_executor_is_full() {
+    for queue in [0, 1] {
+        watched(move || a_job_shuts_down(queue, None));
+    }
+}
+
+/// The same where the thread that moves a manual clock is in the executor. Promises 7 and 8.
+#[test]
+fn a_job_may_shut_down_while_a_manual_timers_executor_is_full() {
+    for queue in [0, 1] {
+        watched(move || a_job_shuts_down(queue, Some(ManualClock::new())));
+    }
+}
+
+/// One callback of each timer runs at the same moment, and ends the next timer; `drive` moves their
+/// clocks.
+fn end_in_a_circle(timers: Vec<Timer>, by_drop: bool, drive: Vec<Option<ManualClock>>) {
+    let meeting = Arc::new(Barrier::new(timers.len()));
+    let (sender, receiver) = mpsc::channel();
+    for (i, timer) in timers.iter().enumerate() {
+        let (next, meeting) = (timers[(i + 1) % timers.len()].clone(), Arc::clone(&meeting));
+        let sender = sender.clone();
+        let ends_the_next = move || {
+            meeting.wait();
+            if !by_drop {
+                assert!(next.shutdown().is_empty());
+            }
+            drop(next);
+            sender.send(()).expect("the test waits");
+        };
+        after(timer, ms(50), ends_the_next);
+    }
+    let count = timers.len();
+    let kept = (!by_drop).then_some(timers);
+    let move_on = |clock: ManualClock| thread::spawn(move || clock.advance(ms(50)));
+    let drivers: Vec<_> = drive.into_iter().flatten().map(move_on).collect();
+    (0..count).for_each(|_| hear(&receiver));
+    drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
+    drop(kept);
+}
+
+fn on_threads(count: usize, by_drop: bool) {
+    watched(move || {
+        end_in_a_circle((0..count).map(|_| threads(1)).collect(), by_drop, Vec::new());
+    });
+}
+
+fn by_hands(count: usize, by_drop: bool) {
+    watched(move || {
+        let (timers, clocks) =
+            (0..count).map(|_| manual()).map(|(timer, clock)| (timer, Some(clock))).unzip();
+        end_in_a_circle(timers, by_drop, clocks);
+    });
+}
+
+/// Callbacks of two timers shut down each other's timer at the same time. Promises 7 and 8.
+#[test]
+fn two_callbacks_may_shut_each_others_timer_down() {
+    on_threads(2, false);
+}
+
+/// The same with three timers in a circle. Promises 7 and 8.
+#[test]
+fn three_callbacks_may_shut_timers_down_in_a_circle() {
+    on_threads(3, false);
+}
+
+/// Callbacks of two timers drop each other's last handle. Promises 7 and 8.
+#[test]
+fn two_callbacks_may_drop_each_others_last_handle() {
+    on_threads(2, true);
+}
+
+/// The same with manual clocks, by shutdown and by drop. Promises 7 and 8.
+#[test]
+fn two_callbacks_of_manual_timers_may_end_each_other() {
+    for by_drop in [false, true] {
+        by_hands(2, by_drop);
+    }
+}
+
+/// Callbacks of several manual clocks move each other's clock. Promise 7.
+#[test]
+fn manual_clocks_may_move_each_other() {
+    for count in [2, 3] {
+        watched(move || {
+            let (timers, clocks): (Vec<_>, Vec<_>) = (0..count).map(|_| manual()).unzip();
+            let meeting = Arc::new(Barrier::new(count));
+            for (i, timer) in timers.iter().enumerate() {
+                let (next, meeting) = (clocks[(i + 1) % count].clone(), Arc::clone(&meeting));
+                let moves_the_next = move || {
+                    meeting.wait();
+                    next.advance(ms(10));
+                };
+                after(timer, ms(10), moves_the_next);
+            }
+            let drive = |clock: ManualClock| thread::spawn(move || clock.advance(ms(20)));
+            let drivers: Vec<_> = clocks.iter().cloned().map(drive).collect();
+            drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
+            assert!(timers.iter().all(|timer| timer.stats().fired == 1));
+            assert!(clocks.iter().all(|clock| clock.elapsed() >= ms(20)));
+        });
+    }
+}

@@ -1,0 +1,83 @@
+//! The drop of the last handle ends a timer: its threads end, and its callbacks are dropped.
+
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+use shardwheel::Timer;
+
+use crate::ending::named;
+use crate::support::{Count, Dropped, HOUR, are_threads, both, by_hand, hear, ms, until};
+
+/// When the last handle is dropped the threads end, and callbacks are dropped once; while another
+/// handle exists, neither happens. Promise 8.
+#[test]
+fn dropping_the_last_handle_ends_the_threads() {
+    let (timer, dropped) = (named("last"), Count::default());
+    for _ in 0..1_000 {
+        let held = Dropped(dropped.clone());
+        timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    }
+    let other = timer.clone();
+    drop(timer);
+    are_threads("last-", 2);
+    assert_eq!(dropped.get(), 0);
+    drop(other);
+    assert_eq!(dropped.get(), 1_000);
+    are_threads("last-", 0);
+}
+
+/// The drops of some callbacks panic when the last handle is dropped: the panics are caught, and
+/// all callbacks are dropped. Promises 7 and 8.
+#[test]
+fn dropping_the_last_handle_drops_all_callbacks_if_some_panic() {
+    struct PanicsInDrop(Dropped);
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            assert_eq!(self.0.0.get(), usize::MAX, "a drop panics");
+        }
+    }
+    for (timer, _clock) in both() {
+        let (dropped, panics) = (Count::default(), Count::default());
+        for _ in 0..3 {
+            let (held, panics) = (Dropped(dropped.clone()), PanicsInDrop(Dropped(panics.clone())));
+            timer.schedule_after(HOUR, move || drop((held, panics))).expect("the timer is open");
+        }
+        drop(timer);
+        assert_eq!((dropped.get(), panics.get()), (3, 3));
+    }
+}
+
+/// A callback drops the last handle: its thread ends after it, and what is left is dropped.
+/// Promises 7 and 8.
+#[test]
+fn a_callback_may_drop_the_last_handle() {
+    let (timer, dropped) = (named("own"), Count::default());
+    let held = Dropped(dropped.clone());
+    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    let (give, take) = mpsc::channel::<Timer>();
+    timer.schedule_after(ms(1), move || drop(hear(&take))).expect("the timer is open");
+    give.send(timer).expect("the callback waits");
+    are_threads("own-", 0);
+    until("what is left is dropped", || dropped.get() == 1);
+}
+
+/// The same with a manual clock, which moves on. Promises 7 and 8.
+#[test]
+fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
+    let (timer, clock) = by_hand(Timer::builder().shards(2));
+    let other = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+    let (dropped, count) = (Count::default(), Count::default());
+    let held = Dropped(dropped.clone());
+    timer.schedule_after(HOUR, move || drop(held)).expect("the timer is open");
+    let last = Mutex::new(Some(timer.clone()));
+    timer
+        .schedule_after(ms(1), move || drop(last.lock().map(|mut last| last.take())))
+        .expect("the timer is open");
+    let mine = count.clone();
+    other.schedule_after(ms(2), move || mine.one()).expect("the timer is open");
+    drop(timer);
+    assert_eq!(dropped.get(), 0, "the callback holds a handle");
+    clock.advance(ms(5));
+    assert_eq!((dropped.get(), count.get()), (1, 1));
+    drop((other, clock));
+}
