@@ -42,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive)]
     pub(crate) count: u32,
 
-    /// Share of the generated orders that are unpaid when their check fires; half of them are paid
-    /// later
+    /// Share of the generated orders that are unpaid when their check fires; some of them are paid
+    /// after it
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) unpaid: f64,
 
