@@ -152,8 +152,7 @@ impl Desk {
         &self.setting.handles[(self.number + 1) % self.setting.handles.len()]
     }
 
-    // ---- timers
-    // -----------------------------------------------------------------------------------
+    // ---- timers ---------------------------------------------------------------------------------
 
     fn fired(&mut self, timer: Timer) {
         match timer {
@@ -202,8 +201,7 @@ impl Desk {
         self.close(reminder.connection, End::Failed);
     }
 
-    // ---- sockets
-    // ----------------------------------------------------------------------------------
+    // ---- sockets --------------------------------------------------------------------------------
 
     /// Accepts all waiting clients, as an edge-triggered poller requires.
     fn accept(&mut self) -> io::Result<()> {
