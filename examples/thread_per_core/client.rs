@@ -1,9 +1,9 @@
 //! One client: what it does, and how it judges the server.
 //!
-//! It uses its own times only. The server receives a packet after the client has sent it. So a
-//! server that closes or reminds too early by the client's times does so by its own times as well.
-//! When the server closes, it reports how many packets it had received, so a packet in flight at
-//! that moment proves nothing.
+//! A client uses its own times only. The server receives a packet after the client has sent it. So
+//! a server that closes or reminds too early by the client's times does so by its own times as
+//! well. When the server closes, it reports how many packets it had received, so a packet in flight
+//! at that moment proves nothing.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

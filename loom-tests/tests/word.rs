@@ -183,7 +183,7 @@ fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
 }
 
 /// A move gives up and puts the payload back, while a canceller has read the word but not yet done
-/// its compare-and-swap. The canceller gets the payload that was put back.
+/// its compare-and-swap. The canceller gets the restored payload.
 #[test]
 fn hazard_4_a_move_in_vain_against_a_cancel() {
     model(|| {

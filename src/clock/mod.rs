@@ -20,7 +20,8 @@ pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 ///
 /// A clock should be monotonic. A clock that goes backwards does no harm: the shard's own clock
 /// stays where it is until the source has caught up, and timers scheduled meanwhile count from
-/// there. If a clock jumps forward, everything that is due by then fires at the shard's next look.
+/// there. If a clock jumps forward, everything that is due by then fires when the shard next reads
+/// the clock.
 ///
 /// A clock may run at another speed than the system's time. A shard's thread sleeps by the system's
 /// time: it sleeps for half of the remaining time, at the speed that it measured during its last

@@ -143,10 +143,6 @@ mod imp {
     /// loom also remembers only the last access of each thread to an object. If a thread reads an
     /// atomic and then changes it, loom misses another thread's read that comes before both. A
     /// trace between the two steps makes up for that.
-    ///
-    /// And of those who have touched a thing it remembers the last one only. Where a thread looks
-    /// at an atomic and then changes it, another's look before both goes unnoticed; a trace between
-    /// the two steps makes up for that.
     #[derive(Debug)]
     pub(crate) struct Trace(AtomicU32);
 
