@@ -140,7 +140,7 @@ mod imp {
     /// change and each read of `plain` data touches a trace, *before* the access: loom orders the
     /// steps that it observes, each together with all that follows it up to the next such step.
     ///
-    /// loom also remembers only the last access of each thread to an object. If a thread reads an
+    /// loom also remembers only the last access to each object, by any thread. If a thread reads an
     /// atomic and then changes it, loom misses another thread's read that comes before both. A
     /// trace between the two steps makes up for that.
     #[derive(Debug)]
