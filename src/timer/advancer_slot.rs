@@ -1,22 +1,32 @@
-//! Where a shard's advancer lies while user code runs, and how a shutdown gets at it.
+//! Where a shard's advancer lies while user code runs, and how a shutdown takes it from there.
 //!
-//! A worker has its advancer in its hands, but for the time of user code: a callback, a waker, a drop, an executor, a
-//! clock of the user's. Then it lies in the *post*, where a `shutdown` may take it. A worker that finds the post empty
-//! afterwards has been shut down, and ends; one that ends otherwise leaves its advancer in the post for good.
+//! A worker owns its advancer, except while user code runs: a callback, a waker, a drop, an
+//! executor, a user's clock. Then the advancer lies in the *slot*, where a shutdown may take it. A
+//! worker that finds the slot empty afterwards has been shut down, and ends. A worker that ends for
+//! another reason leaves its advancer in the slot for good.
 //!
-//! A shutdown takes the advancer when the worker has ended, or earlier where it must not wait: see
-//! [`drive`](super::drive). What it needs to know for that the post says too: whether the user code is an executor (a
-//! mark in the pointer), and how far the worker is (`state`).
+//! A shutdown takes the advancer when the worker has ended, or earlier where the shutdown must not
+//! wait: see [`drive`](super::drive). What it must know for that is stored here too: whether the
+//! user code is an executor (a mark in the pointer), and how far the worker is (`state`).
 //!
-//! # Who sees whom
+//! # Who writes what
 //!
-//! A worker puts the advancer in, then looks whether the shard is stopping; if it is, it makes that known (`note`). A
-//! shutdown says that the shard is stopping, then looks into the post, and waits only for what comes after. All four are
-//! SeqCst: either the worker sees the end, or the shutdown the advancer. So a shutdown that waits is told of each later
-//! piece of user code, too.
+//! | field | written by |
+//! |---|---|
+//! | `slot` | the worker puts the advancer in; the worker or a shutdown takes it out |
+//! | `stopping` | a shutdown |
+//! | `state` | the worker; a manual clock's driver notes a change there |
 //!
-//! Beside [`inline`](super::inline) the upper floor's only unsafe code. Invariant: a pointer in `slot` came from
-//! `Box::into_raw`, marked or not, and is whoever's that swaps it out.
+//! # Visibility
+//!
+//! A worker puts the advancer in, then checks whether the shard is stopping. If it is, the worker
+//! announces the advancer (`note`). A shutdown marks the shard as stopping, then looks into the
+//! slot, and waits only for what comes after. All four steps are SeqCst: either the worker sees the
+//! mark, or the shutdown sees the advancer. So a waiting shutdown also learns of each later piece
+//! of user code.
+//!
+//! This file and [`inline`](super::inline) hold all unsafe code of `Timer`. Invariant: a pointer in
+//! `slot` came from `Box::into_raw`, marked or not. The thread that swaps it out owns it.
 
 use std::ptr::null_mut;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -25,15 +35,15 @@ use std::time::Duration;
 use crate::clock::unpoisoned;
 use crate::sync::{AtomicBool, AtomicPtr, Ordering};
 
-/// Stands in the lowest bit of a pointer while an executor runs.
+/// Set in the lowest bit of a pointer while an executor runs.
 const EXECUTING: usize = 1;
 
-/// The user code for which an advancer lies in the post.
+/// The user code for which an advancer lies in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// A shutdown waits for it.
+    /// Code for which a shutdown waits.
     Own,
-    /// No shutdown waits for it.
+    /// Code for which no shutdown waits.
     Executor,
 }
 
@@ -41,9 +51,10 @@ pub(crate) enum Code {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     AtWork,
-    /// Its advancer is in the post for good, unless it has been taken out. It may still drop an executor.
+    /// The advancer is in the slot for good, unless a shutdown has taken it. The worker may still
+    /// drop an executor.
     Left,
-    /// It runs nothing any more.
+    /// The worker runs nothing any more.
     Ended,
 }
 
@@ -57,11 +68,11 @@ pub(crate) struct AdvancerSlot<T> {
 #[derive(Clone, Copy)]
 struct State {
     phase: Phase,
-    /// Grows with all that a shutdown may wait for.
+    /// Grows with each change that a shutdown may wait for.
     version: u64,
 }
 
-/// What a shutdown has seen of the state.
+/// The state as a shutdown has seen it.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     pub(crate) phase: Phase,
@@ -79,57 +90,60 @@ impl<T> AdvancerSlot<T> {
         }
     }
 
-    /// Whether the shard is to end.
+    /// Whether the shard is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
-        // Ordering: Relaxed. The worker is rung after it was set; who finds his timer gone because the shard has
-        // ended sees it by way of the fence with which that closed.
+        // Ordering: Relaxed. The worker is woken after the store. A thread that finds its timer
+        // gone because the shard has ended is ordered by the fence in `close`.
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Says that the shard is to end; false if that has been said before.
+    /// Marks the shard as stopping; false if it was marked before.
     pub(crate) fn stop(&self) -> bool {
-        // Ordering: SeqCst, see *Who sees whom*.
+        // Ordering: SeqCst, see *Visibility*.
         !self.stopping.swap(true, Ordering::SeqCst)
     }
 
-    /// Puts the advancer in; for the worker, before user code.
+    /// Puts the advancer into the slot; for the worker, before user code.
     pub(crate) fn put(&self, advancer: Box<T>, code: Code) {
         let advancer = Box::into_raw(advancer);
         let marked = if code == Code::Executor { mark(advancer) } else { advancer };
-        // Ordering: SeqCst, see *Who sees whom*; as a Release it pairs with the Acquire of who takes it out.
+        // Ordering: SeqCst, see *Visibility*. As a Release it pairs with the Acquire of `take` and
+        // `take_from_executor`.
         let former = self.slot.swap(marked, Ordering::SeqCst);
         debug_assert!(former.is_null(), "there is one advancer");
-        // Ordering: SeqCst, see *Who sees whom*.
+        // Ordering: SeqCst, see *Visibility*.
         if self.stopping.load(Ordering::SeqCst) {
             self.note(|_| ());
         }
     }
 
-    /// Takes the advancer out, if it is in.
+    /// Takes the advancer out of the slot, if it is there.
     pub(crate) fn take(&self) -> Option<Box<T>> {
-        // Ordering: SeqCst, see *Who sees whom*; as an Acquire it pairs with `put`.
+        // Ordering: SeqCst, see *Visibility*. As an Acquire it pairs with `put`.
         own(self.slot.swap(null_mut(), Ordering::SeqCst))
     }
 
-    /// Takes the advancer out if it is in while an executor runs. Against the worker: one of the two has it.
+    /// Takes the advancer out of the slot, if it is there and an executor runs. Against the worker:
+    /// exactly one of the two gets the advancer.
     pub(crate) fn take_from_executor(&self) -> Option<Box<T>> {
-        // Ordering: SeqCst, see *Who sees whom*.
+        // Ordering: SeqCst, see *Visibility*.
         let seen = self.slot.load(Ordering::SeqCst);
         if !is_marked(seen) {
             return None;
         }
-        // Ordering: Acquire, pairs with `put`; on failure nothing is read.
+        // Ordering: Acquire, pairs with `put`. Relaxed on failure: nothing is read through the
+        // pointer.
         let taken = self.slot.compare_exchange(seen, null_mut(), Ordering::Acquire, Ordering::Relaxed);
         taken.ok().and_then(own)
     }
 
-    /// How far the worker is; for [`wait`](Self::wait).
+    /// Returns how far the worker is; for [`wait`](Self::wait).
     pub(crate) fn look(&self) -> Seen {
         let State { phase, version } = *self.state();
         Seen { phase, version }
     }
 
-    /// Waits until something has happened since that look, or for that long.
+    /// Waits until the state has changed since `seen`, or until `limit` has passed.
     pub(crate) fn wait(&self, seen: Seen, limit: Option<Duration>) {
         let is_old = |state: &mut State| state.version == seen.version;
         let state = self.state();
@@ -139,12 +153,12 @@ impl<T> AdvancerSlot<T> {
         }
     }
 
-    /// Says how far the worker is; for the worker.
+    /// Enters a phase; for the worker.
     pub(crate) fn enter(&self, phase: Phase) {
         self.note(|state| state.phase = phase);
     }
 
-    /// Has a shutdown that waits look again.
+    /// Makes a waiting shutdown look again.
     pub(crate) fn note_change(&self) {
         self.note(|_| ());
     }
@@ -176,10 +190,11 @@ fn is_marked<T>(pointer: *mut T) -> bool {
     pointer.addr() & EXECUTING != 0
 }
 
-/// What was swapped out of a slot.
+/// The box behind a pointer that the caller has swapped out of a slot.
 fn own<T>(pointer: *mut T) -> Option<Box<T>> {
     let pointer = pointer.map_addr(|address| address & !EXECUTING);
-    // SAFETY: by the invariant it came from `into_raw`, and it is the caller's that swapped it out.
+    // SAFETY: by the invariant the pointer came from `into_raw`, and the caller owns it, as the
+    // caller has swapped it out.
     (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
 }
 

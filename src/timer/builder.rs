@@ -1,4 +1,7 @@
-//! Builds a timer: settings, validated once, then shards and threads.
+//! Builds a timer: checks the settings once, makes the shards, and starts their threads.
+//!
+//! Each thread sets its shard's parker, runner and core before `build` returns. With a manual clock
+//! there are no threads: the clock runs the workers.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
@@ -20,7 +23,7 @@ use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::shard::{Bound, ShardId, shard_within};
 
-/// Most shards that a timer can have.
+/// The most shards that a timer can have.
 const MAX_SHARDS: usize = 1024;
 
 const DEFAULT_NAME: &str = "shardwheel";
@@ -50,68 +53,79 @@ impl TimerBuilder {
         }
     }
 
-    /// The length of one tick, to which deadlines are rounded up. Default: 1 ms.
+    /// Sets the length of one tick, to which deadlines are rounded up. Default: 1 ms.
     ///
-    /// A thread wakes at most once a tick, and only for a tick at which something is due.
+    /// A shard's thread sleeps until the next tick at which a timer is due or has to be moved to a
+    /// finer wheel. It wakes earlier when a producer schedules an earlier timer or cancels have
+    /// left many nodes to free, and, while the shard is idle, to give memory back. With a clock of
+    /// the user's it also wakes on the way to a deadline, see [`Clock`].
     pub fn tick(mut self, tick: Duration) -> Self {
         self.config = self.config.tick(tick);
         self
     }
 
-    /// Buckets per wheel: a power of two, see [`ConfigBuilder::wheel_size`]. Default:
-    /// [`DEFAULT_WHEEL_SIZE`](crate::DEFAULT_WHEEL_SIZE).
+    /// Sets the number of buckets in a wheel: a power of two, see [`ConfigBuilder::wheel_size`].
+    /// Default: [`DEFAULT_WHEEL_SIZE`](crate::DEFAULT_WHEEL_SIZE).
     pub fn wheel_size(mut self, wheel_size: usize) -> Self {
         self.config = self.config.wheel_size(wheel_size);
         self
     }
 
-    /// How many shards there are, each with a thread of its own: 1 to 1024. Default: the number of cores that are
-    /// available.
+    /// Sets the number of shards, each with a thread of its own: 1 to 1024. Default: the number of
+    /// available cores.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Whether each shard's thread is pinned to a core of its own. Default: false.
+    /// Sets whether each shard's thread is pinned to a core of its own. Default: false.
     ///
-    /// With fewer cores than shards, `build` fails. Where the system refuses to pin a thread, it runs unpinned
-    /// and [`Figures::core`](crate::Figures::core) says so. A manual clock has no threads to pin.
+    /// With fewer cores than shards, `build` fails. If the system refuses to pin a thread, the
+    /// thread runs unpinned, and [`Figures::core`](crate::Figures::core) is `None`. A manual clock
+    /// has no threads to pin.
     pub fn pin_to_cores(mut self, pin: bool) -> Self {
         self.pin_to_cores = pin;
         self
     }
 
-    /// How many timers may be pending at once, in all shards together, at least 1. Default: no bound.
+    /// Sets how many timers may be pending at once, in all shards together; at least 1. Default: no
+    /// bound.
     ///
-    /// A bound costs each schedule and each end of a timer one operation on a counter that all threads share.
+    /// A bound costs each schedule and each end of a timer one operation on a counter that all
+    /// threads share.
     pub fn max_pending(mut self, max_pending: usize) -> Self {
         self.config = self.config.max_pending(max_pending);
         self
     }
 
-    /// What the shards' threads are called: this, a hyphen and the shard's number. Default: `shardwheel`.
+    /// Sets the name of the shards' threads: this name, a hyphen and the shard's number. Default:
+    /// `shardwheel`.
     ///
-    /// A name with a zero byte in it makes `build` fail; some systems show its beginning only.
+    /// A name with a zero byte makes `build` fail. Some systems show only the beginning of a name.
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Where callbacks run. Default: on their shard's thread.
+    /// Sets where callbacks run. Default: on their shard's thread.
     pub fn executor(mut self, executor: impl Executor) -> Self {
         self.executor = Some(Arc::new(executor));
         self
     }
 
-    /// Where the time comes from. Default: [`MonotonicClock`](crate::MonotonicClock).
+    /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock).
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// What is told of a callback that panics, on the thread on which it did; also of a waker, a clock, or a drop. Default: nothing (the process's panic
-    /// hook, which prints the message, has been called by then). A recurring timer goes on after a panic, unless
-    /// it is cancelled.
+    /// Sets a hook that is called for each panic that the timer catches in user code.
+    ///
+    /// It is called on the thread that panicked, for a callback, a schedule, a waker, a clock, an
+    /// executor, or the drop of a callback, a schedule or an executor. Default: no hook. (The
+    /// process's panic hook, which prints the message, has been called by then.) A recurring timer
+    /// continues after a panic in its callback, unless it is cancelled. A panic in its schedule
+    /// ends it.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.panic_guard.hook = Some(Arc::new(hook));
         self
@@ -121,7 +135,8 @@ impl TimerBuilder {
     ///
     /// # Errors
     ///
-    /// A [`BuildError`] that names the setting, its value and the limit, or what the system said.
+    /// A [`BuildError`] that names the setting, its value and the limit, or that holds the system's
+    /// error.
     pub fn build(self) -> Result<Timer, BuildError> {
         let config = self.config.clone().build()?;
         let shards = self.shards.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -154,7 +169,7 @@ impl TimerBuilder {
             return Ok(Vec::new());
         }
         let cores = core_affinity::get_core_ids().unwrap_or_default();
-        // Where the system does not tell its cores, it refuses to pin as well.
+        // A system that does not list its cores cannot pin a thread either.
         if (1..shards).contains(&cores.len()) {
             return Err(BuildError::TooFewCores { shards, cores: cores.len() });
         }
@@ -179,7 +194,7 @@ impl TimerBuilder {
         (0..shards as u32).map(worker).collect()
     }
 
-    /// Starts the threads, and waits until each is where it belongs.
+    /// Starts the threads, and waits until each has set up its shard's handle and itself.
     fn start(
         &self,
         (id, first): (u64, ShardId),
@@ -202,7 +217,7 @@ impl TimerBuilder {
         }
         drop(ready);
         started.into_iter().for_each(drop);
-        // Dropped where one has failed, which ends those that have been started.
+        // If a thread failed to start, the drop of the timer ends the threads that did start.
         let timer = Timer { inner: Arc::new(Inner { id, handles, first, drive: Drive::threads(threads) }) };
         failed.map_or(Ok(timer), Err)
     }
@@ -218,7 +233,7 @@ impl TimerBuilder {
             let handle = worker.handle();
             handle.parker.set_thread();
             handle.set_runner();
-            // It is set here alone.
+            // Set here only, so `set` succeeds.
             if let Some(core) = core.filter(|&core| core_affinity::set_for_current(core)) {
                 let _ = handle.core.set(core.id);
             }

@@ -1,18 +1,26 @@
-//! Who moves a timer's shards, a thread for each or a manual clock; and how they are stopped.
+//! What moves a timer's shards (a thread for each, or a manual clock), and how they are stopped.
 //!
-//! A shutdown tells all workers to stop, and then gets each shard's advancer. It waits for the worker to end, which a
-//! worker does after the user code that it is in, but for these:
+//! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
+//! worker to end, which the worker does after the user code that it runs. In three cases the
+//! shutdown does not wait:
 //!
-//! - *The caller is user code that the worker runs*, at whatever depth: the thread that runs the worker is the caller's own.
-//! - *The worker is in `Executor::execute`*: an executor may wait for the caller, or for room that the caller has to make.
-//! - *The thread that runs the worker waits for the caller*, by itself or through others (see
+//! - *The caller is user code that the worker runs*, at any depth: the caller's thread runs the
+//!   worker.
+//! - *The worker is in `Executor::execute`*: an executor may wait for the caller, or for space that
+//!   the caller has to make.
+//! - *The thread that runs the worker waits for the caller*, directly or through other threads (see
 //!   [`Wait`]): two callbacks that shut down each other's timer.
 //!
-//! Then the advancer lies in the [post](super::advancer_slot), and the shutdown takes it from there. The worker finds out when the
-//! user code returns, and ends.
+//! The advancer then lies in the [slot](super::advancer_slot), and the shutdown takes it from
+//! there. The worker finds the slot empty when the user code returns, and ends.
 //!
-//! A thread that has ended is joined, so that nothing of it is left when the shutdown returns. One that has not, for one of
-//! the reasons above, goes on by itself. So does one that still drops the executor after [`GRACE`].
+//! A thread that has ended is joined, so nothing of it is left when the shutdown returns. A thread
+//! that has not ended, for one of the reasons above, continues by itself. So does a thread that
+//! still drops the executor after [`GRACE`].
+//!
+//! Who writes what: the builder sets the threads, and the shutdown takes them. A worker slot is
+//! emptied by the thread that runs or ends the worker; the thread that has run the worker fills it
+//! again.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -25,22 +33,24 @@ use super::worker::Worker;
 use crate::clock::{Wait, unpoisoned};
 use crate::shard::Advancer;
 
-/// For how long a shutdown waits for an executor's drop, before it leaves the thread that drops it to itself.
+/// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
+/// alone.
 const GRACE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Drive {
-    /// A thread for each shard; taken by who shuts the timer down.
+    /// A thread for each shard; the shutdown takes them.
     Threads(Mutex<Vec<JoinHandle<()>>>),
-    /// A manual clock.
+    /// No threads: a manual clock runs the workers.
     Manual(ManualWorkers),
 }
 
-/// The workers of a timer that a manual clock drives, each in its slot but for the one that is at work.
+/// The workers of a timer that a manual clock drives. Each lies in its worker slot unless it is at
+/// work.
 pub(crate) struct ManualWorkers(Mutex<Vec<Slot>>);
 
 enum Slot {
     In(Box<Worker>),
-    /// At work, or ended.
+    /// The worker is at work, or has ended.
     Out,
 }
 
@@ -49,10 +59,10 @@ impl Drive {
         Self::Threads(Mutex::new(threads))
     }
 
-    /// The advancer of a shard that has been told to stop. For how long this waits is told at the head of the file.
+    /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.
     pub(crate) fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
         loop {
-            // First of all: the wait is for what comes after.
+            // Comes first: `wait` waits for changes after this look.
             let seen = handle.advancer_slot.look();
             let is_idle = if let Self::Manual(slots) = self { slots.end_idle(shard) } else { false };
             if is_idle || seen.phase != Phase::AtWork || handle.is_run_here() {
@@ -62,7 +72,9 @@ impl Drive {
                 return Some(advancer);
             }
             let wait = Wait::begin(handle.runner());
-            // Where that is refused the worker is in user code, or about to go on, which it makes known.
+            // If the wait is refused, the worker's thread waits for the caller, directly or through
+            // others. So the worker is in user code, or about to continue, which it announces
+            // (`note`).
             if wait.is_none()
                 && let Some(advancer) = handle.advancer_slot.take()
             {
@@ -72,20 +84,21 @@ impl Drive {
         }
     }
 
-    /// Waits for the threads that have ended, their advancers having been retrieved.
+    /// Joins the threads that have ended. Their advancers have been retrieved.
     pub(crate) fn join(&self, handles: &[Arc<ShardHandle>]) {
         let Self::Threads(threads) = self else { return };
         let threads = std::mem::take(&mut *unpoisoned(threads.lock()));
         for (handle, thread) in handles.iter().zip(threads) {
             if let Some(_wait) = has_ended(handle).then(|| Wait::begin(handle.runner())).flatten() {
-                // It has panicked if it could not be helped; its advancer is in safety.
+                // An error means that the thread panicked. Its advancer has been retrieved all the
+                // same.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// Whether a thread has come to its end, or does so soon.
+/// Whether a shard's thread has ended, or ends within [`GRACE`].
 fn has_ended(handle: &ShardHandle) -> bool {
     let begin = Instant::now();
     loop {
@@ -106,13 +119,14 @@ impl ManualWorkers {
         Self(Mutex::new(workers.into_iter().map(|worker| Slot::In(Box::new(worker))).collect()))
     }
 
-    /// The least of what `look` makes of the workers that are not at work.
+    /// The least value that `look` returns for the workers that are not at work.
     pub(crate) fn least<R: Ord>(&self, look: impl Fn(&Worker) -> Option<R>) -> Option<R> {
         let slots = self.lock();
         slots.iter().filter_map(|slot| if let Slot::In(worker) = slot { look(worker) } else { None }).min()
     }
 
-    /// Has each worker, one after the other, do all that it has to do by now.
+    /// Runs the workers one after the other, each until it has nothing left to do at the present
+    /// time.
     pub(crate) fn run_due(&self) {
         let shards = self.lock().len();
         for shard in 0..shards {
@@ -126,17 +140,18 @@ impl ManualWorkers {
         worker.rest();
         let handle = Arc::clone(worker.handle());
         if handle.is_stopping() {
-            // The drop ends it.
+            // The drop ends the worker.
             return drop(worker);
         }
         self.lock()[shard] = Slot::In(worker);
-        // A shutdown that has found the slot empty waits; one that comes after finds the worker there.
+        // A shutdown that found the worker slot empty waits for this. A later shutdown finds the
+        // worker in its slot.
         if handle.is_stopping() {
             handle.advancer_slot.note_change();
         }
     }
 
-    /// Takes a worker that is not at work; the calling thread runs it from now on.
+    /// Takes a worker that is not at work. The calling thread runs it from now on.
     fn take(&self, shard: usize) -> Option<Box<Worker>> {
         let mut slots = self.lock();
         let Slot::In(worker) = std::mem::replace(&mut slots[shard], Slot::Out) else { return None };
@@ -144,7 +159,7 @@ impl ManualWorkers {
         Some(worker)
     }
 
-    /// Ends a worker that is not at work; false if it is.
+    /// Ends a worker that is not at work; false if it is at work or has ended.
     fn end_idle(&self, shard: usize) -> bool {
         self.take(shard).map(drop).is_some()
     }

@@ -1,18 +1,18 @@
-//! Where callbacks run, if not on their shard's thread.
+//! Where callbacks run if not on their shard's thread.
 
 use std::fmt;
 
 use super::run::{Outlet, Work};
 
-/// Runs callbacks somewhere else than on their shard's thread: a thread pool, an async runtime.
+/// Runs callbacks outside of their shard's thread: on a thread pool or an async runtime.
 ///
-/// A closure that takes a [`Job`] is one. A job that is dropped unrun is a callback that has fired and was never
-/// called; a recurring timer ends with it.
+/// A closure that takes a [`Job`] is an executor. Dropping a job discards its callback; the timer
+/// still counts as fired, and a recurring timer ends.
 ///
-/// `execute` is called on the shard's thread and should come back soon: while it waits, that shard's timers do. A
-/// [`shutdown`](crate::Timer::shutdown) waits for neither `execute` nor a job, so a job may shut its timer down though
-/// `execute` waits for room. The executor is dropped by the last of the shards' threads to end; a panic in its drop is
-/// counted and reported.
+/// `execute` is called on the shard's thread and should return soon: until it returns, the shard's
+/// other timers wait. A [`shutdown`](crate::Timer::shutdown) waits for neither `execute` nor a job,
+/// so a job may shut its timer down even while `execute` waits for space. The last shard to end
+/// drops the executor. A panic in that drop is counted and reported.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ use super::run::{Outlet, Work};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Executor: Send + Sync + 'static {
-    /// Has the job run, now or later, on any thread.
+    /// Runs the job, now or later, on any thread.
     fn execute(&self, job: Job);
 }
 
@@ -45,7 +45,7 @@ impl<F: Fn(Job) + Send + Sync + 'static> Executor for F {
 /// A callback that is due, for an [`Executor`].
 #[must_use = "a job that is dropped is a callback that never runs"]
 pub struct Job {
-    /// Gone once it has run.
+    /// `None` once the job has run.
     work: Option<Work>,
     outlet: Outlet,
 }

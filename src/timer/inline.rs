@@ -1,7 +1,8 @@
-//! A task's content, its type forgotten: in the task itself where it fits, boxed where it does not.
+//! A task's content with its type erased: in the task itself if it fits, boxed if it does not.
 //!
-//! Beside [`advancer_slot`](super::advancer_slot) the upper floor's only unsafe code. Invariant: `room` holds a live value of the type that `view` was made for, from
-//! [`Inline::hold`] until it is dropped. Whoever has the `Inline` has the value.
+//! This file and [`advancer_slot`](super::advancer_slot) hold all unsafe code of `Timer`.
+//! Invariant: `room` holds a live value of the type that `view` was made for, from [`Inline::hold`]
+//! until the drop. The owner of the `Inline` owns the value, and it alone reads and writes it.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -14,13 +15,13 @@ type Room = MaybeUninit<[usize; 4]>;
 
 pub(super) struct Inline {
     room: Room,
-    /// Says what is in the room.
+    /// Adds the value's type: turns a pointer to the room into a pointer to the value.
     view: fn(NonNull<Room>) -> NonNull<dyn Run>,
     content: PhantomData<dyn Run>,
 }
 
 impl Inline {
-    /// Holds a content that [fits], which a box does.
+    /// Holds a content that [fits]; a box fits.
     #[inline(always)]
     pub(super) fn hold<R: Run + 'static>(content: R) -> Self {
         assert!(fits::<R>(), "a box fits, and what does not fit is boxed");
@@ -46,7 +47,7 @@ impl Inline {
 impl Drop for Inline {
     fn drop(&mut self) {
         let content = (self.view)(NonNull::from(&mut self.room));
-        // SAFETY: by the invariant it is a live value, and nobody comes after.
+        // SAFETY: by the invariant it is a live value, and nothing uses it after the drop.
         unsafe { ptr::drop_in_place(content.as_ptr()) };
     }
 }
@@ -55,7 +56,7 @@ pub(super) const fn fits<R>() -> bool {
     size_of::<R>() <= size_of::<Room>() && align_of::<R>() <= align_of::<Room>()
 }
 
-/// What is in a room that holds an `R`.
+/// The value in a room that holds an `R`.
 fn view<R: Run + 'static>(room: NonNull<Room>) -> NonNull<dyn Run> {
     room.cast::<R>()
 }
@@ -81,7 +82,7 @@ mod tests {
         assert!(!fits::<[usize; 5]>() && !fits::<Wide>());
     }
 
-    /// Runs and drops, or only drops, a closure that holds `held` and `WORDS` words beside.
+    /// Runs and drops, or only drops, a closure that holds `held` and `WORDS` more words.
     fn try_out<const WORDS: usize>() {
         for runs in [true, false] {
             let (held, words) = (Arc::new(()), [7_usize; WORDS]);

@@ -2,10 +2,13 @@
 
 use crate::shard::Key;
 
-/// Names a timer. Small and `Copy`; a stale one is harmless for ever, as is one of another [`Timer`](crate::Timer).
+/// Names a timer.
+///
+/// Small and `Copy`. A stale key finds nothing, for ever; neither does a key of another
+/// [`Timer`](crate::Timer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerKey {
-    /// Marked if the timer recurs: its node then keeps its generation from one occurrence to the next.
+    /// Marked if the timer recurs: its node then keeps its generation over all occurrences.
     key: Key,
 }
 
@@ -24,7 +27,7 @@ impl TimerKey {
         self.key.is_marked()
     }
 
-    /// The shard's key.
+    /// The key that the shard knows, without the mark.
     #[inline]
     pub(super) fn key(self) -> Key {
         self.key.unmarked()

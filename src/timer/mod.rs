@@ -1,14 +1,23 @@
-//! `Timer`: shards that run by themselves.
+//! `Timer`: shards with threads, real time and callbacks.
 //!
-//! | file | what it holds |
+//! A *worker* runs each shard. In turns, it moves the shard's clock to the present, runs what is
+//! due, and sleeps until the next expiration. Producers schedule through the [`ShardHandle`] of
+//! their own shard. Only the worker uses the shard's advancer, until a shutdown takes it. While
+//! user code runs, the advancer lies in a slot, where a shutdown may take it.
+//!
+//! Invariants: a callback never runs early, and user code runs while no lock is held and no epoch
+//! is pinned.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `builder.rs` | The settings, validated once; makes the shards and their threads. |
-//! | `shard_handle.rs`, `key.rs` | A shard as a scheduling thread sees it; which shard is a thread's own. |
-//! | `time.rs`, `schedule.rs` | Nanoseconds and ticks; when a recurring timer is due next. |
-//! | `task.rs`, `inline.rs`, `run.rs`, `executor.rs`, `panics.rs` | What a node holds; running it, here or on an executor; its panics. |
-//! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns and its sleep: what ends a sleep, and how long it lasts. |
-//! | `drive.rs`, `advancer_slot.rs` | A thread for each shard, or a manual clock for all; how a shutdown reaches their advancers. |
-//! | `stats.rs`, `unfired.rs` | What the timer has done; what had not fired when it was shut down. |
+//! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
+//! | `shard_handle.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
+//! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
+//! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
+//! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
+//! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns. How its sleep ends, and when. |
+//! | `drive.rs`, `advancer_slot.rs` | Threads or a manual clock. How a shutdown takes the advancers. |
+//! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod builder;
@@ -54,15 +63,17 @@ use crate::tick::Tick;
 use drive::Drive;
 use task::{Once, Recurring};
 
-/// Runs callbacks and wakes futures when they are due: a shard for each core, each with a thread that sleeps
-/// until the next one is.
+/// Runs callbacks and wakes futures when they are due.
 ///
-/// Scheduling, cancelling and rescheduling take no lock and wait for nobody, from any thread. Clones are handles
-/// of the same timer; when the last one is dropped the timer is shut down. (A callback that holds a handle keeps
-/// the timer from that until it has run.)
+/// By default a timer has one shard for each core. Each shard has a thread that sleeps until the
+/// shard's next timer is due.
 ///
-/// A thread schedules on a shard of its own: that of the core that it is pinned to (when it first uses a timer), or
-/// else one that it is given and keeps.
+/// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
+/// thread. Clones are handles of the same timer. The timer is shut down when the last handle is
+/// dropped. A callback that holds a handle keeps the timer from that until the callback has run.
+///
+/// Each thread schedules on one shard. A thread that is pinned to one core when it first uses a
+/// timer gets that core's shard. Any other thread is assigned a shard and keeps it.
 ///
 /// # Examples
 ///
@@ -91,32 +102,34 @@ struct Inner {
     /// Tells this timer from others in thread locals.
     id: u64,
     handles: Arc<[Arc<ShardHandle>]>,
-    /// The first shard's number; the others' follow.
+    /// The number of the first shard. The other shards have the numbers after it.
     first: ShardId,
     drive: Drive,
 }
 
 impl Timer {
-    /// A builder with the defaults: a tick of 1 ms, a shard for each core that is available, threads that are not
-    /// pinned, no bound on pending timers, the system's monotonic clock.
+    /// Returns a builder with the defaults: a tick of 1 ms, one shard for each available core,
+    /// threads that are not pinned, no bound on pending timers, the system's monotonic clock.
     pub fn builder() -> TimerBuilder {
         TimerBuilder::new()
     }
 
-    /// Calls `callback` once, when `delay` has passed from now: no earlier, and at most a tick later (plus the
-    /// time for which its shard is held up by other callbacks). A delay of zero comes at the next tick; one that
-    /// is longer than 584 years, never.
+    /// Calls `callback` once, when `delay` has passed from now.
+    ///
+    /// The callback never runs early. It runs at most one tick late, plus the time for which other
+    /// callbacks hold up its shard. A delay of zero is due at the next tick. A delay of more than
+    /// 584 years never ends.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError`], with the callback, if the timer has been shut down, as many timers are pending as it may
-    /// hold, or the system gives no memory.
+    /// [`ScheduleError`], with the callback, if the timer has been shut down, if as many timers are
+    /// pending as the timer may hold, or if the system gives no memory.
     ///
     /// # Performance
     ///
-    /// O(1), lock-free. A callback of up to three words is stored in the timer's node, without an allocation; the
-    /// shard allocates when it grows. A larger one is boxed (four words fit if one of them is never zero, as a
-    /// reference is).
+    /// O(1), lock-free. A callback of up to three words is stored in the timer's node, without an
+    /// allocation; so is one of four words if one of them is never zero, as a reference is. A
+    /// larger callback is boxed. The shard allocates when it grows.
     #[inline]
     pub fn schedule_after<F>(&self, delay: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
@@ -126,8 +139,10 @@ impl Timer {
         self.schedule_once(handle, handle.tick_after(delay), callback)
     }
 
-    /// Calls `callback` once, at `deadline`; as [`schedule_after`](Self::schedule_after). A deadline that has passed
-    /// comes as soon as may be, at the next tick at the latest.
+    /// Calls `callback` once, at `deadline`.
+    ///
+    /// As [`schedule_after`](Self::schedule_after). A deadline that has passed is due as soon as
+    /// possible, at the next tick at the latest.
     ///
     /// # Errors
     ///
@@ -141,11 +156,13 @@ impl Timer {
         self.schedule_once(handle, handle.tick_for(deadline), callback)
     }
 
-    /// Calls `callback` every `period` from now on, the first time after one, at a fixed rate: what is missed is
-    /// made up for. [`Every`] with [`schedule_with`](Self::schedule_with) chooses otherwise.
+    /// Calls `callback` every `period`, starting one period from now.
     ///
-    /// The key names the timer for all its occurrences. While the callback runs, cancelling keeps the next ones from
-    /// coming.
+    /// The rate is fixed: missed occurrences are made up for. [`Every`] with
+    /// [`schedule_with`](Self::schedule_with) offers other choices.
+    ///
+    /// The key names the timer for all its occurrences. A cancel while the callback runs prevents
+    /// all later occurrences.
     ///
     /// # Errors
     ///
@@ -153,8 +170,8 @@ impl Timer {
     ///
     /// # Performance
     ///
-    /// As [`schedule_after`](Self::schedule_after); the callback is boxed, once. An occurrence allocates nothing: the
-    /// same node is armed anew.
+    /// As [`schedule_after`](Self::schedule_after). The callback is boxed once. An occurrence
+    /// allocates nothing: the same node is armed anew.
     pub fn schedule_every<F>(&self, period: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnMut() + Send + 'static,
@@ -165,12 +182,12 @@ impl Timer {
         self.schedule_with(Every::new(period), callback)
     }
 
-    /// Calls `callback` whenever `schedule` says so, until it says no more.
+    /// Calls `callback` at each time that `schedule` returns, until it returns `None`.
     ///
     /// # Errors
     ///
-    /// As [`schedule_after`](Self::schedule_after), and if the schedule has no first occurrence. A period so long
-    /// that the system cannot name its end is none.
+    /// As [`schedule_after`](Self::schedule_after), and if the schedule has no first occurrence. An
+    /// [`Every`] has none if the system's `Instant` cannot represent the end of its first period.
     ///
     /// # Performance
     ///
@@ -198,11 +215,15 @@ impl Timer {
         Ok(TimerKey::recurring(key))
     }
 
-    /// Cancels a timer. True if it will not fire (any more); false if it has fired, is being fired, or was cancelled
-    /// before: the answer is final at once. The callback is dropped here, before the call returns.
+    /// Cancels a timer.
     ///
-    /// A recurring timer can be cancelled while its callback runs, also by the callback itself: true, and the
-    /// occurrence under way is its last.
+    /// Returns true if the timer will not fire (again). Returns false if it has fired, is being
+    /// fired, or was cancelled before. The answer is final at once. The callback of a pending timer
+    /// is dropped here, before the call returns.
+    ///
+    /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
+    /// call then returns true, and the current occurrence is the last. The callback is dropped
+    /// after it, where it ran or on the shard's thread.
     ///
     /// # Performance
     ///
@@ -216,89 +237,107 @@ impl Timer {
         }
     }
 
-    /// Has a pending timer fire when `delay` has passed from now, and returns the key that it has then. `None` means
-    /// that it has fired, is being fired, or was cancelled before. A recurring timer goes on
-    /// from there: its schedule takes this for the time at which it was due.
+    /// Makes a pending timer fire when `delay` has passed from now, and returns the key that the
+    /// timer has then.
+    ///
+    /// Returns `None` if the timer has fired, is being fired, was cancelled before, or the `Timer`
+    /// has been shut down. If the system gives no memory for a move, the timer keeps its deadline
+    /// and its key. A recurring timer continues from the new deadline: its schedule takes it for
+    /// the time at which the timer was due.
     ///
     /// # Performance
     ///
-    /// O(1), lock-free; to a later time usually one compare-and-swap, and the key stays the same.
+    /// O(1), lock-free. To a later time it is usually one compare-and-swap, and the key stays the
+    /// same. A recurring timer always moves to another node and gets a new key.
     pub fn reschedule_after(&self, key: TimerKey, delay: Duration) -> Option<TimerKey> {
         self.reschedule(key, |handle| handle.tick_after(delay))
     }
 
-    /// Has a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
+    /// Makes a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
     pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
         self.reschedule(key, |handle| handle.tick_for(deadline))
     }
 
-    /// A future that is ready when `duration` has passed from now.
+    /// Returns a future that is ready when `duration` has passed from now.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
         Sleep::new(Arc::clone(handle), handle.now_or_later().saturating_add(nanos(duration)))
     }
 
-    /// A future that is ready at `deadline`.
+    /// Returns a future that is ready at `deadline`.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
     }
 
-    /// Gives `future` that much time from now.
+    /// Limits `future` to `duration` from now.
     pub fn timeout<F: Future>(&self, duration: Duration, future: F) -> Timeout<F> {
         Timeout::new(future, self.sleep(duration))
     }
 
-    /// Gives `future` until `deadline`.
+    /// Limits `future` to the time until `deadline`.
     pub fn timeout_at<F: Future>(&self, deadline: Instant, future: F) -> Timeout<F> {
         Timeout::new(future, self.sleep_until(deadline))
     }
 
-    /// A stream of moments `period` apart, the first after one.
+    /// Returns a stream of moments `period` apart. The first comes one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
         Interval::new(self.sleep(period), period)
     }
 
-    /// The time by the timer's clock; where a clock of your own has been set back, the time that the calling thread's shard
-    /// has come to.
+    /// Returns the time by the timer's clock.
+    ///
+    /// If a user-defined clock has been set back, this is the time that the calling thread's shard
+    /// has reached.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.handle().now_instant()
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.inner.handles.len()
     }
 
-    /// What the timer has done and what it holds. O(threads + segments) a shard; it disturbs nobody.
+    /// Returns what the timer has done and what it holds.
+    ///
+    /// # Performance
+    ///
+    /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(self.inner.handles.iter().map(|handle| &**handle))
     }
 
-    /// Stops the timer: its threads end, and what they had not fired is returned. Sleeps, timeouts and intervals that
-    /// are pending resolve to an error. From then on scheduling is an error. A second shutdown returns nothing, at
-    /// once.
+    /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.
     ///
-    /// It waits for the callbacks that its threads are running; called by one of these, for the others. When it returns,
-    /// its threads have ended, but for those that it does not wait for:
+    /// Pending sleeps, timeouts and intervals resolve to an error. From then on scheduling is an
+    /// error. A second shutdown returns nothing, at once.
     ///
-    /// - It does not wait for an executor: a callback that has been handed over runs or does not as the executor will, and
-    ///   a recurring one is not armed again. A thread that is inside [`Executor::execute`] ends after that.
-    /// - It does not wait where that would never end, because a callback that it would wait for waits for the caller: two
-    ///   callbacks that shut down each other's timer, or one that moves a [`ManualClock`](crate::ManualClock) that the
-    ///   calling thread drives. Such a callback is then the last of its shard, and its thread ends after it. Known are
-    ///   waits in `shutdown`, in the drop of a timer's last handle and in the manual clock's `advance` and `jump`. A
-    ///   callback that waits for the caller by other means (a lock, a channel) is waited for.
+    /// The call waits for the callbacks that the timer's threads are running. If one of these
+    /// callbacks makes the call, it waits for the others. When it returns, the threads have ended,
+    /// except where it does not wait:
     ///
-    /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the end of a thread.
+    /// - It does not wait for an executor. A callback that has been passed to the executor may
+    ///   still run, and a recurring one is not armed again. A thread that is inside
+    ///   [`Executor::execute`] ends after that call. A thread that drops the executor for longer
+    ///   than 20 ms ends after the drop.
+    /// - It does not wait for a callback that in turn waits for the caller, as neither wait would
+    ///   end. Examples are two callbacks that shut down each other's timer, and a callback that
+    ///   moves a [`ManualClock`](crate::ManualClock) that the calling thread drives. Such a
+    ///   callback is the last of its shard, and the shard's thread ends after it. The timer knows
+    ///   of waits in `shutdown`, in the drop of a timer's last handle, and in the manual clock's
+    ///   `advance` and `jump`. It does wait for a callback that waits for the caller by other means
+    ///   (a lock, a channel).
+    ///
+    /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the
+    /// end of a thread.
     ///
     /// # Performance
     ///
-    /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory until they are taken
-    /// or dropped. Sleeps are woken before it returns.
+    /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory
+    /// until they are taken or dropped. Sleeps are woken before the call returns.
     pub fn shutdown(&self) -> Unfired {
         self.inner.shutdown()
     }
@@ -336,7 +375,7 @@ impl Timer {
 }
 
 impl Inner {
-    /// The shard that the key is of, if it is of one of ours.
+    /// The shard that the key belongs to, if it is a shard of this timer.
     #[inline]
     fn home_of(&self, key: TimerKey) -> Option<&ShardHandle> {
         self.handles.get(key.key().shards_after(self.first)).map(|handle| &**handle)

@@ -1,31 +1,36 @@
-//! For how long a shard's thread sleeps where the clock is the user's.
+//! How long a shard's thread sleeps if the clock is the user's.
 //!
-//! The thread sleeps by the system's time and is due by the clock's, which may run at another speed. So it sleeps for half
-//! of what is left, by the speed that it measured over its last sleep, and looks again: it comes to the deadline after a
-//! number of sleeps that grows with the logarithm of the wait. Before the first measurement it sleeps for a tick at most.
+//! The thread sleeps by the system's time, but its deadline is by the user's clock, which may run
+//! at another speed. So the thread sleeps for half of the time left, at the speed that it measured
+//! over its last sleep, and looks again. The number of sleeps before a deadline grows with the
+//! logarithm of the wait. Before the first measurement a sleep lasts at most one tick.
 //!
-//! A clock that is slower than the system's, or stands, is taken to run as fast: it may speed up again.
+//! If the clock is slower than the system's, or stands still, the speed counts as 1: the clock may
+//! speed up again.
+//!
+//! The worker alone uses this.
 
 use std::time::{Duration, Instant};
 
 use super::time::Nanos;
 
-/// It never sleeps for less than a tick divided by this, by the clock.
+/// A sleep lasts at least a tick divided by this, by the user's clock.
 const LEAST_PART: Nanos = 8;
 
-/// Sleeps that are shorter are not measured by: the clock may advance in steps.
+/// Shorter sleeps do not measure the speed: the clock may advance in steps.
 const LEAST_MEASURED: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 pub(super) struct Pace {
-    /// How many times as fast as the system's time the clock ran over the last sleep, at least 1; none before that.
+    /// The speed of the clock over the last sleep, as a multiple of the system's and at least 1.
+    /// `None` before the first measurement.
     speed: Option<f64>,
-    /// When the thread went to sleep, by the system's time and the clock's.
+    /// When the thread went to sleep, by the system's time and by the clock.
     asleep: Option<(Instant, Nanos)>,
 }
 
 impl Pace {
-    /// For how long to sleep, it being `now` by the clock, until what is due at `due`.
+    /// Returns how long to sleep before `due`. `now` is the time by the clock.
     pub(super) fn begin_sleep(&mut self, now: Nanos, due: Nanos, tick: Nanos) -> Duration {
         self.asleep = Some((Instant::now(), now));
         let left = due.saturating_sub(now);
@@ -36,7 +41,7 @@ impl Pace {
         }
     }
 
-    /// Measures the sleep that is over, it being `now` by the clock.
+    /// Measures the sleep that has ended. `now` is the time by the clock.
     pub(super) fn end_sleep(&mut self, now: Nanos) {
         let Some((begin, before)) = self.asleep.take() else { return };
         let took = begin.elapsed();

@@ -1,4 +1,5 @@
-//! Runs user code so that nothing it does gets any further: a panic is caught, counted and reported.
+//! Runs user code under a guard: a panic in it is caught, counted and reported, and goes no
+//! further.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +10,7 @@ use super::key::TimerKey;
 use super::stats::Counts;
 use crate::unwind::{Payload, drop_quietly};
 
-/// What a callback's panic is reported as, to the hook given to
+/// Describes a panic to the hook given to
 /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic).
 pub struct CallbackPanic<'a> {
     key: Option<TimerKey>,
@@ -17,20 +18,24 @@ pub struct CallbackPanic<'a> {
 }
 
 impl CallbackPanic<'_> {
-    /// The timer whose callback panicked; `None` if it was a future's waker, a callback that was dropped, an executor that
-    /// was dropped, or the timer's clock.
+    /// Returns the timer whose callback, schedule or call of
+    /// [`Executor::execute`](crate::Executor::execute) panicked.
+    ///
+    /// `None` for a panic in a future's waker, in the timer's clock, in the drop of an executor, or
+    /// in the drop of a callback or schedule. One drop has the key all the same: the drop of a
+    /// recurring timer's callback and schedule after the schedule has ended the timer.
     #[must_use]
     pub fn key(&self) -> Option<TimerKey> {
         self.key
     }
 
-    /// What the callback panicked with.
+    /// Returns the panic's payload.
     #[must_use]
     pub fn payload(&self) -> &(dyn Any + Send) {
         self.payload
     }
 
-    /// The message, if it panicked with one, as `panic!` does.
+    /// Returns the message, if the payload is a string, as with `panic!`.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let text = self.payload.downcast_ref::<&'static str>().copied();
@@ -44,7 +49,7 @@ impl fmt::Debug for CallbackPanic<'_> {
     }
 }
 
-/// Hears of panics.
+/// A user's function that is called for each panic.
 pub(crate) type Hook = Arc<dyn Fn(&CallbackPanic<'_>) + Send + Sync>;
 
 #[derive(Clone, Default)]
@@ -53,7 +58,7 @@ pub(crate) struct PanicGuard {
 }
 
 impl PanicGuard {
-    /// Runs user code of that timer.
+    /// Runs user code of the timer `key`; `None` if it panics.
     #[inline]
     pub(crate) fn run<R>(
         &self,
@@ -71,8 +76,8 @@ impl PanicGuard {
         }
     }
 
-    /// The hook may panic as well, and what it or the callback panicked with may do so when it is dropped: each is
-    /// caught by itself, as a drop that panics while another panic unwinds would end the process.
+    /// The hook may panic too, and so may the drop of either panic's payload. Each is caught on its
+    /// own: a drop that panics while another panic unwinds would end the process.
     #[cold]
     fn report(&self, key: Option<TimerKey>, payload: Payload) {
         if let Some(hook) = &self.hook {

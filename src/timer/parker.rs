@@ -1,16 +1,21 @@
 //! What a shard's thread sleeps on.
 //!
-//! [`thread::park`] by itself will not do: its token is the thread's, and user code that parks (a channel, a scope, a
-//! runtime) eats it. So what rings says so in a flag first, and the thread goes to sleep only while the flag is clear,
-//! with no user code between its last look and the park.
+//! [`thread::park`] alone is not enough. Its token belongs to the thread, and user code that parks
+//! (a channel, a scope, a runtime) consumes it. So a notifier sets a flag first. The shard's thread
+//! parks only while the flag is clear, with no user code between its last look at the flag and the
+//! park.
 //!
-//! The order: the thread clears the flag, then looks at all that it can be rung for, then waits. A ring that comes before
-//! the clear is for something that the look finds; one that comes after it leaves the flag set.
+//! The order of a sleep: the thread clears the flag, then looks at everything that a notification
+//! can be about, then waits. A notification before the clear is about something that the look
+//! finds. A notification after the clear leaves the flag set.
 //!
-//! One exception is left. [`Thread::unpark`] is a swap and, where the thread is parked, a system call. A thread that the
-//! system stops between the two, for ever, has taken the wake over from those that ring after it: they find the token
-//! there and call nobody. A shard's thread that is parked at that moment sleeps until its next deadline, or until the
-//! stopped one goes on.
+//! Any thread sets the flag; the shard's thread clears it and sets `thread`, once.
+//!
+//! One exception is left. [`Thread::unpark`] is a swap and, if the thread is parked, a system call.
+//! If the system stops a notifier between the two for ever, that notifier has taken over the wake
+//! from all later notifiers: they find the token set and make no system call. If the shard's thread
+//! is parked at that moment, it sleeps until its next deadline, or until the stopped thread
+//! continues.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Wake;
@@ -31,29 +36,31 @@ impl Parker {
         Self { notified: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
-    /// Says that the calling thread is the one that waits.
+    /// Makes the calling thread the one that waits.
     pub(crate) fn set_thread(&self) {
-        // It is set here alone, once.
+        // Called once for each parker, so `set` succeeds.
         let _ = self.thread.set(thread::current());
     }
 
-    /// Has the thread look around.
+    /// Makes the thread look for work.
     pub(crate) fn notify(&self) {
-        // Ordering: Release, pairs with `clear` and `wait`: what the thread is rung for is there. A read-modify-write
-        // continues the release sequences of the rings before it, so `clear` sees what all of them were for.
+        // Ordering: Release, pairs with `clear` and `is_notified`: what the notification is about
+        // is visible. The read-modify-write continues the release sequences of earlier
+        // notifications, so `clear` sees what all of them are about.
         self.notified.swap(true, Ordering::Release);
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
 
-    /// Comes before the thread's look at what it can be rung for.
+    /// Clears the flag; for the thread, before it looks for work.
     pub(crate) fn clear(&self) {
-        // Ordering: Acquire, pairs with `notify`. A read-modify-write, so that it does not come after the look.
+        // Ordering: Acquire, pairs with `notify`. A read-modify-write, so that it does not come
+        // after the look.
         self.notified.swap(false, Ordering::Acquire);
     }
 
-    /// Waits until it rings, or for that long.
+    /// Waits until a notification, or until `limit` has passed.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         let begin = Instant::now();
         while !self.is_notified() {

@@ -1,4 +1,7 @@
-//! Running what is due: on the shard's thread, or as a job on an executor.
+//! Runs what is due: on the shard's thread, or as a job on an executor.
+//!
+//! The thread that runs a task owns it. A recurring task goes back to its shard's worker, which
+//! arms it anew: directly, or through a channel if an executor ran it.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -9,30 +12,31 @@ use super::task::{Kind, Task};
 use super::time::Nanos;
 use crate::shard::RearmTicket;
 
-/// A task that has been taken out because it is due.
+/// A task that has been taken out of its node because it is due.
 pub(crate) struct Work {
     pub(crate) key: TimerKey,
     pub(crate) task: Task,
-    /// The node that is kept for it, if it recurs.
+    /// The right to the node, which is kept for a recurring task.
     pub(crate) running: Option<RearmTicket>,
 }
 
 /// A recurring task that has run, on its way back to its shard.
 pub(crate) struct Done {
     pub(crate) running: RearmTicket,
-    /// When it is due next, and the task; `None` where it has ended.
+    /// When the task is due next, and the task; `None` if it has ended.
     pub(crate) next: Option<(Nanos, Task)>,
 }
 
 impl ShardHandle {
-    /// Runs a task once. The rest of a recurring one comes back.
+    /// Runs a task once. Returns what is left of a recurring task.
     ///
-    /// Each piece of user code is watched by itself: the callback, the clock, the schedule, and the drop of both.
+    /// Each piece of user code has its own guard: the callback, the clock, the schedule, and the
+    /// drop of the task.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
         let Work { key, mut task, running } = work;
         let named = (task.kind() != Kind::Wake).then_some(key);
         self.panic_guard.run(&self.counts, named, || task.run());
-        // A task that runs once holds nothing of the user's any more.
+        // A task that runs once holds no user value any more.
         let running = running?;
         let now = self.present_instant();
         let next = || task.next(running.deadline(), &self.time, now);
@@ -44,25 +48,25 @@ impl ShardHandle {
         Some(Done { running, next: next.map(|at| (at, task)) })
     }
 
-    /// Drops what the user gave.
+    /// Drops a user's value under the guard.
     pub(crate) fn discard<D>(&self, what: D) {
         self.run_guarded(|| drop(what));
     }
 
-    /// Runs user code that is no timer's; none if it panics.
+    /// Runs user code that belongs to no timer; `None` if it panics.
     pub(crate) fn run_guarded<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
         self.panic_guard.run(&self.counts, None, code)
     }
 }
 
-/// How a job gets at its shard.
+/// A job's connection to its shard.
 pub(crate) struct Outlet {
     pub(crate) handle: Arc<ShardHandle>,
     pub(crate) done: Sender<Returned>,
 }
 
-/// A recurring task on its way back from an executor. Where its shard has ended before it is received, the task is
-/// dropped with it.
+/// A recurring task on its way back from an executor. If the shard ends before its worker receives
+/// the task, the task is dropped with this.
 pub(crate) struct Returned {
     done: Option<Done>,
     handle: Arc<ShardHandle>,
@@ -90,14 +94,14 @@ impl Outlet {
         done
     }
 
-    /// What is to be done where the task is not run at all; it is dropped here.
+    /// Drops a task that does not run.
     pub(crate) fn abandon(&self, work: Work) -> Option<Done> {
         let Work { task, running, .. } = work;
         self.handle.discard(task);
         running.map(|running| Done { running, next: None })
     }
 
-    /// Sends a recurring task back. Where its shard has ended meanwhile, the task ends here.
+    /// Sends a recurring task back to its shard. If the shard has ended, the task is dropped here.
     pub(crate) fn give_back(&self, done: Option<Done>) {
         if done.is_none() {
             return;

@@ -1,17 +1,17 @@
-//! When a recurring timer is due next.
+//! When a recurring timer is due next. The thread that runs the timer's callback asks its schedule.
 
 use std::time::{Duration, Instant};
 
 const NANOS_PER_SEC: u128 = 1_000_000_000;
 
-/// Says when a recurring timer is due, one occurrence after the other. For
+/// Decides when a recurring timer is due, one occurrence after the other; for
 /// [`Timer::schedule_with`](crate::Timer::schedule_with).
 ///
-/// A closure `FnMut(Instant) -> Option<Instant>` is one as well.
+/// A closure `FnMut(Instant) -> Option<Instant>` is a schedule as well.
 ///
 /// # Examples
 ///
-/// Ever longer gaps, three times:
+/// Three occurrences, with longer and longer gaps:
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -28,11 +28,14 @@ const NANOS_PER_SEC: u128 = 1_000_000_000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Schedule: Send + 'static {
-    /// When the timer is due next; `previous` is when it was due before (at first, the time of the call that
-    /// made it). `None` ends it. A moment that has passed is due at once.
+    /// Returns when the timer is due next, or `None` to end it.
+    ///
+    /// `previous` is when the timer was due before. At first it is the time of the call that
+    /// schedules the timer. A moment that has passed is due at once.
     fn next(&mut self, previous: Instant) -> Option<Instant>;
 
-    /// The same for a schedule that also goes by when the callback has returned. By default, `next`.
+    /// As [`next`](Self::next), for a schedule that also depends on `now`, the time after the
+    /// callback returned. By default calls `next`.
     fn next_after(&mut self, previous: Instant, now: Instant) -> Option<Instant> {
         let _ = now;
         self.next(previous)
@@ -48,20 +51,25 @@ where
     }
 }
 
-/// What becomes of occurrences that were missed: because the callback ran for longer than the period, the
-/// thread was stalled, or the machine was suspended.
+/// What happens to missed occurrences.
+///
+/// Occurrences are missed if the callback runs for longer than the period, the thread is stalled,
+/// or the machine is suspended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Missed {
-    /// They are made up for, one after the other without a pause: there are as many occurrences as periods.
+    /// Makes up for them, one after the other without a pause: there are as many occurrences as
+    /// periods.
     #[default]
     Burst,
-    /// They are left out; the next one is at the next whole period after the first.
+    /// Leaves them out. The next occurrence is the first from now on that lies a whole number of
+    /// periods after the last due time.
     Skip,
-    /// They are left out; the next one is a whole period after now, and so are those after it.
+    /// Leaves them out. The next occurrence is one period from now, and later ones follow from
+    /// there.
     Delay,
 }
 
-/// A fixed rate: one occurrence every period.
+/// Repeats at a fixed rate: one occurrence every period.
 ///
 /// # Examples
 ///
@@ -81,26 +89,27 @@ pub struct Every {
 }
 
 impl Every {
-    /// Every `period`, the first time after one; what is missed is made up for. A period of zero yields no
-    /// occurrence.
+    /// Makes a schedule with one occurrence every `period`, the first after one period. Missed
+    /// occurrences are made up for. A period of zero yields no occurrence.
     #[must_use]
     pub fn new(period: Duration) -> Self {
         Self { period, missed: Missed::Burst }
     }
 
-    /// Chooses what becomes of missed occurrences.
+    /// Sets what happens to missed occurrences.
     #[must_use]
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed, ..self }
     }
 
-    /// The time between two occurrences.
+    /// Returns the time between two occurrences.
     #[must_use]
     pub fn period(&self) -> Duration {
         self.period
     }
 
-    /// The first moment from `now` on that is a whole number of periods after `previous`, which is earlier.
+    /// The first moment from `now` on that is a whole number of periods after `previous`.
+    /// `previous` is before `now`.
     fn skip(&self, previous: Instant, now: Instant) -> Option<Instant> {
         let period = self.period.as_nanos();
         let passed = now.saturating_duration_since(previous).as_nanos();

@@ -1,4 +1,8 @@
-//! A shard as those who schedule on it see it, and which shard is a thread's own.
+//! A shard as producers use it, and which shard a thread schedules on.
+//!
+//! A thread finds its shard in a thread local (`SEAT`), which caches the shard of the last timer
+//! that the thread used. On a miss the shard follows from the thread's origin: its core, if it may
+//! run on one core only, or else a number.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,23 +23,23 @@ use crate::sync::Ordering;
 use crate::sync::plain::{AtomicU32, AtomicU64};
 use crate::{Advancer, Scheduler, Tick};
 
-/// One shard of a timer. Its worker, the timer and every future of it hold it; who schedules on his own shard
-/// shares none of its counters with those who schedule on another.
+/// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
+/// shards share no counter, except for the bound on pending timers.
 pub(crate) struct ShardHandle {
     pub(crate) scheduler: Scheduler<Task>,
     pub(crate) time: Time,
     pub(crate) counts: Counts,
     pub(crate) panic_guard: PanicGuard,
-    /// The core that the shard's thread is pinned to. Set by the worker before the timer is handed out.
+    /// The core that the shard's thread is pinned to. Set by the worker before `build` returns.
     pub(crate) core: OnceLock<usize>,
     /// Wakes the shard's thread, if it has one of its own.
     pub(crate) parker: Arc<Parker>,
-    /// Where the advancer lies while user code runs. The worker writes it at each callback, so it is kept apart from
-    /// what producers read.
+    /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
+    /// is padded apart from what producers read.
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
-    /// The thread that runs the worker, or the last that did.
+    /// The thread that runs the worker, or that ran it last. Written by that thread.
     runner: AtomicU64,
-    /// What a shutdown has made of the shard.
+    /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
 }
 
@@ -54,28 +58,28 @@ impl ShardHandle {
         }
     }
 
-    // ---- time -------------------------------------------------------------------------------------
+    // ---- time --------------------------------------------------------------------------------
 
-    /// The time now, or a little after it: for deadlines. A clock of the user's that has been set back is behind the
-    /// shard's own; then it is that one's.
+    /// The time now, or a little later: for deadlines. If a user's clock has been set back behind
+    /// the shard's own time, this is the shard's own time.
     #[inline]
     pub(crate) fn now_or_later(&self) -> Nanos {
         self.time.fast_now().unwrap_or_else(|| self.now())
     }
 
-    /// The time now, for deadlines.
+    /// The time now, for deadlines; at least the shard's own time.
     pub(crate) fn now(&self) -> Nanos {
         let now = self.time.now();
         if self.time.is_users() { now.max(self.own_time()) } else { now }
     }
 
-    /// The time now, for schedules.
+    /// The time now, for schedules; at least the shard's own time.
     pub(crate) fn now_instant(&self) -> Instant {
         let now = self.time.now_instant();
         if self.time.is_users() { now.max(self.own_instant()) } else { now }
     }
 
-    /// The time by the shard's own clock.
+    /// The time that the shard's clock has reached.
     fn own_time(&self) -> Nanos {
         self.time.start_of(self.scheduler.clock())
     }
@@ -84,14 +88,16 @@ impl ShardHandle {
         self.time.instant(self.own_time()).unwrap_or(self.time.start)
     }
 
-    /// The time by the clock, or where that panics the shard's own; for the worker and for jobs.
+    /// The time by the clock, or the shard's own time if the clock panics; for the worker and for
+    /// jobs.
     pub(crate) fn present(&self) -> Nanos {
         let present =
             if self.time.is_users() { self.run_guarded(|| self.time.now()) } else { Some(self.time.now()) };
         present.unwrap_or_else(|| self.own_time())
     }
 
-    /// The same, or a little later: for statistics, which a microsecond does not matter to.
+    /// As [`present`](Self::present), or a little later: for statistics, where a microsecond does
+    /// not matter.
     #[inline]
     pub(crate) fn present_or_later(&self) -> Nanos {
         self.time.fast_now().unwrap_or_else(|| self.present())
@@ -104,7 +110,8 @@ impl ShardHandle {
         present.unwrap_or_else(|| self.own_instant())
     }
 
-    /// The tick for a timer that is due `delay` from now: never early, and not before the next tick.
+    /// The tick for a timer that is due `delay` from now: never early, and not before the next
+    /// tick.
     #[inline]
     pub(crate) fn tick_after(&self, delay: Duration) -> Tick {
         let now = self.now_or_later();
@@ -112,9 +119,9 @@ impl ShardHandle {
         tick.max(self.time.tick_at(now).saturating_add(1))
     }
 
-    /// The tick for a timer that is due at that moment: never early. Where the shard is at work it is not before the next
-    /// tick, so that a callback that schedules for the past has time pass. The clock is read only if the shard has come
-    /// to the deadline.
+    /// The tick for a timer that is due at `deadline`: never early. If the shard has flushed that
+    /// tick or the tick before it, the result is at least the next tick by the clock, so time
+    /// passes for a callback that keeps scheduling for the past. Only then is the clock read.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
         let tick = self.time.tick_for(self.time.since_start(deadline));
@@ -126,28 +133,29 @@ impl ShardHandle {
         self.time.tick_at(self.now()).saturating_add(1)
     }
 
-    // ---- the worker and the end --------------------------------------------------------------------
+    // ---- the worker and the end --------------------------------------------------------------
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.advancer_slot.is_stopping()
     }
 
-    /// Tells the worker to stop; false if it has been told before.
+    /// Marks the shard as stopping and notifies its thread; false if it was marked before.
     pub(crate) fn stop(&self) -> bool {
         let first = self.advancer_slot.stop();
         self.parker.notify();
         first
     }
 
-    /// The thread that runs the worker.
+    /// The thread that runs the worker, or that ran it last.
     pub(crate) fn runner(&self) -> ThreadNumber {
-        // Ordering: Relaxed. It is the thread's own number, written by itself; or it was written under the lock of the
-        // slots, or before the timer was handed out, and the reader came by the same way.
+        // Ordering: Relaxed. A thread that finds its own number has written it itself. Another
+        // thread's number was written under the lock of the worker slots, which the reader has
+        // taken since, or before `build` returned the timer to the reader.
         self.runner.load(Ordering::Relaxed)
     }
 
-    /// Says that the calling thread runs the worker from now on.
+    /// Makes the calling thread the one that runs the worker.
     pub(crate) fn set_runner(&self) {
         // Ordering: Relaxed, see `runner`.
         self.runner.store(this_thread(), Ordering::Relaxed);
@@ -159,37 +167,38 @@ impl ShardHandle {
     }
 }
 
-/// Tells timers apart; 0 is none.
+/// A number that no other timer has; never 0.
 pub(crate) fn next_timer_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // Ordering: Relaxed, the number alone matters.
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Which shard a thread schedules on.
+/// Which shard a thread schedules on. The thread alone reads and writes it.
 #[derive(Clone, Copy)]
 struct Seat {
-    /// The timer of the thread's last call, and its shard there.
+    /// The timer that the thread used last, and the thread's shard there. 0 is no timer.
     timer: u64,
     shard: usize,
 }
 
-/// By what a thread is given a shard of each timer.
+/// What decides a thread's shard in each timer.
 #[derive(Clone, Copy)]
 enum Origin {
-    /// It may run on this core only.
+    /// The thread may run on this core only.
     Core(usize),
-    /// It runs anywhere; threads are numbered in the order in which they come.
+    /// The thread may run on any core. Threads are numbered in the order of their first use of a
+    /// timer.
     Number(usize),
 }
 
 thread_local! {
     static SEAT: Cell<Seat> = const { Cell::new(Seat { timer: 0, shard: 0 }) };
-    /// None before the thread's first use of a timer.
+    /// `None` before the thread's first use of a timer.
     static ORIGIN: Cell<Option<Origin>> = const { Cell::new(None) };
 }
 
-/// The calling thread's shard of that timer.
+/// The calling thread's shard of a timer.
 #[inline]
 pub(crate) fn own_shard(timer: u64, handles: &[Arc<ShardHandle>]) -> usize {
     let seat = SEAT.get();
@@ -209,7 +218,7 @@ fn take_seat(timer: u64, handles: &[Arc<ShardHandle>]) -> usize {
     shard
 }
 
-/// Makes that shard the calling thread's own, for its worker.
+/// Makes a shard the calling thread's own; for the shard's worker.
 pub(crate) fn settle_in(timer: u64, shard: usize) {
     SEAT.set(Seat { timer, shard });
     ORIGIN.set(Some(Origin::Number(shard)));
@@ -222,12 +231,12 @@ fn origin() -> Origin {
 }
 
 fn find_origin() -> Origin {
-    /// More than the list of cores takes.
+    /// In bytes; more than the list of cores takes.
     const MOST_ASKED_FOR: usize = 1 << 14;
     static THREADS: AtomicU32 = AtomicU32::new(0);
-    // It ends the process where there is no memory for them.
+    // `get_core_ids` ends the process if there is no memory for the list.
     let has_memory = fallible::has_memory(MOST_ASKED_FOR);
-    // The cores that the calling thread may run on.
+    // Lists the cores that the calling thread may run on.
     match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
         Some([only]) => Origin::Core(only.id),
         // Ordering: Relaxed, the number alone matters.

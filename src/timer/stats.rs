@@ -1,7 +1,8 @@
 //! What a timer has done, and how late.
 //!
-//! Nothing here is contended: a shard's counters are written by its worker alone, but for panics and the longest
-//! callback where an executor's threads run them.
+//! A shard's worker writes the shard's counters, so they are not contended. Two exceptions: an
+//! executor's threads also raise `longest`, and any thread that runs or drops user code also counts
+//! `panics`.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,18 +16,18 @@ use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 use crate::tick::Tick;
 
-/// Buckets of the histogram are at most a sixteenth of their value wide.
+/// The histogram's grouping power: a bucket is at most 1/16 of its value wide.
 const GROUPING: u8 = 4;
-/// Values of 64 bits.
+/// Values have 64 bits.
 const LARGEST: u8 = 64;
 
-/// A worker's counters.
+/// The counters of one shard. Times are in nanoseconds.
 pub(crate) struct Counts {
     panics: AtomicU64,
     longest: AtomicU64,
     latest: AtomicU64,
     lateness: AtomicHistogram,
-    /// The tick that the worker is at work for, or sleeps until.
+    /// The tick of the timer that the worker fired last, or until which it sleeps.
     at_work_for: AtomicU64,
 }
 
@@ -43,48 +44,50 @@ impl Counts {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a timer due at that tick fires now; for the worker.
+    /// Notes that a timer due at tick `deadline` fires now; for the worker.
     #[inline]
     pub(crate) fn note_fired(&self, deadline: Tick, late: Nanos) {
-        // Ordering: Relaxed, a figure that one thread writes and others look at.
+        // Ordering: Relaxed, a figure that one thread writes and others read.
         self.at_work_for.store(deadline, Ordering::Relaxed);
         // Ordering: Relaxed, as above.
         if late > self.latest.load(Ordering::Relaxed) {
             // Ordering: Relaxed, as above.
             self.latest.store(late, Ordering::Relaxed);
         }
-        // It takes any value of 64 bits.
+        // Any value of 64 bits is in range.
         let _ = self.lateness.increment(late);
     }
 
-    /// Notes for how long a callback has run.
+    /// Notes how long a callback has run.
     #[inline]
     pub(crate) fn note_callback(&self, took: Nanos) {
-        // Ordering: Relaxed, a figure; the load spares most callbacks the write.
+        // Ordering: Relaxed, a figure; the load spares most callbacks the read-modify-write.
         if took > self.longest.load(Ordering::Relaxed) {
             // Ordering: Relaxed, as above.
             self.longest.fetch_max(took, Ordering::Relaxed);
         }
     }
 
-    /// Notes until when the worker sleeps.
+    /// Notes the tick until which the worker sleeps.
     pub(crate) fn note_sleep(&self, until: Option<Tick>) {
         // Ordering: Relaxed, a figure.
         self.at_work_for.store(until.unwrap_or(Tick::MAX), Ordering::Relaxed);
     }
 }
 
-/// What a [`Timer`](crate::Timer) has done since it was built, and what it holds; the figures of all shards together,
-/// which it dereferences to, and those of each.
+/// What a [`Timer`](crate::Timer) has done since it was built, and what it holds.
 ///
-/// Taken while the timer is at work, the numbers may be a few operations apart from one another. When it is
-/// quiet, `scheduled + recurred = fired + cancelled + handed_back + pending`.
+/// Holds the figures of all shards together, to which it dereferences, and the figures of each
+/// shard.
+///
+/// While other threads use the timer, the numbers may be a few operations apart from one another.
+/// When the timer is quiet, `scheduled + recurred = fired + cancelled + handed_back + pending`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// All shards together: sums, and of what cannot be summed the greatest.
+    /// All shards together: the sum, or the maximum of what cannot be summed.
     pub total: Figures,
-    /// Each shard's own.
+    /// Each shard's own figures.
     pub shards: Vec<Figures>,
 }
 
@@ -105,13 +108,14 @@ impl Deref for Stats {
     }
 }
 
-/// What one shard of a timer has done, or all of them.
+/// What one shard of a timer has done, or all shards together.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Figures {
-    /// Timers taken: callbacks, and sleeps that have been polled.
+    /// Timers accepted: callbacks, and sleeps that have been polled.
     pub scheduled: u64,
-    /// Timers fired, each occurrence of a recurring one included, but for one that was cancelled while its callback ran.
+    /// Timers fired. Each occurrence of a recurring timer counts, except one during which the timer
+    /// was cancelled.
     pub fired: u64,
     /// Occurrences of recurring timers after which the timer was armed anew.
     pub recurred: u64,
@@ -119,27 +123,29 @@ pub struct Figures {
     pub cancelled: u64,
     /// Timers that had not fired at shutdown.
     pub handed_back: u64,
-    /// Timers put off where they stood.
+    /// Reschedules to a later deadline that left the timer in its node.
     pub extended: u64,
-    /// Timers moved to a finer wheel, or put back because they had been put off.
+    /// Nodes moved to a finer wheel, or relinked because they were found before their deadline.
     pub cascaded: u64,
-    /// Nodes of cancelled timers that a sweep gave back.
+    /// Nodes of cancelled timers that a sweep freed.
     pub swept: u64,
-    /// Timers pending now; a recurring one that runs at the moment is.
+    /// Timers pending now. A recurring timer counts also while its callback runs.
     pub pending: usize,
-    /// Callbacks that panicked, and wakers and drops of callbacks that did.
+    /// Panics caught in user code: in callbacks, schedules, wakers, clocks and executors, and in
+    /// drops of callbacks, schedules and executors.
     pub panics: u64,
-    /// The longest that a callback or a waker ran.
+    /// The longest time that a callback, a waker or a call of
+    /// [`Executor::execute`](crate::Executor::execute) took.
     pub longest_callback: Duration,
-    /// For how long the timer that is next to fire has been due: what its shard is behind by. Zero where
-    /// nothing is due.
+    /// How far the shard is behind: how long the timer that it runs now, or runs next, has been
+    /// due. Zero if nothing is due.
     pub backlog: Duration,
-    /// How late timers fired, after the tick that they were due at.
+    /// How late timers fired, measured from the start of the tick at which they were due.
     pub lateness: Lateness,
-    /// Nodes that there is memory for, free ones included, at 64 bytes each.
+    /// Nodes that there is memory for, free ones included; a node takes 64 bytes.
     pub node_capacity: usize,
-    /// The core that the shard's thread is pinned to; `None` if it is not, because that was not asked for or
-    /// the system refused it, and for the total.
+    /// The core that the shard's thread is pinned to. `None` if pinning was not requested or the
+    /// system refused it, and for the total.
     pub core: Option<usize>,
 }
 
@@ -191,14 +197,16 @@ impl Figures {
 /// How late timers fired: a histogram whose buckets are at most a sixteenth of their value wide.
 #[derive(Clone, Default)]
 pub struct Lateness {
-    /// None before the first.
+    /// `None` in the default value, before the first shard is added.
     histogram: Option<Histogram>,
     max: Duration,
 }
 
 impl Lateness {
-    /// The lateness that a share of `quantile` (0 to 1) of all timers did not exceed, rounded up to the end of
-    /// its bucket. Zero if none has fired, or if there is no such quantile.
+    /// Returns the lateness that a share of `quantile` (0 to 1) of all timers did not exceed.
+    ///
+    /// The value is rounded up to the end of its bucket, but does not exceed [`max`](Self::max). It
+    /// is zero if no timer has fired, or if `quantile` is out of range.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Duration {
         let found = self.histogram.as_ref().and_then(|histogram| histogram.quantile(quantile).ok().flatten());
@@ -206,25 +214,25 @@ impl Lateness {
         bucket.map_or(Duration::ZERO, |bucket| Duration::from_nanos(bucket.end()).min(self.max))
     }
 
-    /// Half of all timers were no later.
+    /// Returns the median: half of all timers were at most this late.
     #[must_use]
     pub fn p50(&self) -> Duration {
         self.quantile(0.5)
     }
 
-    /// 99 in a hundred were no later.
+    /// Returns the 99th percentile: 99 % of all timers were at most this late.
     #[must_use]
     pub fn p99(&self) -> Duration {
         self.quantile(0.99)
     }
 
-    /// 999 in a thousand were no later.
+    /// Returns the 99.9th percentile: 99.9 % of all timers were at most this late.
     #[must_use]
     pub fn p999(&self) -> Duration {
         self.quantile(0.999)
     }
 
-    /// The latest of all; exact.
+    /// Returns the greatest lateness of all timers; exact.
     #[must_use]
     pub fn max(&self) -> Duration {
         self.max

@@ -1,7 +1,12 @@
-//! What a timer's node holds: a callback that runs once, one that recurs, or a waker.
+//! The payload of a timer's node: a callback that runs once, a callback that recurs, or a waker.
 //!
-//! Small ones lie in the node itself (see [`inline`](super::inline)), which is one cache line with them. Larger ones are
-//! boxed, in memory that is asked for before anything else: it may be refused. A callback of three words is small, and so is one of four of which one is never zero, as a reference is.
+//! A small payload lies in the node itself (see [`inline`](super::inline)); node and payload are
+//! one cache line. A larger one is boxed. Its memory is requested before anything else, as the
+//! request may be refused. A callback of three words is small, and so is one of four words of which
+//! one is never zero, as a reference is.
+//!
+//! The thread that wins the node's word (see [`state`](crate::shard::node::state)) has the task to
+//! itself.
 
 use std::any::Any;
 use std::mem::MaybeUninit;
@@ -17,11 +22,12 @@ use crate::shard::{IntoPayload, Key};
 use crate::unwind::FirstPanic;
 use crate::{Scheduler, Tick};
 
-/// The payload of a [`Timer`](crate::Timer)'s shard.
+/// The payload of a node in a [`Timer`](crate::Timer)'s shard.
 pub(crate) struct Task(Content);
 
 enum Content {
-    /// `None` once it has been woken. By itself, so that who cancels it has it in hand, asking nobody what it is.
+    /// `None` once it has been woken. A variant of its own: a cancel takes the waker without a
+    /// virtual call.
     Wake(Option<Waker>),
     Callback(Inline),
 }
@@ -30,28 +36,28 @@ enum Content {
 pub(crate) enum Kind {
     /// A callback that runs once.
     Once,
-    /// A callback that runs again and again.
+    /// A callback that recurs.
     Recurring,
-    /// A future waits.
+    /// A waker: a future waits.
     Wake,
 }
 
-/// What a callback does; user code all of it, except for `kind`.
+/// What a callback does. `run`, `next` and the drop are user code.
 pub(crate) trait Run: Send {
     fn kind(&self) -> Kind;
 
     fn run(&mut self);
 
-    /// When it is due next, after the run at tick `due`, it being `now`.
+    /// When the callback is due next. It ran for tick `due`, and the time is `now`.
     fn next(&mut self, _due: Tick, _time: &Time, _now: Instant) -> Option<Nanos> {
         None
     }
 
-    /// Puts what it has of the user's into `place`, which is an `Option` of its own type.
+    /// Moves the content into `place`, which is an `Option` of the content's own type.
     fn give_back(&mut self, place: &mut dyn Any);
 }
 
-/// Schedules a callback; it comes back if it is refused.
+/// Schedules a callback. If it is refused, the error returns it.
 #[inline]
 pub(super) fn schedule_in_place<R: Run + 'static>(
     scheduler: &Scheduler<Task>,
@@ -66,11 +72,11 @@ pub(super) fn schedule_in_place<R: Run + 'static>(
         .map_err(|refused| refused.map(|scheduled| scheduled.content))
 }
 
-/// Where a content is to lie that does not fit into a task; nothing for one that does.
+/// Memory for a content that does not fit into a task; none for a content that fits.
 pub(super) struct ReservedBox<R>(Option<Box<MaybeUninit<R>>>);
 
 impl<R> ReservedBox<R> {
-    /// None if there is no memory.
+    /// `None` if there is no memory.
     #[inline(always)]
     pub(super) fn new() -> Option<Self> {
         if fits::<R>() {
@@ -80,7 +86,7 @@ impl<R> ReservedBox<R> {
     }
 }
 
-/// A callback on its way to be a task.
+/// A callback that is about to become a task.
 struct InPlace<R> {
     content: R,
     place: ReservedBox<R>,
@@ -93,7 +99,7 @@ impl<R: Run + 'static> IntoPayload<Task> for InPlace<R> {
     }
 
     fn from_payload(task: Task) -> Self {
-        // Where it lay goes with the task, and the content goes back to the caller.
+        // The box is dropped with the task, and the content goes back to the caller.
         Self { content: task.into_content(), place: ReservedBox(None) }
     }
 }
@@ -124,7 +130,7 @@ impl Task {
         self.kind() == Kind::Recurring
     }
 
-    /// Does what the task is for, once.
+    /// Runs the task once: calls the callback or wakes the waker.
     #[inline]
     pub(crate) fn run(&mut self) {
         match &mut self.0 {
@@ -137,7 +143,8 @@ impl Task {
         }
     }
 
-    /// When it is due next, after the run at tick `due`, it being `now`; `None` where it has ended.
+    /// When the task is due next. It ran for tick `due`, and the time is `now`. `None` if the task
+    /// has ended.
     pub(crate) fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
         match &mut self.0 {
             Content::Wake(_) => None,
@@ -145,17 +152,17 @@ impl Task {
         }
     }
 
-    /// Takes out the waker that the task has been made of, if it has and has not run.
+    /// Takes out the waker, if the task was made of a waker and has not run.
     #[inline(always)]
     pub(crate) fn take_waker(&mut self) -> Option<Waker> {
         if let Content::Wake(waker) = &mut self.0 { waker.take() } else { None }
     }
 
-    /// The content that the task has been made of.
+    /// The content that the task was made of.
     ///
     /// # Panics
     ///
-    /// If it was made of another type's.
+    /// If the content has another type.
     fn into_content<R: 'static>(mut self) -> R {
         let mut place = None::<R>;
         if let Content::Callback(callback) = &mut self.0 {
@@ -165,7 +172,7 @@ impl Task {
     }
 }
 
-/// A waker on its way to be a task that wakes it.
+/// A waker that is about to become a task.
 pub(crate) struct ToWake(pub(crate) Waker);
 
 impl IntoPayload<Task> for ToWake {
@@ -179,7 +186,7 @@ impl IntoPayload<Task> for ToWake {
     }
 }
 
-/// A callback that runs once; `None` once it has.
+/// A callback that runs once; `None` once it has run.
 pub(super) struct Once<F>(Option<F>);
 
 impl<F> Once<F> {
@@ -188,7 +195,7 @@ impl<F> Once<F> {
         Self(Some(callback))
     }
 
-    /// The callback of one that has not run.
+    /// The callback, which has not run.
     pub(super) fn into_callback(self) -> F {
         self.0.expect("a callback that was refused has not run")
     }
@@ -232,21 +239,21 @@ impl<R: Run> Run for Box<R> {
 pub(super) struct Recurring<S, F> {
     /// `None` once it has been given back, and while it is dropped.
     schedule: Option<S>,
-    /// When it was due last.
+    /// When the callback was due last; before the first run, when it is due first.
     previous: Instant,
-    /// The tick for that.
+    /// The tick for `previous`.
     armed_for: Tick,
-    /// `None` once it has been given back.
+    /// `None` once it has been given back, and while it is dropped.
     callback: Option<F>,
 }
 
 impl<S, F> Recurring<S, F> {
-    /// Recurs by that schedule, whose first occurrence is at `first`; `armed_for` is the tick for that.
+    /// A callback that recurs by `schedule`, first at `first`. `armed_for` is the tick for `first`.
     pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: F) -> Self {
         Self { schedule: Some(schedule), previous: first, armed_for, callback: Some(callback) }
     }
 
-    /// The callback of one that was refused.
+    /// The callback of a recurring timer that was refused.
     pub(super) fn take_callback(&mut self) -> F {
         self.callback.take().expect("what was refused has its callback")
     }
@@ -265,13 +272,13 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
 
     fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
         if due != self.armed_for {
-            // It was rescheduled, and goes on from there.
+            // The timer was rescheduled. The schedule continues from the new deadline.
             self.previous = time.instant(time.start_of(due))?;
         }
         let next = self.schedule.as_mut()?.next_after(self.previous, now)?;
         let mut at = time.since_start(next);
         if next <= self.previous {
-            // A schedule that stays where it is would have no time pass: it is due after now.
+            // With a schedule that does not advance no time would pass: due after now instead.
             at = at.max(time.since_start(now).saturating_add(1));
         }
         (self.previous, self.armed_for) = (next, time.tick_for(at));
@@ -286,7 +293,8 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
 }
 
 impl<S, F> Drop for Recurring<S, F> {
-    /// Both are the user's, and either drop may panic: then the other is dropped all the same, and one panic goes on.
+    /// Both drops are user code and may panic. If one panics, the other value is dropped all the
+    /// same, and the first panic goes on.
     fn drop(&mut self) {
         let mut panics = FirstPanic::new();
         panics.catch_drop(self.schedule.take());

@@ -1,8 +1,10 @@
-//! A timer's time: nanoseconds since its start, and ticks.
+//! A timer's time: nanoseconds since the timer's start, and ticks.
 //!
-//! A deadline is rounded up to a tick, the clock down, so nothing fires early. Both come from the same
-//! [`Clock`]. Nanoseconds are `u64`, which is 584 years; what is further off saturates, and a deadline there is
-//! one that never comes.
+//! A deadline is rounded up to a tick and the clock is rounded down, so nothing fires early. Both
+//! come from the same [`Clock`]. Nanoseconds are `u64`, which reaches 584 years. Later times
+//! saturate, and a deadline there never comes.
+//!
+//! A [`Time`] does not change after its start. Each shard of a timer has a copy.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,16 +22,17 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 pub(crate) struct Time {
     source: Source,
     pub(super) start: Instant,
-    /// Nanoseconds in a tick.
+    /// The nanoseconds in a tick.
     tick: Divisor,
-    /// For deadlines: a quicker way to read the default clock, which is a little ahead of it.
+    /// For deadlines: a faster way to read the default clock, a little ahead of it.
     fast: Option<FastClock>,
 }
 
-/// The shortest tick for which it does not matter that the fast clock is ahead by microseconds.
+/// The shortest tick, in nanoseconds, for which the fast clock is used. It is ahead by
+/// microseconds, which does not matter for such ticks.
 const LEAST_FAST_TICK: Nanos = 100_000;
 
-/// The default clock is known by name, so that reading it costs no indirect call.
+/// The default clock has its own variant, so that reading it costs no indirect call.
 #[derive(Clone)]
 enum Source {
     Monotonic,
@@ -37,7 +40,7 @@ enum Source {
 }
 
 impl Time {
-    /// Starts now.
+    /// Starts the timer's time now.
     pub(crate) fn start(clock: Option<Arc<dyn Clock>>, tick: Duration) -> Self {
         let tick = nanos(tick);
         let fast = if clock.is_none() && tick >= LEAST_FAST_TICK { FastClock::start() } else { None };
@@ -52,18 +55,18 @@ impl Time {
         self.since_start(self.source.now())
     }
 
-    /// The time now, or a little after it, if there is a quick way to read the clock.
+    /// The time now, or a little later; `None` if there is no fast clock.
     #[inline]
     pub(crate) fn fast_now(&self) -> Option<Nanos> {
         self.fast.map(FastClock::now_or_later)
     }
 
-    /// Whether to read the clock is to run code of the user's.
+    /// Whether the clock is the user's, so that reading it runs user code.
     pub(crate) fn is_users(&self) -> bool {
         matches!(self.source, Source::Given(_))
     }
 
-    /// Nanoseconds in a tick.
+    /// The nanoseconds in a tick.
     pub(crate) fn tick(&self) -> Nanos {
         self.tick.value
     }
@@ -77,18 +80,18 @@ impl Time {
         nanos(at.saturating_duration_since(self.start))
     }
 
-    /// That moment, if the system can name it.
+    /// The `Instant` of a time; `None` if the system cannot represent it.
     pub(crate) fn instant(&self, at: Nanos) -> Option<Instant> {
         if at == NEVER { None } else { self.start.checked_add(Duration::from_nanos(at)) }
     }
 
-    /// The tick for a deadline: the first that begins at or after it.
+    /// The tick for a deadline: the first tick that begins at or after it.
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Nanos) -> Tick {
         if deadline == NEVER { Tick::MAX } else { self.tick.divide_up(deadline) }
     }
 
-    /// The tick for a clock: the last that has begun.
+    /// The tick for the clock: the last tick that has begun.
     #[inline]
     pub(crate) fn tick_at(&self, now: Nanos) -> Tick {
         self.tick.divide(now)
@@ -100,31 +103,34 @@ impl Time {
     }
 }
 
-/// Divides by a number that stays the same, by multiplying: a division takes longer than the rest of the arithmetic
-/// of a deadline.
+/// Divides by a constant through multiplication: a division takes longer than the rest of a
+/// deadline's arithmetic.
 ///
-/// For `n < 2^62` and a divisor of `b` bits, `n / d = (n * m) >> (62 + b)` with `m = ceil(2^(62 + b) / d)`: `m` exceeds the
-/// quotient by less than 1, so the product exceeds the true one by less than `n`, which after the shift is less
-/// than `1 / d`, too little to reach the next whole number (Granlund and Montgomery, "Division by invariant integers
-/// using multiplication", 1994).
+/// For `n < 2^62` and a divisor `d` of `b` bits, let `m = ceil(2^(62 + b) / d)`. Then
+/// `n / d = (n * m) >> (62 + b)`, rounded down.
+///
+/// Proof: `m` exceeds the exact quotient by less than 1, so the product exceeds the exact product
+/// by less than `n`. After the shift that is less than `1 / d`, too little to reach the next whole
+/// number (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
 #[derive(Clone, Copy)]
 struct Divisor {
     value: u64,
     multiplier: u64,
-    /// What is left to shift by when the low half of the product is gone.
+    /// The rest of the shift, after the low 64 bits of the product are dropped.
     shift: u32,
-    /// Smaller numbers are divided by multiplying. None for a divisor of one bit, for which the shift is less than half.
+    /// Smaller numbers are divided by multiplication. 0 for a divisor of one bit: the shift is 63
+    /// bits then, less than the 64 of the product's low half.
     quick: u64,
 }
 
-/// Numbers of fewer bits are divided by multiplying: 146 years in nanoseconds.
+/// Numbers of up to this many bits are divided by multiplication: 146 years in nanoseconds.
 const QUICK_BITS: u32 = 62;
 
 impl Divisor {
     fn new(value: u64) -> Self {
         let shift = QUICK_BITS + value.ilog2() + 1;
         let multiplier = (1_u128 << shift).div_ceil(u128::from(value));
-        // At most 2^63: the divisor has its highest bit set, or is half of the power of two above it.
+        // At most 2^63, as the divisor is at least half of the power of two above it.
         let multiplier = u64::try_from(multiplier).unwrap_or(u64::MAX);
         match shift.checked_sub(u64::BITS) {
             Some(shift) => Self { value, multiplier, shift, quick: 1 << QUICK_BITS },
@@ -159,7 +165,7 @@ impl Source {
     }
 }
 
-/// A duration's nanoseconds; saturates.
+/// The nanoseconds of a duration; saturates.
 #[inline]
 pub(crate) fn nanos(duration: Duration) -> Nanos {
     const PER_SECOND: Nanos = 1_000_000_000;

@@ -1,7 +1,10 @@
-//! What a timer had not fired when it was shut down.
+//! What had not fired when a timer was shut down.
 //!
-//! The end of each shard is one walk over its nodes: it wakes what sleeps, and leaves callbacks where they are. From there
-//! they are taken out one at a time, so neither a shutdown nor a drop copies what is pending, or asks for memory.
+//! The end of each shard is one walk over its nodes. It wakes sleeps and leaves callbacks in their
+//! nodes. From there they are taken out one at a time, so neither a shutdown nor a drop copies what
+//! is pending or allocates.
+//!
+//! The shutdown writes each shard's [`Ended`]. [`Unfired`] takes from there, shard by shard.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -14,49 +17,53 @@ use crate::clock::unpoisoned;
 use crate::shard::Kept;
 use crate::{Advancer, Tick};
 
-/// The callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no order that means anything.
+/// Yields the callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no
+/// particular order.
 ///
-/// What is not taken from it is dropped with it; a callback that panics when it is dropped is counted and reported like
-/// one that panics when it is called. The callbacks stay in the timer's memory until they are taken.
+/// Dropping it drops the callbacks that are left. A panic in such a drop is counted and reported,
+/// like a panic in a callback that fires. The callbacks stay in the timer's memory until they are
+/// taken.
 #[derive(Default)]
 #[must_use = "callbacks that never ran are dropped with it"]
 pub struct Unfired {
-    /// The shards that may have any, the first last.
-    /// Those that have been ended, if any: what is left of each is with its home.
+    /// All shards of the timer, in order. Each keeps its remaining callbacks in its handle. `None`
+    /// in the default value, which yields nothing.
     handles: Option<Arc<[Arc<ShardHandle>]>>,
-    /// The shard that is being gone through, and what is left of it.
+    /// The shard whose callbacks are being taken, and those that are left there.
     place: usize,
     current: Option<Kept<Task>>,
 }
 
-/// What a shutdown has made of a shard. It lies with the shard's home, so that a shutdown needs no memory.
+/// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
+/// nothing.
 #[derive(Default)]
 pub(super) enum Ended {
     #[default]
     Not,
-    /// It has its advancer.
+    /// The shutdown has taken the advancer.
     Retrieved(Box<Advancer<Task>>),
-    /// It has ended the shard.
+    /// The shutdown has ended the shard.
     Closed(Kept<Task>),
 }
 
-/// A callback that was not called, because its timer was shut down before.
+/// A callback that was not called before its timer was shut down.
 pub struct UnfiredTask {
     deadline: Option<Instant>,
     task: Task,
 }
 
 impl Unfired {
-    /// Ends the shards whose advancers have been retrieved: wakes what sleeps there, and keeps the callbacks.
+    /// Ends the shards whose advancers have been retrieved: wakes their sleeps and keeps the
+    /// callbacks.
     pub(super) fn of(handles: Arc<[Arc<ShardHandle>]>) -> Self {
-        // All refuse timers before the first waker runs.
+        // All shards refuse timers before the first waker runs.
         for handle in &handles[..] {
             if let Ended::Retrieved(advancer) = &*handle.ended() {
                 advancer.close();
             }
         }
         for handle in &handles[..] {
-            // The lock is free while wakers run.
+            // The lock is released before the wakers run.
             let ended = std::mem::take(&mut *handle.ended());
             if let Ended::Retrieved(advancer) = ended {
                 let wake = |mut task: Task| _ = handle.run_guarded(move || task.run());
@@ -71,7 +78,7 @@ impl Unfired {
         self.handles.as_deref().unwrap_or_default()
     }
 
-    /// The next callback, and the home of its shard.
+    /// The next callback, and its shard's handle.
     fn take_next(&mut self) -> Option<(Arc<ShardHandle>, Tick, Task)> {
         loop {
             let handle = Arc::clone(self.handles().get(self.place)?);
@@ -83,7 +90,7 @@ impl Unfired {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether no callback is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -130,7 +137,7 @@ impl ExactSizeIterator for Unfired {}
 impl FusedIterator for Unfired {}
 
 impl Drop for Unfired {
-    /// Each callback's drop by itself.
+    /// Drops each callback under a guard of its own.
     fn drop(&mut self) {
         while let Some((handle, _, task)) = self.take_next() {
             handle.discard(task);
@@ -145,13 +152,14 @@ impl fmt::Debug for Unfired {
 }
 
 impl UnfiredTask {
-    /// When it was due, rounded up to a tick; `None` if that is further off than the system can say.
+    /// Returns when the callback was due, rounded up to a tick; `None` if the system cannot
+    /// represent that time.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Calls the callback, here and now; a recurring one once.
+    /// Calls the callback on the calling thread; a recurring one once.
     pub fn run(mut self) {
         self.task.run();
     }

@@ -1,12 +1,16 @@
 //! A shard's worker: moves its clock, runs what is due, sleeps.
 //!
-//! It works in turns. A turn takes in the recurring tasks that come back from the executor, moves the shard's clock to
-//! the present, and runs what is due, one after the other and [`BUDGET`] at most; what is left stays
-//! due and comes first in the next turn. So a slow callback makes what comes after it late, and loses nothing.
+//! A worker works in turns. A turn settles the recurring tasks that come back from the executor,
+//! moves the shard's clock to the present, and runs what is due, one task after the other and at
+//! most [`BUDGET`]. The rest stays due and comes first in the next turn. So a slow callback delays
+//! what comes after it, and nothing is lost.
 //!
-//! While user code runs (a callback, a waker, a drop, an executor, a clock of the user's), nothing is held and the
-//! advancer lies in the shard's [post](super::advancer_slot), where a `shutdown` finds it. A worker that finds the post empty
-//! afterwards has been shut down, and ends. All user code is watched: a panic in it ends nothing.
+//! While user code runs (a callback, a waker, a drop, an executor, a user's clock), the worker
+//! holds no lock and no pin, and the advancer lies in the shard's [slot](super::advancer_slot),
+//! where a shutdown finds it. A worker that finds the slot empty afterwards has been shut down, and
+//! ends. All user code runs under a guard: a panic in it does not end the worker.
+//!
+//! One thread at a time runs a worker, and that thread alone writes its fields.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,23 +28,23 @@ use super::time::Nanos;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
 
-/// Timers run in a turn at most.
+/// At most this many timers run in one turn.
 const BUDGET: usize = 1024;
 
-/// How long an idle shard sleeps at most while memory waits to be given back.
+/// The longest sleep of an idle shard while memory waits to be given back.
 const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
 
-/// A timer's number, and a shard's within it.
+/// A timer's number, and the number of a shard within the timer.
 pub(crate) type ShardNumber = (u64, u32);
 
 pub(crate) struct Worker {
-    /// None once user code has shut the timer down.
+    /// `None` once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
     handle: Arc<ShardHandle>,
     number: ShardNumber,
     executor: Option<Arc<dyn Executor>>,
     done: (Sender<Returned>, Receiver<Returned>),
-    /// Whether a recurring task was armed for a time that has passed: it comes in the next turn.
+    /// Whether a recurring task was armed for a time that has passed: it runs in the next turn.
     is_behind: bool,
     pace: Pace,
 }
@@ -64,7 +68,7 @@ impl Worker {
         self.number
     }
 
-    /// Runs what is due, as far as the budget goes; true if more may be.
+    /// Runs what is due, within the budget; true if more may be due.
     pub(crate) fn turn(&mut self) -> bool {
         let Some(mut now) = self.present() else { return false };
         self.pace.end_sleep(now);
@@ -74,7 +78,7 @@ impl Worker {
         advancer.move_to(self.handle.time.tick_at(now));
         for _ in 0..BUDGET {
             let Some(due) = self.next_due() else {
-                // What an executor has run at once would otherwise wait for the next turn.
+                // Otherwise a task that an executor has run at once would wait for the next turn.
                 self.take_back();
                 return self.is_behind;
             };
@@ -84,7 +88,7 @@ impl Worker {
         true
     }
 
-    /// The next task that is due; the turn is over if there is none.
+    /// Takes out the next task that is due. If there is none, the turn ends.
     fn next_due(&mut self) -> Option<(Tick, Work)> {
         if self.handle.is_stopping() {
             return None;
@@ -112,7 +116,7 @@ impl Worker {
         }
     }
 
-    /// Runs a task, or hands it to the executor; returns the time after that.
+    /// Runs a task, or passes it to the executor. Returns the time after that.
     fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
         self.handle.counts.note_fired(deadline, begin.saturating_sub(self.handle.time.start_of(deadline)));
         let executor = self.executor.clone().filter(|_| work.task.kind() != Kind::Wake);
@@ -142,7 +146,7 @@ impl Worker {
         })
     }
 
-    /// The time by the clock; none if the worker has been shut down.
+    /// The time by the clock; `None` if the worker has been shut down.
     fn present(&mut self) -> Option<Nanos> {
         if self.handle.time.is_users() {
             self.in_user_code(Code::Own, ShardHandle::present)
@@ -151,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// Takes in the recurring tasks that have run elsewhere.
+    /// Settles the recurring tasks that an executor has run.
     fn take_back(&mut self) {
         while let Ok(returned) = self.done.1.try_recv() {
             self.settle(returned.receive());
@@ -168,7 +172,7 @@ impl Worker {
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
         if tick == Tick::MAX && self.handle.scheduler.now() == Tick::MAX {
-            // At the end of time no later occurrence comes.
+            // At the end of time there is no later occurrence.
             advancer.end_running(running);
             self.in_user_code(Code::Own, |handle| handle.discard(task));
             return;
@@ -180,7 +184,8 @@ impl Worker {
         }
     }
 
-    /// Runs user code, the advancer in the post. None, and the code does not run, if the worker has been shut down.
+    /// Runs user code while the advancer lies in the slot. If the worker has been shut down, the
+    /// code does not run, and the result is `None`.
     fn in_user_code<R>(&mut self, what: Code, code: impl FnOnce(&ShardHandle) -> R) -> Option<R> {
         self.handle.advancer_slot.put(self.advancer.take()?, what);
         let result = code(&self.handle);
@@ -193,19 +198,19 @@ impl Worker {
         self.advancer.as_ref()?.next_expiration()
     }
 
-    /// Whether nodes of cancelled timers are still to be given back.
+    /// Whether a sweep still has nodes of cancelled timers to free.
     pub(crate) fn is_sweeping(&self) -> bool {
         self.advancer.as_ref().is_some_and(|advancer| advancer.is_sweeping())
     }
 
-    /// Notes that there is nothing to do until the next expiration.
+    /// Notes that nothing is to be done until the next expiration.
     pub(crate) fn rest(&self) {
         self.handle.counts.note_sleep(self.next_expiration());
     }
 
-    // ---- on a thread of its own -------------------------------------------------------------------
+    // ---- on a thread of its own ---------------------------------------------------------------
 
-    /// Works until told to stop.
+    /// Works until the shard is stopping.
     pub(crate) fn work(mut self) {
         let waker = Waker::from(Arc::clone(&self.handle.parker));
         while !self.handle.is_stopping() {
@@ -215,11 +220,12 @@ impl Worker {
         }
     }
 
-    /// Sleeps until the next expiration, or until something needs attention before. The bell is cleared before the look
-    /// at all that it can ring for, so nothing is missed between the look and the wait, whatever runs there.
+    /// Sleeps until the next expiration, or until a notification. The parker is cleared before the
+    /// look at everything that a notification can be about. So no notification between the look and
+    /// the wait is lost, whatever user code runs in between.
     fn sleep(&mut self, waker: &Waker) {
         self.handle.parker.clear();
-        // A job that came back before the clear has notified in vain.
+        // The clear has erased the notification of a job that came back before it.
         self.take_back();
         if self.is_behind {
             return;
@@ -238,7 +244,8 @@ impl Worker {
         }
     }
 
-    /// For how long to sleep, at most, until that tick. The clock of the user's is read, which is user code.
+    /// The longest time to sleep before `tick`. Reads the clock, which is user code if the clock is
+    /// the user's.
     fn time_until(&mut self, tick: Tick) -> Duration {
         let due = self.handle.time.start_of(tick);
         let Some(now) = self.present() else { return Duration::ZERO };
@@ -251,9 +258,11 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Ends: what is left to be done is with the advancer, which is left to the shutdown, unless that has taken it.
+    /// Ends the worker. The work that is left is with the advancer, which the shutdown takes from
+    /// the slot, unless it has taken it before.
     ///
-    /// The executor goes last: its drop is the user's, and may wait for a thread that waits for the shutdown.
+    /// The executor is dropped last: its drop is user code, and may wait for a thread that waits
+    /// for the shutdown.
     fn drop(&mut self) {
         self.take_back();
         if let Some(advancer) = self.advancer.take() {

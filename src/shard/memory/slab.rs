@@ -59,9 +59,9 @@ impl Stay<'static> {
 }
 
 pub(crate) struct Slab<T> {
-    table: Box<[AtomicPtr<Segment<T>>]>,
+    table: Box<[AtomicPtr<Segment<T>>; TABLE]>,
     /// Where each segment's nodes are, or were: for prefetching, which needs an address and no promise.
-    addresses: Box<[AtomicPtr<Node<T>>]>,
+    addresses: Box<[AtomicPtr<Node<T>>; TABLE]>,
     /// The era of the next segment. No two segments have the same, so a segment that takes the place of one
     /// given back hands out generations that were never used there, whoever raced to add it.
     next_era: AtomicU32,
@@ -85,8 +85,8 @@ impl<T> Slab<T> {
     /// An empty slab; none if there is no memory for its table.
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
-            table: fallible::zeroed(TABLE)?,
-            addresses: fallible::zeroed(TABLE)?,
+            table: fallible::zeroed(TABLE)?.try_into().ok()?,
+            addresses: fallible::zeroed(TABLE)?.try_into().ok()?,
             next_era: AtomicU32::new(0),
             open: fallible::zeroed(TABLE.div_ceil(WORD_NODES))?,
             height: AtomicU32::new(0),
@@ -137,8 +137,7 @@ impl<T> Slab<T> {
     /// The caller owns the node or is the advancer, and the node is in use: its segment stays.
     #[inline]
     pub(crate) unsafe fn owned(&self, id: NodeId) -> (&Node<T>, u32) {
-        // SAFETY: the table has a place for the segment of every node that there is.
-        let place = unsafe { self.table.get_unchecked(id as usize >> Segment::<T>::SHIFT) };
+        let place = &self.table[id as usize >> Segment::<T>::SHIFT];
         // Ordering: Relaxed, whoever gave the caller the node had acquired the pointer.
         let segment = place.load(Ordering::Relaxed);
         // SAFETY: a segment with a node in use is in the table and stays there, by the caller's promise.
