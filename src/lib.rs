@@ -2,9 +2,10 @@
 //!
 //! # How it is built
 //!
-//! A [`Timer`] runs shards: it gives each one a thread, the time and its callbacks. A shard
-//! ([`shard()`]) is the structure alone. [`proof`] says what is shown about both, and by what.
-//! `cargo doc --document-private-items` shows the folders, with the invariants of each.
+//! A [`Timer`] runs shards: it gives each shard a thread, the time and the callbacks. A shard
+//! ([`shard()`]) is the data structure alone. The [`proof`] page lists what is shown about both,
+//! and with which tool. `cargo doc --document-private-items` documents the folders, with the
+//! invariants of each.
 
 mod clock;
 mod config;

@@ -10,30 +10,31 @@ use clap::{CommandFactory, Parser, ValueEnum};
 
 use super::generate::{DataSet, Shares};
 
-/// The check that a data set's times are made for, unless it is made for another.
+/// The default time until the check. Files hold data for this time.
 pub(crate) const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
 
-/// The longest check: a year.
+/// The longest time until the check: a year.
 const MAX_CHECK_AFTER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Name of standard input on the command line.
+/// The name of standard input on the command line.
 pub(crate) const STDIN: &str = "-";
-/// More producers than this only wait for one another.
+/// More producers than this only wait for each other.
 const MAX_PRODUCERS: u32 = 64;
 
-/// The arguments that say what to generate.
+/// The arguments that describe the generated data set.
 const GENERATING: [&str; 6] = ["count", "unpaid", "mismatch", "in_parts", "items", "seed"];
 
-/// Places orders from several threads, checks each after thirty minutes, and reconciles it with its payments
+/// Places orders from several threads, checks each after thirty minutes, and reconciles it with its
+/// payments
 #[derive(Clone, Debug, Parser)]
 #[command(name = "order_reconciliation")]
 pub(crate) struct Args {
-    /// Orders to place: CSV with a header and the columns order id, item, quantity, amount in cents, placed
-    /// at (ms); `-` is standard input. Without it a data set is generated
+    /// Orders to place: CSV with a header and the columns order id, item, quantity, amount in
+    /// cents, placed at (ms); `-` is standard input. Without this option a data set is generated
     #[arg(long, value_name = "FILE", conflicts_with_all = GENERATING)]
     pub(crate) orders: Option<PathBuf>,
 
-    /// Payments that come in, in any order: CSV with a header and the columns order id, amount in cents, paid
-    /// at (ms); `-` is standard input
+    /// Payments that come in, in any order: CSV with a header and the columns order id, amount in
+    /// cents, paid at (ms); `-` is standard input
     #[arg(long, value_name = "FILE", requires = "orders")]
     pub(crate) payments: Option<PathBuf>,
 
@@ -41,7 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive)]
     pub(crate) count: u32,
 
-    /// Share of the generated orders that are not paid by their check, or only after it
+    /// Share of the generated orders that are unpaid when their check fires; some of them are paid
+    /// after it
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) unpaid: f64,
 
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     pub(crate) in_parts: f64,
 
-    /// How many different items the generated orders are for
+    /// Number of different items in the generated orders
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = positive)]
     pub(crate) items: u32,
 
@@ -61,12 +63,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// How many units of each item there are to sell
+    /// Number of units in stock of each item
     #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
     pub(crate) stock: u64,
 
-    /// Write a generated data set to orders.csv and payments.csv in this directory, and do nothing else. Its
-    /// times are those of a check after 30m
+    /// Write a generated data set to orders.csv and payments.csv in this directory, and exit. Its
+    /// times are for a check after 30m
     #[arg(long, value_name = "DIR", conflicts_with_all = ["orders", "check_after", "clock", "speed"])]
     pub(crate) write_sample: Option<PathBuf>,
 
@@ -74,26 +76,27 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) producers: Option<u32>,
 
-    /// `virtual` replays the data set as fast as it goes; `real` takes the time that it takes, the checks being
-    /// callbacks of a `Timer` (or, with `--engine heap`, made by a thread that waits for them)
+    /// `virtual` replays the data set as fast as possible; `real` takes the real time, and the
+    /// checks are callbacks of a `Timer` (with `--engine heap`, a thread waits for them and makes
+    /// them)
     #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
     pub(crate) clock: ClockKind,
 
-    /// How long after it was placed an order is checked: a number and ms, s, m or h
+    /// Time from placing an order to its check: a number and ms, s, m or h
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = check_after)]
     pub(crate) check_after: Duration,
 
-    /// With the real clock: how many times as fast as they are dated the orders and payments of files come in
-    /// [default: so that the 30m for which files are made last as long as --check-after]
+    /// With the real clock: how many times faster than their dates orders and payments come in
+    /// [default: 1; for files, 30m divided by --check-after]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// What keeps the timers
+    /// The engine that keeps the timers
     #[arg(long, value_enum, default_value_t = EngineKind::Shardwheel)]
     pub(crate) engine: EngineKind,
 
-    /// How many shards the producers share, with `--engine shardwheel` [default: one per producer]. By the real
-    /// clock each has a thread
+    /// Number of shards that the producers share, with `--engine shardwheel` [default: one per
+    /// producer]. With the real clock each shard has a thread
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) shards: Option<u32>,
 
@@ -113,12 +116,12 @@ pub(crate) enum ClockKind {
     Real,
 }
 
-/// What keeps the timers.
+/// The engine that keeps the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineKind {
     /// This crate's shards
     Shardwheel,
-    /// A binary heap behind a mutex, which skips cancelled timers when they come up
+    /// A binary heap behind a mutex, which skips cancelled timers when they reach the top
     Heap,
 }
 
@@ -131,7 +134,7 @@ impl Args {
         }
     }
 
-    /// What is wrong with the arguments as a whole.
+    /// The error in the arguments as a whole, if any.
     fn contradiction(&self) -> Option<String> {
         let shares = self.unpaid + self.mismatch + self.in_parts;
         let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
@@ -158,8 +161,8 @@ impl Args {
         DataSet { count, items, seed, shares: Shares { unpaid, mismatch, in_parts }, check_after }
     }
 
-    /// How many times as fast as they are dated orders and payments come in. A generated data set is made for
-    /// the check that is asked for, and needs no change.
+    /// How many times faster than their dates orders and payments come in. A generated data set is
+    /// made for the requested check, so its default is 1.
     pub(crate) fn effective_speed(&self) -> f64 {
         let fitting = || match (self.clock, &self.orders) {
             (ClockKind::Real, Some(_)) => HALF_AN_HOUR.as_secs_f64() / self.check_after.as_secs_f64(),
@@ -174,7 +177,7 @@ impl Args {
         self.producers.unwrap_or_else(one_per_core)
     }
 
-    /// Whether a timer runs the checks by itself.
+    /// Whether a `Timer` runs the checks.
     fn is_on_timer(&self) -> bool {
         (self.clock, self.engine) == (ClockKind::Real, EngineKind::Shardwheel)
     }

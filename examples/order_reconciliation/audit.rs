@@ -1,5 +1,5 @@
-//! The audit: where each order stands in the end, and whether that agrees with the stock, with what was
-//! counted on the way, and with what the engine was asked to do.
+//! The audit: the final state of each order, and whether it agrees with the stock, with the counts
+//! taken during the run, and with the engine's operations.
 
 use serde::Serialize;
 use shardwheel::Stats;
@@ -9,7 +9,7 @@ use super::engine::Costs;
 use super::ledger::{Ledger, Page, State, Sum, Tally};
 use super::load::Lines;
 
-/// The totals, and what must hold for them.
+/// The totals, and the identities that must hold for them.
 #[derive(Clone, Debug)]
 pub(crate) struct Audit {
     pub(crate) lines: Lines,
@@ -18,14 +18,14 @@ pub(crate) struct Audit {
     pub(crate) identities: Vec<Identity>,
 }
 
-/// Something that must hold.
+/// A condition that must hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Identity {
     pub(crate) name: &'static str,
     pub(crate) holds: bool,
 }
 
-/// The orders, by where they stand.
+/// The orders, by final state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) paid_early: Sum,
@@ -33,7 +33,7 @@ pub(crate) struct Ended {
     pub(crate) released: Sum,
     pub(crate) sold_out: Sum,
     pub(crate) refused: Sum,
-    /// Not ended at all.
+    /// Not ended.
     pub(crate) open: Sum,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Ended {
 struct Stock {
     still_reserved: u64,
     oversold: u64,
-    /// Items whose sales are not those of their orders.
+    /// Items whose sales differ from the sales of their orders.
     unaccounted: u64,
 }
 
@@ -129,7 +129,7 @@ fn identities(lines: &Lines, ended: &Ended, tally: &Tally, stock: &Stock, costs:
     list.into_iter().map(|(name, holds)| Identity { name, holds }).collect()
 }
 
-/// What must hold of a timer that runs by itself, and has been shut down.
+/// The identities of a `Timer` that has been shut down.
 fn timer_identities(stats: &Stats) -> impl Iterator<Item = Identity> + use<> {
     let ends = stats.fired + stats.cancelled + stats.handed_back + stats.pending as u64;
     let fired = stats.shards.iter().map(|shard| shard.fired).sum::<u64>();
@@ -149,7 +149,7 @@ mod tests {
     use super::super::ledger::{Item, Order};
     use super::*;
 
-    /// Two orders of one unit each, of an item of which there are two.
+    /// One item with two units, and two orders of one unit each.
     fn page() -> Page {
         let mut page = Page::new(100);
         page.items.push(Item { stock: 2, ..Item::default() });
@@ -158,7 +158,7 @@ mod tests {
         page
     }
 
-    /// The identities that are broken, where `fired` checks came out of the engine.
+    /// The names of the broken identities, if the engine fired `fired` checks.
     fn broken(page: Page, fired: u64) -> Vec<&'static str> {
         let mut lines = Lines::default();
         lines.orders.read = page.orders.len() as u64;

@@ -8,11 +8,12 @@ use super::engine::{Costs, Driver};
 use super::ledger::{Micros, OrderRef};
 use super::producer::Setting;
 
-/// Checks that are taken from the engine at once. The heap's lock is held no longer than for these.
+/// Largest number of checks taken from the engine in one call. The heap's lock is held for one
+/// batch at a time.
 const BATCH: usize = 256;
 /// Significant decimal digits of a lateness.
 const DIGITS: u8 = 3;
-/// Anything later is reported as this late: an hour.
+/// The largest lateness that is reported: one hour, in microseconds.
 const MAX_LATENESS: Micros = 3_600_000_000;
 
 /// The single thread that has the engine's driver.
@@ -24,13 +25,13 @@ pub(crate) struct Checker<'a, D> {
     lateness: Histogram<u64>,
 }
 
-/// What was measured on the way.
+/// What was measured during the job.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) costs: Costs,
-    /// In microseconds; `None` for the virtual clock, which makes everything as late as it likes.
+    /// In microseconds; `None` for the virtual clock, where lateness means nothing.
     pub(crate) lateness: Option<Histogram<u64>>,
-    /// What a timer that runs by itself says of itself.
+    /// The statistics of a `Timer`, if the engine is one.
     pub(crate) stats: Option<Stats>,
 }
 
@@ -45,7 +46,7 @@ impl<'a, D: Driver> Checker<'a, D> {
         Self { setting, driver, due, costs, lateness }
     }
 
-    /// The engine's driver, for what is neither advancing nor timed.
+    /// The engine's driver, for calls that neither advance nor are timed.
     pub(crate) fn driver(&mut self) -> &mut D {
         &mut self.driver
     }
@@ -77,7 +78,7 @@ impl<'a, D: Driver> Checker<'a, D> {
         self.costs.fire.time(|| driver.next_expiration()).map(clock::start_of)
     }
 
-    /// What was measured here and by the producers.
+    /// The measurements of this thread and of the producers.
     pub(crate) fn finish(self, producers: impl IntoIterator<Item = Costs>) -> Measured {
         let mut costs = self.costs;
         producers.into_iter().for_each(|theirs| costs += theirs);

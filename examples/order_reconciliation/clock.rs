@@ -1,4 +1,4 @@
-//! The two clocks. Both count microseconds from the first order on; timers tick once a millisecond.
+//! The two clocks. Both count microseconds from the first order; timers tick once per millisecond.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use shardwheel::Tick;
 
 use super::ledger::Micros;
 
-/// Length of a tick.
+/// The length of a tick.
 const TICK: Micros = 1_000;
 
-/// What says when something happens.
+/// The source of the time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Clock {
-    /// Things happen when they are planned to.
+    /// Events happen at their planned times.
     Virtual,
-    /// Things happen when they do.
+    /// Events happen at the present time.
     Real { start: Instant },
 }
 
@@ -23,7 +23,7 @@ impl Clock {
         Self::Real { start: Instant::now() }
     }
 
-    /// When something happens that begins a wait: rounded up, as it must not be shorter.
+    /// The time of an event that begins a wait: rounded up, because the wait must not be shorter.
     pub(crate) fn begins(&self, planned: Micros) -> Micros {
         match self {
             Self::Virtual => planned,
@@ -31,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// When something happens that ends a wait: rounded down.
+    /// The time of an event that ends a wait: rounded down.
     pub(crate) fn ends(&self, planned: Micros) -> Micros {
         match self {
             Self::Virtual => planned,
@@ -39,7 +39,7 @@ impl Clock {
         }
     }
 
-    /// How long it is from now until `at`; no time for the virtual clock, or if it has passed.
+    /// The time from now until `at`; zero for the virtual clock, or if `at` has passed.
     pub(crate) fn until(&self, at: Micros) -> Duration {
         match self {
             Self::Virtual => Duration::ZERO,
@@ -58,7 +58,7 @@ pub(crate) fn tick_at(at: Micros) -> Tick {
     at / TICK
 }
 
-/// When a tick begins.
+/// The time at which a tick begins.
 pub(crate) fn start_of(tick: Tick) -> Micros {
     tick.saturating_mul(TICK)
 }

@@ -1,4 +1,4 @@
-//! The `Timer`'s own statistics, as they are reported.
+//! The `Timer`'s own statistics, as the report prints them.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use shardwheel::Stats;
 
 use super::report::{Lateness, row};
 
-/// What a timer says of itself. The fields' names are those of the JSON.
+/// A timer's statistics. The field names are the names in the JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figures {
     fired: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Figures {
     handed_back: u64,
     panics: u64,
     longest_callback_ms: f64,
-    /// By the timer's histogram; from the tick at which a check was due.
+    /// From the timer's histogram, counted from the tick at which a check was due.
     lateness: Lateness,
     shards: Vec<Shard>,
 }

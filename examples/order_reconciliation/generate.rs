@@ -1,9 +1,11 @@
-//! A seeded data set: the same seed makes the same orders and payments, whichever are asked for first.
+//! A seeded data set: the same seed makes the same orders and payments, in whatever order they are
+//! generated.
 //!
-//! The orders are placed evenly within a thirtieth of the time until the check: a minute for half an hour.
-//! Each has its own random numbers, so payments can be made without keeping the orders. All payments but the
-//! late ones come in nine tenths of that time or less after their order, and the late ones at least a tenth
-//! after the check, so that in real time the outcome does not hang on how busy the machine is.
+//! The orders are placed evenly within a thirtieth of the time until the check: one minute for half
+//! an hour. Each order has its own random numbers, so payments can be generated without keeping the
+//! orders. Late payments come in at least a tenth of that time after the check is due. All other
+//! payments come in at most nine tenths of that time after their order. So in real time the outcome
+//! does not depend on the load of the machine.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,16 +19,17 @@ use super::input::{Order, Payment, Record};
 
 /// The orders are placed within this part of the time until the check.
 const PLACING_PART: u64 = 30;
-/// Most units of an item in one order.
+/// Largest number of units in one order.
 const MAX_QUANTITY: u32 = 5;
-/// The cheapest and the dearest item, in cents.
+/// The price range of an item, in cents; the upper end is exclusive.
 const PRICES: (u64, u64) = (99, 49_999);
-/// Most cents by which a wrong payment is wrong.
+/// Largest error of a wrong payment, in cents.
 const MAX_DIFFERENCE: u64 = 50;
-/// Keeps the random numbers of neighbouring orders apart: the golden ratio in 64 bits.
+/// Separates the random numbers of neighbouring orders: the golden ratio in 64 bits.
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Shares of the orders, each from 0 to 1 and so is their sum; the rest is paid in full at once.
+/// Shares of the orders. Each share, and their sum, is from 0 to 1; the remaining orders are paid
+/// in full with one payment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     pub(crate) unpaid: f64,
@@ -41,7 +44,7 @@ pub(crate) struct DataSet {
     pub(crate) items: u32,
     pub(crate) seed: u64,
     pub(crate) shares: Shares,
-    /// The check that the times are made for.
+    /// The time until the check that the data set is made for.
     pub(crate) check_after: Duration,
 }
 
@@ -59,12 +62,12 @@ impl DataSet {
         (0..self.count).map(move |index| self.order(index).0)
     }
 
-    /// Order after order, not by time.
+    /// In the sequence of the orders, not by time.
     pub(crate) fn payments(self) -> impl Iterator<Item = Payment> {
         (0..self.count).flat_map(move |index| self.payments_of(index))
     }
 
-    /// An order, and the random numbers that go on to make its payments.
+    /// An order, and the random numbers from which its payments follow.
     fn order(&self, index: u32) -> (Order, Rng) {
         let mut rng = Rng::with_seed(self.seed.wrapping_add(SEED_STEP.wrapping_mul(u64::from(index))));
         let item = rng.u32(0..self.items);
@@ -110,7 +113,7 @@ impl DataSet {
         rng.u64(0..=self.check_millis() * 9 / 10)
     }
 
-    /// A delay well after the check, up to four thirds of it.
+    /// A delay well after the check: up to four thirds of the time until it.
     fn late(&self, rng: &mut Rng) -> u64 {
         rng.u64((self.check_millis() * 11).div_ceil(10)..=(self.check_millis() * 4).div_ceil(3))
     }
@@ -130,7 +133,7 @@ fn wrong_amount(amount: u64, rng: &mut Rng) -> u64 {
     if rng.bool() { amount + difference } else { amount - difference }
 }
 
-/// Two or three parts that add up to the amount; none is empty.
+/// Two or three parts that add up to the amount; no part is zero.
 fn in_parts(amount: u64, rng: &mut Rng) -> Vec<u64> {
     let first = rng.u64(1..=amount / 2);
     let rest = amount - first;
@@ -141,7 +144,8 @@ fn in_parts(amount: u64, rng: &mut Rng) -> Vec<u64> {
     vec![first, second, rest - second]
 }
 
-/// Writes the data set as two files such as `--orders` and `--payments` take, and says what was written.
+/// Writes the data set as two files for `--orders` and `--payments`, and returns a message about
+/// them.
 pub(crate) fn write_sample(data_set: &DataSet, directory: &Path) -> Result<String, Failure> {
     fs::create_dir_all(directory).map_err(|error| failure(directory, error))?;
     let orders = directory.join("orders.csv");
@@ -160,7 +164,7 @@ fn write_file(path: &Path, write: impl FnOnce(File) -> Result<u64, csv::Error>) 
     written.map_err(|error| failure(path, io::Error::from(error)))
 }
 
-/// Writes orders as `--orders` takes them, and returns how many.
+/// Writes orders in the format of `--orders`, and returns their number.
 pub(crate) fn write_orders(
     output: impl Write,
     orders: impl Iterator<Item = Order>,
@@ -168,7 +172,7 @@ pub(crate) fn write_orders(
     write_rows::<Order, _>(output, orders.map(order_row))
 }
 
-/// Writes payments as `--payments` takes them, and returns how many.
+/// Writes payments in the format of `--payments`, and returns their number.
 pub(crate) fn write_payments(
     output: impl Write,
     payments: impl Iterator<Item = Payment>,
@@ -176,7 +180,7 @@ pub(crate) fn write_payments(
     write_rows::<Payment, _>(output, payments.map(payment_row))
 }
 
-/// Writes the header that belongs to `T`, and the rows.
+/// Writes the header of `T`, and the rows.
 fn write_rows<T: Record, R: AsRef<[String]>>(
     output: impl Write,
     rows: impl Iterator<Item = R>,
@@ -233,7 +237,8 @@ mod tests {
         assert!(times.is_sorted() && times[0] == 0 && (59_900..60_000).contains(&times[4_999]), "{times:?}");
     }
 
-    /// How the orders of the data set are paid, counted: never, late, with a wrong amount, in parts.
+    /// Counts the orders of the data set by how they are paid: never, late, with a wrong amount, in
+    /// parts.
     fn kinds() -> [u32; 4] {
         let mut payments = HashMap::<_, Vec<_>>::new();
         for Payment { order_id, amount, paid_at } in DATA_SET.payments() {

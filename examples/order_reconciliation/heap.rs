@@ -1,7 +1,9 @@
-//! The engine to compare with: a binary heap behind a mutex, as it is written where there is no timing wheel.
+//! The engine to compare with: a binary heap behind a mutex, the usual choice without a timing
+//! wheel.
 //!
-//! Entries are small (16 bytes); a slab beside the heap says which of them still mean something. Cancelling
-//! is lazy: it clears the slab's slot at once and leaves the entry, which is skipped when it comes up.
+//! Entries are small (16 bytes). A slab beside the heap says which entries are still valid. A
+//! cancel is lazy: it clears the slab's slot at once and leaves the entry, which is skipped when it
+//! reaches the top of the heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +27,7 @@ pub(crate) struct HeapDesk {
     timers: Arc<Mutex<Timers>>,
 }
 
-/// Names a scheduled check. The generation tells it from others that had the same slot.
+/// Names a scheduled check. The generation distinguishes it from other checks in the same slot.
 #[derive(Clone, Copy)]
 pub(crate) struct HeapHandle {
     slot: u32,
@@ -118,7 +120,7 @@ impl Desk for HeapDesk {
 }
 
 impl Timers {
-    /// `None` if there are no more numbers for slots.
+    /// Fills a free slot; `None` if no slot number is left.
     fn fill_slot(&mut self, order: OrderRef) -> Option<u32> {
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize].order = Some(order);
@@ -129,7 +131,7 @@ impl Timers {
         Some(slot)
     }
 
-    /// Empties a slot, and gives it a new generation. `None` if this generation is past.
+    /// Empties a slot and gives it a new generation. `None` if `generation` is past.
     fn take(&mut self, slot: u32, generation: u32) -> Option<OrderRef> {
         let place = &mut self.slots[slot as usize];
         if place.generation != generation {
@@ -155,7 +157,7 @@ impl Timers {
         }
     }
 
-    /// The sleeper's waker, if it has to get up earlier than announced.
+    /// The sleeper's waker, if `deadline` is before the announced expiration.
     fn waker_for(&mut self, deadline: Tick) -> Option<Waker> {
         if self.announced.is_none_or(|announced| deadline < announced) { self.waker.take() } else { None }
     }

@@ -1,35 +1,35 @@
-//! The two CSV files, read as a stream: one line is in memory at a time, and each yields a record or the
-//! reason why it does not.
+//! Reads the two CSV files as streams. One line is in memory at a time, and each line yields a
+//! record or the reason why it has none.
 //!
-//! Lines are taken apart here and not by a CSV library, so that damage stays where it is: a quotation mark
-//! that is never closed or a line without end costs that line, and not the rest of the file. A field may
-//! stand in quotation marks; none may contain a line break.
+//! The lines are split here and not by a CSV library, so that damage stays local: a quotation mark
+//! that is never closed, or a line without an end, costs that line and not the rest of the file. A
+//! field may be in quotation marks. No field may contain a line break.
 //!
-//! This file uses nothing else of the program: it is also run on arbitrary bytes, which must not make it
-//! panic.
+//! This file uses no other file of the program: a fuzz target also runs it on arbitrary bytes,
+//! which must not make it panic.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::marker::PhantomData;
 use std::str;
 
-/// Longest line in bytes that is looked at; a longer one is bad.
+/// Longest line that is read, in bytes; a longer line is bad.
 const MAX_LINE: usize = 4096;
-/// Longest order id or item name in bytes.
+/// Longest order id or item name, in bytes.
 const MAX_NAME: usize = 64;
-/// Largest amount in cents: ten thousand million whole units of money.
+/// Largest amount, in cents: ten thousand million whole units of money.
 const MAX_CENTS: u64 = 1_000_000_000_000;
-/// Latest point in time in milliseconds: past the year 30,000, so that microseconds given by mistake are
-/// noticed.
+/// Latest time, in milliseconds: past the year 30,000, so that microseconds given by mistake are
+/// rejected.
 const MAX_MILLIS: u64 = 1_000_000_000_000_000;
-/// The most fields that a record has.
+/// Largest number of fields in a record.
 const MAX_FIELDS: usize = 5;
-/// How much of a wrong value is shown.
+/// Number of characters of a wrong value that are shown.
 const SHOWN: usize = 40;
-/// Some programs begin a text file with it.
+/// Some programs write it at the start of a text file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// An order as it was placed.
+/// An order, as it was placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) id: String,
@@ -41,7 +41,7 @@ pub(crate) struct Order {
     pub(crate) placed_at: u64,
 }
 
-/// A payment as it came in.
+/// A payment, as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payment {
     pub(crate) order_id: String,
@@ -51,11 +51,11 @@ pub(crate) struct Payment {
     pub(crate) paid_at: u64,
 }
 
-/// What a line of a file can be: the names of its columns, and how to read its fields.
+/// A kind of record: the names of its columns, and the parser of its fields.
 pub(crate) trait Record: Sized {
     const COLUMNS: &'static [&'static str];
 
-    /// `fields` are as many as there are columns.
+    /// `fields` has as many entries as there are columns.
     fn parse(fields: &[&str]) -> Result<Self, Reason>;
 }
 
@@ -70,7 +70,7 @@ impl Record for Order {
         Ok(Self {
             id: name("order_id", id)?,
             item: name("item", item)?,
-            // The limit fits.
+            // The limit fits into `u32`.
             quantity: number("quantity", quantity, 1, u64::from(u32::MAX))? as u32,
             amount: number("amount_cents", amount, 0, MAX_CENTS)?,
             placed_at: number("placed_at_ms", placed_at, 0, MAX_MILLIS)?,
@@ -95,8 +95,8 @@ fn columns<T: Record>(found: usize) -> Reason {
     Reason::Columns { found, expected: T::COLUMNS.len() }
 }
 
-/// An order id or an item: any visible text without white space, and without a byte order mark, which is not
-/// taken for part of the text where a line begins with it.
+/// An order id or an item name: visible text without white space and without a byte order mark. A
+/// byte order mark at the start of a line is dropped before.
 fn name(column: &'static str, value: &str) -> Result<String, Reason> {
     let visible = |c: char| !c.is_whitespace() && !c.is_control() && c != BYTE_ORDER_MARK;
     if value.is_empty() || value.len() > MAX_NAME || !value.chars().all(visible) {
@@ -108,7 +108,7 @@ fn name(column: &'static str, value: &str) -> Result<String, Reason> {
 /// A whole number in decimal digits, without a sign.
 fn number(column: &'static str, value: &str, min: u64, max: u64) -> Result<u64, Reason> {
     let wrong = || Reason::Number { column, value: shown(value), min, max };
-    // `parse` would take a leading plus.
+    // `parse` would accept a leading plus.
     if !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(wrong());
     }
@@ -123,7 +123,7 @@ fn shown(value: &str) -> String {
     text
 }
 
-/// A record and the number of its line, counted from 1 for the header.
+/// A record and its line number; the header is line 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line<T> {
     pub(crate) number: u64,
@@ -143,7 +143,7 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// Why a line is not used.
+/// The reason why a line is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     NotText,
@@ -184,7 +184,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// The first line of a file is not the header of the records that it is said to hold.
+/// The first line of a file is not the header of the expected records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeaderError {
     found: usize,
@@ -199,18 +199,18 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// What may stand in a record's place.
+/// What the reader may yield in place of a record.
 #[derive(Debug)]
 pub(crate) enum InputError {
-    /// One line is bad; the next call goes on behind it.
+    /// One line is bad; the next call continues after it.
     Bad(BadLine),
-    /// The file is not what it should be; nothing follows.
+    /// The file has the wrong header; nothing follows.
     Header(HeaderError),
     /// Reading failed; nothing follows.
     Io(io::Error),
 }
 
-/// The records of one file, in its order.
+/// The records of one file, in file order.
 pub(crate) struct Records<R, T> {
     lines: Lines<R>,
     header_seen: bool,
@@ -223,7 +223,7 @@ impl<R: Read, T: Record> Records<R, T> {
         Self { lines: Lines::new(input), header_seen: false, ended: false, records: PhantomData }
     }
 
-    /// Reads one line that is not blank. `Ok(None)` stands for a header that is as it should be.
+    /// Reads one line that is not blank. `Ok(None)` is a correct header.
     fn read(&mut self, number: u64) -> Result<Option<Line<T>>, InputError> {
         let parsed = self.lines.text().and_then(parse::<T>);
         let bad = |reason| InputError::Bad(BadLine { number, reason });
@@ -272,7 +272,8 @@ impl<R: Read, T: Record> Iterator for Records<R, T> {
     }
 }
 
-/// Takes a line apart at its commas. Returns the number of fields, also of those for which there is no room.
+/// Splits a line at its commas. Returns the number of fields, including those for which `fields`
+/// has no room.
 fn split<'a>(line: &'a str, fields: &mut [&'a str]) -> Result<usize, Reason> {
     let mut rest = Some(line);
     let mut found = 0;
@@ -287,7 +288,7 @@ fn split<'a>(line: &'a str, fields: &mut [&'a str]) -> Result<usize, Reason> {
     Ok(found)
 }
 
-/// The first field, and what stands behind its comma.
+/// The first field, and the text after its comma.
 fn first_field(text: &str) -> Result<(&str, Option<&str>), Reason> {
     let Some(quoted) = text.strip_prefix('"') else {
         let (field, rest) = text.split_once(',').map_or((text, None), |(field, rest)| (field, Some(rest)));
@@ -300,12 +301,12 @@ fn first_field(text: &str) -> Result<(&str, Option<&str>), Reason> {
     }
 }
 
-/// The lines of a file, one at a time, none kept longer than [`MAX_LINE`].
+/// The lines of a file, one at a time; no more than [`MAX_LINE`] bytes of a line are kept.
 struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     number: u64,
-    /// Whether `line` is the beginning of a longer one.
+    /// Whether `line` is the beginning of a longer line.
     cut: bool,
 }
 
@@ -314,7 +315,8 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::new(input), line: Vec::new(), number: 0, cut: false }
     }
 
-    /// Goes to the next line that is not blank, or is too long to tell, and returns its number.
+    /// Reads up to the next line that is not blank, and returns its number. A line that is too long
+    /// counts as not blank.
     fn advance(&mut self) -> io::Result<Option<u64>> {
         while self.fill()? {
             self.number += 1;
@@ -325,7 +327,8 @@ impl<R: Read> Lines<R> {
         Ok(None)
     }
 
-    /// Reads the next line as far as it is looked at, and skips the rest. False at the end of the file.
+    /// Reads the next line up to the limit, and skips the rest of it. Returns false at the end of
+    /// the file.
     fn fill(&mut self) -> io::Result<bool> {
         self.line.clear();
         let looked_at = MAX_LINE as u64 + 1;
@@ -356,7 +359,7 @@ mod tests {
         Records::new(text).collect()
     }
 
-    /// The line number and the reason, as they are printed, of what follows the usual header.
+    /// The line number and the reason, as they are printed, for a line after the usual header.
     fn reason(line: &[u8]) -> String {
         let found = orders(&[ORDERS.as_bytes(), line, b"\n7,bolt,1,2,3\n"].concat());
         assert!(matches!(&found[1], Ok(Line { number: 3, record }) if record.id == "7"), "{found:?}");

@@ -1,34 +1,35 @@
-//! The books: the stock of each item, the state of each order, and the payments. No threads and no timers.
+//! The books: the stock of each item, the state of each order, and the payments. No threads and no
+//! timers.
 //!
-//! Each producer has a page of the ledger. An item stands on one page, with all of its orders, so no two
-//! producers sell the same item, and which order gets the last unit does not depend on which thread is
-//! faster.
+//! Each producer has one page of the ledger. An item and all of its orders are on one page. So no
+//! two producers sell the same item, and the order that gets the last unit does not depend on which
+//! thread is faster.
 //!
-//! | an order is | until | and then |
+//! | state | event | next state |
 //! |---|---|---|
-//! | `Planned` | it is placed | `Pending`, or `SoldOut` |
+//! | `Planned` | the order is placed | `Pending` or `SoldOut` |
 //! | `Pending` | one payment covers it | `Paid` |
 //! | | its timer is refused | `Refused` |
-//! | | its check | `Confirmed` if its parts add up to the amount, `Released` if not |
+//! | | its check fires | `Confirmed` if the payments add up to the amount, else `Released` |
 //! | `Paid` | its check is cancelled | `PaidEarly` |
-//! | | its check, which came first | `Confirmed` |
+//! | | its check fires before the cancel | `Confirmed` |
 //!
-//! The others are final.
+//! The other states are final.
 
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A span or a point of time in microseconds since the first order.
+/// A duration, or a point in time, in microseconds since the first order.
 pub(crate) type Micros = u64;
 
-/// Names an order: this is what a timer carries.
+/// Names an order; a timer's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OrderRef {
     pub(crate) page: u32,
     pub(crate) slot: u32,
 }
 
-/// A page for each producer.
+/// One page for each producer.
 pub(crate) struct Ledger {
     pages: Vec<Mutex<Page>>,
 }
@@ -39,7 +40,7 @@ impl Ledger {
     }
 
     pub(crate) fn page(&self, number: u32) -> MutexGuard<'_, Page> {
-        // A page is consistent whenever its lock is free, also after a panic elsewhere.
+        // A page is consistent whenever its lock is free, even after a panic elsewhere.
         self.pages[number as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,7 +48,7 @@ impl Ledger {
         self.pages.into_iter().map(|page| page.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts what checks have taken back on sale again.
+    /// Puts the stock that checks have taken back on sale again.
     pub(crate) fn restock(&self) {
         (0..self.pages.len()).for_each(|number| self.page(number as u32).restock());
     }
@@ -70,7 +71,7 @@ pub(crate) struct Item {
     /// Held for orders that wait for their payment, or taken back and not yet on sale.
     pub(crate) reserved: u64,
     pub(crate) sold: u64,
-    /// The most that was ever reserved and sold together.
+    /// The highest sum of `reserved` and `sold` so far.
     pub(crate) peak: u64,
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Order {
     pub(crate) amount: u64,
     pub(crate) state: State,
     due: Micros,
-    /// The sum of the payments counted, in cents.
+    /// The sum of the counted payments, in cents.
     paid: u64,
 }
 
@@ -93,7 +94,7 @@ impl Order {
     }
 }
 
-/// Where an order stands; the module says what follows what.
+/// The state of an order; the module's table has the transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Planned,
@@ -106,7 +107,7 @@ pub(crate) enum State {
     Refused,
 }
 
-/// How many, and how much.
+/// A count and an amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) count: u64,
@@ -127,8 +128,8 @@ impl AddAssign for Sum {
     }
 }
 
-/// What happened on a page, counted as it happened. The audit compares it with where the orders stand in the
-/// end.
+/// The events on a page, counted as they happen. The audit compares them with the final states of
+/// the orders.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) reserved: Sum,
@@ -136,7 +137,7 @@ pub(crate) struct Tally {
     pub(crate) returned_payments: Sum,
     pub(crate) checks: u64,
     pub(crate) early_checks: u64,
-    /// Checks and cancellations of orders that had ended before.
+    /// Checks and cancels of orders that had already ended.
     pub(crate) repeated_ends: u64,
 }
 
@@ -151,14 +152,14 @@ impl AddAssign for Tally {
     }
 }
 
-/// What becomes of a payment.
+/// The outcome of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// It covers the whole order: the check is to be cancelled.
+    /// It covers the whole order: the caller cancels the check.
     InFull,
-    /// It counts towards the sum that the check will look at.
+    /// It is part of the sum that the check compares.
     Counted,
-    /// It goes back: too late, or for an order that is paid or was never accepted.
+    /// It is returned: it is late, or its order is already paid or was never accepted.
     Returned,
 }
 
@@ -168,7 +169,8 @@ impl Page {
         Self { check_after, items, orders, tally: Tally::default(), taken_back }
     }
 
-    /// Reserves an order's stock and returns when its check is due; `None` if not enough is left.
+    /// Reserves an order's stock and returns when its check is due; `None` if too little stock is
+    /// left.
     pub(crate) fn place(&mut self, slot: u32, placed: Micros) -> Option<Micros> {
         let order = &mut self.orders[slot as usize];
         let item = &mut self.items[order.item as usize];
@@ -185,7 +187,7 @@ impl Page {
         Some(order.due)
     }
 
-    /// Takes back an order that was just placed: no check could be scheduled for it.
+    /// Takes back an order that was just placed, because no check could be scheduled for it.
     pub(crate) fn refuse(&mut self, slot: u32) {
         let order = &mut self.orders[slot as usize];
         order.state = State::Refused;
@@ -218,7 +220,7 @@ impl Page {
         }
     }
 
-    /// The check: compares an order with its payments. Returns how late it is.
+    /// The check: compares an order with its payments. Returns how late the check is.
     pub(crate) fn check(&mut self, slot: u32, now: Micros) -> Micros {
         let order = self.orders[slot as usize];
         self.tally.checks += 1;
@@ -258,7 +260,7 @@ mod tests {
 
     const DUE: Micros = 105;
 
-    /// A page with one item, of which there are five, and orders for two of them at 300 cents each.
+    /// A page with one item, five units of it, and orders for two units at 300 cents each.
     fn page(orders: u32) -> Page {
         let mut page = Page::new(100);
         page.items.push(Item { stock: 5, ..Item::default() });

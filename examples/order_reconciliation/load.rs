@@ -1,7 +1,7 @@
-//! From orders and payments, read or generated, to a ledger and a timeline for each producer.
+//! Turns orders and payments, read or generated, into a ledger and a timeline for each producer.
 //!
-//! Records come one by one and are kept in their compact form only. A record that cannot be used is reported
-//! with its line and its reason, counted, and skipped.
+//! Records come one by one, and only their compact form is kept. A record that cannot be used is
+//! reported with its line and its reason, counted, and skipped.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,14 +15,14 @@ use super::ledger::{Item, Ledger, Micros, Order, OrderRef, Page};
 use super::progress::Progress;
 use super::{Failure, Streams};
 
-/// What the job starts from.
+/// The input of the job.
 pub(crate) struct Loaded {
     pub(crate) ledger: Ledger,
     pub(crate) timelines: Vec<Timeline>,
     pub(crate) lines: Lines,
 }
 
-/// How many lines, or generated records, there were.
+/// The numbers of lines, or of generated records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lines {
     pub(crate) orders: LineCount,
@@ -36,7 +36,7 @@ pub(crate) struct LineCount {
     pub(crate) bad: u64,
 }
 
-/// What one producer will do, and when.
+/// The events of one producer, and their times.
 #[derive(Default)]
 pub(crate) struct Timeline {
     /// In the order in which they are placed.
@@ -45,14 +45,14 @@ pub(crate) struct Timeline {
     pub(crate) payments: Vec<PlannedPayment>,
 }
 
-/// An order of this producer's page, and when it is to be placed.
+/// An order of this producer's page, and when to place it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedOrder {
     pub(crate) at: Micros,
     pub(crate) slot: u32,
 }
 
-/// A payment for an order of this producer's page, and when it is to come in.
+/// A payment for an order of this producer's page, and when it comes in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedPayment {
     pub(crate) at: Micros,
@@ -79,7 +79,7 @@ pub(crate) fn load(args: &Args, streams: &mut Streams<'_>) -> Result<Loaded, Fai
     Ok(loader.finish(args.effective_speed()))
 }
 
-/// A file, or standard input, and where its bad lines are reported.
+/// A file or standard input, and the stream for reports of bad lines.
 struct Source<'a> {
     name: &'a Path,
     err: &'a mut dyn Write,
@@ -87,7 +87,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Passes each record on, which may find it bad as well.
+    /// Passes each record to `enter`, which may refuse it as bad.
     fn read<T: Record>(
         &mut self,
         stdin: &mut dyn Read,
@@ -116,7 +116,7 @@ impl Source<'_> {
         Ok(Box::new(file))
     }
 
-    /// Prints a bad line; anything else ends the job.
+    /// Prints a bad line; any other error ends the job.
     fn report(&mut self, error: InputError) -> Result<(), Failure> {
         let name = self.name();
         match error {
@@ -128,7 +128,7 @@ impl Source<'_> {
     }
 
     fn print(&mut self, text: fmt::Arguments<'_>) {
-        // The totals count the line also where standard error is closed.
+        // The totals count the line even if standard error is closed.
         self.progress.suspend(|| drop(writeln!(self.err, "{text}")));
     }
 
@@ -141,7 +141,7 @@ impl Source<'_> {
     }
 }
 
-/// Enters records into pages and timelines; times are in milliseconds until the end.
+/// Enters records into pages and timelines. Times are in milliseconds until `finish` converts them.
 struct Loader {
     pages: Vec<Page>,
     timelines: Vec<Timeline>,
@@ -151,7 +151,7 @@ struct Loader {
     orders: HashMap<Box<str>, Entered>,
 }
 
-/// An order that has been entered, for its payments to find.
+/// An order that has been entered; its payments look it up.
 #[derive(Clone, Copy)]
 struct Entered {
     order: OrderRef,
@@ -195,7 +195,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The page and the place of an item. New items go to the pages in turn.
+    /// The page and the slot of an item. New items go to the pages in turn.
     fn item(&mut self, name: String) -> OrderRef {
         if let Some(&known) = self.items.get(name.as_str()) {
             return known;
@@ -209,7 +209,7 @@ impl Loader {
         place
     }
 
-    /// A payment that is dated before its order comes in with it.
+    /// A payment dated before its order comes in together with the order.
     fn payment(&mut self, payment: input::Payment) -> Result<(), Reason> {
         let input::Payment { order_id, amount, paid_at } = payment;
         let Some(&Entered { order, placed_at }) = self.orders.get(order_id.as_str()) else {
@@ -220,8 +220,8 @@ impl Loader {
         Ok(())
     }
 
-    /// Sorts the timelines, and lets them begin with the first order. Records of the same time keep their
-    /// order.
+    /// Sorts the timelines and makes them start at the first order. Records with the same time keep
+    /// their order.
     fn finish(self, speed: f64) -> Loaded {
         let Self { pages, mut timelines, lines, .. } = self;
         let first = timelines.iter().flat_map(|timeline| &timeline.orders).map(|order| order.at).min();
@@ -236,7 +236,7 @@ impl Loader {
     }
 }
 
-/// Exact at the speed of 1, which is that of the virtual clock.
+/// Exact at speed 1, the speed of the virtual clock.
 fn scaled(micros: Micros, speed: f64) -> Micros {
     if speed == 1.0 { micros } else { (micros as f64 / speed) as Micros }
 }

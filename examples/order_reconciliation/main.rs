@@ -1,29 +1,31 @@
-//! Order reconciliation: what a shop does with a timer for each of a million orders.
+//! Order reconciliation: a shop with one timer for each of a million orders.
 //!
-//! Several producer threads place the orders. Placing one adds it to the stock reserved for its item and
-//! schedules a check thirty minutes later. The check compares the order with the payments that came in, and
-//! either confirms it or takes the reservation back. The rules:
+//! Several producer threads place the orders. Placing an order adds it to the reserved stock of its
+//! item, and schedules a check thirty minutes later. The check compares the order with its
+//! payments, and either confirms the order or takes the reservation back. The rules:
 //!
-//! - One payment that covers the whole order ends it at once: its check is cancelled (*paid early*).
-//! - Payments in parts are only added up. The check *confirms* the order if the sum is its amount to the
-//!   cent, and *releases* it otherwise: unpaid, paid too little, or too much.
-//! - A payment that comes after the check was due, for an order that was paid before, or for one that was
-//!   never accepted, is returned.
-//! - An order for more than what is left of its item is refused (*sold out*) and gets no check.
+//! - One payment that covers the whole order ends it at once: its check is cancelled (*paid
+//!   early*).
+//! - Partial payments are only added up. The check *confirms* the order if the sum is its amount to
+//!   the cent, and *releases* it otherwise: unpaid, paid too little, or paid too much.
+//! - A payment is returned if it comes after the check was due, or if its order was paid before or
+//!   was never accepted.
+//! - An order for more than the remaining stock of its item is refused (*sold out*) and gets no
+//!   check.
 //!
-//! Where to read on, from the bottom up:
+//! The files, from the bottom up:
 //!
 //! | file | what |
 //! |---|---|
-//! | `engine.rs` | what the job asks of a timer; what each operation costs |
-//! | `wheel.rs`, `timer.rs` | shardwheel: its ground floor for the virtual clock, its `Timer` for the real one |
+//! | `engine.rs` | what the job needs from a timer; the cost of each operation |
+//! | `wheel.rs`, `timer.rs` | shardwheel: shards for the virtual clock, a `Timer` for the real clock |
 //! | `heap.rs` | the other engine: a binary heap behind a mutex, for both clocks |
-//! | `input.rs`, `generate.rs` | orders and payments: read from CSV, or made from a seed |
+//! | `input.rs`, `generate.rs` | orders and payments: read from CSV, or generated from a seed |
 //! | `ledger.rs` | stock, the state of each order, payments: no threads, no timers |
-//! | `load.rs` | from orders and payments to a ledger and each producer's timeline |
-//! | `producer.rs`, `checker.rs` | the two halves at work: schedule and cancel; advance and check. A `Timer` needs no checker |
-//! | `clock.rs`, `replay.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or as they pass |
-//! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s part in them |
+//! | `load.rs` | turns orders and payments into a ledger and a timeline for each producer |
+//! | `producer.rs`, `checker.rs` | the two halves: schedule and cancel; advance and check (a `Timer` needs no checker) |
+//! | `clock.rs`, `replay.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or in real time |
+//! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s statistics |
 
 mod args;
 mod audit;
@@ -74,14 +76,14 @@ fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os(), &mut streams))
 }
 
-/// The three standard streams, so that a test can give its own.
+/// The three standard streams; a test passes its own.
 pub(crate) struct Streams<'a> {
     pub(crate) input: &'a mut dyn Read,
     pub(crate) out: &'a mut dyn Write,
     pub(crate) err: &'a mut dyn Write,
 }
 
-/// The whole program but for the process around it; returns the exit code.
+/// Runs the whole program inside the process; returns the exit code.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> u8 {
     let args = match Args::read(args) {
         Ok(args) => args,
@@ -90,14 +92,14 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Stream
     match execute(&args, streams) {
         Ok(code) => code,
         Err(failure) => {
-            // Nothing is left to be done where even standard error is closed.
+            // If standard error is closed too, nothing can be reported.
             let _ = writeln!(streams.err, "error: {failure}");
             EXIT_USAGE
         }
     }
 }
 
-/// Prints what clap has to say: help and version are no error.
+/// Prints clap's message: help and version are no errors.
 fn refuse(refusal: &clap::Error, streams: &mut Streams<'_>) -> u8 {
     let text = refusal.render();
     let (stream, code) =
@@ -118,14 +120,14 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
     Ok(exit_code(report.all_hold()))
 }
 
-/// A reader that has seen enough, as `head` has, is no failure.
+/// A closed reader, as with `head`, is no failure.
 fn printed(result: io::Result<()>) -> Result<(), Failure> {
     result
         .or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
         .map_err(Failure::Output)
 }
 
-/// Runs the job on the engine and by the clock that are asked for.
+/// Runs the job with the requested engine and clock.
 fn reconcile(args: &Args, loaded: Loaded) -> Result<Report, BuildError> {
     let check_after = args.check_after.as_micros() as Micros;
     Ok(match (args.clock, args.engine) {
@@ -162,12 +164,12 @@ pub(crate) fn exit_code(all_hold: bool) -> u8 {
     if all_hold { EXIT_OK } else { EXIT_BROKEN }
 }
 
-/// Why the job could not be done.
+/// The reason why the job failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A file could not be opened, read, created or written.
     File { name: String, error: io::Error },
-    /// A file is not what it was given as.
+    /// A file does not have the expected header.
     Header { name: String, error: input::HeaderError },
     /// The timer could not be built.
     Timer(BuildError),

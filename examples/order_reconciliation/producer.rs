@@ -1,8 +1,9 @@
-//! A producer: places the orders of its page, schedules their checks, and cancels the checks of those that
-//! are paid. It keeps the handles of its checks.
+//! A producer: places the orders of its page, schedules their checks, and cancels the checks of the
+//! orders that are paid. It keeps the handles of its checks.
 //!
-//! It works in batches, and each batch in three parts: the books, the engine, the books. Only the middle one
-//! is timed, so that neither the reading of a clock nor the bookkeeping is taken for the engine's cost.
+//! It works in batches. Each batch has three parts: the books, the engine, the books. Only the
+//! engine part is timed, so that neither reading a clock nor the bookkeeping counts as the engine's
+//! cost.
 
 use std::iter;
 use std::mem;
@@ -17,10 +18,10 @@ use super::progress::Progress;
 /// Orders or payments in a batch.
 const BATCH: usize = 1_024;
 
-/// How many cancels ahead the engine is told of one.
+/// `expect_cancel` is called this many cancels before the cancel.
 const AHEAD: usize = 8;
 
-/// What all producers work with.
+/// What all producers share.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) ledger: &'a Ledger,
@@ -35,10 +36,10 @@ pub(crate) struct Producer<'a, D: Desk> {
     page: u32,
     orders: Queue<PlannedOrder>,
     payments: Queue<PlannedPayment>,
-    /// By the order's slot.
+    /// Indexed by the order's slot.
     handles: Vec<Option<D::Handle>>,
     costs: Costs,
-    // What is below is used within a batch only, and kept for its memory.
+    // Scratch space of one batch, kept to reuse its memory.
     accepted: Vec<(D::Deadline, OrderRef)>,
     scheduled: Vec<Option<D::Handle>>,
     paid: Vec<(u32, D::Handle)>,
@@ -67,7 +68,8 @@ impl<'a, D: Desk> Producer<'a, D> {
         self.orders.first().into_iter().chain(self.payments.first()).min()
     }
 
-    /// Does what is planned up to and including `until`: orders first, so that payments find theirs.
+    /// Handles everything planned up to and including `until`: orders first, so that payments find
+    /// their orders.
     pub(crate) fn work(&mut self, until: Micros) {
         while let Some(batch) = self.orders.take(until) {
             self.place(batch);
@@ -95,7 +97,7 @@ impl<'a, D: Desk> Producer<'a, D> {
         self.keep_handles();
     }
 
-    /// Enters orders in the books; those that are accepted need a check.
+    /// Enters orders in the books; the accepted orders need a check.
     fn reserve(&mut self, batch: Range<usize>) {
         let Setting { ledger, clock, progress } = self.setting;
         let mut page = ledger.page(self.page);
@@ -139,7 +141,7 @@ impl<'a, D: Desk> Producer<'a, D> {
         self.end_early();
     }
 
-    /// Enters payments in the books; those in full make a check needless.
+    /// Enters payments in the books; a payment in full makes the check unnecessary.
     fn receive(&mut self, batch: Range<usize>) {
         let Setting { ledger, clock, .. } = self.setting;
         let mut page = ledger.page(self.page);
@@ -150,7 +152,8 @@ impl<'a, D: Desk> Producer<'a, D> {
         }
     }
 
-    /// Ends the orders whose check was cancelled. The others' checks came first, and have ended them.
+    /// Ends the orders whose check was cancelled. The checks of the other orders fired before the
+    /// cancel and have ended them.
     fn end_early(&mut self) {
         let mut page = self.setting.ledger.page(self.page);
         let before = self.costs.cancelled;
@@ -164,13 +167,13 @@ impl<'a, D: Desk> Producer<'a, D> {
     }
 }
 
-/// Events by time, and how many of them are past.
+/// Events in order of time, and how many of them are past.
 struct Queue<E> {
     events: Vec<E>,
     next: usize,
 }
 
-/// Something that is planned.
+/// A planned event.
 trait Event {
     fn at(&self) -> Micros;
 }
@@ -192,7 +195,7 @@ impl<E: Event> Queue<E> {
         self.events.get(self.next).map(Event::at)
     }
 
-    /// The next events up to and including `until`, a batch at most; `None` if there is none.
+    /// The next events up to and including `until`, one batch at most; `None` if there is none.
     fn take(&mut self, until: Micros) -> Option<Range<usize>> {
         let ahead = self.events[self.next..].iter().take(BATCH);
         let end = self.next + ahead.take_while(|event| event.at() <= until).count();

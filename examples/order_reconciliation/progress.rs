@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::input::Reason;
 use super::load::LineCount;
 
-/// How many records pass between two updates of the bar.
+/// Records between two updates of the bar.
 const STEP: u64 = 4_096;
 
 /// One stage of the job. Clones are handles of the same bar.
@@ -15,17 +15,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Files are read: how much there is to do is not known.
+    /// The stage that reads files; the amount of work is unknown.
     pub(crate) fn reading() -> Self {
         Self { bar: ProgressBar::no_length().with_style(style("reading    {human_pos} lines {per_sec}")) }
     }
 
-    /// A data set is made: orders first, and then as often their payments.
+    /// The stage that generates a data set: the orders, then about as many payments.
     pub(crate) fn generating(orders: u32) -> Self {
         Self::bar("generating", 2 * u64::from(orders))
     }
 
-    /// Orders are placed, and come to their end.
+    /// The stage that places the orders and ends each of them.
     pub(crate) fn playing(orders: usize) -> Self {
         Self::bar("playing   ", orders as u64)
     }
@@ -39,12 +39,12 @@ impl Progress {
         self.bar.inc(done);
     }
 
-    /// Does `print` while the bar is out of the way.
+    /// Runs `print` while the bar is hidden.
     pub(crate) fn suspend(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
-    /// Enters records, and counts them and those that are refused.
+    /// Enters records; counts them and those that are refused.
     pub(crate) fn count<T>(
         &self,
         records: impl Iterator<Item = T>,
@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-/// The templates are constant; a wrong one falls back to the library's.
+/// The templates are constant; a wrong template falls back to the library's default.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

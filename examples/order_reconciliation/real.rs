@@ -1,7 +1,8 @@
-//! The real clock: orders and payments come in when they are planned, and checks are made when they are due.
+//! The real clock: orders and payments come in at their planned times, and checks run when they are
+//! due.
 //!
-//! Here the engine is driven by a checker, which sleeps until the next check is due; `timer.rs` has the one
-//! that runs by itself.
+//! Here a checker drives the engine and sleeps until the next check is due. `timer.rs` has the
+//! engine that runs by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use super::load::Timeline;
 use super::producer::{Producer, Setting};
 use super::progress::Progress;
 
-/// Plays the timelines, on this thread the checker and each producer on its own.
+/// Plays the timelines: the checker on this thread, each producer on its own thread.
 pub(crate) fn play<D: Sleeper>(driver: D, ledger: &Ledger, timelines: Vec<Timeline>) -> Measured {
     let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
     let setting = Setting { ledger, clock: Clock::start_now(), progress: &progress };
@@ -35,7 +36,8 @@ pub(crate) fn play<D: Sleeper>(driver: D, ledger: &Ledger, timelines: Vec<Timeli
     measured
 }
 
-/// A producer in a thread of its own; `leave` is dropped when it leaves, after all that it works with.
+/// Starts a producer in its own thread. `leave` is dropped when the producer leaves, after
+/// everything that the producer works with.
 pub(crate) fn begin_day<'scope, 'env: 'scope, D: Desk + 'env>(
     scope: &'scope Scope<'scope, 'env>,
     producer: Producer<'env, D>,
@@ -47,12 +49,12 @@ pub(crate) fn begin_day<'scope, 'env: 'scope, D: Desk + 'env>(
     })
 }
 
-/// What a producer has spent in the engine, when it has left.
+/// Waits until a producer has left, and returns what it spent in the engine.
 pub(crate) fn end_day(producer: ScopedJoinHandle<'_, Costs>) -> Costs {
     producer.join().expect("a producer does not panic")
 }
 
-/// A producer's day: works on what is planned by now, and sleeps until more is.
+/// A producer's day: handles the events planned by now, and sleeps until the next one.
 fn produce<D: Desk>(mut producer: Producer<'_, D>) -> Costs {
     let clock = producer.clock();
     while let Some(next) = producer.next_event() {
@@ -68,10 +70,14 @@ fn drive<D: Sleeper>(checker: &mut Checker<'_, D>, setting: Setting<'_>, at_work
     loop {
         checker.advance(setting.clock.ends(0));
         setting.ledger.restock();
-        // Asked first: if none is at work now, nothing is scheduled after the look at the timers.
-        // Ordering: pairs with the Release of a producer that leaves; its timers are then in the engine.
+        // Load this first: if no producer is at work now, no timer is scheduled after the look at
+        // the timers.
+        //
+        // Ordering: Acquire, pairs with the Release in the drop of `Leave`: the timers of a
+        // producer that has left are in the engine.
         let all_left = at_work.load(Ordering::Acquire) == 0;
-        // The waker first, so that a check scheduled between the two lines is noticed.
+        // Register the waker first, so that a check scheduled between these two calls wakes this
+        // thread.
         checker.driver().register_waker(&waker);
         match checker.next_expiration() {
             Some(due) => thread::park_timeout(setting.clock.until(due)),
@@ -81,7 +87,7 @@ fn drive<D: Sleeper>(checker: &mut Checker<'_, D>, setting: Setting<'_>, at_work
     }
 }
 
-/// Held by a producer; tells the checker when it leaves, also by a panic.
+/// Held by a producer; tells the checker that the producer leaves, even by a panic.
 struct Leave<'a> {
     at_work: &'a AtomicUsize,
     checker: Thread,
@@ -89,13 +95,13 @@ struct Leave<'a> {
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        // Ordering: pairs with the Acquire of the checker.
+        // Ordering: Release, pairs with the checker's Acquire in `drive`.
         self.at_work.fetch_sub(1, Ordering::Release);
         self.checker.unpark();
     }
 }
 
-/// Wakes a thread that parks.
+/// Wakes a parked thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -1,10 +1,11 @@
-//! The virtual clock: thirty minutes in seconds, and the same outcome for every engine and any number of
-//! threads.
+//! The virtual clock: thirty minutes in seconds, and the same outcome for every engine and any
+//! number of threads.
 //!
-//! Time is cut into slices. In one step the producers work through a slice, all at once, while the checker
-//! works through the one before it; so timers are scheduled and cancelled while others fire. Nothing hangs on
-//! who is faster: a payment counts or does not by its date alone, and what checks take back is on sale from
-//! the next step on. Slices in which nothing is planned are passed over.
+//! Time is divided into slices. In one step all producers work through a slice in parallel, while
+//! the checker works through the slice before it. So timers are scheduled and cancelled while
+//! others fire. The outcome does not depend on which thread is faster: only its date decides
+//! whether a payment counts, and stock that checks take back is on sale from the next step on.
+//! Slices without planned events are skipped.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -17,10 +18,10 @@ use super::load::Timeline;
 use super::producer::{Producer, Setting};
 use super::progress::Progress;
 
-/// Slices in the time until a check: of three seconds each for half an hour.
+/// Slices in the time until a check: three seconds each for half an hour.
 const SLICES: Micros = 600;
 
-/// Plays the timelines to their end, and then the checks that remain.
+/// Plays the timelines to their end, and then the remaining checks.
 pub(crate) fn replay<D: Driver>(
     driver: D,
     ledger: &Ledger,
@@ -41,7 +42,7 @@ pub(crate) fn replay<D: Driver>(
     measured
 }
 
-/// A producer at work in a thread of its own.
+/// A producer in its own thread.
 struct Hand<'scope> {
     next_event: Option<Micros>,
     until: Sender<Micros>,
@@ -60,7 +61,7 @@ impl<'scope> Hand<'scope> {
         let thread = scope.spawn(move || {
             for until in steps {
                 producer.work(until);
-                // Nobody listens if the replay ended in a panic; then no step follows either.
+                // No receiver is left if the replay ended in a panic; then no step follows either.
                 let _ = report.send(producer.next_event());
             }
             producer.costs()
@@ -102,7 +103,8 @@ impl<D: Driver> Replay<'_, '_, D> {
         checker.finish(hands.into_iter().map(Hand::stop))
     }
 
-    /// The producers' slice is `number`. What checks have taken back two slices before or earlier is on sale.
+    /// Runs slice `number` of the producers. Stock that checks took back two slices before, or
+    /// earlier, is on sale.
     fn step(&mut self, number: u64) {
         if let Some(before) = number.checked_sub(2) {
             self.checker.advance(self.end_of(before));

@@ -1,4 +1,4 @@
-//! What comes out: a table for people, or JSON for machines.
+//! The report: a table for people, or JSON for programs.
 
 use std::fmt;
 use std::fs;
@@ -15,14 +15,14 @@ use super::checker::Measured;
 use super::figures::Figures;
 use super::ledger::Sum;
 
-/// All that is reported. The fields' names are those of the JSON.
+/// The whole report. The field names are the names in the JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     engine: String,
     clock: String,
     check_after_ms: u64,
     producers: u32,
-    /// `None` for an engine that has none.
+    /// `None` for an engine without shards.
     shards: Option<u32>,
     orders: Orders,
     payments: Payments,
@@ -32,13 +32,13 @@ pub(crate) struct Report {
     cents: Cents,
     schedule_ns: f64,
     cancel_ns: f64,
-    /// `None` for a timer that runs by itself, as the two below: its threads fire, and also check.
+    /// `None` for a `Timer`, as are the next two fields: its threads both fire and check.
     fire_ns: Option<f64>,
     engine_seconds: Option<f64>,
     timers_per_second: Option<f64>,
     elapsed_seconds: f64,
     lateness: Option<Lateness>,
-    /// What a timer that runs by itself says of itself.
+    /// The statistics of a `Timer`, if the engine is one.
     timer: Option<Figures>,
     peak_memory_bytes: Option<u64>,
     identities: Vec<Identity>,
@@ -71,7 +71,7 @@ struct Cents {
     payments_returned: u128,
 }
 
-/// How long after they were due checks were made, in milliseconds.
+/// How late the checks were, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Lateness {
     pub(crate) p50_ms: f64,
@@ -226,7 +226,7 @@ impl Cents {
 }
 
 impl Lateness {
-    /// A row for each figure.
+    /// Writes one row for each figure.
     pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
         let Self { p50_ms, p99_ms, p999_ms, max_ms } = self;
         writeln!(f, "{name:<28}{p50_ms:>14.3} ms p50")?;
@@ -258,7 +258,7 @@ pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, note: &str
     writeln!(f, "{}", line.trim_end())
 }
 
-/// A duration as the command line takes it, in the largest unit that fits.
+/// A duration in the command line's syntax, in the largest unit that divides it.
 fn duration(millis: u64) -> String {
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let fitting = units.iter().find(|(unit, _)| millis.is_multiple_of(*unit));
@@ -283,7 +283,7 @@ fn grouped(number: u128) -> String {
     text
 }
 
-/// The most memory that the process has had, where the system tells (Linux).
+/// The process's peak memory in bytes, where the system reports it (Linux).
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

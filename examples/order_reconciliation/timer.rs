@@ -1,10 +1,11 @@
-//! The engine that runs by itself, on the real clock: the crate's `Timer`, a shard and a thread for each core.
+//! The engine that runs by itself, on the real clock: the crate's `Timer`, with a thread for each
+//! shard.
 //!
-//! A check is a callback. It captures the [`Checks`] of its order's page and the order's slot, two words that
-//! lie in the timer's node, and runs on the thread of the shard that it was scheduled on. So nobody drives,
-//! and nobody but the timer knows how many checks are left. But each of them holds its page's `Checks`, as the
-//! producer does: when these are dropped, the producer has left and its last order has been checked or its
-//! check cancelled. That is what the end of the day waits for.
+//! A check is a callback. It captures the [`Checks`] of its order's page and the order's slot: two
+//! words, which lie in the timer's node. It runs on the thread of its shard. So no thread drives,
+//! and only the timer knows how many checks are left. Each pending check and the producer hold the
+//! page's `Checks`. When the `Checks` is dropped, the producer has left, and every check of the
+//! page has run or was cancelled. The end of the day waits for that.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,12 +27,12 @@ use super::real::{begin_day, end_day};
 /// Checks between two updates of the progress bar.
 const STEP: u64 = 256;
 
-/// A timer with its defaults, of which one is the tick of a millisecond that the job has.
+/// A timer with default settings, among them the job's tick of 1 ms.
 pub(crate) fn start(shards: u32, pin_to_cores: bool) -> Result<Timer, BuildError> {
     Timer::builder().shards(shards as usize).pin_to_cores(pin_to_cores).build()
 }
 
-/// Plays the timelines, each producer on a thread of its own, and the checks on the timer's.
+/// Plays the timelines: each producer on its own thread, the checks on the timer's threads.
 pub(crate) fn play(timer: Timer, ledger: &Arc<Ledger>, timelines: Vec<Timeline>) -> Measured {
     let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
     let day = Day { timer, ledger, start: Instant::now(), progress };
@@ -54,15 +55,15 @@ impl Day<'_> {
         let mut costs = self.produce(timelines, ended);
         let mut lateness = checker::lateness();
         ends.into_iter().for_each(|page| lateness += page);
-        // It returns nothing: the audit sees that by what was handed back.
+        // Returns no unfired timers; the audit checks that by the `handed_back` count.
         drop(self.timer.shutdown());
         let stats = self.timer.stats();
         costs.fire.operations = stats.fired;
         Measured { costs, lateness: Some(lateness), stats: Some(stats) }
     }
 
-    /// Has the producers work until the last has left. Checks may still be pending then; when those of a page are
-    /// done, `ended` is sent how late they were.
+    /// Runs the producers until the last has left. Checks may still be pending then. When all
+    /// checks of a page are done, `ended` receives their lateness.
     fn produce(&self, timelines: Vec<Timeline>, ended: Sender<Histogram<u64>>) -> Costs {
         let clock = Clock::Real { start: self.start };
         let setting = Setting { ledger: self.ledger, clock, progress: &self.progress };
@@ -108,7 +109,7 @@ impl Desk for TimerDesk {
 
     fn schedule(&self, deadline: Instant, order: OrderRef) -> Option<TimerKey> {
         let (checks, slot) = (Arc::clone(&self.checks), order.slot);
-        // There is no bound on pending timers here, so only a lack of memory is left to refuse one.
+        // Pending timers have no limit here, so only a lack of memory can refuse a timer.
         self.timer.schedule_at(deadline, move || checks.check(slot)).ok()
     }
 
@@ -117,20 +118,20 @@ impl Desk for TimerDesk {
     }
 }
 
-/// The checks of one page, which is a producer's. Held by that producer and by each check that is pending.
+/// The checks of one page. Held by the page's producer and by each pending check.
 struct Checks {
     ledger: Arc<Ledger>,
     page: u32,
     clock: Clock,
     progress: Progress,
-    /// How late checks were. Written by the timer's threads, mostly by one.
+    /// How late the checks were. Written by the timer's threads, mostly by one of them.
     lateness: Mutex<Histogram<u64>>,
-    /// Is sent the lateness at the end.
+    /// Receives the lateness when this is dropped.
     ended: Sender<Histogram<u64>>,
 }
 
 impl Checks {
-    /// Checks an order, which is due. What it takes back is on sale at once.
+    /// Checks an order that is due. Stock that it takes back is on sale at once.
     fn check(&self, slot: u32) {
         let now = self.clock.ends(0);
         let mut page = self.ledger.page(self.page);
@@ -149,7 +150,7 @@ impl Drop for Checks {
     fn drop(&mut self) {
         let lateness = self.lateness.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.progress.add(lateness.len() % STEP);
-        // Nobody listens if the day has ended in a panic.
+        // No receiver is left if the day has ended in a panic.
         let _ = self.ended.send(lateness.clone());
     }
 }

@@ -1,5 +1,7 @@
-//! The crate's ground floor, for the virtual clock: shards, each with its advancer. A producer schedules on one
-//! of them, and cancels there; by default each has its own, as there is one per core in a larger program.
+//! The shard API, for the virtual clock: shards, each with its advancer.
+//!
+//! A producer schedules on one shard and cancels there. By default each producer has its own shard,
+//! as a larger program has one shard per core.
 
 use shardwheel::{Advancer, Config, Key, Scheduler, Tick, shard};
 
@@ -13,7 +15,7 @@ pub(crate) struct WheelDriver {
 }
 
 impl WheelDriver {
-    /// The default configuration has the tick that the job counts in, one millisecond.
+    /// The default configuration's tick is the job's tick: 1 ms.
     pub(crate) fn new(shards: u32) -> Self {
         let advancer = |_| shard(&Config::default()).1;
         Self { advancers: (0..shards).map(advancer).collect() }
@@ -31,7 +33,7 @@ impl Driver for WheelDriver {
         let mut more = false;
         for advancer in &mut self.advancers {
             let before = due.len();
-            // What is not taken stays due, and comes first at the next call.
+            // Timers that are not taken stay due, and come first at the next call.
             due.extend(advancer.advance(now).take(limit).map(|fired| fired.payload));
             more |= due.len() - before == limit;
         }
@@ -52,7 +54,7 @@ impl Desk for Scheduler<OrderRef> {
     }
 
     fn schedule(&self, deadline: Tick, order: OrderRef) -> Option<Key> {
-        // There is no bound on pending timers here, so only a lack of memory is left to refuse one.
+        // Pending timers have no limit here, so only a lack of memory can refuse a timer.
         Scheduler::schedule(self, deadline, order).ok()
     }
 

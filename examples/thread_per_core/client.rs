@@ -1,8 +1,9 @@
-//! One client: what it does, and how it judges what the server does.
+//! One client: what it does, and how it judges the server.
 //!
-//! It goes by its own times alone. What it sends is heard later, so a server that closes or reminds too early
-//! by the client's times does so by its own; and the server says how many packets it had heard when it closed,
-//! so that one on its way at that moment proves nothing.
+//! A client uses its own times only. The server receives a packet after the client has sent it. So
+//! a server that closes or reminds too early by the client's times does so by its own times as
+//! well. When the server closes, it reports how many packets it had received, so a packet in flight
+//! at that moment proves nothing.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use mio::{Interest, Registry, Token};
 use super::clock::Moment;
 use super::wire::{Lines, Reply, Request};
 
-/// A client that falls silent does so after at most as many packets.
+/// A client that falls silent sends at most this many packets first.
 const MAX_WORDS: u64 = 5;
 
 /// What a client does.
@@ -24,7 +25,7 @@ const MAX_WORDS: u64 = 5;
 pub(crate) enum Role {
     /// Pings until it leaves.
     Talker,
-    /// Pings as many times more, and then no more.
+    /// Pings this many more times, and then falls silent.
     Silent { words: u64 },
     /// Asks for one reminder after the other, and pings while it waits.
     Asker,
@@ -33,26 +34,27 @@ pub(crate) enum Role {
 /// How a client's connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Closed by the server's timer, as one that falls silent should be.
+    /// The server's timer closed it, as it should close a silent client.
     ClosedSilent,
-    /// Closed by the server's timer though it meant to talk: it paused for too long, because it was late.
+    /// The server's timer closed it although it meant to talk: the client was late, so its pause
+    /// was too long.
     ClosedLate,
     /// It left.
     Left,
-    /// Closed without a word.
+    /// Closed without a message.
     Cut,
 }
 
-/// What clients have seen.
+/// What the clients have observed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Packets that the server must have heard.
+    /// Packets that the server must have received.
     pub(crate) packets: u64,
     pub(crate) asked: u64,
     pub(crate) reminded: u64,
-    /// Reminders that a client did not live to see, because it was closed.
+    /// Reminders that their client did not receive, because it was closed before.
     pub(crate) forgone: u64,
-    /// Reminders that nobody had asked for, or that came twice; lines that say nothing.
+    /// Reminders without a request, repeated reminders, and lines that cannot be parsed.
     pub(crate) strays: u64,
     /// Reminders and closes that came before their time.
     pub(crate) early: u64,
@@ -63,12 +65,12 @@ pub(crate) struct Client {
     stream: TcpStream,
     lines: Lines,
     idle_timeout: Duration,
-    /// When it connected, and when it sent each packet: taken before.
+    /// The time of the connect and of each packet, taken before the call.
     sent: Vec<Moment>,
-    /// The reminders asked for, and when they are due.
+    /// The pending reminders, and when each is due.
     awaited: HashMap<u64, Moment>,
     leaving: bool,
-    /// The packets that the server had heard when it closed.
+    /// The number of packets that the server had received when it closed.
     closed_after: Option<usize>,
 }
 
@@ -91,7 +93,8 @@ impl Client {
         now: Moment,
     ) -> io::Result<Self> {
         let stream = net::TcpStream::connect(address)?;
-        // Or the system keeps a packet back until the one before is acknowledged, which takes 40 ms and more.
+        // Without this the system holds a packet back until the previous one is acknowledged, which
+        // takes 40 ms or more.
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
@@ -100,7 +103,7 @@ impl Client {
         Ok(Self { role, stream, lines, idle_timeout, sent, awaited, leaving: false, closed_after: None })
     }
 
-    /// Says what its role has it say at `now`, and whether it will say more.
+    /// Sends what its role requires at `now`. Returns whether it will send more.
     pub(crate) fn speak(&mut self, now: Moment, rng: &mut Rng, seen: &mut Seen) -> bool {
         let request = match &mut self.role {
             Role::Silent { words: 0 } => return false,
@@ -113,7 +116,7 @@ impl Client {
             Role::Talker | Role::Asker => Request::Ping,
         };
         self.sent.push(now);
-        // Where it fails the server has closed, which is heard next.
+        // If the write fails, the server has closed; the next read reports that.
         let _ = self.stream.write_all(format!("{request}\n").as_bytes());
         true
     }
@@ -126,17 +129,18 @@ impl Client {
         Request::Remind { after, id }
     }
 
-    /// Says no more than it must, and then goodbye; the server closes after that. One that falls silent waits
-    /// for its timer instead.
+    /// Sends no more than it must, and then shuts its side down; the server closes after that. A
+    /// silent client waits for the server's timer instead.
     pub(crate) fn leave(&mut self) {
         self.leaving = true;
         if self.awaited.is_empty() && !matches!(self.role, Role::Silent { .. }) {
-            // Where it fails the server has closed.
+            // If it fails, the server has closed.
             let _ = self.stream.shutdown(net::Shutdown::Write);
         }
     }
 
-    /// Reads what the server has said, and how it ended if it did; `now` tells the time after the reading.
+    /// Reads the server's messages; returns how the connection ended, if it did. `now` returns the
+    /// time after the read.
     pub(crate) fn listen(&mut self, now: impl Fn() -> Moment, seen: &mut Seen) -> Option<Outcome> {
         let is_open = self.lines.fill(&mut self.stream);
         let now = now();
@@ -170,9 +174,9 @@ impl Client {
         }
     }
 
-    /// Takes its socket out of the poller.
+    /// Removes its socket from the poller.
     pub(crate) fn retire(mut self, registry: &Registry) {
-        // Where it fails the poller has lost the stream, which is closed either way.
+        // If it fails, the poller has lost the stream, which is closed either way.
         let _ = registry.deregister(&mut self.stream);
     }
 

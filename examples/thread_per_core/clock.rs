@@ -1,15 +1,16 @@
 //! The clock that all threads share, and its ticks.
 //!
-//! All shards count their ticks from the same moment, so any thread can compute a deadline for any shard.
+//! All shards count their ticks from the same moment, so any thread can compute a deadline for any
+//! shard.
 
 use std::time::{Duration, Instant};
 
 use shardwheel::{Config, Tick};
 
-/// A point in time: how long after the start.
+/// A point in time: the time since the start.
 pub(crate) type Moment = Duration;
 
-/// What a poller may count its timeout in.
+/// The unit in which a poller may count its timeout.
 const POLLER_UNIT: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Debug)]
@@ -42,10 +43,10 @@ impl Clock {
         self.config.ticks_floor(now)
     }
 
-    /// How long to poll at `now`, so that the tick has begun after it.
+    /// How long to poll from `now`, so that `tick` has begun afterwards.
     ///
-    /// Rounded up to what pollers count in: one that rounds down would come back too early, find nothing due,
-    /// and be asked again and again until the tick begins.
+    /// Rounded up to the poller's unit. With a shorter timeout the poll would return too early,
+    /// find nothing due, and be repeated until the tick begins.
     pub(crate) fn timeout(&self, tick: Tick, now: Moment) -> Duration {
         let left = self.config.duration_of(tick).saturating_sub(now);
         let units = left.as_nanos().div_ceil(POLLER_UNIT.as_nanos());

@@ -1,4 +1,5 @@
-//! The clients, all in one thread, which is one more event loop with a shard: its timers say who speaks next.
+//! All clients, in one thread. That thread is one more event loop with a shard; its timers decide
+//! which client sends next.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,25 +13,25 @@ use super::client::{Client, Outcome, Role, Seen};
 use super::clock::{Clock, Moment};
 use super::event_loop::{EventLoop, Handle};
 
-/// How long clients that should have ended are waited for.
+/// How long to wait for clients that should have ended.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Seed of what clients do.
+/// The seed of the clients' random choices.
 const SEED: u64 = 1;
 
-/// What the clients are to do.
+/// The plan for the clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) clients: usize,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) idle_timeout: Duration,
-    /// How long the talkers go on.
+    /// How long the talkers keep talking.
     pub(crate) talk: Duration,
 }
 
-/// How it went.
+/// What happened to the clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Story {
-    /// Clients that were to fall silent.
+    /// Clients whose role is to fall silent.
     pub(crate) silent: u64,
     pub(crate) closed_silent: u64,
     pub(crate) closed_late: u64,
@@ -39,7 +40,7 @@ pub(crate) struct Story {
     pub(crate) seen: Seen,
 }
 
-/// What happens next to a client, or to all.
+/// The next event for one client, or for all.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Arrive(usize),
@@ -55,7 +56,7 @@ struct Stage {
     registry: Registry,
     rng: Rng,
     clients: HashMap<usize, Client>,
-    /// Clients that have not ended, or not arrived.
+    /// Clients that have not ended, including those that have not arrived yet.
     left_over: usize,
     given_up: bool,
     story: Story,
@@ -128,7 +129,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Pauses are shorter than half an idle timeout, so that only a client that is late itself is closed.
+    /// Pauses are shorter than half an idle timeout, so the server closes only a talking client
+    /// that is itself late.
     fn speak(&mut self, index: usize) {
         let now = self.clock.now();
         let Some(client) = self.clients.get_mut(&index) else { return };

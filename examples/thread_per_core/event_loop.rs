@@ -1,21 +1,23 @@
 //! The pattern: one thread, one poller, one shard.
 //!
-//! A thread goes round like this:
+//! Each round of a thread has three steps:
 //!
-//! 1. [`sleep`](EventLoop::sleep): give the shard the waker, ask it for its next expiration, and poll until
-//!    then;
-//! 2. [`fire`](EventLoop::fire): advance the shard to the present, and handle what is due;
+//! 1. [`sleep`](EventLoop::sleep): register the waker with the shard, ask it for its next
+//!    expiration, and poll until then;
+//! 2. [`fire`](EventLoop::fire): advance the shard to the present, and handle the timers that are
+//!    due;
 //! 3. handle the sockets that are [`ready`](EventLoop::ready).
 //!
-//! Why nothing is slept through: the waker stands before the shard is asked. Whoever schedules a timer before
-//! the answer is in the answer; whoever schedules an earlier one after it wakes the poller, also one that has
-//! not begun to poll, for it then returns at once. A wake uses the waker up, so it is given anew each time.
+//! Why no timer is slept through: the waker is registered before the shard is asked. A timer that
+//! is scheduled before the answer is part of the answer. An earlier timer that is scheduled after
+//! the answer wakes the poller, even a poller that has not begun to poll: its poll then returns at
+//! once. A wake uses the waker up, so each round registers it again.
 //!
-//! Why the sockets come after the timers: from `next_expiration` to `advance` the shard takes its thread to be
-//! asleep. A loop that schedules an earlier timer in between, as sockets may make it do, would wake itself, and
-//! go round once more for nothing.
+//! Why the sockets come after the timers: between `next_expiration` and `advance` the shard treats
+//! its thread as asleep. If a loop handled its sockets in between, and they scheduled an earlier
+//! timer, the loop would wake itself and make one more round for nothing.
 //!
-//! Other threads have a [`Handle`]: they schedule with it, and need not know that there is a poller.
+//! Other threads have a [`Handle`]. They schedule through it, and need not know about the poller.
 
 use std::io;
 use std::sync::Arc;
@@ -26,9 +28,9 @@ use shardwheel::{Advancer, Fired, Key, ScheduleError, Scheduler, shard};
 
 use super::clock::{Clock, Moment};
 
-/// Readiness that the poller tells at once; more waits for the next round.
+/// Readiness events per poll; further events wait for the next round.
 const EVENTS: usize = 256;
-/// The poller's name for a wake by another thread. Sockets have others.
+/// The poller's token of a wake by another thread. Sockets have other tokens.
 const WAKE: Token = Token(usize::MAX);
 
 /// A thread's poller and its shard.
@@ -41,7 +43,7 @@ pub(crate) struct EventLoop<T> {
 }
 
 impl<T: Send> EventLoop<T> {
-    /// A poller and a shard that wakes it, with what other threads need of them.
+    /// A poller and a shard that wakes it, and the handle for other threads.
     pub(crate) fn new(clock: &Clock) -> io::Result<(Self, Handle<T>)> {
         let poll = Poll::new()?;
         let alarm = Arc::new(Alarm(mio::Waker::new(poll.registry(), WAKE)?));
@@ -52,7 +54,7 @@ impl<T: Send> EventLoop<T> {
         Ok((Self { poll, events, advancer, waker, clock: clock.clone() }, handle))
     }
 
-    /// Where sockets are registered, with any token but the greatest.
+    /// The registry for sockets; any token but the greatest is free.
     pub(crate) fn registry(&self) -> &Registry {
         self.poll.registry()
     }
@@ -63,7 +65,7 @@ impl<T: Send> EventLoop<T> {
         let next = self.advancer.next_expiration();
         let timeout = next.map(|tick| self.clock.timeout(tick, self.clock.now()));
         match self.poll.poll(&mut self.events, timeout) {
-            // By a signal: a round with nothing ready.
+            // A signal ended the poll: a round with nothing ready.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 self.events.clear();
                 Ok(())
@@ -72,7 +74,7 @@ impl<T: Send> EventLoop<T> {
         }
     }
 
-    /// Hands each timer that is due to `handle`, which may schedule others, and says how many there were.
+    /// Passes each due timer to `handle`, which may schedule others, and returns their number.
     pub(crate) fn fire(&mut self, mut handle: impl FnMut(Fired<T>)) -> usize {
         let now = self.clock.reached(self.clock.now());
         self.advancer.advance(now).map(&mut handle).count()
@@ -88,13 +90,13 @@ impl<T: Send> EventLoop<T> {
         self.events.iter().any(|event| event.token() == WAKE)
     }
 
-    /// Ends the shard; what has not fired comes back.
+    /// Ends the shard, and returns the payloads that have not fired.
     pub(crate) fn end(self) -> impl Iterator<Item = T> {
         self.advancer.into_pending().map(|(_, payload)| payload)
     }
 }
 
-/// What any thread may do to another's loop.
+/// The operations that any thread may perform on another thread's loop.
 pub(crate) struct Handle<T> {
     scheduler: Scheduler<T>,
     alarm: Arc<Alarm>,
@@ -102,29 +104,29 @@ pub(crate) struct Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Schedules a timer on that thread's shard. Where it is due before all that the thread sleeps for, the
-    /// shard wakes the thread.
+    /// Schedules a timer on that thread's shard. If the timer is due before the time until which
+    /// the thread sleeps, the shard wakes the thread.
     pub(crate) fn schedule(&self, due: Moment, payload: T) -> Result<Key, ScheduleError<T>> {
         self.scheduler.schedule(self.clock.deadline(due), payload)
     }
 
-    /// Has the timer fire at once, in the thread's next round: a message.
+    /// Sends a message: a timer that fires in the thread's next round.
     pub(crate) fn send(&self, payload: T) -> Result<Key, ScheduleError<T>> {
         self.scheduler.schedule(self.clock.reached(self.clock.now()), payload)
     }
 
-    /// Puts a timer off, or brings it nearer; the key that is returned replaces the one that was given. None
-    /// if it has ended.
+    /// Moves a timer to a later or an earlier time. The returned key replaces the given one. `None`
+    /// if the timer has ended.
     pub(crate) fn reschedule(&self, key: Key, due: Moment) -> Option<Key> {
         self.scheduler.reschedule(key, self.clock.deadline(due))
     }
 
-    /// Ends a timer, unless it has ended.
+    /// Cancels a timer; `None` if it has ended.
     pub(crate) fn cancel(&self, key: Key) -> Option<T> {
         self.scheduler.cancel(key)
     }
 
-    /// Wakes the thread, for something other than a timer.
+    /// Wakes the thread without a timer.
     pub(crate) fn wake(&self) {
         self.alarm.wake_by_ref();
     }
@@ -137,7 +139,7 @@ impl<T> Clone for Handle<T> {
     }
 }
 
-/// Ends the poll of one thread from another: the poller's own waker, as the standard library's.
+/// Ends another thread's poll: the poller's own waker, as a standard waker.
 struct Alarm(mio::Waker);
 
 impl Wake for Alarm {
@@ -146,7 +148,8 @@ impl Wake for Alarm {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // It fails for a poller that the system has no room for, which fails in its own thread as well.
+        // It fails if the system has no room for the poller; then the poll fails in its own thread
+        // as well.
         let _ = self.0.wake();
     }
 }

@@ -1,16 +1,19 @@
-//! Thread per core: a server whose threads each have an event loop of their own, and a shard in it.
+//! Thread per core: a server whose threads each have their own event loop, with a shard in it.
 //!
-//! The threads share nothing but their handles. Each has a core, a poller, a listener with its connections,
-//! and a shard whose next expiration is the timeout of its poll. Timers do two things:
+//! The threads share only their handles. Each thread has a core, a poller, a listener with its
+//! connections, and a shard. The shard's next expiration is the timeout of the thread's poll.
+//! Timers do two things:
 //!
-//! - A connection that is silent for too long is closed. Each packet puts its timer off, in place.
-//! - A client may ask to be reminded after some time. The thread that hears it schedules that on the *next*
-//!   thread's shard, which wakes that thread if it meant to sleep for longer; when the timer fires there, the
-//!   reminder is sent back the same way, as a timer that is due at once.
+//! - They close silent connections. Each packet puts its connection's timer off, in place.
+//! - They send reminders. A client may ask for a reminder after some time. The thread that receives
+//!   the request schedules it on the *next* thread's shard, which wakes that thread if it would
+//!   sleep for longer. When the timer fires there, the reminder goes back in the same way, as a
+//!   timer that is due at once.
 //!
-//! The program plays its own clients, from one more thread: a third keeps talking, a third falls silent, a
-//! third asks for reminders. In the end it prints what was counted on either side, how late timers fired and
-//! how often threads woke, and whether it all balances; the exit code is 1 if it does not.
+//! The program runs its own clients, in one more thread: a third keeps talking, a third falls
+//! silent, a third asks for reminders. At the end it prints the counts of both sides, how late
+//! timers fired, how often threads woke, and whether the counts balance. The exit code is 1 if they
+//! do not.
 //!
 //! | file | what |
 //! |---|---|
@@ -18,9 +21,9 @@
 //! | `clock.rs` | ticks, and the timeout of a poll |
 //! | `worker.rs` | a serving thread: connections, idle timeouts, reminders |
 //! | `server.rs` | all serving threads: start, cores, stop |
-//! | `wire.rs` | what clients and servers say |
-//! | `client.rs`, `crowd.rs` | one client, and how it judges the server; all of them |
-//! | `tally.rs`, `report.rs` | what is counted; the table, and what must hold for it |
+//! | `wire.rs` | the protocol of clients and servers |
+//! | `client.rs`, `crowd.rs` | one client, and how it judges the server; all clients |
+//! | `tally.rs`, `report.rs` | the counts; the table, and what must hold for it |
 //! | `args.rs` | the command line |
 
 mod args;
@@ -48,22 +51,22 @@ use shardwheel::Config;
 
 /// All counts balance.
 const EXIT_OK: u8 = 0;
-/// At least one does not.
+/// At least one count does not balance.
 const EXIT_BROKEN: u8 = 1;
-/// Wrong arguments, or sockets that cannot be had.
+/// Wrong arguments, or sockets that the system refuses.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     ExitCode::from(run(std::env::args_os(), &mut io::stdout(), &mut io::stderr()))
 }
 
-/// The whole program but for the process around it; returns the exit code.
+/// Runs the whole program inside the process; returns the exit code.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(refusal) => return refuse(&refusal, out, err),
     };
-    // Where a stream cannot be written, nothing is left to be said about it.
+    // A stream that cannot be written cannot report that either.
     match serve(&args) {
         Ok(report) => {
             let _ = write!(out, "{report}");
@@ -76,7 +79,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>, out: &mut dyn Write,
     }
 }
 
-/// Prints what clap has to say: help is no error.
+/// Prints clap's message: help is no error.
 fn refuse(refusal: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let text = refusal.render();
     if refusal.use_stderr() {
@@ -89,7 +92,7 @@ fn refuse(refusal: &clap::Error, out: &mut dyn Write, err: &mut dyn Write) -> u8
 
 /// Starts the server, plays the clients, and stops the server.
 fn serve(args: &Args) -> io::Result<Report> {
-    // Asked before a thread is pinned, which from then on sees only its own.
+    // Read the cores before any thread is pinned: a pinned thread sees only its own core.
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let (threads, clients) = (args.threads(cores.len()), args.clients());
     let (idle_timeout, talk) = (args.idle_timeout(), args.talk());

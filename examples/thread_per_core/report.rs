@@ -1,4 +1,4 @@
-//! What comes out: a table, and what must hold for it.
+//! The report: a table, and what must hold for it.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::crowd::Story;
 use super::tally::Tally;
 
-/// One run: what was asked for, what the server counted, and what its clients saw.
+/// One run: the parameters, the server's counts, and the clients' observations.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) threads: usize,
@@ -22,7 +22,7 @@ impl Report {
         self.identities().iter().all(|&(_, holds)| holds)
     }
 
-    /// What must hold, and whether it does.
+    /// The identities, and whether each holds.
     pub(crate) fn identities(&self) -> [(&'static str, bool); 6] {
         let Self { tally, story, .. } = self;
         [
@@ -51,7 +51,7 @@ impl Report {
         story.closed_silent == story.silent && tally.idle_closes == story.closed_silent + story.closed_late
     }
 
-    /// A reminder that did not come is one that its client was closed before.
+    /// A reminder is missing only if its client was closed before it.
     fn reminders_hold(&self) -> bool {
         let (reminders, seen) = (self.tally.reminders, self.story.seen);
         reminders.asked == reminders.fired + reminders.unfired
@@ -136,7 +136,7 @@ mod tests {
         Report { threads: 2, clients: 3, talk, idle_timeout, tally, story }
     }
 
-    /// How many identities are broken after a change.
+    /// The number of identities that a change breaks.
     fn broken_by(change: impl FnOnce(&mut Report)) -> usize {
         let mut report = balanced();
         change(&mut report);

@@ -1,4 +1,4 @@
-//! The server: its threads, each with a core, a poller, a shard and a listener of its own.
+//! The server: its threads, each with its own core, poller, shard and listener.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use super::event_loop::EventLoop;
 use super::tally::Tally;
 use super::worker::{Setting, Worker};
 
-/// A server at work. Dropping it stops it.
+/// A running server. Dropping it stops it.
 pub(crate) struct Server {
     threads: Vec<JoinHandle<io::Result<Tally>>>,
     addresses: Vec<SocketAddr>,
@@ -24,7 +24,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts as many threads, the first ones pinned to one of the cores each.
+    /// Starts `threads` threads; the first ones are pinned, each to one of `cores`.
     pub(crate) fn start(
         threads: usize,
         cores: &[CoreId],
@@ -56,12 +56,12 @@ impl Server {
         Ok(())
     }
 
-    /// Where each thread listens.
+    /// The address on which each thread listens.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Stops all threads, and adds up what they have done.
+    /// Stops all threads, and adds up their counts.
     pub(crate) fn stop(mut self) -> io::Result<Tally> {
         self.tell_to_stop();
         let mut tally = Tally::default();
@@ -72,7 +72,7 @@ impl Server {
     }
 
     fn tell_to_stop(&self) {
-        // Ordering: pairs with the Acquire of the workers.
+        // Ordering: Release, pairs with the workers' Acquire.
         self.stop.store(true, Ordering::Release);
         self.setting.handles.iter().for_each(|handle| handle.wake());
     }

@@ -1,4 +1,4 @@
-//! What the threads count, each for itself.
+//! The counts, one set for each thread.
 
 use std::ops::AddAssign;
 
@@ -9,21 +9,21 @@ use super::clock::Moment;
 /// Significant decimal digits of a lateness.
 const DIGITS: u8 = 3;
 
-/// What a serving thread has done; added up, what all have.
+/// The counts of a serving thread; their sum has the counts of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Threads that have a core of their own.
+    /// Threads that are pinned to a core.
     pub(crate) pinned: u64,
     pub(crate) connections: u64,
     pub(crate) packets: u64,
-    /// How connections have ended; `open` are those that had not.
+    /// How connections ended; `open` counts those that had not ended.
     pub(crate) idle_closes: u64,
     pub(crate) goodbyes: u64,
     pub(crate) failed: u64,
     pub(crate) open: u64,
     pub(crate) reminders: Reminders,
     pub(crate) firings: Firings,
-    /// Timers that fired for a connection that had ended, or could not be cancelled when it did.
+    /// Timers that fired for a connection that had ended, or could not be cancelled when it ended.
     pub(crate) strays: u64,
     pub(crate) wakeups: Wakeups,
 }
@@ -33,32 +33,32 @@ pub(crate) struct Tally {
 pub(crate) struct Reminders {
     pub(crate) asked: u64,
     pub(crate) fired: u64,
-    /// Those that fired in another thread than that of their connection.
+    /// Those that fired in another thread than their connection's.
     pub(crate) across: u64,
     pub(crate) delivered: u64,
-    /// Fired, but the connection had ended, or its thread had.
+    /// Fired, but the connection or its thread had ended.
     pub(crate) undelivered: u64,
-    /// Still pending when the server ended.
+    /// Still pending when the server ended, or refused by a shard that had ended.
     pub(crate) unfired: u64,
 }
 
 /// How late idle timeouts and reminders fired.
 #[derive(Clone, Debug)]
 pub(crate) struct Firings {
-    /// Before they were due, to the nanosecond: never.
+    /// Fired before they were due, to the nanosecond; must be 0.
     pub(crate) early: u64,
     /// In microseconds.
     pub(crate) lateness: Histogram<u64>,
 }
 
-/// How often a thread came back from its poll.
+/// How often a thread returned from its poll.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wakeups {
     pub(crate) all: u64,
     /// Woken by another thread.
     pub(crate) by_others: u64,
-    /// Not woken, no socket ready, no timer due. A timer that is put off stays where it stands, and is moved on
-    /// when the time has come that it was first set for: that is what the thread wakes for then.
+    /// Not woken, no socket ready, no timer due. A timer that is put off stays in its bucket until
+    /// the time for which it was first set; the thread then wakes to move it on.
     pub(crate) for_nothing: u64,
 }
 

@@ -1,19 +1,19 @@
-//! What clients and servers say to one another: lines of text.
+//! The protocol of clients and servers: lines of text.
 //!
 //! | line | from | meaning |
 //! |---|---|---|
 //! | `ping` | client | I am here |
-//! | `remind <ms> <id>` | client | I am here; send me this id after that many milliseconds |
-//! | `reminder <id>` | server | the time is over |
-//! | `idle <packets>` | server | you were silent for too long after that many packets; I close |
+//! | `remind <ms> <id>` | client | I am here; send me this id after this many milliseconds |
+//! | `reminder <id>` | server | the time of this reminder has come |
+//! | `idle <packets>` | server | you were silent for too long after this many packets; I close |
 
 use std::fmt;
 use std::io::{self, Read};
 use std::time::Duration;
 
-/// Longer lines than this nobody says.
+/// No valid line is longer than this, in bytes.
 const MAX_LINE: usize = 64;
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK: usize = 1_024;
 
 /// A packet from a client.
@@ -72,16 +72,17 @@ impl fmt::Display for Reply {
     }
 }
 
-/// What has been read of a stream.
+/// The bytes read from a stream so far.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     bytes: Vec<u8>,
 }
 
 impl Lines {
-    /// Reads all that is there, as a poller that tells of changes only demands; whether more may come.
+    /// Reads all available bytes, as an edge-triggered poller requires. Returns whether more may
+    /// come.
     ///
-    /// A stream that fails has ended, and so has one whose line has no end.
+    /// A stream has ended if it fails, or if a line is too long.
     pub(crate) fn fill(&mut self, stream: &mut impl Read) -> bool {
         let mut chunk = [0; CHUNK];
         loop {
@@ -97,7 +98,7 @@ impl Lines {
         }
     }
 
-    /// The next whole line that was read.
+    /// The next complete line.
     pub(crate) fn next_line(&mut self) -> Option<String> {
         let end = self.bytes.iter().position(|&byte| byte == b'\n')?;
         let line = self.bytes.drain(..=end).take(end).collect::<Vec<_>>();
@@ -113,7 +114,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// A stream that gives one piece at each read, and then blocks.
+    /// A stream that returns one piece for each read, and then blocks.
     struct Pieces<'a>(Vec<&'a [u8]>);
 
     impl Read for Pieces<'_> {

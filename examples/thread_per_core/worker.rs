@@ -1,6 +1,7 @@
 //! One of the server's threads: its listener, its connections, and its timers.
 //!
-//! Nobody else touches a connection. What one thread wants of another it schedules on the other's shard:
+//! No other thread touches a connection. A thread that needs something from another thread
+//! schedules a timer on that thread's shard:
 //!
 //! ```text
 //! client       its own thread (home)            the next thread
@@ -23,17 +24,17 @@ use super::event_loop::{EventLoop, Handle};
 use super::tally::Tally;
 use super::wire::{Lines, Reply, Request};
 
-/// The poller's name for the listener; connections are counted from the next number on.
+/// The poller's token of the listener; connections get the following numbers.
 const LISTENER: Token = Token(0);
 
-/// What fires in a worker's thread.
+/// A timer that fires in a worker's thread.
 #[derive(Debug)]
 pub(crate) enum Timer {
-    /// One of its connections has been silent for too long.
+    /// A connection of this thread has been silent for too long.
     Idle(Token),
     /// A reminder is due for a connection of another thread.
     Remind(Reminder),
-    /// A reminder that was due, for one of its own.
+    /// A reminder that has fired, for a connection of this thread.
     Deliver(Reminder),
 }
 
@@ -51,7 +52,7 @@ struct Connection {
     lines: Lines,
     packets: usize,
     closes_at: Moment,
-    /// The key that the timer has now; none while it is being fired.
+    /// The timer's present key; `None` while the timer is being fired.
     timer: Option<Key>,
 }
 
@@ -68,15 +69,15 @@ pub(crate) struct Worker {
     desk: Desk,
 }
 
-/// What all threads of a server know.
+/// What all threads of a server share.
 pub(crate) struct Setting {
     pub(crate) clock: Clock,
     pub(crate) idle_timeout: Duration,
-    /// Each thread's handle, in the order of their numbers.
+    /// Each thread's handle, indexed by the thread's number.
     pub(crate) handles: Vec<Handle<Timer>>,
 }
 
-/// All of a worker but its loop.
+/// A worker without its event loop.
 struct Desk {
     number: usize,
     setting: Arc<Setting>,
@@ -101,9 +102,10 @@ impl Worker {
         Ok(Self { event_loop, desk })
     }
 
-    /// Serves until it is told to stop, and woken.
+    /// Serves until `stop` is set and the poll is woken.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Tally> {
-        // Ordering: pairs with the Release of who stops the server; what they did before is done.
+        // Ordering: Acquire, pairs with the Release of the thread that stops the server: what that
+        // thread did before is visible.
         while !stop.load(Ordering::Acquire) {
             self.round()?;
         }
@@ -150,7 +152,7 @@ impl Desk {
         &self.setting.handles[(self.number + 1) % self.setting.handles.len()]
     }
 
-    // ---- timers -----------------------------------------------------------------------------------
+    // ---- timers ---------------------------------------------------------------------------------
 
     fn fired(&mut self, timer: Timer) {
         match timer {
@@ -168,7 +170,8 @@ impl Desk {
         };
         connection.timer = None;
         self.tally.firings.note(connection.closes_at, now);
-        // A packet may have come while this thread was busy. Then it is the thread that was late.
+        // A packet may have come while this thread was busy. Then the thread was late, not the
+        // client.
         self.hear(token);
         let still = self.connections.get_mut(&token).filter(|connection| connection.timer.is_none());
         if let Some(silent) = still {
@@ -178,7 +181,7 @@ impl Desk {
         }
     }
 
-    /// Another thread's reminder: goes back to where its connection is.
+    /// Another thread's reminder: sends it back to the thread of its connection.
     fn remind(&mut self, reminder: Reminder) {
         self.tally.firings.note(reminder.due, self.setting.clock.now());
         self.tally.reminders.fired += 1;
@@ -198,15 +201,15 @@ impl Desk {
         self.close(reminder.connection, End::Failed);
     }
 
-    // ---- sockets ----------------------------------------------------------------------------------
+    // ---- sockets --------------------------------------------------------------------------------
 
-    /// Takes all who wait, as a poller that tells of changes only demands.
+    /// Accepts all waiting clients, as an edge-triggered poller requires.
     fn accept(&mut self) -> io::Result<()> {
         loop {
             match self.listener.accept() {
                 Ok((stream, _)) => self.welcome(stream)?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // Left before they were let in.
+                // The client left before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(error),
             }
@@ -226,7 +229,7 @@ impl Desk {
     }
 
     fn hear(&mut self, token: Token) {
-        // It may have ended by a timer of this round.
+        // A timer of this round may have closed the connection.
         let Some(connection) = self.connections.get_mut(&token) else { return };
         let (requests, end) = connection.hear();
         self.tally.packets += requests.len() as u64;
@@ -248,13 +251,13 @@ impl Desk {
         self.tally.reminders.unfired += u64::from(scheduled.is_err());
     }
 
-    /// Somebody was there at `now`: the connection's timer begins anew.
+    /// The client was active at `now`: restarts the connection's timer.
     fn put_off(&mut self, token: Token, now: Moment) {
         let closes_at = now + self.setting.idle_timeout;
         let own = &self.setting.handles[self.number];
         let Some(connection) = self.connections.get_mut(&token) else { return };
         connection.closes_at = closes_at;
-        // The key that it had is of no use from here on, whichever of the two gives the new one.
+        // The old key is invalid from here on: `reschedule` or `schedule` gives the new key.
         let moved = connection.timer.and_then(|key| own.reschedule(key, closes_at));
         connection.timer = moved.or_else(|| own.schedule(closes_at, Timer::Idle(token)).ok());
         if connection.timer.is_none() {
@@ -264,10 +267,10 @@ impl Desk {
 
     fn close(&mut self, token: Token, end: End) {
         let Some(mut connection) = self.connections.remove(&token) else { return };
-        // Where it fails the poller has lost the stream, which is closed either way.
+        // If it fails, the poller has lost the stream, which is closed either way.
         let _ = self.registry.deregister(&mut connection.stream);
         if let Some(key) = connection.timer {
-            // Only this thread fires the timer, and has not: so it can be cancelled.
+            // Only this thread fires the timer, and it has not fired it, so the cancel succeeds.
             self.tally.strays += u64::from(self.own().cancel(key).is_none());
         }
         *match end {
@@ -279,7 +282,7 @@ impl Desk {
 }
 
 impl Connection {
-    /// What has been said, and whether that was the end.
+    /// The requests received, and the end of the connection, if it has ended.
     fn hear(&mut self) -> (Vec<Request>, Option<End>) {
         let is_open = self.lines.fill(&mut self.stream);
         let mut requests = Vec::new();
@@ -291,7 +294,7 @@ impl Connection {
         (requests, (!is_open).then_some(End::Goodbye))
     }
 
-    /// Says a line. It fails where the client has gone, or does not read what it is told.
+    /// Sends a line. Returns false if the client has gone, or does not read.
     fn say(&mut self, reply: Reply) -> bool {
         self.stream.write_all(format!("{reply}\n").as_bytes()).is_ok()
     }

@@ -1,5 +1,5 @@
-//! The parser of orders and payments in the example, on arbitrary bytes, and on what the example's writer of
-//! sample data makes of the records that it accepted.
+//! Runs the example's parser of orders and payments on arbitrary bytes, and on the output of the
+//! example's writer for the records that the parser accepted.
 
 #![no_main]
 
@@ -19,13 +19,13 @@ mod input;
 use generate::{DataSet, Shares};
 use input::{InputError, Line, Order, Payment, Record, Records};
 
-/// What `generate` reports where a file cannot be written.
+/// The error that `generate` returns if a file cannot be written.
 #[allow(dead_code, reason = "the target writes to memory, not to files")]
 enum Failure {
     File { name: String, error: io::Error },
 }
 
-/// The limits that the parser promises.
+/// The limits that the parser guarantees.
 const MAX_LINE: usize = 4096;
 const MAX_NAME: usize = 64;
 const MAX_CENTS: u64 = 1_000_000_000_000;
@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     match kind % 8 {
         0 => check::<Order>(file),
         1 => check::<Payment>(file),
-        // A fuzzer seldom comes upon a header, and without one the reading ends at the first line.
+        // A fuzzer rarely finds a header, and without a header the reading ends at the first line.
         2..=4 => check::<Order>(&[Order::HEADER, file].concat()),
         5 | 6 => check::<Payment>(&[Payment::HEADER, file].concat()),
         _ => check_sample(file),
@@ -90,8 +90,8 @@ impl Sample for Payment {
     }
 }
 
-/// Parses a file; every line is a record within the limits or reported, and the records can be written and
-/// read again.
+/// Parses a file. Every line must be a record within the limits, or be reported. The records must
+/// survive writing and reading.
 fn check<T: Sample>(file: &[u8]) {
     let mut records = Vec::new();
     let mut numbers = Vec::new();
@@ -127,8 +127,8 @@ fn check_record<T: Sample>(record: &T) {
     }
 }
 
-/// The lines that were accepted or reported are those there are that are not blank, but for the header; none if
-/// the header was refused.
+/// The accepted and the reported lines together must be all lines that are not blank, except the
+/// header. There must be none if the header was refused.
 fn check_numbers(file: &[u8], numbers: &[u64], refused: bool) {
     let lines = (1..).zip(file.split(|&byte| byte == b'\n'));
     let filled = |&(_, line): &(u64, &[u8])| line.len() > MAX_LINE || !line.trim_ascii().is_empty();
@@ -150,7 +150,7 @@ fn check_round_trip<T: Sample>(records: &[T]) {
     assert_eq!(read.expect("what was written can be read"), records);
 }
 
-/// Some of the sample data that the example generates.
+/// Checks a part of the sample data that the example generates.
 fn check_sample(bytes: &[u8]) {
     let Some(&[count, seed, shares, check_after]) = bytes.first_chunk() else { return };
     let part = |shift: u32| f64::from((shares >> shift) & 3) / 10.0;

@@ -1,6 +1,7 @@
-//! Operations on a shard against a slow model, the same play as in `tests/model`, fed by coverage instead of
-//! chance. What can be compared is compared after each operation; the invariants, which take a walk over
-//! everything, are checked after each operation of a short input and now and then in a longer one.
+//! Operations on a shard against a slow model: the interpreter of `tests/model`, driven by coverage
+//! instead of chance. Each operation is followed by a comparison with the model. Checking the
+//! invariants takes a walk over everything: a short input checks them after each operation, a
+//! longer input less often.
 
 #![no_main]
 
@@ -11,8 +12,8 @@ mod bytes;
 #[path = "../../tests/model/interpreter.rs"]
 mod interpreter;
 
-/// Inputs of up to so many bytes have the invariants checked after each operation; one twice as long, after
-/// each second operation, and so on.
+/// Inputs of at most this many bytes check the invariants after each operation, inputs of twice the
+/// length after every second operation, and so on.
 const SHORT: usize = 32;
 
 fuzz_target!(|data: &[u8]| interpreter::play(data, data.len().div_ceil(SHORT).max(1)));

@@ -1,4 +1,5 @@
-//! Slot arithmetic over all ticks and wheel sizes, against a slow twin that counts in 128 bits.
+//! The slot arithmetic over all ticks and wheel sizes, against a slow twin that computes in 128
+//! bits.
 
 #![no_main]
 
@@ -14,7 +15,7 @@ mod bytes;
 
 use bytes::Bytes;
 
-/// A window of so many ticks is searched for the best one tick by tick.
+/// A window of fewer ticks than this is searched tick by tick for the best one.
 const SEARCHED: u64 = 24;
 
 fuzz_target!(|data: &[u8]| {
@@ -38,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Any tick: most are near zero, the end of time, or a wheel's edge.
+/// Any tick; most are near zero, the end of time, or a wheel's edge.
 fn tick(bytes: &mut Bytes<'_>) -> Tick {
     let ticks = bytes.ticks();
     match bytes.byte() % 4 {
@@ -49,7 +50,7 @@ fn tick(bytes: &mut Bytes<'_>) -> Tick {
     }
 }
 
-/// The arithmetic, slowly: a wheel's spans are powers of its size, and nothing is shifted or wraps.
+/// The slow arithmetic: a wheel's spans are powers of its size, and nothing is shifted or wraps.
 struct Twin {
     size: u128,
 }
@@ -63,12 +64,12 @@ impl Twin {
         u128::from(tick) / self.span(level)
     }
 
-    /// The lowest level at which less than a revolution lies between the two.
+    /// The lowest level at which less than one revolution lies between the two ticks.
     fn place(&self, from: Tick, deadline: Tick) -> (usize, u128) {
         self.place_within(self.size, from, deadline)
     }
 
-    /// The same for a revolution of so many buckets.
+    /// The same for a revolution of `revolution` buckets.
     fn place_within(&self, revolution: u128, from: Tick, deadline: Tick) -> (usize, u128) {
         let ahead = |level| self.number(level, deadline) - self.number(level, from);
         let level = (0..).find(|&level| ahead(level) < revolution).expect("the top level takes everything");
@@ -84,12 +85,12 @@ impl Twin {
         end.saturating_sub(self.first_number(level, from)).min(self.size)
     }
 
-    /// When a bucket of the level expires, if that is before the end of time.
+    /// When a bucket of the level expires; `None` if that is after the end of time.
     fn expiration(&self, level: usize, number: u128) -> Option<Tick> {
         Tick::try_from(number * self.span(level)).ok()
     }
 
-    /// How often a timer is moved before it fires.
+    /// How often a timer cascades before it fires.
     fn cascades(&self, mut from: Tick, deadline: Tick) -> usize {
         let mut moves = 0;
         loop {
@@ -124,11 +125,11 @@ impl Pair {
         assert!(level == 0 || below.level < level, "{from} to {deadline}: a cascade does not descend");
     }
 
-    /// The advancer's own wheels go round once in twice as many buckets, and a bucket there stands for one slot.
+    /// A private wheel has twice as many buckets, and each of its buckets stands for one slot.
     fn check_own(&self, from: Tick, deadline: Tick) {
         let own = self.slots.place_own(from, deadline);
         let (level, number) = self.twin.place_within(2 * self.twin.size, from, deadline);
-        // Twice a wheel of two is a level more.
+        // With two-bucket wheels the result may be one level too high.
         if self.twin.size > 2 {
             assert_eq!((own.level, u128::from(own.number)), (level, number), "{from} to {deadline}, own");
         }
@@ -142,7 +143,7 @@ impl Pair {
         assert_eq!(starts as u128, self.twin.starts_within(level, from, to), "level {level}, {from}..={to}");
     }
 
-    /// The first bucket from `from` on, and one that stands `ahead` of it.
+    /// Checks the first bucket from `from` on, and the bucket `ahead` buckets after it.
     fn check_next(&self, level: usize, from: Tick, ahead: u64) {
         let Self { slots, twin } = self;
         let first = twin.first_number(level, from);
@@ -156,8 +157,8 @@ impl Pair {
         assert_eq!(slots.expiration_of(level, from, |_| None), None);
     }
 
-    /// No tick of the window is cheaper than the one chosen, and none before it as cheap: all of them where the
-    /// window is small, or else the one that is tried.
+    /// No tick of the window may be cheaper than the chosen tick, and no earlier tick as cheap. A
+    /// small window is checked completely, a larger one at `tried`.
     fn check_choice(&self, from: Tick, window: RangeInclusive<Tick>, tried: Tick) {
         let chosen = self.slots.choose(from, window.clone());
         let (start, end) = ((*window.start()).max(from), *window.end());

@@ -1,8 +1,10 @@
-//! Two producers and the advancer as three threads, each at the operations in its third of the input, and the
-//! account at the end: each payload fired, was cancelled or came back once, and was dropped once.
+//! Two producers and the advancer as three threads, each with the operations of its third of the
+//! input. At the end the accounts must balance: each payload fired, was cancelled or came back
+//! once, and was dropped once.
 //!
-//! How the threads interleave is the machine's affair, so an input that fails may pass when it is run again;
-//! what the models in `loom-tests` explore exhaustively for a few operations, this tries for many.
+//! The interleaving of the threads is not deterministic, so an input that fails may pass in the
+//! next run. The models in `loom-tests` explore a few operations exhaustively; this target tries
+//! many operations.
 
 #![no_main]
 
@@ -27,7 +29,7 @@ use bytes::Bytes;
 use ledger::Ledger;
 use pool::{Pool, Start};
 
-/// Producers, each a thread of its own; the caller of the target is the advancer.
+/// The number of producers; each has its own thread. The caller of the target is the advancer.
 const PRODUCERS: usize = 2;
 
 static POOL: LazyLock<Pool> = LazyLock::new(Pool::new);

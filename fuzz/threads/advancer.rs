@@ -1,4 +1,5 @@
-//! What the advancer does: it moves the clock, takes all or some of what is due, and ends the shard.
+//! The advancer's part: it moves the clock, takes all or some of the due timers, and ends the
+//! shard.
 
 use shardwheel::{Advancer, Tick};
 
@@ -8,13 +9,13 @@ use super::ledger::{Ledger, Payload};
 /// How a shard ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// When the producers are done, the clock goes to the end of time.
+    /// After the producers have finished, the clock goes to the end of time.
     Fire,
-    /// When the producers are done, what is pending is handed back.
+    /// After the producers have finished, the pending timers are handed back.
     HandBack,
-    /// What is pending is handed back while the producers may be at work.
+    /// The pending timers are handed back while the producers may still run.
     HandBackAtOnce,
-    /// The advancer is dropped while the producers may be at work.
+    /// The advancer is dropped while the producers may still run.
     Drop,
 }
 
@@ -28,13 +29,14 @@ impl Ending {
         }
     }
 
-    /// Whether the shard ends when the producers are done, so that nothing is dropped with it.
+    /// Whether the shard ends after the producers have finished, so that no payload is dropped with
+    /// it.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Fire | Self::HandBack)
     }
 }
 
-/// Does what the script says, then ends the shard; `wait` waits for the producers.
+/// Runs the script, then ends the shard; `wait` waits for the producers.
 pub(crate) fn run(
     script: &[u8],
     mut advancer: Advancer<Payload>,
@@ -57,7 +59,7 @@ pub(crate) fn run(
     }
 }
 
-/// Advances the clock; returns the tick that it shows at least.
+/// Advances the clock. Returns the highest tick so far, which the clock has reached.
 fn operation(advancer: &mut Advancer<Payload>, bytes: &mut Bytes<'_>, now: Tick, ledger: &Ledger) -> Tick {
     let target = match bytes.byte() {
         0..64 => advancer.next_expiration().unwrap_or(now),

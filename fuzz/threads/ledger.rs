@@ -1,4 +1,4 @@
-//! What became of each timer, and the keys that the producers share.
+//! How each timer ended, and the keys that the producers share.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,18 +8,18 @@ use shardwheel::{Fired, Key, Tick};
 use super::PRODUCERS;
 use super::advancer::Ending;
 
-/// The most timers, and the most keys, of one producer; it does no more when it has made as many.
+/// Limit of one producer's timers, and of its published keys; further ones are skipped.
 pub(crate) const MOST: usize = 64;
 
 pub(crate) struct Ledger {
     accounts: Box<[Account]>,
-    /// The keys each producer has made known, in turn.
+    /// The keys that each producer has published, in order.
     keys: [Box<[OnceLock<Named>]>; PRODUCERS],
-    /// How many timers each producer has made.
+    /// How many timers each producer has tried to make.
     made: [AtomicUsize; PRODUCERS],
 }
 
-/// A key, and the number of the timer that it is for.
+/// A key, and the number of its timer.
 #[derive(Clone, Copy)]
 pub(crate) struct Named {
     pub(crate) key: Key,
@@ -27,13 +27,13 @@ pub(crate) struct Named {
 }
 
 struct Account {
-    /// The earliest deadline that anybody has asked for.
+    /// The earliest deadline that any producer has asked for.
     earliest: AtomicU64,
     ended: AtomicU32,
     dropped: AtomicU32,
 }
 
-/// A timer's payload: its number, and the ledger that hears of its end.
+/// A timer's payload: its number, and the ledger that counts its end.
 pub(crate) struct Payload {
     number: usize,
     ledger: Arc<Ledger>,
@@ -47,8 +47,8 @@ impl Payload {
 
 impl Drop for Payload {
     fn drop(&mut self) {
-        // Ordering: Relaxed here and below, the numbers alone matter; who looks at them at the end has waited
-        // for the threads.
+        // Ordering: Relaxed here and below, only the numbers matter. The thread that reads them at
+        // the end has waited for the other threads.
         self.ledger.accounts[self.number].dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// The payload of a producer's next timer, if it may make one more.
+    /// The payload of a producer's next timer; `None` at the limit.
     pub(crate) fn payload(self: &Arc<Self>, producer: usize, deadline: Tick) -> Option<Payload> {
         let made = self.made[producer].fetch_add(1, Ordering::Relaxed);
         let number = (made < MOST).then_some(producer * MOST + made)?;
@@ -75,12 +75,12 @@ impl Ledger {
         Some(Payload { number, ledger: Arc::clone(self) })
     }
 
-    /// Notes a deadline, before the shard hears of it.
+    /// Notes a deadline. The caller does so before it passes the deadline to the shard.
     pub(crate) fn ask_for(&self, number: usize, deadline: Tick) {
         self.accounts[number].earliest.fetch_min(deadline, Ordering::Relaxed);
     }
 
-    /// Makes a producer's key known, if there is room.
+    /// Publishes a producer's key, if there is room.
     pub(crate) fn publish(&self, producer: usize, at: usize, named: Named) {
         if let Some(place) = self.keys[producer].get(at) {
             assert!(place.set(named).is_ok(), "a producer's keys are its own to publish");
@@ -103,14 +103,14 @@ impl Ledger {
         self.accounts[payload.number].ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes what a cancel won.
+    /// Notes the payload that a cancel has won.
     pub(crate) fn cancelled(&self, named: Named, payload: &Payload) {
         assert_eq!(payload.number, named.number, "the key was another timer's");
         self.ended(payload);
     }
 
-    /// Asserts that each timer has ended once and that its payload was dropped once. Where the shard ended while
-    /// producers were at work, a payload may have been dropped with it.
+    /// Asserts that each timer has ended once and that its payload was dropped once. If the shard
+    /// ended while producers were running, a payload may have been dropped with the shard.
     pub(crate) fn balance(&self, ending: Ending) {
         for producer in 0..PRODUCERS {
             let made = self.made[producer].load(Ordering::Relaxed).min(MOST);

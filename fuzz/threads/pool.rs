@@ -1,4 +1,4 @@
-//! Threads that are kept from one execution to the next: making them would take longer than all they do.
+//! Threads that are reused by all executions: creating them would take longer than their work.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,13 +23,13 @@ impl Pool {
         Self { workers, done: Mutex::new(done) }
     }
 
-    /// Has a worker do a job.
+    /// Passes a job to a worker.
     pub(crate) fn run(&self, worker: usize, job: impl FnOnce() + Send + 'static) {
         let worker = self.workers[worker].lock().expect("no job has panicked");
         worker.send(Box::new(job)).expect("the worker waits for jobs");
     }
 
-    /// Waits until every worker has done its job.
+    /// Waits until every worker has finished its job.
     pub(crate) fn wait(&self) {
         let done = self.done.lock().expect("no job has panicked");
         (0..PRODUCERS).for_each(|_| done.recv().expect("the workers report"));
@@ -49,11 +49,11 @@ fn worker(report: Sender<()>) -> Sender<Job> {
     sender
 }
 
-/// Where threads wait for each other, so that the first is not done before the last has woken.
+/// A barrier, so that the first thread does not finish before the last thread has woken.
 pub(crate) struct Start(AtomicUsize);
 
 impl Start {
-    /// How often a thread looks before it gives its processor to another.
+    /// How often a thread polls before it yields its processor.
     const LOOKS: u32 = 100;
 
     pub(crate) fn new(threads: usize) -> Self {
@@ -61,8 +61,8 @@ impl Start {
     }
 
     pub(crate) fn wait(&self) {
-        // Ordering: Relaxed throughout. Nothing is published here, nor should be: what the threads order
-        // among themselves afterwards is what is being tested.
+        // Ordering: Relaxed throughout. The barrier must not publish anything: the target tests the
+        // order that the threads establish afterwards.
         self.0.fetch_sub(1, Ordering::Relaxed);
         while self.0.load(Ordering::Relaxed) > 0 {
             for _ in 0..Self::LOOKS {

@@ -1,4 +1,5 @@
-//! What a producer does: it schedules, and cancels and reschedules its own timers and the other's.
+//! A producer's part: it schedules timers, and cancels and reschedules its own timers and the other
+//! producer's.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ struct Producer<'a> {
     me: usize,
     scheduler: &'a Scheduler<Payload>,
     ledger: &'a Arc<Ledger>,
-    /// How many keys it has made known.
+    /// How many keys it has published.
     published: usize,
 }
 
-/// Does what the script says.
+/// Runs the script.
 pub(crate) fn run(me: usize, script: &[u8], scheduler: &Scheduler<Payload>, ledger: &Arc<Ledger>) {
     let mut producer = Producer { me, scheduler, ledger, published: 0 };
     let mut bytes = Bytes(script);
@@ -37,7 +38,7 @@ impl Producer<'_> {
         }
     }
 
-    /// A deadline about the clock, which moves meanwhile: some before, most just after it.
+    /// A deadline near the clock, which moves meanwhile: some before it, most just after it.
     fn deadline(&self, bytes: &mut Bytes<'_>) -> Tick {
         let now = self.scheduler.now();
         match bytes.byte() {
@@ -73,7 +74,7 @@ impl Producer<'_> {
         self.published += 1;
     }
 
-    /// A key of its own or the other's, one of the latest.
+    /// A recent key, its own or the other producer's.
     fn pick(&self, bytes: &mut Bytes<'_>) -> Option<Named> {
         let choice = usize::from(bytes.byte());
         let (owner, back) = ((self.me + choice) % PRODUCERS, choice / PRODUCERS);

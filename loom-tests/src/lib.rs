@@ -1,7 +1,8 @@
-//! What the models share: how a model is run, and a ledger that knows whether each timer ended once.
+//! Shared by all models: how a model is run, and a ledger that checks that each timer ended exactly
+//! once.
 //!
-//! With `--cfg shardwheel_loom` a model's body is run under every interleaving that loom finds within its
-//! bound of preemptions; without it, the same body runs natively many times, as a stress test.
+//! With `--cfg shardwheel_loom` a model's body runs under every interleaving that loom finds within
+//! its bound of preemptions. Without it, the same body runs natively many times, as a stress test.
 
 pub mod reuse;
 
@@ -12,7 +13,7 @@ use std::task::{Wake, Waker};
 use shardwheel::model::Stopped;
 use shardwheel::{Advancer, Config, Key, ScheduleError, Scheduler, Tick};
 
-/// Threads of the model.
+/// The threads of a model.
 pub mod thread {
     #[cfg(shardwheel_loom)]
     pub use loom::thread::{JoinHandle, ThreadId, current, spawn};
@@ -20,10 +21,10 @@ pub mod thread {
     pub use std::thread::{JoinHandle, ThreadId, current, spawn};
 }
 
-/// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+/// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` sets another number.
 const PREEMPTIONS: usize = 2;
 
-/// How often a model's body runs natively, unless `SHARDWHEEL_RUNS` says otherwise.
+/// How often a model's body runs natively, unless `SHARDWHEEL_RUNS` sets another number.
 #[cfg(not(shardwheel_loom))]
 const RUNS: usize = 1_000;
 
@@ -32,7 +33,7 @@ pub fn model(body: impl Fn() + Send + Sync + 'static) {
     model_within(PREEMPTIONS, body);
 }
 
-/// Runs a model within a bound of preemptions of its own.
+/// Runs a model with its own bound of preemptions.
 #[cfg(shardwheel_loom)]
 pub fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -41,14 +42,14 @@ pub fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static)
     builder.check(body);
 }
 
-/// Runs a model.
+/// Runs a model; without loom there is no bound of preemptions.
 #[cfg(not(shardwheel_loom))]
 pub fn model_within(_: usize, body: impl Fn() + Send + Sync + 'static) {
     let runs = std::env::var("SHARDWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok());
     (0..runs.unwrap_or(RUNS)).for_each(|_| body());
 }
 
-/// How a timer of the model ended, by its number.
+/// Counts how each timer of a model ended, by the timer's number.
 #[derive(Clone)]
 pub struct Ledger(Arc<Vec<Account>>);
 
@@ -61,14 +62,14 @@ struct Account {
     dropped: AtomicUsize,
 }
 
-/// A timer's payload: its number, and the ledger that hears of its end.
+/// A timer's payload: its number, and the ledger that counts its end.
 pub struct Payload {
     number: usize,
     ledger: Ledger,
 }
 
 impl Payload {
-    /// The timer's number.
+    /// Returns the timer's number.
     #[must_use]
     pub fn number(&self) -> usize {
         self.number
@@ -76,24 +77,24 @@ impl Payload {
 }
 
 impl Ledger {
-    /// A ledger for `timers` timers.
+    /// Makes a ledger for `timers` timers.
     #[must_use]
     pub fn new(timers: usize) -> Self {
         Self(Arc::new((0..timers).map(|_| Account::default()).collect()))
     }
 
-    /// The payload of a timer.
+    /// Makes the payload of a timer.
     #[must_use]
     pub fn payload(&self, number: usize) -> Payload {
         Payload { number, ledger: self.clone() }
     }
 
-    /// Advances the clock to `now` and notes what fires, which must be due.
+    /// Advances the clock to `now`, and notes the timers that fire; they must be due.
     pub fn advance(&self, advancer: &mut Advancer<Payload>, now: Tick) -> usize {
         self.advance_back(advancer, now, now)
     }
 
-    /// The same where the clock has been at `reached` before, and stays there.
+    /// The same after the clock has been at `reached`, where it stays even if `now` is earlier.
     pub fn advance_back(&self, advancer: &mut Advancer<Payload>, now: Tick, reached: Tick) -> usize {
         let noted = advancer.advance(now).map(|fired| {
             assert!(fired.deadline <= reached, "{} fired at {reached}", fired.deadline);
@@ -102,12 +103,12 @@ impl Ledger {
         noted.count()
     }
 
-    /// Notes what a cancel returned; true if it won.
+    /// Notes the result of a cancel; returns true if it won.
     pub fn cancelled(&self, payload: Option<Payload>) -> bool {
         payload.inspect(|payload| note(&self.0[payload.number].cancelled)).is_some()
     }
 
-    /// Notes what the stop of a timer answered; true if it won.
+    /// Notes the result of a stop; returns true if it won.
     pub fn stopped(&self, number: usize, answer: Stopped<Payload>) -> bool {
         match answer {
             Stopped::Pending(payload) => self.cancelled(Some(payload)),
@@ -119,20 +120,20 @@ impl Ledger {
         }
     }
 
-    /// Schedules a timer, unless the shard has ended and hands its payload back.
+    /// Schedules a timer; if the shard has ended and hands the payload back, notes that.
     pub fn schedule(&self, scheduler: &Scheduler<Payload>, deadline: Tick, number: usize) -> Option<Key> {
         let refused = |refused: ScheduleError<Payload>| self.handed_back(&refused.into_payload());
         scheduler.schedule(deadline, self.payload(number)).map_err(refused).ok()
     }
 
-    /// Whether the timer was stopped, pending or running.
+    /// Returns whether the timer was stopped, pending or running.
     #[must_use]
     pub fn is_stopped(&self, number: usize) -> bool {
         let Account { cancelled, stopped, .. } = &self.0[number];
         cancelled.load(Ordering::Relaxed) + stopped.load(Ordering::Relaxed) > 0
     }
 
-    /// Notes that a timer has fired, a recurring one for the last time.
+    /// Notes that a timer has fired; a recurring timer, for the last time.
     pub fn fired(&self, number: usize) {
         note(&self.0[number].fired);
     }
@@ -142,13 +143,14 @@ impl Ledger {
         note(&self.0[payload.number].handed_back);
     }
 
-    /// Whether the timer has fired.
+    /// Returns whether the timer has fired.
     #[must_use]
     pub fn has_fired(&self, number: usize) -> bool {
         self.0[number].fired.load(Ordering::Relaxed) == 1
     }
 
-    /// Asserts that each timer has ended in one way, once, and that its payload has been dropped once.
+    /// Asserts that each timer has ended in one way, once, and that its payload has been dropped
+    /// once.
     pub fn balance(&self) {
         for (number, account) in self.0.iter().enumerate() {
             let ends = [&account.fired, &account.cancelled, &account.stopped, &account.handed_back];
@@ -174,20 +176,21 @@ fn note(count: &AtomicUsize) {
     count.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A shard with wheels of four buckets: level 0 reaches 3 ticks ahead, level 1 12 or more.
+/// Makes a shard with wheels of four buckets: level 0 reaches 3 ticks ahead, level 1 reaches 12 or
+/// more.
 #[must_use]
 pub fn small_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     small_shard_from(0)
 }
 
-/// The same, whose clock starts at `start`.
+/// The same, with a clock that starts at `start`.
 #[must_use]
 pub fn small_shard_from(start: Tick) -> (Scheduler<Payload>, Advancer<Payload>) {
     let config = Config::builder().wheel_size(4).start(start).build();
     shardwheel::shard(&config.expect("4 is a power of two"))
 }
 
-/// The same, whose producers hold nodes.
+/// The same, with producers that hold nodes.
 #[must_use]
 pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     let (scheduler, advancer) = small_shard();
@@ -195,7 +198,8 @@ pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     (scheduler, advancer)
 }
 
-/// A small shard at 6 whose overflow wheel has held the timer of that number, which has fired, and is idle.
+/// Makes a small shard at tick 6 with an idle overflow wheel: the wheel's only timer, `number`, has
+/// fired.
 #[must_use]
 pub fn shard_with_an_idle_wheel(ledger: &Ledger, number: usize) -> (Scheduler<Payload>, Advancer<Payload>) {
     let (scheduler, mut advancer) = small_shard();
@@ -204,19 +208,19 @@ pub fn shard_with_an_idle_wheel(ledger: &Ledger, number: usize) -> (Scheduler<Pa
     (scheduler, advancer)
 }
 
-/// A waker that counts how often it was woken.
+/// A waker that counts its calls.
 #[derive(Default)]
 pub struct CountingWake(AtomicUsize);
 
 impl CountingWake {
-    /// A waker and what it counts.
+    /// Makes a waker and its counter.
     #[must_use]
     pub fn waker() -> (Arc<Self>, Waker) {
         let count = Arc::new(Self::default());
         (Arc::clone(&count), Waker::from(count))
     }
 
-    /// How often it was woken.
+    /// Returns how often it was woken.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -229,8 +233,8 @@ impl Wake for CountingWake {
     }
 }
 
-/// A waker in which other threads than the one that made it stop, until it is released; it counts the calls that have
-/// gone through.
+/// A waker that stops each calling thread, except the thread that made it, until it is released. It
+/// counts the calls that have returned.
 pub struct StoppedWake {
     maker: thread::ThreadId,
     release: sync::Release,
@@ -238,7 +242,7 @@ pub struct StoppedWake {
 }
 
 impl StoppedWake {
-    /// A waker and what it counts.
+    /// Makes a waker and its counter.
     #[must_use]
     pub fn waker() -> (Arc<Self>, Waker) {
         let (maker, release) = (thread::current().id(), sync::Release::new());
@@ -246,13 +250,13 @@ impl StoppedWake {
         (Arc::clone(&count), Waker::from(count))
     }
 
-    /// How many calls have gone through.
+    /// Returns how many calls have returned.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Has the thread that has stopped go on.
+    /// Lets the stopped thread continue.
     pub fn release(&self) {
         self.release.open();
     }
@@ -267,7 +271,7 @@ impl Wake for StoppedWake {
     }
 }
 
-/// What one thread waits for.
+/// An event that one thread waits for.
 mod sync {
     #[cfg(shardwheel_loom)]
     pub(crate) struct Release(loom::sync::Notify);

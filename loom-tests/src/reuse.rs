@@ -1,4 +1,5 @@
-//! A node is used again where it stands: the same races whether its producer holds it, or has left it and remembers it.
+//! A node is reused in place. The races are the same whether its producer holds the node, or has
+//! left it and remembers it.
 
 use shardwheel::{Advancer, Key, Scheduler, Tick};
 
@@ -13,7 +14,7 @@ pub fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key, again:
     scheduler.schedule(again, ledger.payload(1)).unwrap();
 }
 
-/// One thread replaces a timer, another has the old key and cancels as well, and the clock goes by.
+/// A thread replaces a timer, another thread cancels with the old key, and the clock advances.
 pub fn reuse(open: Open, deadline: Tick, again: Tick, clock: &'static [Tick]) {
     model(move || {
         let ledger = Ledger::new(2);
@@ -22,7 +23,7 @@ pub fn reuse(open: Open, deadline: Tick, again: Tick, clock: &'static [Tick]) {
         let both = (scheduler.clone(), ledger.clone());
         let reuser = thread::spawn(move || replace(&both.0, &both.1, key, again));
         let both = (scheduler.clone(), ledger.clone());
-        // Against a timer that is not the key's, this must do nothing.
+        // The old key must not affect the new timer.
         let stale = thread::spawn(move || both.1.cancelled(both.0.cancel(key)));
         for &now in clock {
             ledger.advance(&mut advancer, now);
@@ -38,8 +39,9 @@ pub fn reuse(open: Open, deadline: Tick, again: Tick, clock: &'static [Tick]) {
     });
 }
 
-/// A timer is put off, so the flush of its bucket finds it early and places it anew, while it is cancelled and its node
-/// wanted for a tick after that bucket's and before the new one's.
+/// A timer is put off, so the flush of its bucket finds it early and places it again. Meanwhile the
+/// timer is cancelled, and its node is wanted for a tick after that bucket's and before the new
+/// bucket's.
 pub fn reuse_of_one_placed_anew(open: Open) {
     model(move || {
         let ledger = Ledger::new(2);

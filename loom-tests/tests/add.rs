@@ -1,4 +1,4 @@
-//! Adding while the clock moves: hazards 1, 2, 3, 5 and 11.
+//! Producers add timers while the clock moves: hazards 1, 2, 3, 5 and 11.
 
 #![allow(missing_docs)]
 
@@ -14,13 +14,13 @@ fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
     model(move || add_each(deadlines, clock));
 }
 
-/// Adds timers from one thread each while the advancer goes through `clock`; each fires once, at the
-/// latest by the next advance to its deadline after its add returned.
+/// Adds each timer from its own thread while the advancer goes through `clock`. Each timer fires
+/// once, at the latest by the first advance to its deadline after its schedule call has returned.
 fn add_each(deadlines: &'static [Tick], clock: &'static [Tick]) {
     add_each_from(0, deadlines, clock);
 }
 
-/// The same from a tick on; the clock may go back, and stays where it was then.
+/// The same from tick `start` on. The clock may be set back; it then stays where it is.
 fn add_each_from(start: Tick, deadlines: &'static [Tick], clock: &'static [Tick]) {
     let ledger = Ledger::new(deadlines.len());
     let (scheduler, mut advancer) = small_shard_from(start);
@@ -47,7 +47,8 @@ fn add_each_from(start: Tick, deadlines: &'static [Tick], clock: &'static [Tick]
     ledger.balance();
 }
 
-/// A timer stands at 1 and fires when the clock moves to `now`, while another is added that is due then or later.
+/// A timer is due at 1 and fires when the clock moves to `now`, while a producer adds another timer
+/// for that bucket or a later one.
 fn add_beside_one_that_fires(deadline: Tick, now: Tick) {
     model(move || {
         let ledger = Ledger::new(2);
@@ -88,8 +89,8 @@ fn hazard_2_an_add_to_the_next_round_of_a_bucket_being_flushed() {
     model_within(1, || add_each(&[1, 5], &[1, 2]));
 }
 
-/// The advancer leaps over a bucket, and an adder that knows it means the bucket's next round: he sees the bit cleared, or
-/// his timer would be missed.
+/// The advancer skips a bucket. A producer that knows the new clock adds to the bucket's next
+/// round. It must see the bit cleared, or its timer would be missed.
 #[test]
 fn hazard_2_an_add_to_the_next_round_of_a_bucket_that_was_leapt_over() {
     add_beside_one_that_fires(5, 2);
@@ -163,7 +164,7 @@ fn hazard_1_two_adds_to_an_overflow_bucket_that_is_drawn_ahead_and_flushed() {
     model_within(1, || add_each(&[6, 7], &[1, 7]));
 }
 
-/// A timer that stands in the overflow bucket is put off, or cancelled, while the bucket is drawn ahead.
+/// A timer in the overflow bucket is moved or cancelled during the bucket's early cascade.
 fn change_while_drawing(change: fn(&Scheduler<Payload>, Key) -> Option<Payload>, by: Tick) {
     model(move || {
         let ledger = Ledger::new(1);
@@ -207,14 +208,14 @@ fn hazard_4_a_cancel_while_its_bucket_is_drawn_ahead() {
     change_while_drawing(Scheduler::cancel, 6);
 }
 
-/// A timer stands in the bucket to which another is added while it is flushed.
+/// A bucket that already holds a timer is flushed while a producer adds another timer to it.
 #[test]
 fn hazard_1_an_add_to_a_bucket_whose_bit_is_set_already() {
     add_beside_one_that_fires(1, 1);
 }
 
-/// The overflow wheel has been idle and is given back while timers are added to it; they fire in time, those
-/// in the wheel that is given up and those in the next.
+/// The overflow wheel is idle, and the advancer gives it back while producers add timers to it. All
+/// of them fire in time, those in the old wheel and those in the new one.
 fn give_back(preemptions: usize, deadlines: &'static [Tick]) {
     model_within(preemptions, move || {
         let ledger = Ledger::new(deadlines.len() + 1);
@@ -225,7 +226,7 @@ fn give_back(preemptions: usize, deadlines: &'static [Tick]) {
             thread::spawn(move || drop(scheduler.schedule(deadline, payload)))
         };
         let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
-        // Twice the time of an overflow bucket after it was last in use.
+        // Twice the span of an overflow bucket after the wheel's last use.
         ledger.advance(&mut advancer, 14);
         adders.into_iter().for_each(|adder| adder.join().unwrap());
         for (number, &deadline) in deadlines.iter().enumerate() {

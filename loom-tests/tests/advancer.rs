@@ -1,4 +1,4 @@
-//! The advancer sleeps, sweeps or ends while producers are at work: hazards 6, 8, 10 and 13.
+//! The advancer sleeps, sweeps or ends while producers work: hazards 6, 8, 10 and 13.
 
 #![allow(missing_docs)]
 
@@ -7,8 +7,8 @@ use std::task::Waker;
 use shardwheel::Tick;
 use shardwheel_loom_tests::{CountingWake, Ledger, StoppedWake, model, small_shard, thread};
 
-/// Adders come while the advancer asks when to wake: each deadline is known to the answer, or the waker
-/// is woken.
+/// Producers add timers while the advancer asks when to wake. The answer covers each deadline, or
+/// the waker is woken.
 fn sleep(standing: Option<Tick>, deadlines: &'static [Tick]) {
     model(move || {
         let ledger = Ledger::new(deadlines.len() + usize::from(standing.is_some()));
@@ -48,8 +48,9 @@ fn hazard_6_a_timer_that_is_due_already() {
     sleep(Some(3), &[0]);
 }
 
-/// A producer stops in the waker that it calls. Another that comes with a timer of its own has the advancer woken before
-/// its call is over, whether its timer is the earlier one or the later; and so does one that asks for a sweep.
+/// A producer stops in the waker that it calls. Another producer schedules a timer, earlier or
+/// later than the first producer's. The advancer is woken before that schedule call returns. The
+/// same holds for a producer that asks for a sweep.
 fn stopped_in_its_wake(first: Tick, second: Tick) {
     model(move || {
         let ledger = Ledger::new(2);
@@ -98,7 +99,7 @@ fn hazard_13_a_producer_stops_in_its_wake_and_another_asks_for_a_sweep() {
         for key in keys {
             ledger.cancelled(scheduler.cancel(key));
         }
-        // Natively it takes more dead nodes for a sweep to be owed.
+        // Natively a sweep is owed only at more dead nodes.
         assert!(!cfg!(shardwheel_loom) || woken.count() > 0, "a sweep waits for a producer that has stopped");
         woken.release();
         stopped.join().unwrap();
@@ -108,7 +109,8 @@ fn hazard_13_a_producer_stops_in_its_wake_and_another_asks_for_a_sweep() {
     });
 }
 
-/// The waker is replaced while a producer rings: one of the two is woken.
+/// The waker is replaced while a producer wakes the advancer: the new waker is woken, or the answer
+/// covers the timer.
 #[test]
 fn hazard_13_the_waker_is_replaced_while_a_producer_rings() {
     model(|| {
@@ -133,13 +135,13 @@ fn hazard_13_the_waker_is_replaced_while_a_producer_rings() {
     });
 }
 
-/// A timer is put into a cancelled one's node while the advancer goes to sleep.
+/// A timer is put into a cancelled timer's node while the advancer goes to sleep.
 #[test]
 fn hazard_6_reuse_where_it_stands_wakes() {
     model(|| {
         let ledger = Ledger::new(2);
         let (scheduler, mut advancer) = small_shard();
-        // One that is dead is tolerated: what wakes below is the timer.
+        // One dead node is tolerated, so only the timer can wake the advancer below.
         let (woken, waker) = CountingWake::waker();
         advancer.register_waker(&waker);
         let key = scheduler.schedule(2, ledger.payload(0)).unwrap();
@@ -159,13 +161,14 @@ fn hazard_6_reuse_where_it_stands_wakes() {
     });
 }
 
-/// A sweep goes through a bucket while another timer is added to it and one that it holds is cancelled.
+/// A sweep goes through a bucket while a timer is added to it, and a timer in it is cancelled.
 #[test]
 fn hazard_8_a_sweep_against_an_add_and_a_cancel() {
     model(|| {
         let ledger = Ledger::new(5);
         let (scheduler, mut advancer) = small_shard();
-        // Two dead among four: more than half of what is tolerated, so a sweep is owed.
+        // Two of the four nodes are dead. The model tolerates two dead nodes, and a sweep is due
+        // above three quarters of that.
         let dead = [0, 4].map(|number| scheduler.schedule(3, ledger.payload(number)).unwrap());
         let other = scheduler.schedule(3, ledger.payload(1)).unwrap();
         scheduler.schedule(3, ledger.payload(2)).unwrap();
@@ -185,7 +188,7 @@ fn hazard_8_a_sweep_against_an_add_and_a_cancel() {
         ledger.advance(&mut advancer, 0);
         canceller.join().unwrap();
         adder.join().unwrap();
-        // Natively it takes more dead nodes for a sweep to be owed.
+        // Natively a sweep is owed only at more dead nodes.
         assert!(!cfg!(shardwheel_loom) || scheduler.stats().swept > 0);
         ledger.advance(&mut advancer, 3);
         assert!(ledger.has_fired(2) && ledger.has_fired(3));
@@ -194,8 +197,8 @@ fn hazard_8_a_sweep_against_an_add_and_a_cancel() {
     });
 }
 
-/// A sweep is asked for between an advance and the next sleep, when the last wake has used the waker up: the advancer sees
-/// the request, or is woken.
+/// A producer asks for a sweep between an advance and the next sleep, after the last wake has used
+/// the waker up. The advancer sees the request, or is woken.
 #[test]
 fn hazard_8_a_sweep_is_asked_for_before_the_advancer_sleeps() {
     model(|| {
@@ -215,7 +218,7 @@ fn hazard_8_a_sweep_is_asked_for_before_the_advancer_sleeps() {
         advancer.register_waker(&waker);
         let _ = advancer.next_expiration();
         canceller.join().unwrap();
-        // Natively it takes more dead nodes for a sweep to be owed.
+        // Natively a sweep is owed only at more dead nodes.
         assert!(!cfg!(shardwheel_loom) || woken.count() > 0 || scheduler.stats().swept > 0);
         ledger.advance(&mut advancer, 3);
         drop((scheduler, advancer));
@@ -223,14 +226,14 @@ fn hazard_8_a_sweep_is_asked_for_before_the_advancer_sleeps() {
     });
 }
 
-/// A node is taken over where it stands while the sweep comes by.
+/// A node is claimed in place while the sweep passes.
 #[test]
 fn hazard_8_a_sweep_against_reuse_where_it_stands() {
     model(|| {
         let ledger = Ledger::new(4);
         let (scheduler, mut advancer) = small_shard();
         let [key, dead, _] = [0, 3, 2].map(|number| scheduler.schedule(3, ledger.payload(number)).unwrap());
-        // With one dead already, a sweep is owed when the next is cancelled.
+        // One node is dead already, so the next cancel makes a sweep due.
         ledger.cancelled(scheduler.cancel(dead));
         let reuser = {
             let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
@@ -249,7 +252,8 @@ fn hazard_8_a_sweep_against_reuse_where_it_stands() {
     });
 }
 
-/// The advancer ends while an adder is at work: the timer is handed back by one of the two.
+/// The advancer ends while a producer adds a timer: the advancer or the schedule call hands the
+/// timer back.
 #[test]
 fn hazard_10_shutdown_against_an_add() {
     model(|| {

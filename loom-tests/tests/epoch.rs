@@ -1,5 +1,6 @@
-//! Models with crossbeam-epoch in the reclaimer's place, explored along with ours. They are small, for
-//! epochs multiply the interleavings; run with `--features loom-epoch` and `--cfg crossbeam_loom`.
+//! Models with the real crossbeam-epoch as reclaimer, explored together with this crate's code. The
+//! models are small, because epochs multiply the interleavings. Run them with `--features
+//! loom-epoch` and `--cfg crossbeam_loom`.
 
 #![cfg(feature = "loom-epoch")]
 #![allow(missing_docs)]
@@ -11,8 +12,8 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use shardwheel::model::Epochs;
 use shardwheel_loom_tests::{Ledger, model_within, shard_with_an_idle_wheel, small_shard, thread};
 
-/// A node is freed by a flush, goes through a grace period and may be handed out again, while a canceller
-/// with the old key is pinned and looks at it.
+/// A flush frees a node, which goes through a grace period and may be handed out again, while a
+/// canceller with the old key is pinned and reads it.
 #[test]
 fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
     model_within(2, || {
@@ -35,8 +36,8 @@ fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
     });
 }
 
-/// An idle overflow wheel goes through a grace period while an adder that is pinned may be using it: loom sees
-/// it if the wheel is freed under the adder.
+/// An idle overflow wheel goes through a grace period while a pinned producer may be using it. loom
+/// detects it if the wheel is freed while the producer uses it.
 #[test]
 fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
     model_within(2, || {
@@ -46,7 +47,8 @@ fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
             let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
             thread::spawn(move || drop(scheduler.schedule(17, payload)))
         };
-        // The last four see the wheel through its grace period, unless the adder is in it.
+        // The last four advances complete the wheel's grace period, unless the producer uses the
+        // wheel.
         (0..5).for_each(|_| assert_eq!(ledger.advance(&mut advancer, 14), 0));
         adder.join().unwrap();
         ledger.advance(&mut advancer, 17);
@@ -56,8 +58,8 @@ fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
     });
 }
 
-/// The advancer ends when it has just taken an idle overflow wheel out of reach, which an adder may be using: the wheel
-/// stays for as long as the shard does.
+/// The advancer ends just after it has unlinked an idle overflow wheel that a producer may be
+/// using. The wheel stays as long as the shard.
 #[test]
 fn hazard_10_an_end_with_a_wheel_out_of_reach_against_an_add() {
     model_within(2, || {
@@ -75,16 +77,17 @@ fn hazard_10_an_end_with_a_wheel_out_of_reach_against_an_add() {
     });
 }
 
-/// Memory that a reader may find while he is pinned.
+/// Memory that a pinned reader may find.
 struct Memory {
     reachable: AtomicBool,
     contents: UnsafeCell<()>,
 }
 
-// SAFETY: there is nothing in the cell; loom checks how it is used.
+// SAFETY: the cell holds no data; loom checks how it is used.
 unsafe impl Sync for Memory {}
 
-/// A reader looks at memory while he is pinned, and then helps the epochs on: it is taken back when he has done.
+/// A pinned reader reads memory, unpins, and helps the epochs advance. The memory is reclaimed only
+/// after the read.
 #[test]
 fn hazard_7_a_grace_period_waits_for_a_reader() {
     model_within(2, || {

@@ -1,5 +1,5 @@
-//! A producer keeps the node of a timer that it has cancelled, and puts its next timer into it where it stands: the parts
-//! of hazards 4, 6, 7, 8 and 10 in which such a node comes.
+//! A producer keeps the node of a timer that it has cancelled, and puts its next timer into that
+//! node in place: the parts of hazards 4, 6, 7, 8 and 10 with such a node.
 
 #![allow(missing_docs)]
 
@@ -22,7 +22,8 @@ fn hazard_7_a_held_node_in_a_bucket_that_is_cascaded() {
     reuse(holding_shard, 6, 7, &[4, 7]);
 }
 
-/// The held node is linked for too late a tick, so it is left where it is, dead, and another one taken.
+/// The held node is linked for a tick that is too late. The producer leaves it in its list, dead,
+/// and takes another node.
 #[test]
 fn hazard_7_a_held_node_is_of_no_use() {
     reuse(holding_shard, 3, 1, &[1, 3]);
@@ -33,8 +34,8 @@ fn hazard_7_a_held_node_that_is_placed_anew() {
     reuse_of_one_placed_anew(holding_shard);
 }
 
-/// The advancer may meet the held node in the bucket that it flushes and set it aside; the timer that comes into it then
-/// is due later, and fires in time.
+/// The advancer may meet the held node in the bucket that it flushes, and set it aside. The timer
+/// that is then put into the node is due later, and fires in time.
 #[test]
 fn hazard_7_a_held_node_whose_bucket_is_past() {
     model(|| {
@@ -55,8 +56,8 @@ fn hazard_7_a_held_node_whose_bucket_is_past() {
     });
 }
 
-/// The timer in the held node is due before the advancer's answer, or part of it, or it wakes. Its node may stand in a
-/// bucket or, that being past, have been set aside.
+/// The advancer's answer covers the timer in the held node, or the timer wakes the advancer. The
+/// node may be in a bucket, or set aside because the bucket's tick has passed.
 fn sleep(preemptions: usize, now: Tick) {
     model_within(preemptions, move || {
         let ledger = Ledger::new(4);
@@ -89,7 +90,7 @@ fn hazard_6_a_timer_in_a_held_node_wakes() {
 
 #[test]
 fn hazard_6_a_timer_in_a_held_node_that_was_set_aside_wakes() {
-    // To the adder, back while it holds the node, and to the adder once more.
+    // Preemptions: to the producer, back while it holds the node, and to the producer again.
     sleep(3, 1);
 }
 
@@ -100,7 +101,7 @@ fn hazard_8_a_sweep_against_a_held_node() {
         let ledger = Ledger::new(4);
         let (scheduler, mut advancer) = holding_shard();
         let keys = [0, 2, 3].map(|number| scheduler.schedule(2, ledger.payload(number)).unwrap());
-        // Two are dead and a sweep is owed.
+        // Two nodes are dead, and a sweep is owed.
         assert!(ledger.cancelled(scheduler.cancel(keys[1])));
         assert!(ledger.cancelled(scheduler.cancel(keys[2])));
         let both = (scheduler.clone(), ledger.clone());
@@ -114,7 +115,8 @@ fn hazard_8_a_sweep_against_a_held_node() {
     });
 }
 
-/// The advancer ends while a timer is put into a held node: it is handed back by one of the two.
+/// The advancer ends while a timer is put into a held node: the advancer or the schedule call hands
+/// it back.
 #[test]
 fn hazard_10_shutdown_against_a_timer_in_a_held_node() {
     model(|| {
@@ -135,7 +137,7 @@ fn hazard_10_shutdown_against_a_timer_in_a_held_node() {
     });
 }
 
-/// A timer is moved into a held node when the advancer ends.
+/// A timer is moved into a held node while the advancer ends.
 #[test]
 fn hazard_10_shutdown_against_a_move_into_a_held_node() {
     model(|| {

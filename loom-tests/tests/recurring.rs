@@ -1,8 +1,8 @@
-//! Timers that recur, against those who stop and move them: hazard 9, and their part of hazard 10.
+//! Recurring timers against threads that stop and move them: hazard 9, and their part of hazard 10.
 //!
-//! A runner has the advancer: it takes occurrences out and arms the timer anew. Each model asserts that the timer
-//! ends once, that the counters agree with how, that no occurrence begins after a stop has answered, and that no
-//! node is left behind.
+//! A runner has the advancer: it takes occurrences out and rearms the timer. Each model asserts
+//! that the timer ends once, that the counters agree with how it ended, that no occurrence begins
+//! after a stop has answered, and that no node is left behind.
 
 #![allow(missing_docs)]
 
@@ -21,11 +21,11 @@ struct Runner {
     ledger: Ledger,
     /// The deadlines of the occurrences so far.
     seen: Vec<Tick>,
-    /// How many there are to be; after the last the timer is ended.
+    /// How many occurrences the model wants; the runner ends the timer after the last.
     last: usize,
 }
 
-/// A shard, and its one timer, first due at 1.
+/// A shard and its timer, first due at 1.
 fn begin(last: usize, timers: usize) -> (Scheduler<Payload>, Runner, Key) {
     let ledger = Ledger::new(timers);
     let (scheduler, advancer) = small_shard();
@@ -34,7 +34,7 @@ fn begin(last: usize, timers: usize) -> (Scheduler<Payload>, Runner, Key) {
 }
 
 impl Runner {
-    /// Runs what is due by `now`, arming the timer anew for one tick later each time.
+    /// Runs what is due by `now`; rearms the timer for one tick later each time.
     fn run(&mut self, now: Tick) {
         move_to(&mut self.advancer, now);
         while let Some(due) = self.take_out() {
@@ -43,13 +43,13 @@ impl Runner {
         end_drain(&mut self.advancer);
     }
 
-    /// The first occurrence, in hand.
+    /// Takes the first occurrence out.
     fn begin(&mut self) -> Occurrence {
         move_to(&mut self.advancer, 1);
         self.take_out().expect("it is due")
     }
 
-    /// The next occurrence, which must not begin after a stop has answered.
+    /// The next occurrence; it must not begin after a stop has answered.
     fn take_out(&mut self) -> Option<Occurrence> {
         let is_stopped = self.ledger.is_stopped(0);
         match next_due(&mut self.advancer, |payload| payload.number() == 0)? {
@@ -75,7 +75,7 @@ impl Runner {
         }
     }
 
-    /// Runs what there is to run and looks at what is left: nothing.
+    /// Runs what remains, and checks that nothing is left.
     fn end(mut self, scheduler: Scheduler<Payload>) -> Vec<Tick> {
         self.run(20);
         self.advancer.check_invariants();
@@ -92,7 +92,7 @@ impl Runner {
     }
 }
 
-/// Stops the timer; whatever the answer, it is not pending from then on.
+/// Stops the timer. Whatever the answer, the timer is not pending afterwards.
 fn stopper(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) -> thread::JoinHandle<()> {
     let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
     thread::spawn(move || {
@@ -110,7 +110,7 @@ fn mover(scheduler: &Scheduler<Payload>, key: Key, deadline: Tick) -> thread::Jo
     })
 }
 
-/// The timer is stopped, by so many threads, while its first occurrence is in hand and armed anew.
+/// `stops` threads stop the timer while its first occurrence is out and is rearmed.
 fn stop_while_it_runs(last: usize, stops: usize) {
     model(move || {
         let (scheduler, mut runner, key) = begin(last, 1);
@@ -150,8 +150,9 @@ fn hazard_9_stop_against_fire_of_a_recurring_timer() {
     });
 }
 
-/// A timer that does not recur is stopped while it is taken out to see: if the stop got the payload it does not
-/// fire, else it fires once, and the counters tell of one end.
+/// A timer that does not recur is stopped while the advancer takes it out to see whether it recurs.
+/// If the stop got the payload, the timer does not fire. Otherwise it fires once. The counters
+/// record one end.
 #[test]
 fn hazard_9_stop_against_fire_of_a_timer_that_does_not_recur() {
     model(|| {
@@ -180,7 +181,8 @@ fn hazard_9_stop_against_fire_of_a_timer_that_does_not_recur() {
     });
 }
 
-/// The timer is moved while it fires and is armed anew: a move that won holds for the occurrence that it met.
+/// The timer is moved while it fires and is rearmed. A move that won holds for the occurrence that
+/// it met.
 #[test]
 fn hazard_9_relocate_against_fire_and_rearm() {
     model(|| {
@@ -225,7 +227,7 @@ fn hazard_9_relocate_against_stop() {
     });
 }
 
-/// The node is stopped and reused where it stands while the advancer is about to place it.
+/// The node is stopped and reused in place while the advancer is about to place it.
 #[test]
 fn hazard_9_reuse_of_a_node_that_is_armed_anew() {
     model(|| {
@@ -247,7 +249,8 @@ fn hazard_9_reuse_of_a_node_that_is_armed_anew() {
     });
 }
 
-/// A node of a timer that was stopped while it ran is used again while another thread has the old key.
+/// The node of a timer that was stopped while it ran is used again, while another thread has the
+/// old key.
 #[test]
 fn hazard_9_a_node_handed_out_again_against_a_stale_stop() {
     model(|| {
@@ -256,7 +259,7 @@ fn hazard_9_a_node_handed_out_again_against_a_stale_stop() {
         let stopper = stopper(&scheduler, &runner.ledger, key);
         runner.give_back(first);
         (0..3).for_each(|_| runner.run(1));
-        // More timers than the first segment has nodes, so that the freed one is used again.
+        // More timers than the first segment has nodes, so the freed node is used again.
         for number in 1..5 {
             scheduler.schedule(2, runner.ledger.payload(number)).unwrap();
         }
@@ -267,7 +270,7 @@ fn hazard_9_a_node_handed_out_again_against_a_stale_stop() {
     });
 }
 
-/// The advancer ends while an occurrence is in hand: the timer has fired, or it was stopped.
+/// The advancer ends while an occurrence is out: the timer has fired, or it was stopped.
 #[test]
 fn hazard_10_shutdown_against_a_stop() {
     model(|| {
@@ -288,7 +291,7 @@ fn hazard_10_shutdown_against_a_stop() {
     });
 }
 
-/// A timer that waits for its next occurrence is handed back.
+/// A timer that waits for its next occurrence is handed back, or it was stopped.
 #[test]
 fn hazard_10_shutdown_of_a_timer_that_recurs_against_a_stop() {
     model(|| {

@@ -1,4 +1,4 @@
-//! The free nodes of a segment, and its end: hazard 7.
+//! The free nodes of a segment, and the segment's end: hazard 7.
 
 #![allow(missing_docs)]
 
@@ -8,8 +8,8 @@ use shardwheel::Scheduler;
 use shardwheel::model::{FreeNodes, Node};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
-/// A producer finds that the node it has taken is worn out, and that was the last of its segment; the segment's memory goes
-/// only when the producer has done with it.
+/// A producer finds that the node it has taken is worn out. It was the last node of its segment.
+/// The segment's memory is freed only when the producer has finished with it.
 #[test]
 fn hazard_7_a_segment_goes_whose_last_node_is_worn_out() {
     model(|| {
@@ -27,8 +27,8 @@ fn hazard_7_a_segment_goes_whose_last_node_is_worn_out() {
     });
 }
 
-/// A node is freed while a producer is about to take those of the same word that were free before. Who puts a payload in
-/// must not do so before the last one is out; and no node is lost.
+/// A node is freed while a producer is about to take the other free nodes of the same word. A new
+/// payload must not be put in before the last one is out, and no node is lost.
 #[test]
 fn hazard_7_a_node_is_handed_out_that_was_freed_just_now() {
     model(|| {
@@ -55,15 +55,16 @@ fn hazard_7_a_node_is_handed_out_that_was_freed_just_now() {
     });
 }
 
-/// A node is freed while a producer finds that its segment has none, and says so; it is found by the next who looks, and no
-/// further segment is made.
+/// A node is freed while a producer finds that the segment has no free node, and marks that. The
+/// next producer that looks finds the node, and no further segment is made.
 #[test]
 fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
     model(|| {
         let capacity = |scheduler: &Scheduler<Payload>| scheduler.stats().node_capacity;
         let ledger = Ledger::new(5);
         let (scheduler, mut advancer) = small_shard();
-        // All nodes of the first segment; natively it has more, and nothing is found out.
+        // All nodes of the first segment. Natively the segment has more nodes, and this model
+        // checks nothing.
         for number in 0..3 {
             scheduler.schedule(1, ledger.payload(number)).unwrap();
         }
@@ -79,7 +80,7 @@ fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
         producer.join().unwrap();
         let before = capacity(&scheduler);
         scheduler.schedule(2, ledger.payload(4)).unwrap();
-        // Unless the producer has the freed nodes, all of that word.
+        // Unless the producer has taken the freed nodes, which are all of that word.
         assert!(before == one_segment || capacity(&scheduler) == before);
         ledger.advance(&mut advancer, 2);
         drop((scheduler, advancer));

@@ -1,9 +1,10 @@
-//! The upper floor against its own threads: a future that is polled, dropped or reset while it fires (hazard 12),
-//! callbacks that reach into the bucket that is being flushed (hazard 9), and the end (hazard 10).
+//! `Timer` against its own threads: a future that is polled, dropped or reset while it fires
+//! (hazard 12), callbacks that act on the bucket that is being flushed (hazard 9), and the end
+//! (hazard 10).
 //!
-//! The timer has no threads here: one thread of the model drives it by a manual clock, another does what a user does.
-//! (How a thread of its own sleeps and is woken is the ground floor's protocol, modelled as hazard 6, and the park
-//! and unpark of the standard library.)
+//! The timer has no threads here. One thread of the model drives it by a manual clock, another
+//! thread is the user. (How a shard's own thread sleeps and wakes is the shard's protocol, modelled
+//! as hazard 6, plus the park and unpark of the standard library.)
 
 #![allow(missing_docs)]
 
@@ -29,7 +30,7 @@ fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), SleepError>> {
     Pin::new(sleep).poll(&mut Context::from_waker(waker))
 }
 
-/// A sleep of a tick, polled once.
+/// A sleep of one tick, polled once.
 fn sleeping(timer: &Timer) -> (Sleep, Arc<CountingWake>, Waker) {
     let (woken, waker) = CountingWake::waker();
     let mut sleep = timer.sleep(TICK);
@@ -37,14 +38,14 @@ fn sleeping(timer: &Timer) -> (Sleep, Arc<CountingWake>, Waker) {
     (sleep, woken, waker)
 }
 
-/// Moves the clock by that many ticks, on another thread.
+/// Moves the clock by `ticks` ticks, on another thread.
 fn drive(clock: &ManualClock, ticks: u32) -> impl FnOnce() + use<> {
     let clock = clock.clone();
     let driver = thread::spawn(move || clock.advance(ticks * TICK));
     move || driver.join().expect("the driver does not panic")
 }
 
-/// One that is told to wait is woken by the waker that it gave; and then it is over.
+/// If the poll is pending, the waker that it brought is woken; then the sleep is over.
 fn polled_while_it_fires(another: bool) {
     model(move || {
         let (clock, timer) = small_timer();
@@ -54,7 +55,7 @@ fn polled_while_it_fires(another: bool) {
         let driven = drive(&clock, 2);
         let polled = poll(&mut sleep, &waker);
         driven();
-        // What was added just behind the advance is taken by the next.
+        // A timer that was added just after the advance fires at the next one.
         clock.advance(TICK);
         assert!(polled.is_ready() || woken.count() == 1, "told to wait, and not woken");
         assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
@@ -66,8 +67,8 @@ fn hazard_12_polled_while_it_fires() {
     polled_while_it_fires(false);
 }
 
-/// The clock comes to the deadline while another waker is put in: the poll is ready, or that waker is woken, without a
-/// further advance.
+/// The clock reaches the deadline while a poll brings another waker. The poll is ready, or that
+/// waker is woken, without a further advance.
 #[test]
 fn hazard_12_another_waker_while_the_clock_comes_to_the_deadline() {
     model(|| {
@@ -82,7 +83,7 @@ fn hazard_12_another_waker_while_the_clock_comes_to_the_deadline() {
     });
 }
 
-/// Another waker is put in while another thread looks for room: the sleep keeps its own.
+/// A poll brings another waker while another thread looks for room: the sleep keeps its room.
 #[test]
 fn hazard_12_another_waker_while_there_is_no_room() {
     model(|| {
@@ -137,7 +138,8 @@ fn hazard_12_dropped_while_it_fires() {
     });
 }
 
-/// Whether the reset comes before the fire or after it, the task hears of it: by the fire, or at the new deadline.
+/// The task is woken whether the reset comes before the fire or after it: by the fire, or at the
+/// new deadline.
 fn reset_while_it_fires(ticks: u32) {
     model(move || {
         let (clock, timer) = small_timer();
@@ -185,7 +187,8 @@ fn hazard_12_polled_while_the_timer_ends() {
     });
 }
 
-/// Who finds his timer gone because the timers have ended knows it: his sleep is not over early.
+/// A poll that finds its timer gone because the `Timer` has shut down returns that error; the sleep
+/// does not resolve early.
 #[test]
 fn hazard_12_polled_again_while_the_timer_ends() {
     model(|| {
@@ -219,7 +222,8 @@ fn hazard_4_a_callback_is_cancelled_while_it_fires() {
     });
 }
 
-/// A callback cancels its neighbour, as another thread does, and schedules for the tick that is being drained.
+/// A callback cancels its neighbour, as another thread does, and schedules for the tick that is
+/// being drained.
 #[test]
 fn hazard_9_a_callback_reaches_into_its_own_bucket() {
     model(|| {
@@ -250,7 +254,8 @@ fn hazard_9_a_callback_reaches_into_its_own_bucket() {
     });
 }
 
-/// A recurring timer is cancelled while its callback may be running: never again after that.
+/// A recurring timer is cancelled while its callback may be running: the callback does not start
+/// again.
 #[test]
 fn hazard_9_a_recurring_timer_is_cancelled_while_it_runs() {
     model(|| {

@@ -1,4 +1,4 @@
-//! Two parties want one timer: hazards 4 and 7.
+//! Two threads contend for one timer: hazards 4 and 7.
 
 #![allow(missing_docs)]
 
@@ -9,7 +9,7 @@ use shardwheel::{Key, Scheduler, Tick};
 use shardwheel_loom_tests::reuse::{reuse, reuse_of_one_placed_anew};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
-/// One timer at `deadline`; two threads do something with it while the advancer goes through `clock`.
+/// One timer at `deadline`. One or two threads act on it while the advancer goes through `clock`.
 fn contend(
     deadline: Tick,
     clock: &'static [Tick],
@@ -41,12 +41,12 @@ fn cancel(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) {
     ledger.cancelled(scheduler.cancel(key));
 }
 
-/// Put off to 5: if that succeeds, the timer does not fire before.
+/// Puts the timer off to 5. If that succeeds, the timer does not fire before 5 and keeps its key.
 fn extend(scheduler: &Scheduler<Payload>, _: &Ledger, key: Key) {
     assert!(scheduler.reschedule(key, 5).is_none_or(|same| same == key));
 }
 
-/// Brought forward to 1: if that succeeds, the timer has another key.
+/// Brings the timer forward to 1. If that succeeds, the timer has another key.
 fn shorten(scheduler: &Scheduler<Payload>, _: &Ledger, key: Key) {
     assert!(scheduler.reschedule(key, 1).is_none_or(|moved| moved != key));
 }
@@ -128,7 +128,8 @@ fn hazard_7_reuse_of_a_node_that_is_placed_anew() {
     reuse_of_one_placed_anew(small_shard);
 }
 
-/// A node is freed by a flush and handed out again while a canceller with the old key looks at it.
+/// A flush frees a node, and the node is handed out again, while a canceller with the old key reads
+/// it.
 #[test]
 fn hazard_7_a_node_handed_out_again_against_a_stale_key() {
     model(|| {
@@ -141,7 +142,7 @@ fn hazard_7_a_node_handed_out_again_against_a_stale_key() {
         };
         ledger.advance(&mut advancer, 1);
         ledger.advance(&mut advancer, 1);
-        // More timers than the first segment has nodes, so that the freed one is used again.
+        // More timers than the first segment has nodes, so the freed node is used again.
         let keys = (1..5).map(|number| scheduler.schedule(2, ledger.payload(number)).unwrap());
         let keys = keys.collect::<Vec<_>>();
         let won = stale.join().unwrap();
@@ -154,8 +155,9 @@ fn hazard_7_a_node_handed_out_again_against_a_stale_key() {
     });
 }
 
-/// A producer remembers a node that it cancelled a timer in; a flush has freed the node since, and it has been handed out
-/// to another, who cancels his timer in it. Who takes that node over must not do so before the other's payload is out.
+/// A producer remembers a node in which it cancelled a timer. A flush has freed the node since, and
+/// another producer has received it and cancels its own timer in it. The first producer must not
+/// put a payload in before the other payload is out.
 #[test]
 fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
     model(|| {
@@ -180,8 +182,8 @@ fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
     });
 }
 
-/// A move gives up and puts the payload back, while a canceller that had looked before has its compare-and-swap still to
-/// do: he gets what was put back.
+/// A move gives up and puts the payload back, while a canceller has read the word but not yet done
+/// its compare-and-swap. The canceller gets the restored payload.
 #[test]
 fn hazard_4_a_move_in_vain_against_a_cancel() {
     model(|| {
@@ -201,8 +203,8 @@ fn hazard_4_a_move_in_vain_against_a_cancel() {
     });
 }
 
-/// A node whose timer was cancelled is taken over and given back unused; the advancer frees it then, and it is handed out
-/// again. Who puts a payload in must not do so before the other's is out.
+/// A node whose timer was cancelled is claimed and given back unused. Then the advancer frees it,
+/// and it is handed out again. The new payload must not be put in before the old one is out.
 #[test]
 fn hazard_7_a_node_claimed_in_vain_is_handed_out_again() {
     model(|| {
@@ -227,8 +229,9 @@ fn hazard_7_a_node_claimed_in_vain_is_handed_out_again() {
     });
 }
 
-/// A producer remembers a node; its timer has fired since, and another, which is due later, was put in and cancelled. For
-/// a tick before that one's the node is of no use: it is linked too late.
+/// A producer remembers a node. Its timer has fired since, and a timer that is due later was put in
+/// and cancelled. The producer cannot use the node for an earlier tick than that timer's: the node
+/// is linked too late.
 #[test]
 fn hazard_7_a_remembered_node_that_is_linked_for_later_by_now() {
     model(|| {

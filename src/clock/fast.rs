@@ -1,16 +1,19 @@
-//! The monotonic clock, read in half the time: by the processor's counter, from an anchor that is never old.
+//! The monotonic clock, read at half the cost: the processor's counter plus a recent anchor.
 //!
-//! [`Instant::now`] takes some 25 ns, the processor's counter 10. A thread keeps an anchor: one reading of both.
-//! While the counter has moved by less than [`WINDOW`] since, the time is the anchor's and what the counter says has
-//! passed; after that the thread reads both anew. So the counter's rate matters for a millisecond only: the
-//! error of its calibration, and the adjustments that the system makes to its clock, are far below [`MARGIN`] in
-//! that time. The anchor's counter is read first, which makes all that is told from it later, never earlier.
+//! [`Instant::now`] takes about 25 ns, the processor's counter about 10 ns. Each thread keeps an
+//! anchor: one reading of both clocks. While the counter has advanced by less than [`WINDOW`] since
+//! then, the time is the anchor's time plus the counter's advance. After that the thread reads both
+//! clocks again and makes a new anchor. So the counter's rate matters for 1 ms only. In that time
+//! the error of its calibration, and the adjustments that the system makes to its clock, are far
+//! below [`MARGIN`]. The anchor's counter is read before the anchor's time, so a time computed from
+//! the anchor can only be late, never early.
 //!
-//! What comes out is therefore *at least* what `Instant::now` would have said, and at most about two [`MARGIN`]s
-//! more: right for a deadline, which may be late by that and must not be early. It is not for telling what is due.
+//! The result is therefore *at least* what `Instant::now` would return, and at most about two
+//! [`MARGIN`]s more. That is right for a deadline, which may be late by that much and must not be
+//! early. Do not use it to decide what is due.
 //!
-//! The counter is used where the system itself uses it for its monotonic clock: then it runs at one rate, and
-//! all cores agree.
+//! The counter is used only where the system itself uses it for its monotonic clock: there it runs
+//! at one rate, and all cores agree.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -18,20 +21,20 @@ use std::time::{Duration, Instant};
 
 use quanta::Clock;
 
-/// For how long an anchor is good.
+/// An anchor is valid for this long.
 const WINDOW: Duration = Duration::from_millis(1);
 
-/// Nanoseconds that are added for what may be wrong within a window: a thousandth of it.
+/// Nanoseconds added to cover the error within a window: a thousandth of [`WINDOW`].
 const MARGIN: u64 = 1_000;
 
-/// The longest that reading both may take for them to be one moment.
+/// If reading both clocks takes longer than this, the two readings make no anchor.
 const SAME_MOMENT: Duration = Duration::from_nanos(MARGIN);
 
 struct Counter {
     clock: Clock,
-    /// Anchors' nanoseconds count from here.
+    /// The nanoseconds of an anchor count from here.
     base: Instant,
-    /// The counter's steps in a window, and in a moment.
+    /// The counter's steps in [`WINDOW`], and in [`SAME_MOMENT`].
     window: u64,
     same_moment: u64,
     /// Nanoseconds in a step, times 2^32.
@@ -44,14 +47,14 @@ struct Anchor {
     nanos: u64,
 }
 
-/// None where the counter is not to be trusted.
+/// `None` where the counter cannot be trusted.
 static COUNTER: LazyLock<Option<Counter>> = LazyLock::new(|| is_trusted().then(Counter::new));
 
 thread_local! {
     static ANCHOR: Cell<Option<Anchor>> = const { Cell::new(None) };
 }
 
-/// A moment from which fast readings count.
+/// The moment from which fast readings count.
 #[derive(Clone, Copy)]
 pub(crate) struct FastClock {
     counter: &'static Counter,
@@ -60,7 +63,8 @@ pub(crate) struct FastClock {
 }
 
 impl FastClock {
-    /// Counts from now on, if there is a counter to be trusted; and what time it is.
+    /// Starts counting now, and returns the time of the start; `None` if the counter cannot be
+    /// trusted.
     pub(crate) fn start() -> Option<(Self, Instant)> {
         let counter = COUNTER.as_ref()?;
         let now = Instant::now();
@@ -68,14 +72,15 @@ impl FastClock {
         Some((Self { counter, start }, now))
     }
 
-    /// Nanoseconds since the start: the present, or a little after it.
+    /// Nanoseconds since the start: the present, or a little later.
     #[inline(always)]
     pub(crate) fn now_or_later(self) -> u64 {
         let counter = self.counter;
         let raw = counter.clock.raw();
         let nanos = match ANCHOR.get() {
             Some(anchor) if raw.wrapping_sub(anchor.raw) < counter.window => {
-                // No overflow: what comes out is at most a window's nanoseconds, of 20 bits.
+                // No overflow: the difference is below a window's steps, so the product is at most
+                // a window's nanoseconds (20 bits) times 2^32.
                 anchor.nanos + (((raw - anchor.raw) * counter.rate) >> 32)
             }
             _ => counter.weigh_anchor(raw),
@@ -92,7 +97,7 @@ impl Counter {
         Self { base: Instant::now(), window: steps(WINDOW), same_moment: steps(SAME_MOMENT), rate, clock }
     }
 
-    /// Takes a new anchor, `raw` having been read just now; returns the time.
+    /// Takes a new anchor and returns the time. The caller has read `raw` just before.
     #[cold]
     fn weigh_anchor(&self, raw: u64) -> u64 {
         let nanos = self.base.elapsed().as_nanos() as u64;
@@ -102,7 +107,7 @@ impl Counter {
     }
 }
 
-/// The most steps of the counter that take no longer than `wanted`.
+/// The largest number of steps of the counter that take no longer than `wanted`.
 fn steps_within(clock: &Clock, wanted: Duration) -> u64 {
     let fits = |steps: u64| u128::from(clock.delta_as_nanos(0, steps)) <= wanted.as_nanos();
     let (mut few, mut many) = (0, 1 << 40);
@@ -113,10 +118,10 @@ fn steps_within(clock: &Clock, wanted: Duration) -> u64 {
     few
 }
 
-/// Whether the system keeps its time by the counter.
+/// Whether the system derives its own time from the counter.
 fn is_trusted() -> bool {
     if !cfg!(target_arch = "x86_64") {
-        // Elsewhere the counter is one for all cores, where there is one at all.
+        // On aarch64 all cores share one counter. On other architectures it is not used.
         return cfg!(target_arch = "aarch64");
     }
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -139,7 +144,7 @@ mod tests {
             ahead.push(told.saturating_sub(after));
         }
         ahead.sort_unstable();
-        // Where the thread is interrupted in between, the reading after is the later by it.
+        // An interruption between the two readings makes `after` later, which is harmless.
         let most = ahead[ahead.len() * 999 / 1000];
         assert!(most <= 3 * MARGIN, "{most} ns ahead");
     }

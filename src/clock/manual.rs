@@ -1,13 +1,14 @@
-//! A clock that is moved by hand, for tests and simulations.
+//! A clock that tests and simulations move by hand.
 //!
-//! One thread at a time drives: it moves the time from one expiration to the next and runs what is due
-//! there, on itself. Nothing is held while it does: `Seat` says who drives, and its lock is let go before any
-//! timer is touched. So a callback may do anything, also move the clock (time then passes while it runs, and
-//! the thread that drives goes on from there).
+//! One thread at a time drives the clock: it moves the time from one expiration to the next and
+//! runs what is due there, on itself. It holds no lock while it drives: `Seat` names the driver,
+//! and its lock is released before any timer is touched. So a callback may do anything, including
+//! moving the clock. Time then passes while the callback runs, and the driver continues from there.
 //!
-//! Another thread that moves the clock meanwhile waits for the seat, unless the thread that drives waits for it in turn,
-//! by itself or through others (see [`waits`](super::waits)). Then it lets time pass as well, and says so under the
-//! seat's lock; the thread that drives looks there before it leaves the seat, and drives on.
+//! Another thread that moves the clock meanwhile waits for the seat. The exception: the driver
+//! waits for that thread in turn, directly or through other threads (see [`waits`](super::waits)).
+//! Then the other thread adds its time to the clock at once, and sets `passed` under the seat's
+//! lock. The driver checks `passed` before it leaves the seat, and drives on if it is set.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,20 +21,22 @@ use crate::sync::plain::AtomicU64;
 
 /// What a manual clock drives: a timer's shards.
 pub(crate) trait Driven: Send + Sync {
-    /// When something is due next; never later than the truth.
+    /// The earliest expiration, or an earlier time; never a later one.
     fn next_expiration(&self) -> Option<Instant>;
 
     /// Runs what is due by the clock.
     fn run_due(&self);
 }
 
-/// A clock that stands still until it is moved, and then drives the timers that were built with it.
+/// A clock that stands still until a caller moves it, and then drives the timers that were built
+/// with it.
 ///
-/// Such a timer has no threads. [`advance`](Self::advance) runs callbacks and wakes futures on the calling
-/// thread, in the order of their deadlines, the clock standing at each deadline in turn; when it returns, all
-/// that is due by then has run. (Where callbacks run on an [`Executor`](crate::Executor), all have been handed to it.)
-/// The same calls give the same order every time, but for timers of the same tick, whose order depends on what other
-/// threads of the process do. Clones are handles of the same clock.
+/// Such a timer has no threads. [`advance`](Self::advance) runs callbacks and wakes futures on the
+/// calling thread, in the order of their deadlines, and the clock stands at each deadline in turn.
+/// When it returns, everything that is due by then has run. (With an [`Executor`](crate::Executor),
+/// every callback that is due has been passed to it.) The same calls give the same order every
+/// time, except for timers of the same tick: their order depends on what other threads of the
+/// process do. Clones are handles of the same clock.
 ///
 /// # Examples
 ///
@@ -60,22 +63,22 @@ pub struct ManualClock {
 
 struct Shared {
     start: Instant,
-    /// Nanoseconds since the start. Written by whoever moves the clock.
+    /// Nanoseconds since the start. Written by every thread that moves the clock.
     elapsed: AtomicU64,
     seat: Mutex<Seat>,
     left: Condvar,
 }
 
-/// Who drives, and what.
+/// The driver, and what the clock drives. Written under its lock.
 struct Seat {
     driver: Option<ThreadNumber>,
-    /// Whether time has passed while the driver drives.
+    /// Another thread has added time while the driver drives.
     passed: bool,
     driven: Vec<Weak<dyn Driven>>,
 }
 
 impl ManualClock {
-    /// A clock that stands at the present moment.
+    /// Creates a clock that stands at the present moment.
     #[must_use]
     pub fn new() -> Self {
         let seat = Mutex::new(Seat { driver: None, passed: false, driven: Vec::new() });
@@ -83,25 +86,27 @@ impl ManualClock {
         Self { shared: Arc::new(Shared { start, elapsed, seat, left: Condvar::new() }) }
     }
 
-    /// How far the clock has been moved since it was made.
+    /// Returns how far the clock has been moved since its creation.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        // Ordering: Relaxed, as with any clock: the time tells of no more than itself.
+        // Ordering: Relaxed, as with any clock: the time publishes nothing else.
         Duration::from_nanos(self.shared.elapsed.load(Ordering::Relaxed))
     }
 
-    /// Moves the clock forward, from one expiration to the next, and runs at each what is due there.
+    /// Moves the clock forward, from one expiration to the next, and runs at each what is due
+    /// there.
     ///
-    /// Called from a callback that this clock runs, it lets time pass while the callback runs: what becomes
-    /// due meanwhile runs after it. Called while another thread moves the clock, it waits for that one; but where that
-    /// thread waits for the calling one (two callbacks that move each other's clock, or one that has its timer shut down
-    /// by a thread that moves the clock), it lets time pass and returns, and the other thread runs what is due.
+    /// If a callback that this clock runs calls it, time passes while the callback runs, and what
+    /// becomes due meanwhile runs after the callback. If another thread is moving the clock, the
+    /// call waits for that thread. If that thread waits for the caller in turn, the call adds the
+    /// time and returns, and the other thread runs what is due. (Examples: two callbacks move each
+    /// other's clock; or a callback moves the clock whose driver shuts down the callback's timer.)
     ///
-    /// The clock can be moved by some 584 years in all; it stays there.
+    /// The clock can be moved by about 584 years in all, and stays there.
     pub fn advance(&self, by: Duration) {
         let Some(driving) = self.take_seat(by) else { return };
         let target = self.elapsed().saturating_add(by);
-        // Takes in what an executor has run since.
+        // Takes in what an executor has run since the last call.
         self.run_due();
         // A callback may have moved the clock past the target.
         while let Some(next) = self.next_expiration().filter(|&next| next <= target.max(self.elapsed())) {
@@ -112,10 +117,11 @@ impl ManualClock {
         driving.leave();
     }
 
-    /// Moves the clock forward at once, as it seems to one who was suspended or stalled meanwhile, and then
-    /// runs what is due by then.
+    /// Moves the clock forward in a single step, as after a suspend or a stall, and then runs what
+    /// is due by then.
     ///
-    /// From a callback, and while another thread moves the clock, as [`advance`](Self::advance).
+    /// From a callback, and while another thread moves the clock, it behaves as
+    /// [`advance`](Self::advance).
     pub fn jump(&self, by: Duration) {
         let Some(driving) = self.take_seat(by) else { return };
         self.pass(by);
@@ -124,10 +130,11 @@ impl ManualClock {
         driving.leave();
     }
 
-    /// Has the clock drive that timer from now on, until it is dropped.
+    /// Makes the clock drive `driven` from now on, until that is dropped.
     pub(crate) fn drive(&self, driven: Weak<dyn Driven>) {
         let mut seat = self.seat();
-        // In the place of one that is gone: the others stay where they are, for a walk may be under way.
+        // Reuses the place of a dropped entry. The others keep their places, because a walk may be
+        // under way.
         match seat.driven.iter_mut().find(|driven| driven.strong_count() == 0) {
             Some(gone) => *gone = driven,
             None => seat.driven.push(driven),
@@ -151,7 +158,7 @@ impl ManualClock {
         self.shared.elapsed.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    /// When something is due next, since the start.
+    /// The next expiration, since the start.
     fn next_expiration(&self) -> Option<Duration> {
         let next = self.driven().filter_map(|driven| driven.next_expiration()).min()?;
         Some(next.saturating_duration_since(self.shared.start))
@@ -161,7 +168,7 @@ impl ManualClock {
         self.driven().for_each(|driven| driven.run_due());
     }
 
-    /// What is driven, one after the other: the seat is not locked in between.
+    /// What the clock drives, one after the other; the seat is not locked in between.
     fn driven(&self) -> impl Iterator<Item = Arc<dyn Driven>> + '_ {
         let at = |place| self.seat().driven.get(place).map(Weak::upgrade);
         (0..).map_while(at).flatten()
@@ -171,13 +178,14 @@ impl ManualClock {
         unpoisoned(self.shared.seat.lock())
     }
 
-    /// The right to drive. None if this thread has it already, further out, or if the thread that has it waits for this
-    /// one: then that much time has passed, for the thread that drives to see.
+    /// Takes the right to drive. `None` if this thread is already the driver, in an outer call, or
+    /// if the driver waits for this thread. In both cases the clock has been moved by `by`, and
+    /// `passed` tells the driver.
     fn take_seat(&self, by: Duration) -> Option<Driving<'_>> {
         let me = this_thread();
         let mut seat = self.seat();
         while let Some(driver) = seat.driver {
-            // A wait of a thread for itself is refused, too.
+            // A thread's wait for itself is refused, too.
             let Some(_wait) = Wait::begin(driver) else {
                 self.pass(by);
                 seat.passed = true;
@@ -190,23 +198,23 @@ impl ManualClock {
     }
 }
 
-/// What a lock guards is whole also after a panic: no user code runs under it.
+/// The data behind the lock is valid even after a panic: no user code runs under the lock.
 pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The right to drive, given up when dropped.
+/// The right to drive; released on drop.
 struct Driving<'a>(&'a ManualClock);
 
 impl Driving<'_> {
-    /// Gives the right up when all that is due by the clock has run.
+    /// Releases the right once everything that is due by the clock has run.
     fn leave(self) {
         while !self.try_leave() {
             self.0.advance_in_seat();
         }
     }
 
-    /// Gives the right up, unless time has passed since the last call: what is due may be more by then.
+    /// Releases the right, unless time has passed since the last call: more may be due then.
     fn try_leave(&self) -> bool {
         let mut seat = self.0.seat();
         let passed = std::mem::take(&mut seat.passed);
@@ -224,7 +232,7 @@ impl Drop for Driving<'_> {
             seat.driver = None;
         }
         drop(seat);
-        // All that wait: each writes down anew for whom it waits.
+        // Wakes all waiting threads: each records its wait again.
         self.0.shared.left.notify_all();
     }
 }

@@ -1,8 +1,8 @@
-//! Where a [`Timer`](crate::Timer)'s time comes from.
+//! The source of a [`Timer`](crate::Timer)'s time.
 //!
-//! Time is a parameter: everything above asks a [`Clock`], which is the system's monotonic one unless the
-//! builder is given another. A [`ManualClock`] stands still until it is told to move, and drives the timers
-//! that use it on the thread that moves it.
+//! Time is a parameter. All code above this module asks a [`Clock`]: the system's monotonic clock,
+//! unless the builder receives another. A [`ManualClock`] stands still until a caller moves it, and
+//! it drives the timers that use it on the thread that moves it.
 
 #[cfg(not(any(shardwheel_loom, miri)))]
 mod fast;
@@ -18,22 +18,25 @@ pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 
 /// A source of time.
 ///
-/// It should be monotonic. One that goes backwards does no harm: a shard's own clock stays where it is until
-/// the source has caught up, and what is scheduled meanwhile counts from there. One that jumps forward makes all that is
-/// due by then fire when the shard next looks.
+/// A clock should be monotonic. A clock that goes backwards does no harm: the shard's own clock
+/// stays where it is until the source has caught up, and timers scheduled meanwhile count from
+/// there. If a clock jumps forward, everything that is due by then fires when the shard next reads
+/// the clock.
 ///
-/// It may run at another speed than the system's time, by which a shard's thread sleeps: the thread sleeps for half of what
-/// is left, by the speed that the clock had during its last sleep, and looks again. It so wakes some twenty times on the
-/// way to a deadline that is an hour off, where with the system's clock it wakes once. Where the clock speeds up during a
-/// sleep, what is due then is late by that.
+/// A clock may run at another speed than the system's time. A shard's thread sleeps by the system's
+/// time: it sleeps for half of the remaining time, at the speed that it measured during its last
+/// sleep, and then looks again. So it wakes about twenty times before a deadline that is one hour
+/// away; with the system's clock it wakes once. If the clock speeds up during a sleep, timers that
+/// become due in that sleep are late by the difference.
 ///
-/// A clock that panics on a shard's thread, or in a job, is counted and reported like a callback, and the time is then the
-/// shard's own; in a call that reads the clock (`schedule_after`, `sleep`, `stats`), the panic is the caller's, and nothing
-/// has been done. It may use the timer, also shut it down.
+/// If a clock panics on a shard's thread, or in a job, the panic is counted and reported like a
+/// panic of a callback, and the shard then uses its own time. If it panics in a call that reads the
+/// clock (`schedule_after`, `sleep`, `stats`), the caller gets the panic, and the call has done
+/// nothing. A clock may use the timer, and may shut it down.
 ///
 /// # Examples
 ///
-/// A clock at double speed, for a program that is to be watched in half the time:
+/// A clock at double speed, to watch a program in half the time:
 ///
 /// ```
 /// use std::time::Instant;
@@ -48,19 +51,21 @@ pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 /// }
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The time now. Called at each `schedule_after` and several times for each timer that fires, so it
-    /// should be fast.
+    /// Returns the present time. Each `schedule_after` calls it, and each timer that fires calls it
+    /// several times, so it should be fast.
     fn now(&self) -> Instant;
 
-    /// The manual clock that this one is, if it is one: a timer that uses it has no threads of its own, as
-    /// the clock drives it. A clock that wraps a manual one passes this on, and tells the same time.
+    /// Returns the underlying [`ManualClock`], if any. A timer with such a clock has no threads of
+    /// its own: the clock drives it. A clock that wraps a manual clock must return that clock here,
+    /// and the same time.
     fn as_manual(&self) -> Option<&ManualClock> {
         None
     }
 }
 
-/// The system's monotonic clock, [`Instant::now`]: it is never set back, and on Linux it does not count the
-/// time for which the machine was suspended. What a [`Timer`](crate::Timer) uses unless told otherwise.
+/// The system's monotonic clock, [`Instant::now`]. A [`Timer`](crate::Timer) uses it by default.
+///
+/// It is never set back. On Linux it does not count the time for which the machine was suspended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MonotonicClock;
 
@@ -70,7 +75,8 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Models have no use for a fast clock, and Miri does not run the instruction that reads the counter.
+/// Stand-in: models need no fast clock, and Miri does not run the instruction that reads the
+/// counter.
 #[cfg(any(shardwheel_loom, miri))]
 mod fast {
     use std::time::Instant;

@@ -1,14 +1,17 @@
-//! Which thread waits for which, where user code may have called what waits: so that no threads wait for one another in
-//! a circle.
+//! Records which thread waits for which, where user code may make the call that waits, so that no
+//! threads wait for each other in a circle.
 //!
-//! A shutdown waits for the threads that run the timer's callbacks, and a manual clock's `advance` for the thread that
-//! drives the clock. Both may be called by callbacks, so the thread that is waited for may wait in turn. Each such wait
-//! is written down here first; the one that would close a circle is refused, and its caller goes another way.
+//! A shutdown waits for the threads that run the timer's callbacks. A manual clock's `advance`
+//! waits for the thread that drives the clock. Callbacks may make both calls, so the thread that is
+//! waited for may itself wait. Each such wait is recorded here before it begins. A wait that would
+//! close a circle is refused, and its caller takes another path.
 //!
-//! Each thread waits for at most one other at a time, so the waits form chains, and no circle is ever written down. All
-//! that is a matter of calls that wait: a lock does no harm.
+//! Each thread waits for at most one other thread at a time, so the recorded waits form chains, and
+//! no circle is ever recorded. Only calls that wait for a thread are recorded: a short lock does no
+//! harm.
 //!
-//! Threads have numbers of their own here: [`std::thread::current`] is of no use in the destructor of a thread-local.
+//! Threads have their own numbers here, because [`std::thread::current`] cannot be used in the
+//! destructor of a thread-local.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -17,41 +20,42 @@ use super::unpoisoned;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
-/// A thread, told from all others of the process; 0 is none.
+/// The number of a thread, unique in the process; 0 is no thread.
 pub(crate) type ThreadNumber = u64;
 
-/// The calling thread's number. Nothing here has a destructor: it can be asked for at any time in a thread's life.
+/// The calling thread's number. Nothing here has a destructor, so a thread can call this at any
+/// time in its life.
 pub(crate) fn this_thread() -> ThreadNumber {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
         static OWN: Cell<ThreadNumber> = const { Cell::new(0) };
     }
     if OWN.get() == 0 {
-        // Ordering: Relaxed, the number alone matters.
+        // Ordering: Relaxed, only the number matters; it publishes nothing.
         OWN.set(NEXT.fetch_add(1, Ordering::Relaxed));
     }
     OWN.get()
 }
 
-/// Who waits, and for whom.
+/// Pairs of the waiting thread and the thread that it waits for.
 static WAITS: Mutex<Vec<(ThreadNumber, ThreadNumber)>> = Mutex::new(Vec::new());
 
-/// The calling thread waits for another for as long as this lives.
+/// Records that the calling thread waits for another thread, until it is dropped.
 #[must_use = "the wait is over when it is dropped"]
 pub(crate) struct Wait {
     waiter: ThreadNumber,
 }
 
 impl Wait {
-    /// Writes down that the calling thread is about to wait for `other`; none if that one waits for the calling thread,
-    /// by itself or through others.
+    /// Records that the calling thread is about to wait for `other`. `None` if `other` already
+    /// waits for the calling thread, directly or through other threads.
     ///
-    /// Where two threads are about to wait for each other, the second to come here is refused.
+    /// If two threads are about to wait for each other, the second call is refused.
     pub(crate) fn begin(other: ThreadNumber) -> Option<Self> {
         let waiter = this_thread();
         let mut waits = unpoisoned(WAITS.lock());
         while waits.try_reserve(1).is_err() {
-            // There is no memory to write it down: until there is.
+            // No memory to record the wait: retry until there is.
             drop(waits);
             std::thread::yield_now();
             waits = unpoisoned(WAITS.lock());

@@ -1,11 +1,12 @@
-//! Why a wait came to nothing.
+//! The errors of futures.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::error::ScheduleErrorKind;
 
-/// Why a [`Sleep`](crate::Sleep) ended before its time: the timer has been shut down, or did not take it.
+/// The error of a [`Sleep`](crate::Sleep) that ended before its deadline: the timer was shut down,
+/// or refused the sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SleepError {
     kind: ScheduleErrorKind,
@@ -16,19 +17,19 @@ impl SleepError {
         Self { kind }
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn kind(&self) -> ScheduleErrorKind {
         self.kind
     }
 
-    /// Whether as many timers were pending as the timer may hold.
+    /// Returns whether the timer held as many pending timers as it may.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.kind.is_full()
     }
 
-    /// Whether the timer has been shut down.
+    /// Returns whether the timer has been shut down.
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
         self.kind.is_shut_down()
@@ -43,18 +44,18 @@ impl fmt::Display for SleepError {
 
 impl Error for SleepError {}
 
-/// Why a [`Timeout`](crate::Timeout) has no result of its future.
+/// The error of a [`Timeout`](crate::Timeout) whose future has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeoutError {
-    /// The time is over.
+    /// The time limit has passed.
     Elapsed,
-    /// The time could not be taken.
+    /// The timer refused the time limit's sleep, or was shut down.
     Sleep(SleepError),
 }
 
 impl TimeoutError {
-    /// Whether the time is over.
+    /// Returns whether the time limit has passed.
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
         *self == Self::Elapsed

@@ -12,12 +12,14 @@ use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
 use crate::timer::schedule::{Every, Missed, Schedule};
 
-/// Moments that are a period apart, the first after one. Made by [`Timer::interval`](crate::Timer::interval).
+/// Yields moments one period apart, the first after one period. Made by
+/// [`Timer::interval`](crate::Timer::interval).
 ///
-/// As a [`Stream`] it yields the moment for which each tick was due, at a fixed rate; what is missed because nobody
-/// polled is made up for, unless [`missed`](Self::missed) chooses otherwise. Where the timer does not take a tick, because
-/// it is full or the system gives no memory, the stream yields that error; the next poll tries again, for the same tick. It
-/// ends after the error of a timer that has been shut down, or of a period of zero, which it yields.
+/// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
+/// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
+/// otherwise. If the timer refuses a tick, because it is full or the system has no memory, the
+/// stream yields that error, and the next poll tries again for the same tick. The stream ends after
+/// it has yielded the error of a timer that has been shut down, or of a period of zero.
 ///
 /// # Examples
 ///
@@ -54,23 +56,25 @@ impl Interval {
         Self { sleep, schedule: Every::new(period), ended: false }
     }
 
-    /// Chooses what becomes of the ticks that are missed.
+    /// Sets what happens to missed ticks.
     pub fn missed(self, missed: Missed) -> Self {
         Self { schedule: self.schedule.missed(missed), ..self }
     }
 
-    /// The time between two ticks.
+    /// Returns the time between two ticks.
     #[must_use]
     pub fn period(&self) -> Duration {
         self.schedule.period()
     }
 
-    /// Waits for the next tick, and returns when it was due. Dropped before that, it loses none.
+    /// Waits for the next tick, and returns the moment at which it was due.
+    ///
+    /// Cancel-safe: if the returned future is dropped before it resolves, no tick is lost.
     ///
     /// # Errors
     ///
-    /// [`SleepError`], if the timer has been shut down or does not take another sleep, or the period is zero. After a
-    /// refusal the next call waits for the same tick.
+    /// [`SleepError`], if the timer has been shut down or refuses another sleep, or the period is
+    /// zero. After a refusal the next call waits for the same tick.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
         poll_fn(|context| self.poll_tick(context.waker())).await
     }
@@ -90,7 +94,7 @@ impl Interval {
         })
     }
 
-    /// Begins to wait for the next tick; returns when the one before was due.
+    /// Begins to wait for the next tick, and returns the moment at which the previous one was due.
     fn go_on(&mut self) -> Instant {
         let now = self.sleep.handle().now_instant();
         let due = self.sleep.deadline().unwrap_or(now);
@@ -116,7 +120,7 @@ impl Stream for Interval {
     }
 }
 
-/// Whether there is no tick after that error: a refusal is an event, and not an end.
+/// Whether no tick follows that error. A refusal is not final.
 fn is_final(error: SleepError) -> bool {
     error.is_shut_down() || error.kind() == ScheduleErrorKind::ZeroPeriod
 }

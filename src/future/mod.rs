@@ -2,9 +2,10 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `sleep.rs` | [`Sleep`]: the one that all others are made of, and its argument |
-//! | `timeout.rs`, `interval.rs` | a future with a time limit; a stream of moments |
-//! | `error.rs` | what goes wrong |
+//! | `sleep.rs` | [`Sleep`]: the base of all others, and the argument for its races |
+//! | `timeout.rs` | [`Timeout`]: a future with a time limit |
+//! | `interval.rs` | [`Interval`]: a stream of moments |
+//! | `error.rs` | the errors |
 
 mod error;
 mod interval;

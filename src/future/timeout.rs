@@ -10,9 +10,10 @@ use super::error::TimeoutError;
 use super::sleep::Sleep;
 
 pin_project! {
-    /// A future that is given up when its time is over. Made by [`Timer::timeout`](crate::Timer::timeout).
+    /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
     ///
-    /// The future is polled first, so one that is ready in time is never given up.
+    /// Each poll polls the future before the time limit, so a future that is ready in time never
+    /// fails.
     ///
     /// # Examples
     ///
@@ -43,17 +44,17 @@ impl<F> Timeout<F> {
         Self { future, sleep }
     }
 
-    /// The future.
+    /// Returns the future.
     pub fn get_ref(&self) -> &F {
         &self.future
     }
 
-    /// The future.
+    /// Returns the future, mutably.
     pub fn get_mut(&mut self) -> &mut F {
         &mut self.future
     }
 
-    /// The future; the time limit is gone.
+    /// Returns the future without its time limit.
     pub fn into_inner(self) -> F {
         self.future
     }

@@ -1,9 +1,9 @@
-//! The one place that says where atomics and cells come from.
+//! The source of all atomics and cells.
 //!
-//! In a normal build they are the standard library's; with `--cfg shardwheel_loom` they are loom's, which
-//! explores the interleavings of a small model exhaustively. The cfg is private to this crate: the global
-//! `--cfg loom` would change every dependency as well. With `--cfg shardwheel_stall`, as private, a test stops
-//! threads at them (`stall`).
+//! In a normal build they are the standard library's. With `--cfg shardwheel_loom` they are loom's,
+//! which explores the interleavings of a small model exhaustively. The cfg is private to this
+//! crate, because the global `--cfg loom` would change every dependency as well. With `--cfg
+//! shardwheel_stall`, also private, a test stops threads at them (`stall`).
 
 #[cfg(shardwheel_stall)]
 pub mod stall;
@@ -14,8 +14,9 @@ pub(crate) use imp::{
 };
 pub(crate) use std::sync::atomic::Ordering;
 
-/// The standard library's in every build: for statics, which loom's cannot be, and for what belongs to one
-/// thread at a time and would only multiply the interleavings of every model (lanes, counters).
+/// The standard library's types in every build. For statics, which cannot hold loom's types, and
+/// for data that belongs to one thread at a time and would only multiply the interleavings of every
+/// model (lanes, counters).
 pub(crate) mod plain {
     pub(crate) use std::cell::UnsafeCell;
     pub(crate) use std::sync::Arc;
@@ -38,7 +39,8 @@ mod imp {
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence,
     };
 
-    /// What a lane's maker and its next owner must have in common: nothing, any thread may take it over.
+    /// What a lane's maker and its next owner must have in common: nothing, any thread may take a
+    /// lane over.
     #[derive(Debug, PartialEq, Eq)]
     pub(crate) struct Token;
 
@@ -46,7 +48,7 @@ mod imp {
         Token
     }
 
-    /// Nothing; in a model it tells of a use that does not come before the end.
+    /// Empty; in a model it detects a use that is not ordered before the end.
     #[derive(Debug)]
     pub(crate) struct Life;
 
@@ -62,7 +64,7 @@ mod imp {
         pub(crate) fn note_end(&self) {}
     }
 
-    /// Nothing; in a model it makes known that what is in `plain` has changed, or is looked at.
+    /// Empty; in a model it makes changes and reads of `plain` data visible to loom.
     #[derive(Debug)]
     pub(crate) struct Trace;
 
@@ -78,7 +80,8 @@ mod imp {
         pub(crate) fn note_look(&self) {}
     }
 
-    /// `std::cell::UnsafeCell` with the interface of loom's, which has to see each access begin and end.
+    /// `std::cell::UnsafeCell` with the interface of loom's cell, which must observe where each
+    /// access begins and ends.
     #[derive(Debug)]
     #[repr(transparent)]
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -102,11 +105,12 @@ mod imp {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
     pub(crate) use loom::thread::yield_now;
 
-    /// A use counts as reading a cell, the end as writing it: loom sees where the two may meet.
+    /// A use counts as a read of a cell, the end as a write: loom reports a use that may meet the
+    /// end.
     #[derive(Debug)]
     pub(crate) struct Life(UnsafeCell<()>);
 
-    // SAFETY: there is nothing in the cell; loom checks how it is used.
+    // SAFETY: the cell holds no data; loom checks how it is used.
     unsafe impl Sync for Life {}
 
     impl Life {
@@ -118,7 +122,7 @@ mod imp {
             self.0.with(|_| ());
         }
 
-        /// Nobody uses it any more.
+        /// Marks the end: no thread may use it any more.
         pub(crate) fn note_end(&self) {
             self.0.with_mut(|_| ());
         }
@@ -130,12 +134,15 @@ mod imp {
         }
     }
 
-    /// loom tries another order of two steps only where it sees that they touch the same thing; so changes of
-    /// what it does not see, and looks at it, touch this: *before* they happen, for the order is that of the steps that
-    /// loom sees, each with what follows it up to the next.
+    /// Makes accesses to `plain` data visible to loom.
     ///
-    /// And of those who have touched a thing it remembers the last one only. Where a thread looks at an atomic and then
-    /// changes it, another's look before both goes unnoticed; a trace between the two steps makes up for that.
+    /// loom tries another order of two steps only if both touch the same loom object. So each
+    /// change and each read of `plain` data touches a trace, *before* the access: loom orders the
+    /// steps that it observes, each together with all that follows it up to the next such step.
+    ///
+    /// loom also remembers only the last access to each object, by any thread. If a thread reads an
+    /// atomic and then changes it, loom misses another thread's read that comes before both. A
+    /// trace between the two steps makes up for that.
     #[derive(Debug)]
     pub(crate) struct Trace(AtomicU32);
 
@@ -145,7 +152,7 @@ mod imp {
         }
 
         pub(crate) fn note_change(&self) {
-            // Ordering: Relaxed, it is to be seen, and to order nothing.
+            // Ordering: Relaxed, loom must observe the access; it orders nothing.
             self.0.fetch_add(1, super::Ordering::Relaxed);
         }
 
@@ -155,8 +162,9 @@ mod imp {
         }
     }
 
-    /// What a lane's maker and its next owner must have in common: models do not look into lanes, so they
-    /// would not see that one thread's writes come before the other's reads.
+    /// What a lane's maker and its next owner must have in common: the thread. Models do not
+    /// observe lanes, so they would not notice that one thread's writes come before the other
+    /// thread's reads.
     pub(crate) use loom::thread::ThreadId as Token;
 
     pub(crate) fn thread_token() -> Token {

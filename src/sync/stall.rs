@@ -1,27 +1,29 @@
-//! Stops a thread at one of its atomic operations. For the test `stall` alone, with `--cfg shardwheel_stall`.
+//! Stops a thread at one of its atomic operations. For the test `stall` only, with `--cfg
+//! shardwheel_stall`.
 //!
-//! In such a build [`sync`](crate::sync) takes its atomics from here: the standard library's, each in a
-//! wrapper of the same layout that passes a [`point`] before each operation. A thread that has been
-//! [armed](Stop::arm) stops at one of these points until it is released. To all other threads a thread that
-//! is not released looks like one that the system never runs again.
+//! In such a build [`sync`](crate::sync) takes its atomics from this module. Each wraps an atomic
+//! of the standard library, has the same layout, and passes a [`point`] before each operation. A
+//! thread that has been [armed](Stop::arm) stops at one of these points until it is released. To
+//! all other threads, a stopped thread that is never released looks like a thread that the system
+//! never runs again.
 //!
-//! A wait for the lock of [`Stop`] is no point, nor is what happens inside of other crates: the epochs of
-//! crossbeam-epoch, the reference counts of `Arc`.
+//! Waiting for the lock of [`Stop`] is no point. Neither is any operation inside other crates, such
+//! as the epochs of crossbeam-epoch or the reference counts of `Arc`.
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 thread_local! {
-    /// Where this thread is to stop, and how many points it passes before. Without a destructor, so that a
-    /// thread can be stopped while its other locals are destroyed.
+    /// Where this thread stops, and how many points it passes before that. It has no destructor, so
+    /// a thread can be stopped while its other locals are destroyed.
     static ARMED: Cell<Option<(&'static Stop, u64)>> = const { Cell::new(None) };
 }
 
-/// A place in a thread's course at which it stops.
+/// A point in a thread's execution at which it stops.
 #[derive(Debug)]
 pub struct Stop {
-    /// How many points the thread passes before the one at which it stops.
+    /// How many points the thread passes before the point at which it stops.
     after: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -31,44 +33,46 @@ pub struct Stop {
 enum State {
     OnTheWay,
     Reached,
-    /// The thread may pass; or it has ended before it was stopped.
+    /// The thread may pass, or it has ended before it stopped.
     Released,
 }
 
 impl Stop {
-    /// A stop that comes after so many points. It is never freed, for a thread may reach it at its very end.
+    /// Creates a stop that comes after `points` points. It is never freed, because a thread may
+    /// reach it at the very end of its life.
     #[must_use]
     pub fn after(points: u64) -> &'static Self {
         let state = Mutex::new(State::OnTheWay);
         Box::leak(Box::new(Self { after: points, state, changed: Condvar::new() }))
     }
 
-    /// Has the calling thread count its points from here on, and stop.
+    /// Makes the calling thread count its points from now on, and stop.
     pub fn arm(&'static self) {
         ARMED.set(Some((self, self.after)));
     }
 
-    /// Waits until the thread has stopped, or is [released](Self::release) before: then false.
+    /// Waits until the thread has stopped, and returns true; false if it is
+    /// [released](Self::release) before.
     pub fn is_reached(&self) -> bool {
         let on_the_way = |state: &mut State| *state == State::OnTheWay;
         let state = self.changed.wait_while(self.state(), on_the_way);
         *state.unwrap_or_else(PoisonError::into_inner) == State::Reached
     }
 
-    /// Waits until the thread has stopped; false if it has not by then.
+    /// Waits until the thread has stopped; returns false if it has not stopped within `limit`.
     pub fn is_reached_within(&self, limit: Duration) -> bool {
         let on_the_way = |state: &mut State| *state == State::OnTheWay;
         let state = self.changed.wait_timeout_while(self.state(), limit, on_the_way);
         *state.unwrap_or_else(PoisonError::into_inner).0 == State::Reached
     }
 
-    /// Lets the thread go on, now or when it comes to the stop.
+    /// Lets the thread continue, now or when it reaches the stop.
     pub fn release(&self) {
         *self.state() = State::Released;
         self.changed.notify_all();
     }
 
-    /// Stops the calling thread until the release, unless that came before.
+    /// Stops the calling thread until the release; does nothing if the release came before.
     fn wait(&self) {
         let mut state = self.state();
         if *state == State::OnTheWay {
@@ -83,12 +87,12 @@ impl Stop {
     }
 }
 
-/// Has the calling thread stop nowhere any more.
+/// Disarms the calling thread: it stops nowhere any more.
 pub fn disarm() {
     ARMED.set(None);
 }
 
-/// A point at which the calling thread stops if it is armed to stop here.
+/// A point: the calling thread stops here if it is armed for this point.
 #[inline]
 pub fn point() {
     if let Some((stop, left)) = ARMED.get() {
@@ -100,7 +104,7 @@ pub fn point() {
 }
 
 pub(crate) mod atomics {
-    //! What takes the place of `std::sync::atomic`.
+    //! The wrappers of `std::sync::atomic`.
 
     #![allow(dead_code, reason = "the standard library's methods, whichever are in use")]
 
@@ -115,7 +119,7 @@ pub(crate) mod atomics {
         native::fence(order);
     }
 
-    /// Methods that pass a point and then do what the standard library's of the same name does.
+    /// Methods that pass a point and then call the standard library's method of the same name.
     macro_rules! stopping {
         ($value:ty: $($name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
             #[inline]
@@ -126,7 +130,7 @@ pub(crate) mod atomics {
         )*};
     }
 
-    /// An atomic with what all of them have.
+    /// An atomic with the methods that all atomics have.
     macro_rules! atomic {
         ($name:ident $(<$param:ident>)?, $value:ty) => {
             #[derive(Debug)]
@@ -138,12 +142,12 @@ pub(crate) mod atomics {
                     Self(native::$name::new(value))
                 }
 
-                /// No point: no other thread has it.
+                /// No point: the caller has exclusive access.
                 pub(crate) fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
                 }
 
-                /// No point, likewise.
+                /// No point: the caller has exclusive access.
                 pub(crate) fn into_inner(self) -> $value {
                     self.0.into_inner()
                 }

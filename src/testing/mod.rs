@@ -1,4 +1,4 @@
-//! Doors for models and fuzzers. None of this is part of the API: it changes without notice.
+//! Access for models and fuzzers. Nothing here is part of the API: it changes without notice.
 
 #[cfg(feature = "model")]
 pub mod model;

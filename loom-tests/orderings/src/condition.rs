@@ -1,9 +1,9 @@
-//! Conditions of `#[cfg(...)]`, and where they hold.
+//! Conditions of `#[cfg(...)]`, and their evaluation.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token};
 
-/// What stands in a `#[cfg(...)]`.
+/// The content of a `#[cfg(...)]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// A name, or `name="value"`.
@@ -17,7 +17,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The condition that an attribute sets, if it sets one.
+    /// Returns the condition that an attribute sets, if it sets one.
     #[must_use]
     pub fn of(attribute: &Attribute) -> Option<Self> {
         let list = attribute.meta.require_list().ok()?;
@@ -38,7 +38,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds, as far as that follows from what is known of the names in it.
+    /// Returns whether the condition holds, as far as the known names decide it.
     #[must_use]
     pub fn holds(&self, known: &impl Fn(&str) -> Option<bool>) -> Option<bool> {
         match self {
@@ -50,7 +50,8 @@ impl Condition {
     }
 }
 
-/// One of `inner` that is `decisive` decides; otherwise all have to be known.
+/// If one of `inner` has the value `decisive`, that value is the result; otherwise all must be
+/// known.
 fn decided_by(decisive: bool, inner: &[Condition], known: &impl Fn(&str) -> Option<bool>) -> Option<bool> {
     let mut inner = inner.iter().map(|condition| condition.holds(known));
     let unknown = inner.try_fold(false, |unknown, holds| match holds {
@@ -64,7 +65,7 @@ fn decided_by(decisive: bool, inner: &[Condition], known: &impl Fn(&str) -> Opti
     }
 }
 
-/// As `rustc --print cfg` writes it.
+/// In the syntax of `rustc --print cfg`.
 fn name(meta: &Meta) -> Option<String> {
     let name = meta.path().get_ident()?.to_string();
     let Meta::NameValue(pair) = meta else { return Some(name) };

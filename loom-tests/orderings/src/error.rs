@@ -1,9 +1,9 @@
-//! What can go wrong with the tool itself; that a mutant is not caught is no error of its.
+//! The errors of the tool itself. A mutant that is not caught is no error of the tool.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-/// Why the tool cannot go on.
+/// The reason why the tool cannot continue.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,36 +11,36 @@ pub enum Error {
     File {
         /// Its path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A file has something in it that is not understood.
+    /// The tool does not understand something in a file.
     Unclear {
         /// Its path.
         file: PathBuf,
-        /// What and where.
+        /// What it is, and where.
         what: String,
     },
-    /// The sources as they are do not build.
+    /// The unchanged sources do not build.
     Build {
-        /// For which suite.
+        /// The suite.
         suite: &'static str,
-        /// What cargo said.
+        /// Cargo's output.
         said: String,
     },
-    /// A test fails as the sources are.
+    /// A test fails on the unchanged sources.
     Red {
         /// Its name.
         test: String,
-        /// What it said.
+        /// Its message.
         said: String,
     },
-    /// A file of results is of other sources than these.
+    /// A file of results comes from other sources.
     OtherSources(PathBuf),
 }
 
 impl Error {
-    /// For `map_err`.
+    /// Makes a closure for `map_err`.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         |source| Self::File { path, source }

@@ -15,14 +15,14 @@ pub mod tree;
 pub mod trial;
 pub mod weaker;
 
-/// The file of reasons.
+/// The text of the reasons file.
 pub const REASONS: &str = include_str!("../reasons.md");
 
-/// The repository that this package stands in.
+/// Returns the root of the repository that contains this package.
 ///
 /// # Errors
 ///
-/// If it is not where it was when this was built.
+/// If the package is no longer where it was built.
 pub fn repository() -> Result<PathBuf, error::Error> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     root.canonicalize().map_err(error::Error::file(root))

@@ -15,35 +15,35 @@ use shardwheel_orderings::session::Session;
 use shardwheel_orderings::suite::SUITES;
 use shardwheel_orderings::{REASONS, report, repository};
 
-/// This package is no part of what is tried.
+/// This package is not part of the copy that is tried.
 const LEFT_OUT: [&str; 1] = ["loom-tests/orderings"];
 
-/// Weakens each memory ordering in turn, and says which model or test notices
+/// Weakens each memory ordering in turn, and reports which model or test notices
 #[derive(Debug, Parser)]
 #[command(name = "shardwheel-orderings")]
 struct Args {
-    /// Only those whose name (file, function, operation, what is weakened) matches
+    /// Only mutants whose name (file, function, operation, what is weakened) matches
     #[arg(long, value_name = "REGEX")]
     only: Option<Regex>,
 
-    /// Print their names, and try none
+    /// Print the names of the mutants, and try none
     #[arg(long)]
     list: bool,
 
-    /// Try so many at once, each with its own copy of the repository and its own builds
+    /// Number of mutants tried at once, each with its own copy of the repository and its own builds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
 
-    /// Stop running the tests of one after so long; it counts as not found out then
+    /// Time for the tests of one mutant; after that its result is unknown
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     budget: u64,
 
-    /// Keep results in this file, and go on with those that are in it
+    /// Keep results in this file, and continue with the results in it
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
-    /// Work in this directory, and leave what was built there for the next run; without it, in one that is removed at
-    /// the end
+    /// Work in this directory, and leave the builds there for the next run; without it, work in a
+    /// directory that is removed at the end
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
 }

@@ -12,18 +12,19 @@ use crate::weaker::{Role, Weaker};
 /// The crate with one of its orderings weakened.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// The file that differs, from the repository's root, with slashes.
+    /// The file that differs: its path from the repository's root, with slashes.
     pub file: String,
-    /// What is weakened.
+    /// The ordering that is weakened.
     pub site: Site,
-    /// To what.
+    /// What it becomes.
     pub weaker: Weaker,
-    /// Which of those that would have the same name it is, from 1 on.
+    /// Its number among the mutants that would have the same name, from 1.
     pub number: usize,
 }
 
 impl Mutant {
-    /// Its name: file, function, operation and what is weakened. Stays the same while these do.
+    /// Returns its name: file, function, operation and change. The name stays the same as long as
+    /// these do.
     #[must_use]
     pub fn name(&self) -> String {
         let number = if self.number > 1 { format!(" ({})", self.number) } else { String::new() };
@@ -31,7 +32,7 @@ impl Mutant {
         format!("{} {function}: {operation}: {}{number}", self.file, self.change())
     }
 
-    /// What is weakened to what.
+    /// Returns what is weakened to what.
     #[must_use]
     pub fn change(&self) -> String {
         let role = match self.site.role {
@@ -42,19 +43,19 @@ impl Mutant {
         format!("{role}{} -> {}", self.site.order, self.weaker)
     }
 
-    /// Whether it differs from the crate where these names are set.
+    /// Returns whether the mutant differs from the crate when the names in `set` are set.
     #[must_use]
     pub fn is_built_with(&self, set: &BTreeSet<String>) -> bool {
         holds(&self.site.conditions, |name| Some(set.contains(name))) == Some(true)
     }
 }
 
-/// All mutants of the crate whose first file is `first`, in the order of its files; those of its tests, which nobody else
-/// builds, are none.
+/// Finds all mutants of the crate whose root file is `first`, in the order of its files. Orderings
+/// in code that only tests build are left out.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or understood, or belongs to no module: nothing is to go unseen.
+/// If a file cannot be read or understood, or belongs to no module: no ordering may be missed.
 pub fn all(root: &Path, first: &Path) -> Result<Vec<Mutant>, Error> {
     let mut unseen = rust_files(&root.join(first.parent().unwrap_or(first)))?;
     let mut found = BTreeMap::new();
@@ -99,7 +100,7 @@ fn holds(conditions: &[Condition], known: impl Fn(&str) -> Option<bool>) -> Opti
     Condition::All(conditions.to_vec()).holds(&known)
 }
 
-/// Where the module's text is, which is declared in `parent`.
+/// The file of a module that is declared in `parent`.
 fn file_of(module: &Module, parent: &Path) -> PathBuf {
     let is_directory = ["lib.rs", "mod.rs"].iter().any(|name| parent.ends_with(name));
     let mut path = if is_directory { parent.with_file_name("") } else { parent.with_extension("") };
@@ -121,7 +122,7 @@ fn rust_files(directory: &Path) -> Result<BTreeSet<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The file's path from the root, with slashes everywhere.
+/// The file's path from the root, with slashes on every system.
 fn relative(root: &Path, file: &Path) -> String {
     let path = file.strip_prefix(root).unwrap_or(file);
     path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")

@@ -1,6 +1,7 @@
-//! Why an ordering is what it is although no test notices a weaker one.
+//! The reasons why an ordering stays although no test notices a weaker one.
 //!
-//! A Markdown file: each heading of the second level is the name of a mutant, what follows is the reason.
+//! The file is Markdown: each heading of the second level is the name of a mutant, and the text
+//! after it is the reason.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,18 +14,18 @@ use crate::trial::{Trial, Verdict};
 #[derive(Debug)]
 pub struct Reasons(BTreeMap<String, String>);
 
-/// Why a run does not show that every ordering carries its weight.
+/// Why a run does not show that every ordering is needed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Complaint {
-    /// There is a reason, but no such mutant.
+    /// A reason exists, but no such mutant.
     NoSuchMutant(String),
-    /// There is a heading, but nothing under it.
+    /// A heading exists, but no text under it.
     Empty(String),
-    /// There is a reason why nothing would notice it, but a test does.
+    /// A reason says that no test notices the mutant, but a test does.
     Caught(String),
-    /// Nothing noticed it, and there is no reason.
+    /// No test noticed the mutant, and no reason exists.
     NoReason(String),
-    /// It was not found out: tests were cut off, or it does not build.
+    /// The result is unknown: tests were cut off, or the mutant does not build.
     Unknown(String),
 }
 
@@ -33,7 +34,7 @@ impl Reasons {
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut parts = text.split("\n## ");
-        // What comes before the first heading is for people.
+        // The text before the first heading is for human readers.
         parts.next();
         let reasons = parts.map(|part| {
             let (name, reason) = part.split_once('\n').unwrap_or((part, ""));
@@ -42,13 +43,13 @@ impl Reasons {
         Self(reasons.collect())
     }
 
-    /// The reason why the mutant of that name is not caught.
+    /// Returns the reason for the mutant of that name.
     #[must_use]
     pub fn of(&self, mutant: &str) -> Option<&str> {
         self.0.get(mutant).map(String::as_str)
     }
 
-    /// What is wrong with the reasons by themselves; `mutants` are all that there are.
+    /// Returns what is wrong with the reasons alone; `mutants` has all mutants.
     #[must_use]
     pub fn complaints(&self, mutants: &[Mutant]) -> Vec<Complaint> {
         let exists = |name: &str| mutants.iter().any(|mutant| mutant.name() == name);
@@ -60,7 +61,7 @@ impl Reasons {
         self.0.iter().filter_map(complaint).collect()
     }
 
-    /// What keeps the results of those mutants from showing what they are to show.
+    /// Returns what keeps the results of these mutants from showing that every ordering is needed.
     #[must_use]
     pub fn complaints_about(&self, mutants: &[Mutant], results: &Results) -> Vec<Complaint> {
         let names = mutants.iter().map(Mutant::name);

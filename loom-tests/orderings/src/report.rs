@@ -1,4 +1,4 @@
-//! The report: a table for each file, in Markdown.
+//! The report: a Markdown table for each file.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::reasons::Reasons;
 use crate::results::Results;
 use crate::trial::{Trial, Verdict};
 
-/// What became of those of the mutants that have been tried.
+/// Writes the report about those of the mutants that have been tried.
 #[must_use]
 pub fn write(mutants: &[Mutant], results: &Results, reasons: &Reasons) -> String {
     let tried = mutants.iter().filter_map(|mutant| Some((mutant, results.of(&mutant.name())?)));
@@ -66,7 +66,7 @@ fn code(text: &str) -> String {
     format!("`{}`", text.replace('|', "\\|"))
 }
 
-/// What a test says may have anything in it that Markdown takes for its own.
+/// Escapes the characters of a test's message that Markdown would interpret.
 fn text(plain: &str) -> String {
     plain.replace('|', "\\|").replace('<', "\\<")
 }

@@ -1,6 +1,7 @@
-//! Results so far, kept in a file: hours of work survive an interruption.
+//! Results so far, kept in a file, so that hours of work survive an interruption.
 //!
-//! A line of JSON each: of which sources the results are, how long the tests take, and what became of each mutant.
+//! Each line is a JSON value: the fingerprint of the sources, the times of the tests, or the result
+//! of a mutant.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +21,7 @@ enum Line {
     Trial(Trial),
 }
 
-/// What is known, and the file that it is kept in, if it is kept.
+/// The results, and the file that keeps them, if any.
 #[derive(Debug, Default)]
 pub struct Results {
     /// How long the tests take.
@@ -30,17 +31,18 @@ pub struct Results {
 }
 
 impl Results {
-    /// Goes on with the results in the file, or begins it; they have to be of the sources with that fingerprint.
+    /// Continues with the results in the file, or creates the file. The results must come from
+    /// sources with the fingerprint `sources`.
     ///
     /// # Errors
     ///
-    /// If they are not, or the file cannot be used.
+    /// If the results come from other sources, or the file cannot be used.
     pub fn resume(path: &Path, sources: &str) -> Result<Self, Error> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             read => read.map_err(Error::file(path))?,
         };
-        // The last line may have been interrupted.
+        // An interruption may have cut the last line.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(Error::file(path))?;
         file.set_len(whole as u64).map_err(Error::file(path))?;
@@ -59,13 +61,13 @@ impl Results {
         Ok(results)
     }
 
-    /// What became of the mutant of that name, if it has been tried.
+    /// Returns the result of the mutant of that name, if it has been tried.
     #[must_use]
     pub fn of(&self, mutant: &str) -> Option<&Trial> {
         self.trials.get(mutant)
     }
 
-    /// Notes how long the tests take.
+    /// Records how long the tests take.
     ///
     /// # Errors
     ///
@@ -76,7 +78,7 @@ impl Results {
         Ok(())
     }
 
-    /// Notes what became of a mutant.
+    /// Records the result of a mutant.
     ///
     /// # Errors
     ///

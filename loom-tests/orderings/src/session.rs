@@ -1,4 +1,4 @@
-//! A run of the tool: several workshops take mutants in turn.
+//! A run of the tool: several workshops try the mutants in turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,25 +12,25 @@ use crate::suite::Suite;
 use crate::tree;
 use crate::trial::{Times, Trial, Verdict, Workshop};
 
-/// A repository, and how mutants of it are tried.
+/// A repository, and how its mutants are tried.
 #[derive(Debug)]
 pub struct Session<'s> {
-    /// The repository.
+    /// The repository's root.
     pub root: &'s Path,
-    /// What of it is not copied.
+    /// Paths that are not copied.
     pub left_out: &'s [&'s str],
     /// Its suites.
     pub suites: &'s [Suite],
-    /// Where to work; each workshop has a directory in it.
+    /// The working directory; each workshop has a directory in it.
     pub directory: PathBuf,
     /// How many mutants are tried at once.
     pub jobs: usize,
-    /// How long the tests of one mutant may take.
+    /// The time limit for the tests of one mutant.
     pub budget: Duration,
 }
 
 impl Session<'_> {
-    /// Changes when the sources change that the results depend on.
+    /// Returns a fingerprint of the sources that the results depend on.
     ///
     /// # Errors
     ///
@@ -39,11 +39,11 @@ impl Session<'_> {
         tree::fingerprint(self.root, &tree::files(self.root, self.left_out)?)
     }
 
-    /// Tries those of the mutants that have no result yet, and tells `say` of each.
+    /// Tries the mutants that have no result yet, and passes a line about each to `say`.
     ///
     /// # Errors
     ///
-    /// If the sources fail as they are, or something cannot be read, written or started.
+    /// If the unchanged sources fail, or something cannot be read, written or started.
     pub fn run(
         &self,
         mutants: &[Mutant],

@@ -1,4 +1,4 @@
-//! A place where an ordering stands, found in a file's text.
+//! The places of orderings, found in a file's syntax tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,27 +12,27 @@ use syn::{Expr, Pat, Token};
 use crate::condition::Condition;
 use crate::weaker::{Order, Role, Weaker};
 
-/// An ordering that orders something, and the operation whose argument it is.
+/// An ordering stronger than `Relaxed`, and the operation whose argument it is.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// `Type::function`
     pub function: String,
-    /// The operation as it is written, on one line.
+    /// The source text of the operation, on one line.
     pub operation: String,
-    /// What the ordering is for.
+    /// The ordering's role in the operation.
     pub role: Role,
     /// The ordering.
     pub order: Order,
-    /// All of these have to hold for it to be built.
+    /// All of these must hold for the operation to be built.
     pub conditions: Vec<Condition>,
-    /// Where the ordering's name stands.
+    /// The position of the ordering's name.
     name: Range<usize>,
-    /// Where the operation stands.
+    /// The position of the operation.
     whole: Range<usize>,
 }
 
 impl Site {
-    /// The file's text, weakened at this place.
+    /// Returns the file's text, weakened at this place.
     #[must_use]
     pub fn weaken(&self, text: &str, weaker: Weaker) -> String {
         let mut text = text.to_owned();
@@ -44,30 +44,31 @@ impl Site {
     }
 }
 
-/// A `mod name;`, and what has to hold for it to be built.
+/// A `mod name;`, and the conditions under which it is built.
 #[derive(Debug)]
 pub struct Module {
-    /// Its name, behind those of the modules of the same file that it stands in.
+    /// Its name, preceded by the names of the enclosing modules of the same file.
     pub path: Vec<String>,
-    /// All of these have to hold.
+    /// All of these must hold.
     pub conditions: Vec<Condition>,
 }
 
-/// What there is in a file.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Its orderings, in their order.
+    /// Its orderings, in file order.
     pub sites: Vec<Site>,
-    /// Its modules that have files of their own.
+    /// Its modules that have their own files.
     pub modules: Vec<Module>,
 }
 
-/// Looks for orderings and modules in a file's text; `conditions` have to hold for the file to be built.
+/// Finds the orderings and modules in a file's text; `conditions` must hold for the file to be
+/// built.
 ///
 /// # Errors
 ///
-/// If it is not Rust, or has an ordering (in a macro, say) of which it is not clear what operation it is for: nothing is
-/// to go unseen.
+/// If the text is not Rust, or contains an ordering (in a macro, for example) whose operation is
+/// not clear: no ordering may be missed.
 pub fn find(text: &str, conditions: &[Condition]) -> Result<Contents, String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     let mut finder = Finder { text, conditions: conditions.to_vec(), ..Finder::default() };
@@ -88,7 +89,7 @@ struct Finder<'t> {
     conditions: Vec<Condition>,
     modules: Vec<String>,
     owners: Vec<String>,
-    /// Orderings that have a name in the function at hand.
+    /// Orderings that have a name in the present function.
     named: BTreeMap<String, Named>,
     seen: BTreeSet<usize>,
     understood: BTreeSet<usize>,
@@ -101,7 +102,7 @@ struct Named {
 }
 
 impl Finder<'_> {
-    /// Notes the operation's orderings.
+    /// Records the operation's orderings.
     fn operation(
         &mut self,
         whole: Range<usize>,
@@ -112,7 +113,7 @@ impl Finder<'_> {
             let Some(Named { order, at }) = arguments.get(argument).and_then(|it| self.ordering(it)) else {
                 continue;
             };
-            // One that has a name can be the argument of several operations.
+            // An ordering with a name can be the argument of several operations.
             if self.understood.insert(at.start) {
                 let operation = on_one_line(&self.text[whole.clone()]);
                 let (function, conditions) = (self.owners.join("::"), self.conditions.clone());
@@ -154,7 +155,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Visits what belongs to `owner`.
+    /// Visits the content of `owner`.
     fn within(&mut self, owner: String, visit: impl FnOnce(&mut Self)) {
         self.owners.push(owner);
         visit(self);
@@ -167,14 +168,14 @@ impl Finder<'_> {
         self.named = around;
     }
 
-    /// Visits what may have attributes, whose conditions hold for no more than that.
+    /// Visits an element that may have attributes; its conditions hold only within it.
     fn with_attributes(&mut self, visit: impl FnOnce(&mut Self)) {
         let around = self.conditions.len();
         visit(self);
         self.conditions.truncate(around);
     }
 
-    /// Notes the orderings in tokens of which nothing else is known.
+    /// Records the orderings in tokens that are not parsed further.
     fn scan(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {
@@ -189,7 +190,7 @@ impl Finder<'_> {
 }
 
 impl<'ast> Visit<'ast> for Finder<'_> {
-    // Attributes are visited before the rest of what they stand at.
+    // Attributes are visited before the rest of their element.
     fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
         self.conditions.extend(Condition::of(attribute));
     }

@@ -1,4 +1,5 @@
-//! The suites of tests that look at a mutant: how each is built, and how its tests are run one by one.
+//! The test suites that are run on a mutant: how each is built, and how its tests are run one by
+//! one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// Names and values of variables.
+/// Names and values of environment variables.
 type Environment = &'static [(&'static str, &'static str)];
 
 /// Tests that are built in one way.
@@ -23,27 +24,28 @@ pub struct Suite {
     pub package: &'static str,
     /// Names that are set with `--cfg`.
     pub cfgs: &'static [&'static str],
-    /// What else the compiler is told.
+    /// Further flags for the compiler.
     pub flags: &'static [&'static str],
-    /// The toolchain that builds it, if not the one that built this program.
+    /// The toolchain that builds it, if it is not the toolchain that built this program.
     pub toolchain: Option<&'static str>,
-    /// Features of the crate whose orderings are weakened, as the suite has them.
+    /// Features of the crate under test that the suite enables.
     pub features: &'static [&'static str],
-    /// What else cargo is told.
+    /// Further arguments for cargo.
     pub arguments: &'static [&'static str],
-    /// What is set in its tests' environment.
+    /// Environment variables of its tests.
     pub environment: Environment,
     /// Whether a fence makes a difference to it.
     pub sees_fences: bool,
-    /// Whether its tests are as fast as ever with a weaker ordering, so that one that does not end has failed. A model
-    /// is not: it has more executions.
+    /// Whether a weaker ordering leaves its tests as fast as before, so that a test that does not
+    /// end has failed. A model becomes slower, because it has more executions.
     pub is_native: bool,
 }
 
-/// The suites of this repository, much as `.ci/run` builds them, the cheap ones first.
+/// The suites of this repository, built much as `.ci/run` builds them, the cheap ones first.
 pub const SUITES: [Suite; 4] = [
     Suite { name: "loom", cfgs: &["shardwheel_loom"], arguments: &["--release"], ..MODELS },
-    // ThreadSanitizer looks at the standard library as well, and crossbeam-epoch uses no fences then.
+    // ThreadSanitizer instruments the standard library as well, and crossbeam-epoch then uses no
+    // fences.
     Suite {
         name: "tsan",
         cfgs: &["crossbeam_sanitize", "crossbeam_sanitize_thread"],
@@ -71,7 +73,7 @@ const MODELS: Suite = Suite { package: "loom-tests", features: &["model"], is_na
 /// A test that was built.
 #[derive(Debug)]
 pub struct Test {
-    /// Its name, behind that of its file.
+    /// Its name, preceded by the name of its file.
     pub label: String,
     name: String,
     program: PathBuf,
@@ -81,16 +83,16 @@ pub struct Test {
 /// How a test ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// As it should.
+    /// It passed.
     Passed,
-    /// Otherwise, with that message.
+    /// It failed, with this message.
     Failed(String),
-    /// It was given no more time.
+    /// Its time was up.
     CutOff,
 }
 
 impl Suite {
-    /// All tests of the package at the root, as they come.
+    /// All tests of the root package, with default settings.
     pub const NATIVE: Self = Self {
         name: "native",
         package: ".",
@@ -104,7 +106,8 @@ impl Suite {
         is_native: true,
     };
 
-    /// The names that are set where the crate is built for this suite; `host` are those that always are.
+    /// Returns the names that are set when the crate is built for this suite; `host` has those that
+    /// are always set.
     #[must_use]
     pub fn set(&self, host: &BTreeSet<String>) -> BTreeSet<String> {
         let features = self.features.iter().map(|feature| format!("feature={feature:?}"));
@@ -123,8 +126,8 @@ impl Suite {
         let mut cargo = self.cargo();
         cargo.args(["test", "--no-run", "--locked", "--quiet", "--message-format=json-render-diagnostics"]);
         cargo.args(self.arguments).current_dir(copy.join(self.package));
-        // This program may have been started by cargo, whose flags for it are not these. With incremental builds a mutant
-        // takes a sixth of the time.
+        // If cargo started this program, the environment has cargo's flags for this program.
+        // Incremental builds take a sixth of the time for a mutant.
         cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", flags);
         cargo.env("CARGO_TARGET_DIR", target.join(self.name)).env("CARGO_INCREMENTAL", "1");
         let output = cargo.stdin(Stdio::null()).output().map_err(Error::file(Path::new("cargo")))?;
@@ -153,7 +156,7 @@ impl Suite {
         rustup
     }
 
-    /// What the test is called in the report. The same test may be built in several ways.
+    /// The test's name in the report. Several suites may build the same test.
     fn label(&self, file: &str, name: &str) -> String {
         if self.toolchain.is_none() {
             format!("{file}::{name}")
@@ -163,7 +166,7 @@ impl Suite {
     }
 }
 
-/// The program that one of cargo's messages says was built, and the name of its file.
+/// Reads one of cargo's messages: the program that was built, and the name of its file.
 fn program(message: &str) -> Option<(String, PathBuf)> {
     let message: Value = serde_json::from_str(message).ok()?;
     let program = message["executable"].as_str()?;
@@ -183,13 +186,13 @@ fn list(program: &Path) -> Result<Vec<String>, Error> {
 }
 
 impl Test {
-    /// Runs it alone, for no longer than `limit`; what it prints goes to the file `log`.
+    /// Runs the test alone, for at most `limit`; its output goes to the file `log`.
     ///
     /// # Errors
     ///
     /// If it cannot be started.
     pub fn run(&self, limit: Duration, log: &Path) -> Result<Outcome, Error> {
-        /// A small part of what the shortest of the models takes.
+        /// A small part of the time of the shortest model.
         const PAUSE: Duration = Duration::from_millis(2);
         let output = File::create(log).map_err(Error::file(log))?;
         let mut command = Command::new(&self.program);
@@ -217,7 +220,7 @@ fn failed(log: &Path, status: &str) -> Result<Outcome, Error> {
     Ok(Outcome::Failed(message(&String::from_utf8_lossy(&log)).unwrap_or(status).to_owned()))
 }
 
-/// What the first panic says, its first line, or what a sanitizer found.
+/// The first line of the first panic's message, or a sanitizer's finding.
 fn message(log: &str) -> Option<&str> {
     let mut lines = log.lines().map(str::trim);
     let first = lines.find(|line| line.contains("panicked at") || line.contains(SANITIZER))?;
@@ -227,7 +230,7 @@ fn message(log: &str) -> Option<&str> {
     }
 }
 
-/// Stands before what one of them found, which ends where the process is named.
+/// Precedes a sanitizer's finding, which ends before the process id.
 const SANITIZER: &str = "Sanitizer: ";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The repository's files, and a copy of them to work on.
+//! The repository's files, and a working copy of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Cargo puts it into each directory that it builds in.
+/// Cargo writes this file into each directory that it builds in.
 const BUILT: &str = "CACHEDIR.TAG";
 
-/// What decides what is built.
+/// Extensions of the files that determine a build.
 const SOURCES: [&str; 3] = ["rs", "toml", "lock"];
 
-/// The files under `root`, by their paths from it: none that is hidden, or built, or under one of `left_out`.
+/// Lists the files under `root`, by their paths from it. Hidden files, build directories and
+/// everything under `left_out` are skipped.
 ///
 /// # Errors
 ///
@@ -39,7 +40,7 @@ pub fn files(root: &Path, left_out: &[&str]) -> Result<BTreeSet<PathBuf>, Error>
     Ok(files)
 }
 
-/// Changes when what the files say changes that is built.
+/// Returns a hash of the source files' paths and contents.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ pub fn fingerprint(root: &Path, files: &BTreeSet<PathBuf>) -> Result<String, Err
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// Copies the files to `to`, where nothing else is left.
+/// Copies the files to `to`, and removes everything else there.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A mutant is tried: it is built and its tests are run until one of them fails.
+//! The trial of a mutant: it is built, and its tests run until one of them fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,16 +14,16 @@ use crate::suite::{Outcome, Suite, Test};
 use crate::tree;
 use crate::weaker::Role;
 
-/// How long each test takes as the sources are, in seconds, by its label.
+/// How long each test takes on the unchanged sources, in seconds, by its label.
 pub type Times = BTreeMap<String, f64>;
 
-/// A weaker ordering may give a model more executions, by so much.
+/// A weaker ordering may give a model more executions, at most by this factor.
 const SLOWER: f64 = 10.0;
 
-/// What a test is given at least; the machine may have other work.
+/// The shortest time limit of a test, because the machine may have other work.
 const AT_LEAST: Duration = Duration::from_secs(60);
 
-/// What became of a mutant.
+/// The result of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// A test failed.
@@ -32,49 +32,49 @@ pub enum Verdict {
         suite: String,
         /// Its label.
         test: String,
-        /// What it said.
+        /// Its message.
         said: String,
     },
-    /// All tests passed that are built with it.
+    /// All tests that are built with the mutant passed.
     NotCaught,
-    /// None failed, but these were cut off, or had no time left.
+    /// No test failed, but these were cut off, or had no time left.
     Undecided(Vec<String>),
-    /// It does not build, so it says nothing.
+    /// It does not build, so the trial shows nothing.
     DoesNotBuild(String),
 }
 
-/// What became of a mutant, and how long that took.
+/// The result of a mutant, and how long the trial took.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
-    /// Its name.
+    /// The mutant's name.
     pub mutant: String,
-    /// The suites that are built with it.
+    /// The suites that are built with the mutant.
     pub suites: Vec<String>,
-    /// What became of it.
+    /// The result.
     pub verdict: Verdict,
-    /// How long its builds took.
+    /// How long the builds took, in seconds.
     pub build_seconds: f64,
-    /// How long its tests took.
+    /// How long the tests took, in seconds.
     pub test_seconds: f64,
 }
 
-/// Where mutants are made and tried: a copy of the repository, and what was built of it.
+/// The place where mutants are made and tried: a copy of the repository, and its builds.
 #[derive(Debug)]
 pub struct Workshop<'s> {
     suites: &'s [Suite],
     copy: PathBuf,
     target: PathBuf,
     log: PathBuf,
-    /// The names that are set wherever something is built here.
+    /// The names that are set in every build here.
     host: BTreeSet<String>,
 }
 
 impl<'s> Workshop<'s> {
-    /// A workshop in `directory`, with a copy of those files.
+    /// Makes a workshop in `directory`, with a copy of `files`.
     ///
     /// # Errors
     ///
-    /// If they cannot be copied, or there is no compiler.
+    /// If the files cannot be copied, or there is no compiler.
     pub fn new(
         directory: &Path,
         root: &Path,
@@ -82,7 +82,7 @@ impl<'s> Workshop<'s> {
         suites: &'s [Suite],
     ) -> Result<Self, Error> {
         fs::create_dir_all(directory).map_err(Error::file(directory))?;
-        // Programs are started in other directories.
+        // Absolute, because programs are started in other directories.
         let directory = directory.canonicalize().map_err(Error::file(directory))?;
         let copy = directory.join("copy");
         tree::copy(root, files, &copy)?;
@@ -92,18 +92,18 @@ impl<'s> Workshop<'s> {
         Ok(Self { suites, copy, target: directory.join("target"), log: directory.join("log"), host })
     }
 
-    /// The suites that are built with the mutant's weakness in them, and may see it.
+    /// Returns the suites whose builds contain the mutant's change, and that may notice it.
     pub fn suites_of(&self, mutant: &Mutant) -> impl Iterator<Item = &'s Suite> {
         let is_fence = mutant.site.role == Role::Fence;
         let sees = move |suite: &&Suite| suite.sees_fences || !is_fence;
         self.suites.iter().filter(sees).filter(|suite| mutant.is_built_with(&suite.set(&self.host)))
     }
 
-    /// Runs all tests as the sources are, and tells `say` of each suite.
+    /// Runs all tests on the unchanged sources, and passes a line about each suite to `say`.
     ///
     /// # Errors
     ///
-    /// If they do not build, or one fails.
+    /// If the sources do not build, or a test fails.
     pub fn times(&self, say: impl Fn(&str)) -> Result<Times, Error> {
         let mut times = Times::new();
         for suite in self.suites {
@@ -121,11 +121,11 @@ impl<'s> Workshop<'s> {
         Ok(times)
     }
 
-    /// Makes the mutant and tries it; its tests have `budget` in all.
+    /// Makes the mutant and tries it; `budget` is the time for all of its tests.
     ///
     /// # Errors
     ///
-    /// If files cannot be written, or programs not started.
+    /// If files cannot be written, or programs cannot be started.
     pub fn try_out(&self, mutant: &Mutant, times: &Times, budget: Duration) -> Result<Trial, Error> {
         let file = self.copy.join(&mutant.file);
         let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
@@ -171,7 +171,7 @@ struct Run<'t> {
 }
 
 impl Run<'_> {
-    /// Runs tests until one catches the mutant, those first that take the least time.
+    /// Runs tests, the shortest first, until one catches the mutant.
     fn tests(&mut self, suite: &Suite, mut tests: Vec<Test>) -> Result<Option<Verdict>, Error> {
         tests.sort_by(|a, b| self.time(a).total_cmp(&self.time(b)));
         for test in tests {

@@ -1,8 +1,8 @@
-//! Which orderings are weaker than one, and still allowed where it stands.
+//! The next weaker orderings of an ordering that its operation still allows.
 
 use std::fmt;
 
-/// A memory ordering that orders something.
+/// A memory ordering stronger than `Relaxed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// `Ordering::Acquire`
@@ -15,7 +15,7 @@ pub enum Order {
     SeqCst,
 }
 
-/// What an ordering is an argument of.
+/// The kind of operation that an ordering is an argument of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A load.
@@ -35,14 +35,14 @@ pub enum Role {
 /// What an ordering is weakened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weaker {
-    /// Another ordering, by its name.
+    /// Another ordering, by name.
     To(&'static str),
-    /// The fence is gone: there is none that orders nothing.
+    /// The fence is removed: a relaxed fence does not exist.
     Removed,
 }
 
 impl Order {
-    /// The ordering of that name, if it orders something.
+    /// Returns the ordering of that name, if it is stronger than `Relaxed`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Acquire, Self::Release, Self::AcqRel, Self::SeqCst]
@@ -50,7 +50,7 @@ impl Order {
             .find(|order| order.to_string() == name)
     }
 
-    /// The next weaker ones.
+    /// Returns the next weaker orderings.
     #[must_use]
     pub fn weaker(self, role: Role) -> &'static [Weaker] {
         use Weaker::{Removed, To};
@@ -68,8 +68,8 @@ impl Order {
 }
 
 impl Role {
-    /// The orderings that a method with arguments takes: which arguments they are, and what they are for. Empty if it
-    /// is no method of an atomic.
+    /// Returns the ordering arguments of a method with arguments: each one's position and role.
+    /// Empty if it is not a method of an atomic.
     #[must_use]
     pub fn of_method(name: &str) -> &'static [(usize, Self)] {
         match name {

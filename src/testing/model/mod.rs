@@ -1,4 +1,5 @@
-//! What the upper floor is built on, within reach of the models. Not part of the API: it changes without notice.
+//! The parts of a shard that `Timer` is built on, for the models. Not part of the API: it changes
+//! without notice.
 
 mod parts;
 
@@ -7,23 +8,23 @@ pub use parts::{Epochs, FreeNodes, Grace, List, Node, Participant};
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};
 use crate::tick::Tick;
 
-/// How a timer was stopped.
+/// The outcome of a stop.
 #[derive(Debug)]
 pub enum Stopped<T> {
-    /// It was pending; its payload.
+    /// The timer was pending; its payload.
     Pending(T),
-    /// Its payload is out, being run: this occurrence is the last.
+    /// The timer's payload is out and being run: this occurrence is the last.
     Running,
-    /// There was no such timer any more.
+    /// No such timer exists any more.
     Gone,
 }
 
 /// A timer that is due.
 #[derive(Debug)]
 pub enum Due<T> {
-    /// It has fired, and that was all.
+    /// It does not recur, and has fired.
     Fired(Fired<T>),
-    /// It is to be armed anew, or ended.
+    /// It recurs: the caller rearms or ends it.
     Recurring(RearmTicket, T),
 }
 
@@ -33,32 +34,32 @@ pub enum Due<T> {
 pub struct RearmTicket(shard::RearmTicket);
 
 impl RearmTicket {
-    /// The timer's key.
+    /// Returns the timer's key.
     #[must_use]
     pub fn key(&self) -> Key {
         self.0.key()
     }
 
-    /// The tick that this occurrence was due at.
+    /// Returns the tick at which this occurrence was due.
     #[must_use]
     pub fn deadline(&self) -> Tick {
         self.0.deadline()
     }
 }
 
-/// Has producers keep the node of a timer that they cancel for their next one, as they do outside of models; to be
-/// called first of all.
+/// Lets producers hold the node of a timer that they cancel for their next timer, as they do
+/// outside of models. Call it before anything else.
 pub fn let_producers_hold<T>(scheduler: &Scheduler<T>) {
     scheduler.let_producers_hold();
 }
 
-/// `Scheduler::is_pending`.
+/// Calls `Scheduler::is_pending`.
 #[must_use]
 pub fn is_pending<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
     scheduler.is_pending(key)
 }
 
-/// `Scheduler::stop`.
+/// Calls `Scheduler::stop`.
 #[must_use]
 pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> Stopped<T> {
     match scheduler.stop(key) {
@@ -68,18 +69,18 @@ pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> Stopped<T> {
     }
 }
 
-/// `Scheduler::relocate_recurring`.
+/// Calls `Scheduler::relocate_recurring`.
 #[must_use]
 pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
     scheduler.relocate_recurring(key, deadline)
 }
 
-/// `Advancer::move_to`.
+/// Calls `Advancer::move_to`.
 pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
     advancer.move_to(now);
 }
 
-/// `Advancer::next_due`.
+/// Calls `Advancer::next_due`.
 #[must_use]
 pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
     advancer.next_due(recurs).map(|due| match due {
@@ -88,7 +89,7 @@ pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> O
     })
 }
 
-/// `Advancer::rearm`.
+/// Calls `Advancer::rearm`.
 ///
 /// # Errors
 ///
@@ -102,17 +103,17 @@ pub fn rearm<T>(
     advancer.rearm(running, deadline, payload)
 }
 
-/// `Advancer::end_running`.
+/// Calls `Advancer::end_running`.
 pub fn end_running<T>(advancer: &mut Advancer<T>, RearmTicket(running): RearmTicket) {
     advancer.end_running(running);
 }
 
-/// `Advancer::end_drain`.
+/// Calls `Advancer::end_drain`.
 pub fn end_drain<T>(advancer: &mut Advancer<T>) {
     advancer.end_drain();
 }
 
-/// `Advancer::is_sweeping`.
+/// Calls `Advancer::is_sweeping`.
 #[must_use]
 pub fn is_sweeping<T>(advancer: &Advancer<T>) -> bool {
     advancer.is_sweeping()

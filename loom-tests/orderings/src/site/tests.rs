@@ -4,7 +4,7 @@ fn sites(text: &str) -> Vec<Site> {
     find(text, &[]).expect("it is Rust").sites
 }
 
-/// Function, operation, role and ordering of each.
+/// Function, operation, role and ordering of each site.
 fn seen(text: &str) -> Vec<(String, String, Role, Order)> {
     sites(text).into_iter().map(|site| (site.function, site.operation, site.role, site.order)).collect()
 }
