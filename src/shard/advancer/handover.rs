@@ -19,8 +19,8 @@
 //!
 //! It is the timer's last move: a thread that has the new key has passed a fence and sees `closed`.
 //!
-//! The walk does not wait for a producer that is stalled in a move. After some walks it ends, and
-//! that one timer is dropped with the shard.
+//! The walk gives a producer that is stalled in a move a tenth of a second to go on. After that it
+//! ends, and that one timer is dropped with the shard.
 //!
 //! # Two ways to hand back
 //!
@@ -36,6 +36,8 @@
 //! A recurring timer whose payload is out has fired for the last time: no thread arms it again. The
 //! walk counts it as fired, unless it has been stopped, and does not wait for the payload.
 
+use std::time::Duration;
+
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::Word;
@@ -45,10 +47,16 @@ use crate::sync::yield_now;
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
-/// The most walks: `WORDS_WALKED` divided by the words of nodes, and at least `LEAST_WALKS`. So
-/// there are few walks over many nodes and more over few, about a millisecond's worth.
+/// The most walks: `WORDS_WALKED` divided by the words of nodes, within these limits. So there are
+/// few walks over many nodes, each of which takes long, and more over few.
 const LEAST_WALKS: usize = 3;
+const MOST_WALKS: usize = YIELDS + 100;
 const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };
+
+/// After this many walks that met a busy node the end sleeps before each further one: the producer
+/// that is at work there has lost its processor, and does not get it back from a thread that spins.
+const YIELDS: usize = 16;
+const SLEEP: Duration = Duration::from_millis(1);
 
 /// Yields the timers of a closed shard; drops those that are not taken.
 pub(super) struct PendingWalk<T> {
@@ -56,6 +64,8 @@ pub(super) struct PendingWalk<T> {
     word: usize,
     ids: Ids,
     walks_left: usize,
+    /// How many walks have met a busy node.
+    waits: usize,
     met_busy: bool,
     /// The count of moves when this walk began.
     moved: u64,
@@ -64,8 +74,8 @@ pub(super) struct PendingWalk<T> {
 impl<T> PendingWalk<T> {
     pub(super) fn new(shared: Consumer<T>) -> Self {
         let moved = shared.moved();
-        let walks_left = LEAST_WALKS.max(WORDS_WALKED / shared.slab.words().max(1));
-        Self { shared, word: 0, ids: Ids::default(), walks_left, met_busy: false, moved }
+        let walks_left = (WORDS_WALKED / shared.slab.words().max(1)).clamp(LEAST_WALKS, MOST_WALKS);
+        Self { shared, word: 0, ids: Ids::default(), walks_left, waits: 0, met_busy: false, moved }
     }
 
     /// Goes on to the next word of nodes; false at the end of the last walk.
@@ -86,10 +96,20 @@ impl<T> PendingWalk<T> {
             return false;
         }
         if met_busy {
-            yield_now();
+            self.wait();
         }
         (self.moved, self.word) = (moved, 0);
         true
+    }
+
+    /// Gives the producer that is at work in a node time to go on.
+    fn wait(&mut self) {
+        self.waits += 1;
+        if cfg!(shardwheel_loom) || self.waits <= YIELDS {
+            yield_now();
+        } else {
+            std::thread::sleep(SLEEP);
+        }
     }
 
     fn end_run(&self, node: &Node<T>, word: Word) {

@@ -30,6 +30,7 @@
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::epochs::Unlinked;
 use crate::shard::node::NodeId;
+use crate::shard::shared::table::FIRST_TO_GO;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheel;
 use crate::tick::Tick;
@@ -41,10 +42,6 @@ const LOOK_EVERY: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } 
 /// as much as clearing its memory; that must not happen every few advances of a clock that takes
 /// large jumps.
 const LOOKS: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
-
-/// Wheels of this level and of coarser ones are given back. Models, whose timers reach no further,
-/// and fuzzers give the finest overflow wheel back too, so that they exercise this often.
-pub(super) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 2 };
 
 /// When each level was last in use.
 pub(super) struct IdleWatch {

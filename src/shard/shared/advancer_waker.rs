@@ -62,7 +62,7 @@ pub(crate) struct AdvancerWaker {
 }
 
 /// A wake that the caller must do.
-#[must_use = "the advancer sleeps on until it is rung"]
+#[must_use = "the advancer sleeps on until it is woken"]
 pub(crate) struct PendingWake<'b> {
     advancer_waker: &'b AdvancerWaker,
     sleep: u64,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_rung_for_until_a_ring_is_complete() {
+    fn a_sleep_is_owed_a_wake_until_one_has_returned() {
         let (epochs, advancer_waker, mut owner) =
             (Epochs::new(), AdvancerWaker::new(), WakerOwner::default());
         let [advancer, one, other] = [(); 3].map(|()| epochs.join().expect("there is memory"));
@@ -259,12 +259,12 @@ mod tests {
         assert!(advancer_waker.pending_wake(&one).is_none(), "nobody sleeps");
         owner.register(&advancer_waker, &waker, &advancer);
         // The first producer is stopped before its wake; the second wakes all the same.
-        let stopped = advancer_waker.pending_wake(&one).expect("it is to be rung for");
-        advancer_waker.pending_wake(&other).expect("it has not been rung for").wake();
+        let stopped = advancer_waker.pending_wake(&one).expect("a wake is owed");
+        advancer_waker.pending_wake(&other).expect("no wake has returned").wake();
         assert!(advancer_waker.pending_wake(&other).is_none());
         advancer_waker.begin_sleep();
         stopped.wake();
-        assert!(advancer_waker.pending_wake(&other).is_some(), "that ring was for the sleep before");
+        assert!(advancer_waker.pending_wake(&other).is_some(), "that wake was for the sleep before");
         // Ordering: Relaxed, there is one thread.
         assert_eq!(count.0.load(Ordering::Relaxed), 2);
     }
@@ -278,7 +278,7 @@ mod tests {
         owner.register(&advancer_waker, &waker, &advancer);
         drop(waker);
         assert_eq!(Arc::strong_count(&first), 2);
-        let pending = advancer_waker.pending_wake(&producer).expect("it is to be rung for");
+        let pending = advancer_waker.pending_wake(&producer).expect("a wake is owed");
         let (second, waker) = counted();
         owner.register(&advancer_waker, &waker, &advancer);
         drop(waker);
