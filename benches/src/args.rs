@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line, and numbers of timers as people write them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,9 +7,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const THOUSAND: usize = 1_000;
 const MILLION: usize = 1_000_000;
-
-/// The longest time over which timers may be due, in seconds.
-const LONGEST_SPAN: f64 = 3600.0;
 
 /// Measures what shardwheel costs beside its peers, and prints Markdown
 #[derive(Parser)]
@@ -22,46 +19,13 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// One shard beside a heap behind a mutex, on a virtual clock
-    Report {
-        #[command(flatten)]
-        common: Common,
-        /// Numbers of timers
-        #[arg(long, value_delimiter = ',', default_value = "10k,1M,10M", value_parser = parse_size)]
-        sizes: Vec<usize>,
-        /// Whether the machine provides fresh memory before it is measured
-        #[arg(long, default_value = "backed")]
-        memory: Memory,
-    },
+    Report(Plan),
     /// One shard beside other timer structures, on a virtual clock
-    Peers {
-        #[command(flatten)]
-        common: Common,
-        /// Numbers of timers to schedule and fire
-        #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M", value_parser = parse_size)]
-        sizes: Vec<usize>,
-        /// Numbers of timers in extend, worst, memory and two-schedule
-        #[arg(long, value_delimiter = ',', default_value = "1M", value_parser = parse_size)]
-        timers: Vec<usize>,
-    },
+    Peers(Plan),
     /// `Timer` beside timers that run in real time
-    Live {
-        #[command(flatten)]
-        common: Common,
-        /// How many timers fire
-        #[arg(long, default_value = "1M", value_parser = parse_size)]
-        timers: usize,
-        /// The seconds over which they are due
-        #[arg(long, default_value = "10", value_parser = parse_span)]
-        span: Duration,
-    },
+    Live(Plan),
     /// A hundred million timers on one shard
-    Scale {
-        #[command(flatten)]
-        common: Common,
-        /// Numbers of timers
-        #[arg(long, value_delimiter = ',', default_value = "1M,10M,100M", value_parser = parse_size)]
-        sizes: Vec<usize>,
-    },
+    Scale(Plan),
     /// Draws the charts of earlier runs
     Charts {
         /// The directory that gets the charts
@@ -75,9 +39,9 @@ pub(crate) enum Command {
     Child { job: String },
 }
 
-/// What all suites take.
+/// What a suite runs. Each suite has some of these options, with defaults of its own.
 #[derive(Args)]
-pub(crate) struct Common {
+pub(crate) struct Plan {
     /// How often each figure is measured
     #[arg(long, default_value = "5", value_parser = parse_rounds)]
     pub(crate) rounds: usize,
@@ -93,13 +57,23 @@ pub(crate) struct Common {
     /// Draws charts in this directory
     #[arg(long)]
     pub(crate) charts: Option<PathBuf>,
+    /// Numbers of timers
+    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    pub(crate) sizes: Vec<usize>,
+    /// Numbers of timers in the sections that need many
+    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    pub(crate) timers: Vec<usize>,
+    /// The seconds over which timers are due
+    #[arg(long, value_parser = parse_span)]
+    pub(crate) span: Option<Duration>,
+    /// Whether the machine provides fresh memory before a pass, or memory is used as it comes
+    #[arg(long)]
+    pub(crate) memory: Option<Memory>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub(crate) enum Memory {
-    /// As much memory is touched and given back before each pass
     Backed,
-    /// Memory as it comes
     Cold,
 }
 
@@ -114,8 +88,7 @@ pub fn label(size: usize) -> String {
     }
 }
 
-/// Reads a number of timers: digits, and `k` or `M`.
-pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(['k', 'K', 'm', 'M']);
     let unit = match &text[digits.len()..] {
         "" => 1,
@@ -134,9 +107,9 @@ fn parse_rounds(text: &str) -> Result<usize, String> {
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|&seconds| seconds > 0.0 && seconds <= LONGEST_SPAN);
+    let seconds = text.parse().ok().filter(|&seconds| seconds > 0.0 && seconds <= 3600.0);
     let span = seconds.map(Duration::from_secs_f64);
-    span.ok_or_else(|| format!("it has to be a number of seconds above 0 and up to {LONGEST_SPAN}"))
+    span.ok_or_else(|| "it has to be a number of seconds above 0 and up to 3600".to_owned())
 }
 
 #[cfg(test)]
@@ -151,6 +124,5 @@ mod tests {
         for text in ["", "k", "0", "0M", "-1", "1.5M", "5000M", "99999999999999999999M", "1G", "1kM", "é"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
-        assert!(["0", "NaN", "-1", "3601"].iter().all(|text| parse_span(text).is_err()));
     }
 }

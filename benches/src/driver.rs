@@ -1,30 +1,16 @@
 //! Runs a suite: its sections round after round, the engines in turns, in child processes or here.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::args::label;
+use crate::args::{Memory, Plan, label};
 use crate::machine::{Usage, describe, pin};
+use crate::names::OURS;
 use crate::results::Results;
 use crate::suite::{Outcome, Section, Sizes, Suite, Task};
 use crate::table::Requirement;
-
-/// What to run.
-pub(crate) struct Plan {
-    pub(crate) rounds: usize,
-    pub(crate) sizes: Vec<usize>,
-    pub(crate) timers: Vec<usize>,
-    pub(crate) span: Duration,
-    pub(crate) cold: bool,
-    /// Sections and engines to run; none named means all.
-    pub(crate) only: Vec<String>,
-    pub(crate) engines: Vec<String>,
-    pub(crate) json: Option<PathBuf>,
-}
 
 /// The figures that a suite judges.
 pub(crate) type Judge = fn(&Results) -> Vec<Requirement>;
@@ -37,9 +23,6 @@ pub(crate) struct Job {
     engine: String,
     task: Task,
 }
-
-/// The name of the hidden subcommand that runs a [`Job`].
-const CHILD: &str = "child";
 
 /// Measures, prints the report and writes the JSON file.
 pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Results> {
@@ -72,7 +55,7 @@ fn heading(suite: &Suite, plan: &Plan) -> String {
         describe(),
         suite.method,
         plan.rounds,
-        suite.sections[0].runs[0].engine,
+        OURS,
     )
 }
 
@@ -84,11 +67,10 @@ fn print_all(suite: &Suite, results: &Results) {
             print!("{}", results.show(section));
         }
     }
-    print!("{}", results.show_counts());
+    print!("{}", results.show_failures());
     if !results.requirements.is_empty() {
         println!("## What the figures have to show\n\n{}", Requirement::table(&results.requirements));
     }
-    print!("{}", suite.note);
 }
 
 fn wants(names: &[String], name: &str) -> bool {
@@ -108,8 +90,9 @@ fn sizes(section: &Section, plan: &Plan) -> Vec<Option<usize>> {
 /// Runs each engine of a section, a different one first in each round, and compares what fired.
 fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Plan, results: &mut Results) {
     let section = &suite.sections[nth];
-    let timers = size.unwrap_or(plan.timers[0]);
-    let task = Task { timers, round, operations: suite.operations, span: plan.span, cold: plan.cold };
+    let timers = size.unwrap_or_else(|| plan.timers[0]);
+    let (span, cold) = (plan.span.unwrap_or_default(), plan.memory == Some(Memory::Cold));
+    let task = Task { timers, round, operations: suite.operations, span, cold };
     let mut fired = Vec::new();
     for turn in 0..section.runs.len() {
         let engine = section.runs[(turn + round) % section.runs.len()].engine;
@@ -122,24 +105,24 @@ fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Pla
         match if suite.apart || section.once { ask(&job) } else { measure(suite, &job) } {
             Ok(outcome) => {
                 fired.extend((!outcome.figures.is_empty()).then_some((engine, outcome.checksum)));
-                results.add(section.name, size, engine, outcome);
+                results.add((section.name, size), engine, outcome);
             }
             Err(error) => results.fail(section.name, engine, error.to_string()),
         }
     }
-    let first = section.runs[0].engine;
-    let expected = fired.iter().find(|fired| fired.0 == first).map(|fired| fired.1);
+    let expected = fired.iter().find(|fired| fired.0 == OURS).map(|fired| fired.1);
     for (engine, checksum) in fired {
         if expected.is_some_and(|expected| expected != checksum) {
-            results.fail(section.name, engine, format!("it did not fire what {first} did"));
+            results.fail(section.name, engine, format!("it did not fire what {OURS} did"));
         }
     }
 }
 
-/// Starts this program again for one run; the child writes one line of JSON.
+/// Starts this program again for one run, by its hidden subcommand; the child writes one line of
+/// JSON.
 fn ask(job: &Job) -> io::Result<Outcome> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg(CHILD).arg(serde_json::to_string(job)?);
+    command.arg("child").arg(serde_json::to_string(job)?);
     let output = command.stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
         return Err(io::Error::other(format!("its process ended with {}", output.status)));
@@ -147,7 +130,6 @@ fn ask(job: &Job) -> io::Result<Outcome> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Measures in this process.
 fn measure(suite: &Suite, job: &Job) -> io::Result<Outcome> {
     if suite.pinned {
         pin(0);
@@ -164,17 +146,14 @@ pub(crate) fn run_child(suite: &Suite, job: &Job) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The names of a suite's sections, or of its engines, each once.
+/// Returns the names of a suite's sections, or of its engines.
 pub(crate) fn names(suite: &Suite, engines: bool) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    for section in suite.sections {
-        let of_engines = section.runs.iter().map(|run| run.engine);
-        let new = if engines { of_engines.collect() } else { vec![section.name] };
-        new.into_iter().for_each(|name| {
-            if !names.contains(&name) {
-                names.push(name)
-            }
-        });
-    }
+    let of_section = |section: &'static Section| section.runs.iter().map(|run| run.engine);
+    let mut names = match engines {
+        true => suite.sections.iter().flat_map(of_section).collect::<Vec<_>>(),
+        false => suite.sections.iter().map(|section| section.name).collect(),
+    };
+    names.sort_unstable();
+    names.dedup();
     names
 }

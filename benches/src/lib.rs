@@ -13,11 +13,15 @@ mod driver;
 mod engines;
 mod live;
 mod machine;
-mod measure;
+mod measure {
+    //! What is measured on structures with a virtual clock.
+    pub(crate) mod memory;
+    pub(crate) mod one_thread;
+    pub(crate) mod two_threads;
+}
 mod names;
 mod passes;
 mod peers;
-mod race;
 mod report;
 mod results;
 mod samples;

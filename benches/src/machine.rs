@@ -7,9 +7,6 @@ use std::{env, fs, thread};
 use core_affinity::CoreId;
 use memmap2::{Advice, MmapMut};
 
-/// The smallest page.
-const PAGE: usize = 4096;
-
 /// The cores of this process. The list is read before the first thread is pinned: a pinned thread
 /// and the threads it starts see their own core only.
 fn cores() -> &'static [CoreId] {
@@ -58,14 +55,14 @@ fn huge_pages() -> Option<String> {
 }
 
 fn commit() -> Option<String> {
+    let git = |words: &[&str]| {
+        let output =
+            Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(words).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
     let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
     let clean = git(&["status", "--porcelain"])?.is_empty();
     Some(if clean { hash } else { format!("{hash}, with changes that are not committed") })
-}
-
-fn git(words: &[&str]) -> Option<String> {
-    let output = Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(words).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Makes the machine provide `bytes` of memory and gives it back to the system.
@@ -77,20 +74,16 @@ pub(crate) fn back_memory(bytes: usize) {
     let Some(mut pages) = MmapMut::map_anon(bytes).ok().filter(|_| bytes > 0) else { return };
     // The host takes and gives huge pages. Without the advice a touch takes longer.
     let _ = pages.advise(Advice::HugePage);
-    pages.chunks_mut(PAGE).for_each(|page| page[0] = 1);
+    let smallest_page = 4096;
+    pages.chunks_mut(smallest_page).for_each(|page| page[0] = 1);
 }
 
-/// Returns the resident memory of this process in KiB; `None` except on Linux.
-pub(crate) fn resident_kib() -> Option<u64> {
-    status("VmRSS")
-}
+/// The resident memory of this process and its peak.
+pub(crate) const RESIDENT: &str = "VmRSS";
+pub(crate) const PEAK: &str = "VmHWM";
 
-/// Returns the peak of the resident memory in KiB; `None` except on Linux.
-pub(crate) fn peak_kib() -> Option<u64> {
-    status("VmHWM")
-}
-
-fn status(name: &str) -> Option<u64> {
+/// Returns [`RESIDENT`] or [`PEAK`] in KiB; `None` except on Linux.
+pub(crate) fn memory_kib(name: &str) -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, name)?.strip_suffix(" kB")?.parse().ok()
 }
 
@@ -143,14 +136,6 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_are_found() {
-        let text = "Name:\tpeers\nVmRSS:\t  12 kB\nmodel name\t: A fast one\n";
-        assert_eq!((field(text, "VmRSS"), field(text, "model name")), (Some("12 kB"), Some("A fast one")));
-        assert_eq!(field(text, "model"), None);
-        [0, 1, PAGE, 10 * PAGE + 7].into_iter().for_each(back_memory);
-    }
 
     #[test]
     fn usage_is_of_the_time_between() {

@@ -1,5 +1,8 @@
 //! Names of sections and figures that the suites and the charts share.
 
+/// The engine that the others are compared with.
+pub(crate) const OURS: &str = "shardwheel";
+
 /// Sections of `peers` that have charts.
 pub(crate) const RANDOM: &str = "random";
 pub(crate) const TWO_CHURN: &str = "two-churn";
@@ -19,23 +22,10 @@ pub(crate) const SHARED: &str = "2 threads on one";
 pub(crate) const LIVE_FIRE: &str = "fire";
 pub(crate) const LIVE_FINE: &str = "fine";
 
-/// Figures of [`LATE`] that have a limit.
-pub(crate) const P50: &str = "late, median, µs";
-pub(crate) const P99: &str = "late, 99 %, µs";
-pub(crate) const P999: &str = "late, 99.9 %, µs";
+/// Shares of the timers; a figure says how late the timers of a share were at most, in µs.
+pub(crate) const LATE: [f64; 12] =
+    [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
 
-/// How late timers fired, in µs, with the share of the timers that were no later.
-pub(crate) const LATE: [(f64, &str); 12] = [
-    (0.1, "late, 10 %, µs"),
-    (0.25, "late, 25 %, µs"),
-    (0.5, P50),
-    (0.75, "late, 75 %, µs"),
-    (0.9, "late, 90 %, µs"),
-    (0.95, "late, 95 %, µs"),
-    (0.99, P99),
-    (0.995, "late, 99.5 %, µs"),
-    (0.999, P999),
-    (0.9995, "late, 99.95 %, µs"),
-    (0.9999, "late, 99.99 %, µs"),
-    (0.99999, "late, 99.999 %, µs"),
-];
+pub(crate) fn late(share: f64) -> String {
+    format!("late, {} %, µs", (share * 1e7).round() / 1e5)
+}

@@ -1,13 +1,16 @@
-//! Passes over a whole workload, each timed as a whole.
+//! Passes over a whole workload, each timed as a whole, and several threads at once.
 //!
 //! Reading the clock costs about as much as scheduling a timer, so no operation is timed by itself.
 //! What a pass needs is allocated before it starts.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::checksum::Checksum;
 use crate::engines::{Cancel, Engine, Producer};
+use crate::machine::pin;
 use crate::workload::Workload;
 
 /// Pairs of schedule and cancel between two calls of the advancer, in the passes that call it.
@@ -22,7 +25,7 @@ pub(crate) fn time(pass: impl FnOnce()) -> Duration {
 /// Schedules all of `work`, whose delays count from `base`.
 pub(crate) fn schedule_all<P: Producer>(producer: &P, base: u64, work: &Workload) -> Duration {
     time(|| {
-        for (delay, payload) in work.delays().iter().zip(0..) {
+        for (delay, payload) in work.delays.iter().zip(0..) {
             black_box(producer.schedule(base + delay, payload));
         }
     })
@@ -36,24 +39,12 @@ pub(crate) fn schedule_keeping<P: Producer>(
     handles: &mut Vec<P::Handle>,
 ) -> Duration {
     handles.clear();
-    handles.reserve(work.delays().len());
+    handles.reserve(work.delays.len());
     time(|| {
-        for (delay, payload) in work.delays().iter().zip(0..) {
+        for (delay, payload) in work.delays.iter().zip(0..) {
             handles.push(producer.schedule(base + delay, payload));
         }
     })
-}
-
-/// Cancels every timer in the order of `handles`; panics if a timer is not pending.
-pub(crate) fn cancel_all<P: Cancel>(producer: &P, handles: &[P::Handle]) -> Duration {
-    let mut cancelled = 0;
-    let elapsed = time(|| {
-        for &handle in handles {
-            cancelled += usize::from(black_box(producer.cancel(handle)).is_some());
-        }
-    });
-    assert_eq!(cancelled, handles.len(), "a pending timer was not cancelled");
-    elapsed
 }
 
 /// Gives each timer the deadline at its place in `delays`, counted from `base`, and replaces its
@@ -73,7 +64,7 @@ pub(crate) fn extend_all<P: Cancel>(
 
 /// Schedules each timer of `work` and cancels it at once; the advancer is not called.
 pub(crate) fn pairs<P: Cancel>(producer: &P, base: u64, work: &Workload) -> Duration {
-    time(|| pair_each(producer, base, work.delays()))
+    time(|| pair_each(producer, base, &work.delays))
 }
 
 /// As [`pairs`], but calls the advancer after every 4,096 pairs, its clock staying at `base`. The
@@ -85,7 +76,7 @@ where
     let producer = engine.producer();
     let mut fired = Checksum::default();
     let elapsed = time(|| {
-        for delays in work.delays().chunks(PAIRS_PER_ADVANCE) {
+        for delays in work.delays.chunks(PAIRS_PER_ADVANCE) {
             pair_each(&producer, base, delays);
             engine.advance(base, &mut fired);
         }
@@ -113,17 +104,7 @@ pub(crate) fn fire_all<E: Engine>(engine: &mut E, now: u64, expected: &Checksum)
 /// Schedules and fires all of `work`; returns the times of both.
 pub(crate) fn round_trip<E: Engine>(engine: &mut E, base: u64, work: &Workload) -> [Duration; 2] {
     let schedule = schedule_all(&engine.producer(), base, work);
-    [schedule, fire_all(engine, base + work.span(), &work.expected(base, 1))]
-}
-
-/// Moves the clock from `base` to `now` tick by tick, as a timer thread does.
-pub(crate) fn advance_by_ticks<E: Engine>(
-    engine: &mut E,
-    base: u64,
-    now: u64,
-    fired: &mut Checksum,
-) -> Duration {
-    time(|| (base + 1..=now).for_each(|tick| engine.advance(tick, fired)))
+    [schedule, fire_all(engine, base + work.span, &work.expected(base, 1))]
 }
 
 /// Timeouts that almost never fire: schedules 30 s ahead and cancels the timer of a thousand
@@ -172,5 +153,81 @@ impl<P: Cancel> Churn<P> {
         }
         self.clock += 1;
         self.clock
+    }
+}
+
+/// Runs jobs at the same time, each on a thread pinned to a core of its own.
+///
+/// Each of `prepare` makes a job on its thread. When all jobs have ended, each thread calls `then`
+/// with the result of its job. Returns the time from the start of the first job to the end of the
+/// last, and what `then` returned. A panic in any of them ends the race with a panic.
+pub(crate) fn race_then<R, J, P, F>(prepare: Vec<P>, then: impl Fn(R) -> F + Sync) -> (Duration, Vec<F>)
+where
+    J: FnOnce() -> R,
+    P: FnOnce() -> J + Send,
+    F: Send,
+{
+    let (then, [missing, running]) = (&then, &[(); 2].map(|()| AtomicUsize::new(prepare.len())));
+    let ends = thread::scope(|scope| {
+        let spawn = |(nth, prepare): (usize, P)| {
+            scope.spawn(move || {
+                let [start, end] = [Arrival(missing), Arrival(running)];
+                pin(nth);
+                let job = prepare();
+                start.wait_for_all();
+                let start = Instant::now();
+                let result = job();
+                let span = (start, Instant::now());
+                end.wait_for_all();
+                (span, then(result))
+            })
+        };
+        let threads = prepare.into_iter().enumerate().map(spawn).collect::<Vec<_>>();
+        threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect::<Vec<_>>()
+    });
+    let (spans, made) = ends.into_iter().unzip::<_, _, Vec<_>, _>();
+    let start = spans.iter().map(|span| span.0).min();
+    let end = spans.iter().map(|span| span.1).max();
+    (end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start), made)
+}
+
+/// A thread's place at the start or at the end. A drop without a wait lets the others go, so that a
+/// panic ends the race instead of blocking it.
+struct Arrival<'a>(&'a AtomicUsize);
+
+impl Arrival<'_> {
+    /// Returns once every thread has arrived. The threads spin, so that they leave together: a wake
+    /// from a sleeping barrier takes as long as a short job.
+    fn wait_for_all(self) {
+        let missing = self.0;
+        drop(self);
+        // Ordering: Relaxed; only the number matters. The jobs share their data by the spawn.
+        while missing.load(Ordering::Relaxed) > 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; see `wait_for_all`.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a thread panicked")]
+    fn a_panic_ends_the_race() {
+        let prepare = |nth: usize| {
+            move || {
+                assert_ne!(nth, 1, "on purpose");
+                || ()
+            }
+        };
+        race_then(vec![prepare(0), prepare(1)], drop);
     }
 }

@@ -9,7 +9,7 @@ use crate::engines::{
 use crate::measure::memory::{BYTES, burst};
 use crate::measure::one_thread::{ADVANCE, EXTEND, PAIR, churn, constant, extend, random, second, worst};
 use crate::measure::two_threads::{two_churn, two_churn_apart, two_schedule, two_schedule_apart};
-use crate::names::{ALONE, APART, BOTH, FIRE, RANDOM, SHARED, TWO_CHURN, TWO_SCHEDULE};
+use crate::names::{ALONE, APART, BOTH, FIRE, OURS, RANDOM, SHARED, TWO_CHURN, TWO_SCHEDULE};
 use crate::results::Results;
 use crate::samples::{Samples, Times};
 use crate::suite::{Run, Section, Sizes, Suite, runs};
@@ -21,10 +21,6 @@ const TEN_MILLION: usize = 10_000_000;
 /// Peers that threads can share as they are measured, by a lock.
 const LOCKED: [&str; 4] =
     [Heap::NAME, BareHeap::NAME, <Locked<Tree> as Engine>::NAME, <Locked<DelayQueue> as Engine>::NAME];
-
-/// The throughput of two threads over that of one; times are divided the other way round.
-const SCALING: [(&str, &str, &str); 2] =
-    [("throughput of 2, one each, over 1", ALONE, APART), ("throughput of 2 on one over 1", ALONE, SHARED)];
 
 /// A run for each engine.
 macro_rules! every {
@@ -57,12 +53,12 @@ pub(crate) static SUITE: Suite = Suite {
     title: "Timer structures on a virtual clock",
     method: "a process for each run, the engines in turns; ticks of 1 ms; an engine without a row cannot cancel, and \
              an engine without a lock belongs to one thread",
+    options: &[("sizes", "10k,100k,1M"), ("timers", "1M")],
     operations: 200_000,
     pinned: true,
     apart: true,
     // More than the largest structure takes.
     backing: 256,
-    note: ELSEWHERE,
     sections: &[
         Section::new(RANDOM, "Random over 30 minutes, ns a timer", every!(random)),
         Section::new("second", "All due within one second, in random order, ns a timer", every!(second)),
@@ -70,27 +66,17 @@ pub(crate) static SUITE: Suite = Suite {
         Section::new("churn", "Churn over standing timers, ns a pair", cancelling!(churn))
             .with(Sizes::Fixed(&[0, 100_000, MILLION])),
         Section::new("extend", "Extend, ns a timer", cancelling!(extend)).with(Sizes::Many),
-        Section {
-            ratios: &SCALING,
-            ..Section::new(
-                TWO_CHURN,
-                "Churn over standing timers, ns a pair, all threads together",
-                TWO_CHURN_RUNS,
-            )
-            .with(Sizes::Fixed(&[0, MILLION]))
-        },
-        Section {
-            ratios: &SCALING,
-            ..Section::new(
-                TWO_SCHEDULE,
-                "Random, used nodes, ns a timer, all threads together",
-                TWO_SCHEDULE_RUNS,
-            )
-            .with(Sizes::Many)
-        },
+        Section::new(
+            TWO_CHURN,
+            "Churn over standing timers, ns a pair, all threads together",
+            TWO_CHURN_RUNS,
+        )
+        .with(Sizes::Fixed(&[0, MILLION])),
+        Section::new(TWO_SCHEDULE, "Random, used nodes, ns a timer, all threads together", TWO_SCHEDULE_RUNS)
+            .with(Sizes::Many),
         Section::new(
             "worst",
-            "Single operations, random, ns, the reading of the clock included",
+            "Single moves of the clock, random, ns, the reading of the clock included",
             every!(worst),
         )
         .with(Sizes::Many),
@@ -98,17 +84,15 @@ pub(crate) static SUITE: Suite = Suite {
     ],
 };
 
-/// The requirements, judged.
 pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
-    let ours =
-        |figure: Option<f64>| figure.map(|figure| (Wheel::NAME.to_owned(), figure)).into_iter().collect();
+    let ours = |figure: Option<f64>| figure.map(|figure| (OURS.to_owned(), figure)).into_iter().collect();
     let mut all = Vec::new();
     for (section, what) in [(RANDOM, BOTH), ("second", BOTH), ("constant", BOTH), ("churn", PAIR)] {
         all.extend(over_locked(results, section, [what, what], 1.0));
     }
     all.extend(EXTEND.into_iter().flat_map(|what| over_locked(results, "extend", [what, what], 1.0)));
     for size in results.sizes(TWO_CHURN).into_iter().flatten() {
-        let ratio = results.ratio(TWO_CHURN, Some(size), [(ALONE, Wheel::NAME), (APART, Wheel::NAME)]);
+        let ratio = results.ratio((TWO_CHURN, Some(size)), [(ALONE, OURS), (APART, OURS)]);
         let text =
             format!("throughput of 2 threads, a shard each, over 1: {TWO_CHURN}, {} timers", label(size));
         all.push(Requirement::at_least(1.8, text, ours(ratio)));
@@ -122,16 +106,16 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
         ("constant", MILLION, FIRE, LOCKED[0], 4.0),
         ("extend", MILLION, EXTEND[0], LOCKED[3], 3.0),
     ] {
-        let readings = results.against(section, size, [what, what], Wheel::NAME, &[peer]);
+        let readings = results.against((section, Some(size)), [what, what], &[peer]);
         let text = format!("cost of {peer} over ours: {section}, {what}, {} timers", label(size));
         all.push(Requirement::at_least(times, text, readings));
     }
-    let growth = results.growth(RANDOM, [MILLION, TEN_MILLION], BOTH, Wheel::NAME);
+    let growth = results.growth(RANDOM, [MILLION, TEN_MILLION], BOTH);
     all.push(Requirement::at_most(1.2, format!("{BOTH}, random, with 10M timers over 1M"), growth));
-    all.push(Requirement::at_most(80.0, BYTES, results.medians("memory", BYTES, Wheel::NAME)));
+    all.push(Requirement::at_most(80.0, BYTES, results.medians("memory", BYTES)));
     // The system can only make an advance longer, so the least of the rounds counts.
     let longest = Times::longest_of(ADVANCE);
-    let least = results.get("worst", Some(TEN_MILLION), &longest, Wheel::NAME).map(Samples::least);
+    let least = results.get(("worst", Some(TEN_MILLION)), &longest, OURS).map(Samples::least);
     all.push(Requirement::at_most(
         2e6,
         format!("{longest}, with 10M timers, in the best round, ns"),
@@ -147,48 +131,21 @@ fn over_locked(results: &Results, section: &str, what: [&str; 2], times: f64) ->
     let judge = |size: usize| {
         let text =
             format!("cost of a peer behind a lock over ours: {section}, {columns}, {} timers", label(size));
-        Requirement::at_least(times, text, results.against(section, size, what, Wheel::NAME, &LOCKED))
+        Requirement::at_least(times, text, results.against((section, Some(size)), what, &LOCKED))
     };
     results.sizes(section).into_iter().flatten().map(judge).collect()
 }
 
-/// What is not among the engines.
-const ELSEWHERE: &str = "\
-## Not measured
-
-- wheels without a lock, behind one: `hierarchical_hash_wheel_timer` has reference counts that are not atomic; for
-  the others the difference between `heap` and `heap without a lock` is the price of the lock
-- `pendulum` 0.3: two timers of a bucket can get the same handle, and a timer put between two others is lost
-- `timing-wheel` 0.1, `mio-timer` 0.2, `timerwheel` 0.1, `wheeltimer` 0.2: they use the clock of the system
-- `timewheel` 0.1: a hash map of buckets; a cancel searches the bucket
-- `nexus-timer` 1.5: its handles cannot be copied and have to be returned after the timer fired
-- `delay_timer` 0.11: a scheduler of tasks with a runtime, not a structure
-- timers of runtimes (`tokio::time`): they use real time; see `live`
-";
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::{Outcome, Task};
-
-    #[test]
-    fn every_engine_fires_the_same_in_every_section() {
-        for section in SUITE.sections {
-            let mut outcomes = section.runs.iter().map(|run| (run.measure)(&Task::small(700)));
-            let expected = outcomes.next().expect("shardwheel takes part in all");
-            for (outcome, run) in outcomes.zip(&section.runs[1..]) {
-                assert_eq!(outcome.checksum, expected.checksum, "{}, {}", section.name, run.engine);
-                let mut names = expected.figures.iter().map(|figure| &figure.0);
-                assert!(outcome.figures.iter().all(|figure| names.any(|name| *name == figure.0)));
-            }
-        }
-    }
+    use crate::suite::Outcome;
 
     #[test]
     fn locked_peers_count_and_others_do_not() {
         let mut results = Results::default();
         let mut verdict = |engine, cost| {
-            results.add("churn", Some(0), engine, Outcome::of(PAIR, cost));
+            results.add(("churn", Some(0)), engine, Outcome::of(PAIR, cost));
             requirements(&results)[0].verdict.clone()
         };
         assert_eq!(verdict(Wheel::NAME, 10.0), "not measured");

@@ -7,11 +7,10 @@ use crate::engines::{BareHeap, Engine, Heap, Wheel};
 use crate::machine::pin;
 use crate::measure::memory::{BYTES, LEFT, burst, growth, growth_advanced, growth_alone};
 use crate::measure::one_thread::{
-    CANCEL_ALL, NODES, STANDING, both_nodes, cancel_at_once, cancel_later, constant, extend, fire_by_ticks,
-    pairs_name, second,
+    CANCEL_ALL, NODES, STANDING, both_nodes, cancel, constant, extend, fire_by_ticks, pairs_name,
 };
 use crate::measure::two_threads::{OPERATIONS, producers, producers_of_a_lock};
-use crate::names::{ALONE, APART, BOTH, FIRE, RANDOM, SCHEDULE};
+use crate::names::{ALONE, APART, BOTH, FIRE, OURS, RANDOM, SCHEDULE};
 use crate::results::Results;
 use crate::suite::{Outcome, Section, Sizes, Suite, Task, runs};
 use crate::table::Requirement;
@@ -21,7 +20,6 @@ const TEN_MILLION: usize = 10_000_000;
 const CANCEL: &str = "cancel";
 const PRODUCERS: &str = "producers";
 const MEMORY: &str = "memory";
-const PAIRS_TITLE: &str = "Schedule + cancel, ns a pair";
 const MEMORY_TITLE: &str = "Memory (resident, one measurement each)";
 
 /// The number of pairs over which memory may grow.
@@ -31,12 +29,12 @@ pub(crate) static SUITE: Suite = Suite {
     name: "report",
     title: "shardwheel beside a binary heap",
     method: "one process, the engines in turns; a virtual clock with ticks of 1 ms; memory in child processes",
+    options: &[("sizes", "10k,1M,10M"), ("memory", "backed")],
     operations: 4 * MILLION,
     pinned: true,
     apart: false,
     // More than an engine and the workloads take.
     backing: 160,
-    note: "",
     sections: &[
         Section::new(RANDOM, "Random over 30 minutes, ns a timer", runs!(both_nodes: Wheel, Heap, BareHeap)),
         Section::new(
@@ -44,7 +42,6 @@ pub(crate) static SUITE: Suite = Suite {
             "Placed within one second, ns a timer",
             runs!(constant: Wheel, Heap, BareHeap),
         ),
-        Section::new("second", "Due within one second, ns a timer", runs!(second: Wheel, Heap, BareHeap)),
         Section {
             // With fewer timers most ticks have no due timer.
             least: 100_000,
@@ -54,8 +51,7 @@ pub(crate) static SUITE: Suite = Suite {
                 runs!(fire_by_ticks: Wheel, Heap),
             )
         },
-        Section::new(CANCEL, PAIRS_TITLE, runs!(cancel_at_once: Wheel, Heap)),
-        Section::new(CANCEL, PAIRS_TITLE, runs!(cancel_later: Wheel, Heap)),
+        Section::new(CANCEL, "Schedule + cancel, ns a pair", runs!(cancel: Wheel, Heap)),
         Section::new("extend", "Extend, ns a timer", runs!(extend: Wheel, Heap)),
         Section::new(
             PRODUCERS,
@@ -76,11 +72,11 @@ pub(crate) static SUITE: Suite = Suite {
     ],
 };
 
-/// The requirements, judged.
 pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     let at_most = |section, what: String, limit| {
-        let readings = results.medians(section, &what, Wheel::NAME);
-        Requirement::at_most(limit, format!("{section}: {what}"), readings)
+        let readings = results.medians(section, &what);
+        let unit = if section == MEMORY { "" } else { ", ns" };
+        Requirement::at_most(limit, format!("{section}: {what}{unit}"), readings)
     };
     let mut all = Vec::from(NODES.map(|nodes| at_most(RANDOM, format!("{SCHEDULE}{nodes}"), 30.0)));
     let pairs = [(0, true), (0, false), (STANDING, true), (STANDING, false)];
@@ -92,11 +88,11 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
         );
     }
     for what in NODES.map(|nodes| format!("{FIRE}{nodes}")) {
-        let growth = results.growth(RANDOM, [MILLION, TEN_MILLION], &what, Wheel::NAME);
+        let growth = results.growth(RANDOM, [MILLION, TEN_MILLION], &what);
         all.push(Requirement::at_most(1.5, format!("cost at 10M over cost at 1M: {what}"), growth));
     }
     all.push(at_most(MEMORY, BYTES.to_owned(), 80.0));
-    let mut left = results.medians(MEMORY, LEFT, Wheel::NAME);
+    let mut left = results.medians(MEMORY, LEFT);
     left.retain(|(size, _)| *size == label(TEN_MILLION));
     all.push(Requirement::at_most(0.1, format!("{MEMORY}: {LEFT}"), left));
     all.extend([true, false].map(|advanced| at_most(MEMORY, growth(advanced), 16.0)));
@@ -107,7 +103,7 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
 /// Compares with both heaps, so the verdict rests on the faster one.
 fn faster(results: &Results, nodes: &str, size: usize, times: f64) -> Requirement {
     let what = &*format!("{BOTH}{nodes}");
-    let readings = results.against(RANDOM, size, [what, what], Wheel::NAME, &[Heap::NAME, BareHeap::NAME]);
+    let readings = results.against((RANDOM, Some(size)), [what, what], &[Heap::NAME, BareHeap::NAME]);
     let text = format!("times faster than a heap: {what}, {} timers", label(size));
     Requirement::at_least(times, text, readings)
 }
@@ -117,7 +113,7 @@ fn faster(results: &Results, nodes: &str, size: usize, times: f64) -> Requiremen
 fn scaling(results: &Results, operation: &str) -> Requirement {
     let [one, two] = [ALONE, APART].map(|layout| format!("{operation}: {layout}"));
     let sizes = results.sizes(PRODUCERS).into_iter().flatten().filter(|size| *size >= MILLION);
-    let ratio = |size| results.ratio(PRODUCERS, Some(size), [(&one, Wheel::NAME), (&two, Wheel::NAME)]);
+    let ratio = |size| results.ratio((PRODUCERS, Some(size)), [(&one, OURS), (&two, OURS)]);
     let readings = sizes.filter_map(|size| Some((label(size), ratio(size)?))).collect();
     let text = format!("throughput of 2 producers on 2 shards over 1 on 1: {operation}");
     Requirement::at_least(1.8, text, readings)
@@ -130,11 +126,8 @@ pub fn engines(section: &str) -> Vec<&'static str> {
     section.into_iter().flat_map(|it| it.runs).map(|run| run.engine).collect()
 }
 
-/// Runs a section of `report` once and returns the time of the pass behind one of its figures.
-///
-/// # Panics
-///
-/// If there is no such figure.
+/// Runs a section of `report` once and returns the time of the pass behind one of its figures;
+/// panics if there is no such figure.
 #[must_use]
 pub fn pass(section: &str, figure: &str, engine: &str, timers: usize) -> Duration {
     pin(0);
@@ -144,23 +137,4 @@ pub fn pass(section: &str, figure: &str, engine: &str, timers: usize) -> Duratio
     let find = |outcome: Outcome| outcome.figures.into_iter().find(|(what, _)| what == figure);
     let (_, ns) = outcomes.find_map(find).expect("the section has this figure");
     Duration::from_nanos((ns * timers as f64) as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_faster_heap_decides() {
-        let mut results = Results::default();
-        assert!(requirements(&results).iter().all(|it| it.verdict == "not measured"));
-        let what = format!("{BOTH}{}", NODES[0]);
-        let mut verdict = |engine, cost| {
-            results.add(RANDOM, Some(MILLION), engine, Outcome::of(&what, cost));
-            faster(&results, NODES[0], MILLION, 2.0).verdict
-        };
-        assert_eq!(verdict(Wheel::NAME, 10.0), "not measured");
-        assert_eq!(verdict(Heap::NAME, 25.0), "met");
-        assert_eq!(verdict(BareHeap::NAME, 15.0), "**NOT met**");
-    }
 }

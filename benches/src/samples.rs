@@ -14,7 +14,8 @@ pub(crate) struct Samples(pub(crate) Vec<f64>);
 impl Samples {
     /// Returns the middle figure, or the mean of the two in the middle; NaN if there is none.
     pub(crate) fn median(&self) -> f64 {
-        let sorted = self.sorted();
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
         match sorted.len() {
             0 => f64::NAN,
@@ -31,15 +32,8 @@ impl Samples {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Divides `self` by `other`, round by round.
     pub(crate) fn over(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(mine, others)| mine / others).collect())
-    }
-
-    fn sorted(&self) -> Vec<f64> {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted
     }
 
     /// Shows the median, and the least and the greatest figure in brackets. Small figures have more

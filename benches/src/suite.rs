@@ -13,6 +13,8 @@ pub(crate) struct Suite {
     pub(crate) title: &'static str,
     /// What the figures rest on.
     pub(crate) method: &'static str,
+    /// The options that it has beside the common ones, with their defaults.
+    pub(crate) options: &'static [(&'static str, &'static str)],
     /// To measure more, add a section. Sections of the same name share `--only` and the table.
     pub(crate) sections: &'static [Section],
     /// Operations that a figure rests on at least: small sizes are repeated.
@@ -23,11 +25,10 @@ pub(crate) struct Suite {
     pub(crate) apart: bool,
     /// Bytes a timer for which memory is backed before each run.
     pub(crate) backing: usize,
-    /// Printed last.
-    pub(crate) note: &'static str,
 }
 
-/// A group of measurements: its name for `--only`, what it measures, and a function for each engine.
+/// A group of measurements: its name for `--only`, what it measures, and a function for each
+/// engine.
 pub(crate) struct Section {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
@@ -38,13 +39,11 @@ pub(crate) struct Section {
     pub(crate) least: usize,
     /// Whether it runs in the first round only, in a process of its own.
     pub(crate) once: bool,
-    /// Figures made of two others: the name, what is divided, and by what.
-    pub(crate) ratios: &'static [(&'static str, &'static str, &'static str)],
 }
 
 impl Section {
     pub(crate) const fn new(name: &'static str, title: &'static str, runs: &'static [Run]) -> Self {
-        Self { name, title, runs, sizes: Sizes::Each, least: 0, once: false, ratios: &[] }
+        Self { name, title, runs, sizes: Sizes::Each, least: 0, once: false }
     }
 
     pub(crate) const fn with(self, sizes: Sizes) -> Self {
@@ -119,20 +118,11 @@ impl Task {
     }
 }
 
-/// A number of timers of some kind, and how many there have to be.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Count {
-    pub(crate) what: String,
-    pub(crate) counted: u64,
-    pub(crate) expected: u64,
-}
-
 /// What a run returns.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The digest of what fired, for a comparison across engines.
     pub(crate) checksum: u64,
-    pub(crate) counts: Vec<Count>,
     pub(crate) figures: Vec<(String, f64)>,
 }
 
@@ -156,7 +146,9 @@ impl Outcome {
         self.figure(what, elapsed.as_nanos() as f64 / operations as f64);
     }
 
+    /// Adds a number of timers as a figure; a wrong number ends the run with a panic.
     pub(crate) fn count(&mut self, what: &str, counted: u64, expected: u64) {
-        self.counts.push(Count { what: what.to_owned(), counted, expected });
+        assert_eq!(counted, expected, "{what}");
+        self.figure(what, counted as f64);
     }
 }

@@ -70,7 +70,6 @@ impl Requirement {
         Self { requirement, limit, readings, verdict: verdict.to_owned() }
     }
 
-    /// Shows all requirements as a table.
     pub(crate) fn table(all: &[Self]) -> Table {
         let row = |it: &Self| {
             let readings = it.readings.iter().map(|(name, reading)| format!("{name}: {reading:.2}"));
@@ -85,14 +84,6 @@ impl Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_wide_table_is_turned() {
-        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let cell = |row, column| format!("{row}{column}");
-        let table = Table::cross("", &names(&["a"]), &names(&["b", "c"]), &cell);
-        assert_eq!(table.to_string(), "|  | a |\n|---|---|\n| b | 00 |\n| c | 01 |\n");
-    }
 
     #[test]
     fn every_reading_has_to_meet_the_limit() {

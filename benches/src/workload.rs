@@ -5,9 +5,6 @@ use crate::checksum::Checksum;
 /// Ticks in 30 minutes; a tick is 1 ms.
 pub(crate) const THIRTY_MINUTES: u64 = 30 * 60 * ONE_SECOND;
 
-/// Buckets of the wheels with one level: 35 minutes, so each deadline has a bucket of its own.
-pub(crate) const ONE_LEVEL: usize = 1 << 21;
-
 const ONE_SECOND: u64 = 1000;
 
 /// How deadlines are distributed.
@@ -33,8 +30,9 @@ impl Spread {
 
 /// Delays of timers whose payloads are 0, 1, 2 and so on.
 pub(crate) struct Workload {
-    delays: Vec<u64>,
-    span: u64,
+    pub(crate) delays: Vec<u64>,
+    /// The longest delay: all timers have fired by then.
+    pub(crate) span: u64,
 }
 
 impl Workload {
@@ -47,16 +45,6 @@ impl Workload {
     fn from_delays(delays: Vec<u64>) -> Self {
         let span = delays.iter().copied().max().unwrap_or(0);
         Self { delays, span }
-    }
-
-    /// Returns the delays, in the order in which the timers are scheduled.
-    pub(crate) fn delays(&self) -> &[u64] {
-        &self.delays
-    }
-
-    /// Returns the longest delay: all timers have fired by then.
-    pub(crate) fn span(&self) -> u64 {
-        self.span
     }
 
     /// Returns what fires if `copies` producers each schedule the workload at tick `base`.
@@ -83,11 +71,11 @@ mod tests {
     fn delays_are_seeded_and_within_their_spread() {
         let [a, b, c] = [1, 1, 2].map(|seed| Workload::new(Spread::ThirtyMinutes, 100, seed));
         assert!(a.delays == b.delays && a.delays != c.delays);
-        assert!(a.delays.iter().zip(later(&a, 2).delays()).all(|(old, new)| old < new));
+        assert!(a.delays.iter().zip(&later(&a, 2).delays).all(|(old, new)| old < new));
         for spread in [Spread::PlacedInOneSecond, Spread::DueInOneSecond] {
             let work = Workload::new(spread, 5000, 1);
-            assert!(work.span() - work.delays.iter().min().unwrap() < ONE_SECOND, "{spread:?}");
+            assert!(work.span - work.delays.iter().min().unwrap() < ONE_SECOND, "{spread:?}");
         }
-        assert!(Workload::new(Spread::PlacedInOneSecond, 5000, 1).delays().is_sorted());
+        assert!(Workload::new(Spread::PlacedInOneSecond, 5000, 1).delays.is_sorted());
     }
 }

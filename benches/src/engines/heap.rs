@@ -55,7 +55,6 @@ pub(crate) fn pop_due<T>(heap: &mut BinaryHeap<Due<T>>, now: u64) -> Option<Due<
 /// those of [`LazyHeap`]: a verdict about schedule and fire must hold against both.
 pub(crate) struct PlainHeap(BinaryHeap<Due<u64>>);
 
-/// A [`PlainHeap`] behind a mutex.
 pub(crate) type BareHeap = Locked<PlainHeap>;
 
 impl Structure for PlainHeap {
@@ -98,7 +97,6 @@ pub(crate) struct LazyHeap {
     first_free: u32,
 }
 
-/// A [`LazyHeap`] behind a mutex.
 pub(crate) type Heap = Locked<LazyHeap>;
 
 impl LazyHeap {

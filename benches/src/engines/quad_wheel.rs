@@ -2,7 +2,7 @@
 //!
 //! [`QuadWheel`] cannot cancel. [`WeakQuadWheel`] can: it holds weak references and a hash map of
 //! the pending timers. Its reference counts are not atomic, so no lock makes it shareable. A cancel
-//! does not return the payload, so the handle has it; an extend cancels and inserts.
+//! does not return the payload, so the handle has it.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,33 +14,27 @@ use hierarchical_hash_wheel_timer::wheels::quad_wheel::{QuadWheelWithOverflow, n
 
 use super::structure::{Removal, Structure};
 
-/// How many of `left` ticks the wheel may skip; `None` if it has to take the next tick.
-fn skippable(skip: &Skip, left: u64) -> Option<u32> {
-    let left = u32::try_from(left).unwrap_or(u32::MAX);
-    match *skip {
-        Skip::Empty => Some(left),
-        Skip::Millis(ticks) => Some(left.min(ticks)),
-        Skip::None => None,
-    }
-}
-
 /// Moves a wheel's clock to `now` or to the first tick with due timers. Both wheels have these
 /// methods, but no common trait.
 macro_rules! move_clock {
     ($self:ident, $now:ident) => {
         while $self.due.is_empty() && $self.clock < $now {
-            if let Some(ticks) = skippable(&$self.wheel.can_skip(), $now - $self.clock) {
+            let left = u32::try_from($now - $self.clock).unwrap_or(u32::MAX);
+            let ticks = match $self.wheel.can_skip() {
+                Skip::Empty => left,
+                Skip::Millis(ticks) => left.min(ticks),
+                Skip::None => 0,
+            };
+            if ticks > 0 {
                 $self.wheel.skip(ticks);
-                $self.clock += u64::from(ticks);
             } else {
                 $self.due = $self.wheel.tick();
-                $self.clock += 1;
             }
+            $self.clock += u64::from(ticks.max(1));
         }
     };
 }
 
-/// A [`QuadWheelWithOverflow`] of deadlines and payloads.
 pub(crate) struct QuadWheel {
     wheel: QuadWheelWithOverflow<(u64, u64)>,
     due: Vec<(u64, u64)>,
@@ -87,7 +81,6 @@ impl CancellableTimerEntry for Entry {
     }
 }
 
-/// A cancellable [`cancellable::QuadWheelWithOverflow`].
 pub(crate) struct WeakQuadWheel {
     wheel: cancellable::QuadWheelWithOverflow<Entry>,
     due: Vec<Rc<Entry>>,
@@ -129,11 +122,5 @@ impl Removal for WeakQuadWheel {
     #[inline]
     fn cancel(&mut self, (id, payload): (u64, u64)) -> Option<u64> {
         self.wheel.cancel(&id).is_ok().then_some(payload)
-    }
-
-    #[inline]
-    fn extend(&mut self, handle: (u64, u64), deadline: u64) -> Option<(u64, u64)> {
-        let payload = self.cancel(handle)?;
-        Some(self.schedule(deadline, payload))
     }
 }

@@ -32,7 +32,8 @@ pub(crate) trait Engine {
     fn advance(&mut self, now: u64, fired: &mut Checksum);
 }
 
-/// Adds timers, one producer a thread. A producer that is not `Send` belongs to a one-thread engine.
+/// Adds timers, one producer a thread. A producer that is not `Send` belongs to a one-thread
+/// engine.
 pub(crate) trait Producer {
     type Handle: Copy;
 
@@ -70,7 +71,11 @@ pub(crate) trait Structure {
 pub(crate) trait Removal: Structure {
     fn cancel(&mut self, handle: Self::Handle) -> Option<u64>;
 
-    fn extend(&mut self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle>;
+    #[inline]
+    fn extend(&mut self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle> {
+        let payload = self.cancel(handle)?;
+        Some(self.schedule(deadline, payload))
+    }
 }
 
 /// A structure behind a mutex, shared by any number of producers.
@@ -79,107 +84,80 @@ pub(crate) type Locked<S> = Arc<Mutex<S>>;
 /// A structure without a lock; its producers stay on its thread.
 pub(crate) type Unlocked<S> = Rc<RefCell<S>>;
 
-/// A shared pointer through which both halves of an engine reach a structure.
-pub(crate) trait Share: Clone {
-    type Target: Structure;
+/// Makes engines of a shared pointer; `$access` borrows the structure.
+macro_rules! engine {
+    ($pointer:ident, $name:literal, $share:expr, $pop_all:ident, |$this:ident| $access:expr) => {
+        impl<S: Structure> Engine for $pointer<S> {
+            const NAME: &'static str = S::NAMES[$name];
 
-    const NAME: &'static str;
+            type Producer = Self;
 
-    fn share(structure: Self::Target) -> Self;
-
-    fn with<R>(&self, use_it: impl FnOnce(&mut Self::Target) -> R) -> R;
-
-    fn pop_all(&self, now: u64, fired: &mut Checksum);
-}
-
-impl<S: Structure> Share for Locked<S> {
-    type Target = S;
-
-    const NAME: &'static str = S::NAMES[0];
-
-    fn share(structure: S) -> Self {
-        Arc::new(Mutex::new(structure))
-    }
-
-    #[inline]
-    fn with<R>(&self, use_it: impl FnOnce(&mut S) -> R) -> R {
-        use_it(&mut self.lock().expect("no thread panics with the lock"))
-    }
-
-    fn pop_all(&self, now: u64, fired: &mut Checksum) {
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            self.with(|structure| batch.extend(std::iter::from_fn(|| structure.pop(now)).take(BATCH)));
-            if batch.is_empty() {
-                return;
+            fn new() -> Self {
+                $share(S::new())
             }
-            batch.drain(..).for_each(|(deadline, payload)| fired.add(deadline, payload));
+
+            fn producer(&self) -> Self {
+                self.clone()
+            }
+
+            fn advance(&mut self, now: u64, fired: &mut Checksum) {
+                $pop_all(self, now, fired);
+            }
         }
-    }
-}
 
-impl<S: Structure> Share for Unlocked<S> {
-    type Target = S;
+        impl<S: Structure> Producer for $pointer<S> {
+            type Handle = S::Handle;
 
-    const NAME: &'static str = S::NAMES[1];
-
-    fn share(structure: S) -> Self {
-        Rc::new(RefCell::new(structure))
-    }
-
-    #[inline]
-    fn with<R>(&self, use_it: impl FnOnce(&mut S) -> R) -> R {
-        use_it(&mut self.borrow_mut())
-    }
-
-    fn pop_all(&self, now: u64, fired: &mut Checksum) {
-        self.with(|structure| {
-            while let Some((deadline, payload)) = structure.pop(now) {
-                fired.add(deadline, payload);
+            fn enter(&self) {
+                let $this = self;
+                $access.enter();
             }
-        });
+
+            #[inline]
+            fn schedule(&self, deadline: u64, payload: u64) -> S::Handle {
+                let $this = self;
+                $access.schedule(deadline, payload)
+            }
+        }
+
+        impl<S: Removal> Cancel for $pointer<S> {
+            #[inline]
+            fn cancel(&self, handle: S::Handle) -> Option<u64> {
+                let $this = self;
+                $access.cancel(handle)
+            }
+
+            #[inline]
+            fn extend(&self, handle: S::Handle, deadline: u64) -> Option<S::Handle> {
+                let $this = self;
+                $access.extend(handle, deadline)
+            }
+        }
+    };
+}
+
+const SOUND: &str = "no thread panics with the lock";
+
+engine!(Locked, 0, |it| Arc::new(Mutex::new(it)), pop_locked, |it| it.lock().expect(SOUND));
+engine!(Unlocked, 1, |it| Rc::new(RefCell::new(it)), pop_unlocked, |it| it.borrow_mut());
+
+fn pop_locked<S: Structure>(shared: &Locked<S>, now: u64, fired: &mut Checksum) {
+    let mut batch = Vec::with_capacity(BATCH);
+    loop {
+        {
+            let mut structure = shared.lock().expect(SOUND);
+            batch.extend(std::iter::from_fn(|| structure.pop(now)).take(BATCH));
+        }
+        if batch.is_empty() {
+            return;
+        }
+        batch.drain(..).for_each(|(deadline, payload)| fired.add(deadline, payload));
     }
 }
 
-impl<P: Share> Engine for P {
-    const NAME: &'static str = P::NAME;
-
-    type Producer = Self;
-
-    fn new() -> Self {
-        P::share(P::Target::new())
-    }
-
-    fn producer(&self) -> Self {
-        self.clone()
-    }
-
-    fn advance(&mut self, now: u64, fired: &mut Checksum) {
-        self.pop_all(now, fired);
-    }
-}
-
-impl<P: Share> Producer for P {
-    type Handle = <P::Target as Structure>::Handle;
-
-    fn enter(&self) {
-        self.with(|structure| structure.enter());
-    }
-
-    #[inline]
-    fn schedule(&self, deadline: u64, payload: u64) -> Self::Handle {
-        self.with(|structure| structure.schedule(deadline, payload))
-    }
-}
-
-impl<P: Share<Target: Removal>> Cancel for P {
-    #[inline]
-    fn cancel(&self, handle: Self::Handle) -> Option<u64> {
-        self.with(|structure| structure.cancel(handle))
-    }
-
-    #[inline]
-    fn extend(&self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle> {
-        self.with(|structure| structure.extend(handle, deadline))
+fn pop_unlocked<S: Structure>(shared: &Unlocked<S>, now: u64, fired: &mut Checksum) {
+    let mut structure = shared.borrow_mut();
+    while let Some((deadline, payload)) = structure.pop(now) {
+        fired.add(deadline, payload);
     }
 }

@@ -1,12 +1,9 @@
-//! A `BTreeMap` by deadline and a number that keeps equal deadlines apart.
-//!
-//! The key is the handle, so a cancel needs no other structure and leaves no entry behind.
+//! A `BTreeMap` by deadline and a number that keeps equal deadlines apart. The key is the handle.
 
 use std::collections::BTreeMap;
 
 use super::structure::{Removal, Structure};
 
-/// A `BTreeMap<(deadline, id), payload>`.
 pub(crate) struct Tree {
     timers: BTreeMap<(u64, u64), u64>,
     next_id: u64,
@@ -41,11 +38,5 @@ impl Removal for Tree {
     #[inline]
     fn cancel(&mut self, handle: (u64, u64)) -> Option<u64> {
         self.timers.remove(&handle)
-    }
-
-    #[inline]
-    fn extend(&mut self, handle: (u64, u64), deadline: u64) -> Option<(u64, u64)> {
-        let payload = self.cancel(handle)?;
-        Some(self.schedule(deadline, payload))
     }
 }

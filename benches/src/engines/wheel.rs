@@ -39,10 +39,8 @@ impl Producer for Scheduler<u64> {
 
     #[inline]
     fn schedule(&self, deadline: u64, payload: u64) -> Key {
-        match self.schedule(deadline, payload) {
-            Ok(key) => key,
-            Err(refused) => panic!("a shard without a bound refused a timer: {refused}"),
-        }
+        self.schedule(deadline, payload)
+            .unwrap_or_else(|refused| panic!("a shard refused a timer: {refused}"))
     }
 }
 

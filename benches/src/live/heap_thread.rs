@@ -39,13 +39,11 @@ impl Shared {
     }
 
     fn push(&self, deadline: u64, item: Task) {
-        let first = {
-            let mut state = self.state.lock().expect(SOUND);
-            let first = state.heap.peek().is_none_or(|first| deadline < first.deadline);
-            state.heap.push(Due { deadline, item });
-            first
-        };
-        if first {
+        let mut state = self.state.lock().expect(SOUND);
+        let is_first = state.heap.peek().is_none_or(|first| deadline < first.deadline);
+        state.heap.push(Due { deadline, item });
+        drop(state);
+        if is_first {
             self.changed.notify_one();
         }
     }
@@ -82,7 +80,6 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A heap and its thread.
 pub(super) struct HeapThread<const TICKED: bool> {
     shared: Arc<Shared>,
     /// Deadlines are rounded up to a multiple of it, in ns.
@@ -131,8 +128,6 @@ impl<const TICKED: bool> Drop for HeapThread<TICKED> {
     fn drop(&mut self) {
         self.shared.state.lock().expect(SOUND).closed = true;
         self.shared.changed.notify_one();
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
-            eprintln!("the heap's thread panicked: {panic:?}");
-        }
+        self.thread.take().map(JoinHandle::join);
     }
 }

@@ -12,15 +12,17 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use crate::names::{LATE, late};
+use crate::suite::Outcome;
+
+/// What must not happen to a timer.
+pub(super) const NEVER: [&str; 3] = ["timers lost", "timers fired again", "timers early"];
+
 /// The place of a timer that has not fired.
 const PENDING: u64 = u64::MAX;
 
-/// The interval of the looks at the last timers.
-const GLANCE: Duration = Duration::from_millis(1);
-
-const DIGITS: u8 = 3;
-
-/// A place for each timer; ns since the ledger was made, written by the thread that fires the timer.
+/// A place for each timer; ns since the ledger was made, written by the thread that fires the
+/// timer.
 pub(super) struct Ledger {
     start: Instant,
     fired: Vec<AtomicU64>,
@@ -52,26 +54,29 @@ impl Ledger {
             if seen == self.fired.len() {
                 return;
             }
-            thread::sleep(GLANCE);
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Compares each timer's time with its deadline, `due` of its number.
-    pub(super) fn lateness(&self, due: impl Fn(usize) -> Instant) -> Lateness {
-        let nanos = Histogram::new(DIGITS).expect("a histogram can have three digits");
-        let again = self.again.load(Ordering::Relaxed);
-        let mut lateness = Lateness { lost: 0, early: 0, again, nanos };
+    /// Compares each timer's time with its deadline, `due` of its number, and adds the figures.
+    pub(super) fn judge(&self, due: impl Fn(usize) -> Instant, outcome: &mut Outcome) {
+        let mut nanos = Histogram::<u64>::new(3).expect("a histogram can have three digits");
+        let (mut lost, mut early) = (0, 0);
         for (timer, place) in self.fired.iter().enumerate() {
             let fired = place.load(Ordering::Relaxed);
-            let late =
-                (self.start + Duration::from_nanos(fired % PENDING)).checked_duration_since(due(timer));
-            match (fired, late) {
-                (PENDING, _) => lateness.lost += 1,
-                (_, None) => lateness.early += 1,
-                (_, Some(late)) => lateness.nanos.record(late.as_nanos() as u64).expect("it grows as needed"),
+            let at = self.start + Duration::from_nanos(fired % PENDING);
+            match (fired, at.checked_duration_since(due(timer))) {
+                (PENDING, _) => lost += 1,
+                (_, None) => early += 1,
+                (_, Some(late)) => nanos.record(late.as_nanos() as u64).expect("it grows as needed"),
             }
         }
-        lateness
+        for (what, count) in NEVER.into_iter().zip([lost, self.again.load(Ordering::Relaxed), early]) {
+            outcome.figure(what, count as f64);
+        }
+        for share in LATE {
+            outcome.figure(late(share), nanos.value_at_quantile(share) as f64 / 1e3);
+        }
     }
 }
 
@@ -108,33 +113,18 @@ impl Wake for Note {
     }
 }
 
-/// How late timers fired, and how many were lost, early, or fired again.
-pub(super) struct Lateness {
-    pub(super) lost: u64,
-    pub(super) early: u64,
-    pub(super) again: u64,
-    nanos: Histogram<u64>,
-}
-
-impl Lateness {
-    /// Returns the lateness in µs that this share of the timers did not exceed.
-    pub(super) fn quantile(&self, share: f64) -> f64 {
-        self.nanos.value_at_quantile(share) as f64 / 1e3
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_timer_is_accounted_for() {
-        let ledger = Ledger::leak(4);
+        let (ledger, mut outcome) = (Ledger::leak(4), Outcome::default());
         [0, 1, 2, 1].into_iter().for_each(|timer| ledger.note(timer).write());
         ledger.wait(Instant::now(), Duration::from_millis(5));
         let hour = Duration::from_secs(3600);
-        let lateness = ledger.lateness(|timer| if timer == 2 { ledger.start + hour } else { ledger.start });
-        assert_eq!((lateness.lost, lateness.early, lateness.again), (1, 1, 1));
-        assert!(lateness.quantile(0.5) <= lateness.quantile(1.0) && lateness.quantile(1.0) > 0.0);
+        ledger.judge(|timer| if timer == 2 { ledger.start + hour } else { ledger.start }, &mut outcome);
+        assert_eq!(outcome.figures[..3], NEVER.map(|what| (what.to_owned(), 1.0)));
+        assert!(outcome.figures[3..].iter().all(|(_, late)| *late > 0.0));
     }
 }

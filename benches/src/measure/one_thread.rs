@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use crate::args::label;
 use crate::checksum::Checksum;
-use crate::engines::{Cancel, Engine, Producer};
+use crate::engines::{Cancel, Engine};
 use crate::names::{BOTH, FIRE, SCHEDULE};
 use crate::passes::{
-    Churn, advance_by_ticks, cancel_all, extend_all, fire_all, pairs, pairs_advanced, round_trip,
-    schedule_all, schedule_keeping,
+    Churn, extend_all, fire_all, pairs, pairs_advanced, round_trip, schedule_all, schedule_keeping, time,
 };
 use crate::samples::Times;
 use crate::suite::{Outcome, Task};
@@ -41,7 +40,7 @@ fn round_trips<E: Engine>(task: &Task, spread: Spread, parts: &[&str]) -> Outcom
         for (work, spent) in work.iter().zip(&mut spent) {
             let trip = round_trip(&mut engine, base, work);
             (0..2).for_each(|part| spent[part] += trip[part]);
-            base += work.span();
+            base += work.span;
         }
     }
     let mut outcome = Outcome::new(work[0].expected(0, 1).digest());
@@ -78,21 +77,20 @@ pub(crate) fn fire_by_ticks<E: Engine>(task: &Task) -> Outcome {
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let (mut engine, mut fired) = (E::new(), Checksum::default());
     schedule_all(&engine.producer(), 0, &work);
-    let elapsed = advance_by_ticks(&mut engine, 0, work.span(), &mut fired);
+    let elapsed = time(|| (1..=work.span).for_each(|tick| engine.advance(tick, &mut fired)));
     fired.verify(&work.expected(0, 1), E::NAME);
     let mut outcome = Outcome::new(fired.digest());
     outcome.time("fire, tick by tick", elapsed, task.timers);
     outcome
 }
 
-/// Names a run of pairs.
 pub(crate) fn pairs_name(standing: usize, advanced: bool) -> String {
     let advancer = if advanced { "called now and then" } else { "not called" };
     format!("cancelled at once, {} standing, advancer {advancer}", label(standing))
 }
 
-/// Schedules and cancels at once.
-pub(crate) fn cancel_at_once<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
+/// Schedules and cancels at once; then schedules all and cancels all.
+pub(crate) fn cancel<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let mut outcome = Outcome::new(task.seed(0));
     for standing in [0, STANDING] {
@@ -107,21 +105,15 @@ pub(crate) fn cancel_at_once<E: Engine<Producer: Cancel>>(task: &Task) -> Outcom
             outcome.time(pairs_name(standing, advanced), elapsed, task.repeats() * task.timers);
         }
     }
-    outcome
-}
-
-/// Schedules all, then cancels all.
-pub(crate) fn cancel_later<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
-    let work = task.workload(Spread::ThirtyMinutes, 0);
-    let mut handles = Vec::with_capacity(task.timers);
-    let mut elapsed = Duration::ZERO;
+    let (mut handles, mut elapsed) = (Vec::with_capacity(task.timers), Duration::ZERO);
     for _ in 0..task.repeats() {
         let engine = E::new();
         let producer = engine.producer();
         elapsed += schedule_keeping(&producer, 0, &work, &mut handles);
-        elapsed += cancel_all(&producer, &handles);
+        let cancel =
+            |&handle: &_| assert!(producer.cancel(handle).is_some(), "a pending timer was not cancelled");
+        elapsed += time(|| handles.iter().for_each(cancel));
     }
-    let mut outcome = Outcome::new(task.seed(0));
     outcome.time(CANCEL_ALL, elapsed, task.repeats() * task.timers);
     outcome
 }
@@ -134,18 +126,18 @@ pub(crate) fn extend<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
     let expected = twice.expected(0, 1);
     let mut order = (0..task.timers).collect::<Vec<_>>();
     fastrand::Rng::with_seed(task.seed(3)).shuffle(&mut order);
-    let shuffled = order.iter().map(|&nth| twice.delays()[nth]).collect::<Vec<_>>();
+    let shuffled = order.iter().map(|&nth| twice.delays[nth]).collect::<Vec<_>>();
     let (mut handles, mut spent) = (Vec::with_capacity(task.timers), [Duration::ZERO; 2]);
     for repeat in 0..task.repeats() {
         let mut engine = E::new();
         let producer = engine.producer();
         schedule_keeping(&producer, 0, &work, &mut handles);
-        spent[0] += extend_all(&producer, 0, &mut handles, once.delays());
+        spent[0] += extend_all(&producer, 0, &mut handles, &once.delays);
         let mut handles = order.iter().map(|&nth| handles[nth]).collect::<Vec<_>>();
         spent[1] += extend_all(&producer, 0, &mut handles, &shuffled);
         // The heap pops three entries for each timer: above a million, one round is checked.
         if repeat == 0 && (task.round == 0 || task.timers <= STANDING) {
-            fire_all(&mut engine, twice.span(), &expected);
+            fire_all(&mut engine, twice.span, &expected);
         }
     }
     let mut outcome = Outcome::new(expected.digest());
@@ -169,19 +161,15 @@ pub(crate) fn churn<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
     outcome
 }
 
-/// Times each call by itself: schedules, then moves of the clock by a tick until all have fired.
+/// Times each move of the clock by a tick, until all timers have fired.
 pub(crate) fn worst<E: Engine>(task: &Task) -> Outcome {
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let (mut engine, mut fired) = (E::new(), Checksum::default());
-    let producer = engine.producer();
-    let [mut schedule, mut advance] = [Times::new(), Times::new()];
-    for (&delay, payload) in work.delays().iter().zip(0..) {
-        schedule.time(|| producer.schedule(delay, payload));
-    }
-    (1..=work.span()).for_each(|tick| advance.time(|| engine.advance(tick, &mut fired)));
+    let mut advance = Times::new();
+    schedule_all(&engine.producer(), 0, &work);
+    (1..=work.span).for_each(|tick| advance.time(|| engine.advance(tick, &mut fired)));
     fired.verify(&work.expected(0, 1), E::NAME);
     let mut outcome = Outcome::new(fired.digest());
-    outcome.figures.extend(schedule.figures(SCHEDULE));
     outcome.figures.extend(advance.figures(ADVANCE));
     outcome
 }

@@ -9,8 +9,7 @@ use super::one_thread::{OUT_OF_THE_WAY, PAIRS};
 use crate::checksum::Checksum;
 use crate::engines::{Cancel, Engine, Producer};
 use crate::names::{ALONE, APART, SHARED};
-use crate::passes::{Churn, fire_all, pairs, schedule_all};
-use crate::race::race_then;
+use crate::passes::{Churn, fire_all, pairs, race_then, round_trip, schedule_all};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, THIRTY_MINUTES, Workload};
 
@@ -20,8 +19,8 @@ const ALL_DUE: u64 = OUT_OF_THE_WAY + THIRTY_MINUTES;
 /// Bytes a timer that are backed for each run.
 const BYTES: usize = 128;
 
-/// The most operations of a run that waits for a lock: the lock is as contended with fewer timers, and
-/// a run with more takes minutes.
+/// The most operations of a run that waits for a lock: the lock is as contended with fewer timers,
+/// and a run with more takes minutes.
 const ENOUGH_FOR_A_LOCK: usize = 1_000_000;
 
 /// The operations of [`producers`].
@@ -29,28 +28,29 @@ pub(crate) const OPERATIONS: [&str; 3] =
     ["schedule, fresh nodes", "schedule, nodes used before", "schedule + cancel"];
 
 /// The time of threads with an engine each, and the time of two threads on one engine.
-type Own = fn(usize, &Workload) -> Duration;
-type Shared = fn(&Workload) -> Duration;
+type Own<'a> = &'a dyn Fn(usize, &Workload) -> Duration;
+type Shared<'a> = &'a dyn Fn(&Workload) -> Duration;
 
 /// Schedules at random over 30 minutes, for engines that threads cannot share. As many timers have
 /// fired before: two threads that touch fresh memory wait for each other in the kernel.
 pub(crate) fn two_schedule_apart<E: Engine>(task: &Task) -> Outcome {
-    outcome(task, [1, task.timers], schedule_on_own::<E, true>, None)
+    let own: Own<'_> = &|threads, work| on_own::<E>(threads, work, true, (schedule_all, 1));
+    outcome(task, [1, task.timers], own, None)
 }
 
 /// As [`two_schedule_apart`], for engines that threads can share.
 pub(crate) fn two_schedule<E: Engine<Producer: Send>>(task: &Task) -> Outcome {
-    outcome(task, [1, task.timers], schedule_on_own::<E, true>, Some(schedule_on_one::<E, true>))
+    passes::<E>(task, 1, true, (schedule_all, 1))
 }
 
 /// A churn in each thread, for engines that threads cannot share. The task's timers stand.
 pub(crate) fn two_churn_apart<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
-    outcome(task, [1, PAIRS], churn_on_own::<E>, None)
+    outcome(task, [1, PAIRS], &churn_on_own::<E>, None)
 }
 
 /// As [`two_churn_apart`], for engines that threads can share.
 pub(crate) fn two_churn<E: Engine<Producer: Cancel + Send> + Send>(task: &Task) -> Outcome {
-    outcome(task, [1, PAIRS], churn_on_own::<E>, Some(churn_on_one::<E>))
+    outcome(task, [1, PAIRS], &churn_on_own::<E>, Some(&churn_on_one::<E>))
 }
 
 /// Each of [`OPERATIONS`], repeated.
@@ -65,23 +65,33 @@ pub(crate) fn producers_of_a_lock<E: Engine<Producer: Cancel + Send>>(task: &Tas
 }
 
 fn operations<E: Engine<Producer: Cancel + Send>>(task: &Task, repeats: usize) -> Outcome {
-    let measures: [(Own, Shared); 3] = [
-        (schedule_on_own::<E, false>, schedule_on_one::<E, false>),
-        (schedule_on_own::<E, true>, schedule_on_one::<E, true>),
-        (pairs_on_own::<E>, pairs_on_one::<E>),
+    let passes: [&dyn Fn() -> Outcome; 3] = [
+        &|| passes::<E>(task, repeats, false, (schedule_all, 1)),
+        &|| passes::<E>(task, repeats, true, (schedule_all, 1)),
+        &|| passes::<E>(task, repeats, true, (pairs, 0)),
     ];
     let mut all = Outcome::default();
-    for (operation, (own, shared)) in OPERATIONS.into_iter().zip(measures).filter(|_| repeats > 0) {
-        let one = outcome(task, [repeats, task.timers], own, Some(shared));
+    for (operation, pass) in OPERATIONS.into_iter().zip(passes).filter(|_| repeats > 0) {
+        let one = pass();
         all.checksum = one.checksum;
         all.figures.extend(one.figures.into_iter().map(|(what, ns)| (format!("{operation}: {what}"), ns)));
     }
     all
 }
 
-/// Measures each column, a different one first in each round. Each run checks what fired at the end;
-/// the digest names the work. `operations` are those of a thread.
-fn outcome(task: &Task, [repeats, operations]: [usize; 2], own: Own, shared: Option<Shared>) -> Outcome {
+fn passes<E: Engine<Producer: Send>>(task: &Task, repeats: usize, used: bool, pass: Pass<E>) -> Outcome {
+    let own: Own<'_> = &|threads, work| on_own::<E>(threads, work, used, pass);
+    outcome(task, [repeats, task.timers], own, Some(&|work| on_one::<E>(work, used, pass)))
+}
+
+/// Measures each column, a different one first in each round. Each run checks what fired at the
+/// end; the digest names the work. `operations` are those of a thread.
+fn outcome(
+    task: &Task,
+    [repeats, operations]: [usize; 2],
+    own: Own<'_>,
+    shared: Option<Shared<'_>>,
+) -> Outcome {
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let columns = [(ALONE, 1), (APART, 2), (SHARED, 2)];
     let count = if shared.is_some() { 3 } else { 2 };
@@ -102,63 +112,45 @@ fn outcome(task: &Task, [repeats, operations]: [usize; 2], own: Own, shared: Opt
     outcome
 }
 
-fn schedule_on_own<E: Engine, const USED: bool>(threads: usize, work: &Workload) -> Duration {
-    let base = if USED { work.span() } else { 0 };
+/// A pass of a producer over a workload that begins at a tick, and how many copies it leaves.
+type Pass<E> = (fn(&<E as Engine>::Producer, u64, &Workload) -> Duration, usize);
+
+/// Makes a pass in each thread, in nodes used before if `used`. Then fires what it left.
+fn on_own<E: Engine>(threads: usize, work: &Workload, used: bool, (pass, copies): Pass<E>) -> Duration {
+    let base = if used { work.span } else { 0 };
     let prepare = || {
         let mut engine = E::new();
         let producer = engine.producer();
-        if USED {
-            schedule_all(&producer, 0, work);
-            fire_all(&mut engine, base, &work.expected(0, 1));
+        if used {
+            round_trip(&mut engine, 0, work);
         }
         move || {
-            schedule_all(&producer, base, work);
+            pass(&producer, base, work);
             engine
         }
     };
-    let then = |mut engine: E| fire_all(&mut engine, base + work.span(), &work.expected(base, 1));
+    let then = |mut engine: E| fire_all(&mut engine, base + work.span, &work.expected(base, copies));
     race_then(vec![prepare; threads], then).0
 }
 
-fn schedule_on_one<E: Engine<Producer: Send>, const USED: bool>(work: &Workload) -> Duration {
+/// As [`on_own`], by two threads on one engine.
+fn on_one<E: Engine<Producer: Send>>(work: &Workload, used: bool, pass: Pass<E>) -> Duration {
     let mut engine = E::new();
-    let mut pass = |base| {
-        let elapsed = race_on_one(&engine, &|producer| {
-            schedule_all(producer, base, work);
+    let mut make = |base, (pass, copies): Pass<E>| {
+        let prepare = [engine.producer(), engine.producer()].map(|producer| {
+            move || {
+                producer.enter();
+                move || pass(&producer, base, work)
+            }
         });
-        fire_all(&mut engine, base + work.span(), &work.expected(base, 2));
+        let elapsed = race_then(prepare.into(), drop).0;
+        fire_all(&mut engine, base + work.span, &work.expected(base, 2 * copies));
         elapsed
     };
-    let fresh = pass(0);
-    if USED { pass(work.span()) } else { fresh }
-}
-
-fn race_on_one<E: Engine<Producer: Send>>(engine: &E, job: &(dyn Fn(&E::Producer) + Sync)) -> Duration {
-    let prepare = [engine.producer(), engine.producer()].map(|producer| {
-        move || {
-            producer.enter();
-            move || job(&producer)
-        }
-    });
-    race_then(prepare.into(), drop).0
-}
-
-fn pairs_on_own<E: Engine<Producer: Cancel>>(threads: usize, work: &Workload) -> Duration {
-    let prepare = || {
-        let engine = E::new();
-        let producer = engine.producer();
-        move || {
-            pairs(&producer, 0, work);
-            engine
-        }
-    };
-    race_then(vec![prepare; threads], drop).0
-}
-
-fn pairs_on_one<E: Engine<Producer: Cancel + Send>>(work: &Workload) -> Duration {
-    race_on_one(&E::new(), &|producer| {
-        pairs(producer, 0, work);
-    })
+    if used {
+        make(0, (schedule_all, 1));
+    }
+    make(if used { work.span } else { 0 }, pass)
 }
 
 fn churn_on_own<E: Engine<Producer: Cancel>>(threads: usize, standing: &Workload) -> Duration {

@@ -1,23 +1,21 @@
 //! The suite `scale`: one shard at its largest, a hundred million timers pending at once.
 //!
-//! A run schedules all, cancels half and fires the rest, on a virtual clock. It counts what happens to
-//! each timer; a wrong count or checksum fails the program.
-
-mod plan;
+//! A run schedules all, cancels half and fires the rest, on a virtual clock. It counts what happens
+//! to each timer; a wrong count or checksum fails the run, and so the program. A timer's payload is
+//! its number, and its deadline is computed from that and a seed, so no memory holds it. Every
+//! second timer is cancelled; only the keys of those are kept.
 
 use std::time::Instant;
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::args;
 use crate::checksum::Checksum;
 use crate::engines::{Engine, Wheel};
-use crate::machine::{peak_kib, resident_kib};
+use crate::machine::{PEAK, RESIDENT, memory_kib};
 use crate::measure::memory::{BYTES, KIB, PAYLOAD_BYTES};
 use crate::samples::Times;
 use crate::suite::{self, Outcome, Section, Suite, Task};
 use crate::workload::THIRTY_MINUTES;
-use plan::Plan;
 
 /// Timers that an advance takes out at most; a further advance by the same tick takes the rest. It
 /// is the turn of a `Timer`'s thread.
@@ -30,19 +28,59 @@ pub(crate) static SUITE: Suite = Suite {
     name: "scale",
     title: "One shard at its largest",
     method: "one thread, a process for each run; a virtual clock with ticks of 1 ms",
+    options: &[("sizes", "1M,10M,100M")],
     operations: 1,
     pinned: true,
     apart: true,
     // What a timer takes with its payload and its key, and a reserve.
     backing: 48,
-    note: "",
     sections: &[Section::new("scale", "Costs and memory", &[suite::Run { engine: Wheel::NAME, measure }])],
 };
 
-/// Reads an even number of timers.
-pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
-    let size = args::parse_size(text)?;
-    if size.is_multiple_of(2) { Ok(size) } else { Err("it has to be even".to_owned()) }
+/// A number of timers and a seed for their deadlines.
+#[derive(Clone, Copy)]
+struct Plan {
+    timers: usize,
+    seed: u64,
+}
+
+impl Plan {
+    /// Returns how many timers are cancelled.
+    fn keys(&self) -> usize {
+        self.timers.div_ceil(2)
+    }
+
+    #[inline]
+    fn is_cancelled(payload: u64) -> bool {
+        payload.is_multiple_of(2)
+    }
+
+    /// Returns a timer's deadline: uniform over 30 minutes. It is SplitMix64 with random access.
+    #[inline]
+    fn deadline(&self, payload: u64) -> u64 {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut bits = (self.seed << 40).wrapping_add(payload).wrapping_mul(GOLDEN);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        1 + ((u128::from(bits) * u128::from(THIRTY_MINUTES)) >> 64) as u64
+    }
+
+    /// The timers to cancel: the places of their keys, in steps of a prime, an order that no cache
+    /// or prefetcher can use. The payload is twice the place.
+    fn cancelled(&self) -> impl Iterator<Item = usize> {
+        const PRIME: usize = 4_294_967_291;
+        let keys = self.keys();
+        (0..keys).map(move |nth| nth * PRIME % keys)
+    }
+
+    /// Returns what has to fire.
+    fn expected(&self) -> Checksum {
+        let mut sum = Checksum::default();
+        let left = (0..self.timers as u64).filter(|&payload| !Self::is_cancelled(payload));
+        left.for_each(|payload| sum.expect(self.deadline(payload), payload));
+        sum
+    }
 }
 
 struct Run {
@@ -55,16 +93,16 @@ struct Run {
 }
 
 fn measure(task: &Task) -> Outcome {
-    let start = resident_kib();
+    let start = memory_kib(RESIDENT);
     let plan = Plan { timers: task.timers, seed: task.round as u64 };
     let (scheduler, advancer) = shard(&Config::default());
-    let keys = Vec::with_capacity(plan.timers / 2);
+    let keys = Vec::with_capacity(plan.keys());
     let mut run = Run { plan, scheduler, advancer, keys, outcome: Outcome::default() };
     run.schedule();
-    let standing = resident_kib();
+    let standing = memory_kib(RESIDENT);
     run.cancel();
     run.fire();
-    run.memory(start, [standing, peak_kib(), resident_kib()]);
+    run.memory(start, [standing, memory_kib(PEAK), memory_kib(RESIDENT)]);
     run.outcome
 }
 
@@ -93,12 +131,12 @@ impl Run {
                 early += advances.time(|| self.advancer.advance(0).count()) as u64;
             }
         }
-        let (elapsed, expected) = (begin.elapsed(), self.plan.timers / 2);
+        let (elapsed, expected) = (begin.elapsed(), self.plan.keys());
         self.outcome.time("cancel half, ns each", elapsed, expected);
         self.outcome.figures.extend(advances.figures("advance between cancels, ns"));
         self.outcome.count("cancelled", cancelled, expected as u64);
         self.outcome.count("fired while others were cancelled", early, 0);
-        self.pending("half cancelled", expected);
+        self.pending("half cancelled", self.plan.timers - expected);
     }
 
     fn fire(&mut self) {
@@ -116,7 +154,7 @@ impl Run {
         self.outcome.figure("advances that the budget ended", f64::from(cut_short));
         self.outcome.count("fired", fired.count(), expected.count());
         self.outcome.count("fired at another tick than their own", late, 0);
-        self.outcome.count("checksum of what fired", fired.digest(), expected.digest());
+        fired.verify(&expected, Wheel::NAME);
         self.pending("all fired", 0);
     }
 
@@ -160,20 +198,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_count_is_right() {
-        let outcome = measure(&Task::small(20_000));
-        assert!(outcome.counts.iter().all(|count| count.counted == count.expected), "{:?}", outcome.counts);
-        assert!(outcome.counts.iter().any(|count| count.what == "fired" && count.counted == 10_000));
-        assert!(outcome.figures.iter().all(|(_, figure)| figure.is_finite()), "{:?}", outcome.figures);
-    }
-
-    #[test]
-    fn a_budget_loses_no_timer() {
-        let (scheduler, mut advancer) = shard(&Config::default());
-        let due = 2 * BUDGET as u64 + 1;
-        (0..due).for_each(|payload| assert!(scheduler.schedule(5, payload).is_ok()));
-        let (mut fired, mut late) = (Checksum::default(), 0);
-        let taken = [0; 3].map(|_| advance(&mut advancer, 5, &mut fired, &mut late));
-        assert_eq!((taken, late, fired.count()), ([BUDGET, BUDGET, 1], 0, due));
+    fn each_second_timer_is_cancelled_once_and_deadlines_are_spread() {
+        let plan = Plan { timers: 20_000, seed: 7 };
+        let mut cancelled = plan.cancelled().collect::<Vec<_>>();
+        assert!(!cancelled.is_sorted());
+        cancelled.sort_unstable();
+        assert!(cancelled.into_iter().eq(0..10_000) && plan.expected().count() == 10_000);
+        let deadlines = (0..20_000).map(|payload| plan.deadline(payload)).collect::<Vec<_>>();
+        assert!(deadlines.iter().all(|deadline| (1..=THIRTY_MINUTES).contains(deadline)));
+        let early = deadlines.iter().filter(|&&deadline| deadline <= THIRTY_MINUTES / 4).count();
+        assert!((4_500..5_500).contains(&early), "{early}");
     }
 }

@@ -1,24 +1,62 @@
-//! The least that a timer wheel can be: one level, a bucket for each tick, no lock, no cascade.
+//! Wheels with one level, a bucket for each tick of 35 minutes: the crate `wheel_timer`, and the
+//! least that a timer wheel can be.
 //!
-//! A bucket is a list linked through a `Vec` of nodes. A cancel marks the node; an extend writes
-//! the later deadline into it. The pass over the bucket frees or moves such nodes. The wheel has
-//! 8 MiB of buckets and visits every tick, so it is a lower bound, not a structure to use.
+//! [`RingWheel`] is a ring of `Vec`s. It cannot cancel, and has no delay beyond the ring.
+//! [`FlatWheel`] has no lock and no cascade; a bucket is a list linked through a `Vec` of nodes. A
+//! cancel marks the node, and the pass over the bucket frees it. It has 8 MiB of buckets and visits
+//! every tick, so it is a lower bound, not a structure to use.
 
 use std::mem;
 
+use wheel_timer::WheelTimer;
+
 use super::structure::{Removal, Structure};
-use crate::workload::ONE_LEVEL;
+
+/// Buckets of a wheel: each deadline of the workloads has a bucket of its own.
+const ONE_LEVEL: usize = 1 << 21;
 
 const NONE: u32 = u32::MAX;
+
+pub(crate) struct RingWheel {
+    wheel: WheelTimer<(u64, u64)>,
+    due: Vec<(u64, u64)>,
+    /// The tick whose timers the next call returns.
+    next: u64,
+}
+
+impl Structure for RingWheel {
+    const NAMES: [&'static str; 2] = ["ring wheel", "ring wheel without a lock"];
+
+    type Handle = ();
+
+    fn new() -> Self {
+        Self { wheel: WheelTimer::new(ONE_LEVEL), due: Vec::new(), next: 0 }
+    }
+
+    /// A delay beyond the ring would fire a round early, so it is refused.
+    #[inline]
+    fn schedule(&mut self, deadline: u64, payload: u64) {
+        let ticks = deadline.saturating_sub(self.next) as usize;
+        assert!(ticks < ONE_LEVEL, "a delay of {ticks} ticks is longer than the ring");
+        self.wheel.schedule(ticks, (deadline, payload));
+    }
+
+    #[inline]
+    fn pop(&mut self, now: u64) -> Option<(u64, u64)> {
+        while self.due.is_empty() && self.next <= now {
+            self.due = self.wheel.tick();
+            self.next += 1;
+        }
+        self.due.pop()
+    }
+}
 
 struct Node {
     deadline: u64,
     payload: Option<u64>,
-    generation: u32,
     next: u32,
 }
 
-/// One list for each tick, written by hand.
 pub(crate) struct FlatWheel {
     heads: Vec<u32>,
     nodes: Vec<Node>,
@@ -61,25 +99,24 @@ impl FlatWheel {
 impl Structure for FlatWheel {
     const NAMES: [&'static str; 2] = ["flat wheel", "flat wheel without a lock"];
 
-    type Handle = (u32, u32);
+    type Handle = u32;
 
     fn new() -> Self {
         Self { heads: vec![NONE; ONE_LEVEL], nodes: Vec::new(), free: NONE, rest: NONE, clock: 0 }
     }
 
     #[inline]
-    fn schedule(&mut self, deadline: u64, payload: u64) -> (u32, u32) {
+    fn schedule(&mut self, deadline: u64, payload: u64) -> u32 {
         let mut node = self.free;
         if node == NONE {
             node = u32::try_from(self.nodes.len()).expect("fewer than 2^32 timers");
-            self.nodes.push(Node { deadline, payload: Some(payload), generation: 0, next: NONE });
+            self.nodes.push(Node { deadline, payload: Some(payload), next: NONE });
         } else {
             self.free = self.node(node).next;
-            let generation = self.node(node).generation.wrapping_add(1);
-            *self.node(node) = Node { deadline, payload: Some(payload), generation, next: NONE };
+            *self.node(node) = Node { deadline, payload: Some(payload), next: NONE };
         }
         self.link(node);
-        (node, self.node(node).generation)
+        node
     }
 
     #[inline]
@@ -99,20 +136,10 @@ impl Structure for FlatWheel {
     }
 }
 
+/// A stale handle may name another timer; the workloads use no stale handles.
 impl Removal for FlatWheel {
     #[inline]
-    fn cancel(&mut self, (node, generation): (u32, u32)) -> Option<u64> {
-        let node = self.node(node);
-        if node.generation == generation { node.payload.take() } else { None }
-    }
-
-    #[inline]
-    fn extend(&mut self, handle: (u32, u32), deadline: u64) -> Option<(u32, u32)> {
-        let node = self.node(handle.0);
-        if node.generation != handle.1 || node.payload.is_none() {
-            return None;
-        }
-        node.deadline = deadline;
-        Some(handle)
+    fn cancel(&mut self, node: u32) -> Option<u64> {
+        self.node(node).payload.take()
     }
 }
