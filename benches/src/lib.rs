@@ -1,7 +1,7 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
 //!
 //! The program has a subcommand for each suite: `report`, `peers`, `live` and `scale`; `charts`
-//! redraws the charts of earlier runs. A suite is a table of sections ([`suite::Section`]): a name,
+//! redraws the charts of earlier runs. A suite is a table of sections (`suite::Section`): a name,
 //! what it measures, and a function for each engine. `driver` runs the sections in turns, `results`
 //! has the figures, and requirements judge them. What is public is for the criterion benchmarks.
 

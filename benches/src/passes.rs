@@ -139,7 +139,6 @@ impl<P: Cancel> Churn<P> {
         (ticks * Self::OUTSTANDING, elapsed)
     }
 
-    /// Returns the deadlines and payloads that are left pending.
     pub(crate) fn pending(&self) -> Vec<(u64, u64)> {
         vec![(self.deadline, Self::PAYLOAD); self.ring.len()]
     }

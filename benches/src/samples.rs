@@ -36,15 +36,22 @@ impl Samples {
         Self(self.0.iter().zip(&other.0).map(|(mine, others)| mine / others).collect())
     }
 
-    /// Shows the median, and the least and the greatest figure in brackets. Small figures have more
-    /// digits.
+    /// Shows the median, and the least and the greatest figure in brackets if they differ. Small
+    /// figures have more digits, numbers of timers none.
     pub(crate) fn show(&self) -> String {
-        let median = self.median();
-        let digits = if median != 0.0 && median < 2.0 { 3 } else { 1 };
+        let (median, least, greatest) = (self.median(), self.least(), self.greatest());
+        let is_whole = self.0.iter().all(|figure| figure.fract() == 0.0);
+        let digits = if is_whole {
+            0
+        } else if median < 2.0 {
+            3
+        } else {
+            1
+        };
         match &self.0[..] {
             [] => "-".to_owned(),
-            [only] => format!("{only:.digits$}"),
-            _ => format!("{median:.digits$} ({:.digits$}..{:.digits$})", self.least(), self.greatest()),
+            _ if least == greatest => format!("{median:.digits$}"),
+            _ => format!("{median:.digits$} ({least:.digits$}..{greatest:.digits$})"),
         }
     }
 }
@@ -96,7 +103,7 @@ mod tests {
     fn medians_and_ratios() {
         assert!(Samples::default().median().is_nan() && Samples::default().show() == "-");
         assert_eq!(Samples(vec![3.0, 1.0, 2.0]).median(), 2.0);
-        assert_eq!(Samples(vec![4.0, 1.0, 2.0, 3.0]).show(), "2.5 (1.0..4.0)");
+        assert_eq!(Samples(vec![4.0, 1.5, 2.0, 3.0]).show(), "2.5 (1.5..4.0)");
         assert_eq!(Samples(vec![2.0, 9.0]).over(&Samples(vec![8.0, 9.0])).show(), "0.625 (0.250..1.000)");
     }
 }

@@ -45,7 +45,6 @@ struct Plan {
 }
 
 impl Plan {
-    /// Returns how many timers are cancelled.
     fn keys(&self) -> usize {
         self.timers.div_ceil(2)
     }
@@ -74,7 +73,6 @@ impl Plan {
         (0..keys).map(move |nth| nth * PRIME % keys)
     }
 
-    /// Returns what has to fire.
     fn expected(&self) -> Checksum {
         let mut sum = Checksum::default();
         let left = (0..self.timers as u64).filter(|&payload| !Self::is_cancelled(payload));

@@ -63,7 +63,6 @@ pub(crate) enum Sizes {
     Unnamed,
 }
 
-/// One engine's part in a section.
 pub(crate) struct Run {
     pub(crate) engine: &'static str,
     pub(crate) measure: fn(&Task) -> Outcome,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A table; the first cell of a row is its name.
 pub(crate) struct Table {
@@ -41,7 +41,7 @@ impl fmt::Display for Table {
 pub(crate) type Readings = Vec<(String, f64)>;
 
 /// What the figures have to show, and whether they do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Requirement {
     pub(crate) requirement: String,
     limit: String,
@@ -50,12 +50,10 @@ pub(crate) struct Requirement {
 }
 
 impl Requirement {
-    /// Requires that no reading is above the limit.
     pub(crate) fn at_most(limit: f64, text: impl Into<String>, readings: Readings) -> Self {
         Self::new(text.into(), format!("at most {limit}"), readings, |reading| reading <= limit)
     }
 
-    /// Requires that no reading is below the limit.
     pub(crate) fn at_least(limit: f64, text: impl Into<String>, readings: Readings) -> Self {
         Self::new(text.into(), format!("at least {limit}"), readings, |reading| reading >= limit)
     }

@@ -79,12 +79,10 @@ fn place<E: Live>(
     })
 }
 
-/// Fires with ticks of 1 ms.
 pub(super) fn coarse<E: Live>(task: &Task) -> Outcome {
     fire::<E>(task, MILLISECOND)
 }
 
-/// Fires with ticks of 100 µs.
 pub(super) fn fine<E: Live>(task: &Task) -> Outcome {
     fire::<E>(task, MILLISECOND / 10)
 }
