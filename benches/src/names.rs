@@ -1,48 +1,31 @@
-//! What sections and columns are called that both a program and the charts of its figures know.
+//! Names of sections and figures that the suites and the charts share.
 
-/// The sections of `peers` that have charts.
-pub const RANDOM: &str = "random";
-/// See [`RANDOM`].
-pub const TWO_CHURN: &str = "two-churn";
-/// See [`RANDOM`].
-pub const TWO_SCHEDULE: &str = "two-schedule";
+/// The engine that the others are compared with.
+pub(crate) const OURS: &str = "shardwheel";
 
-/// The columns of [`RANDOM`] that have charts.
-pub const SCHEDULE: &str = "schedule";
-/// See [`SCHEDULE`].
-pub const FIRE: &str = "fire";
+/// Sections of `peers` that have charts.
+pub(crate) const RANDOM: &str = "random";
+pub(crate) const TWO_CHURN: &str = "two-churn";
+pub(crate) const TWO_SCHEDULE: &str = "two-schedule";
 
-/// The columns of [`TWO_CHURN`] and [`TWO_SCHEDULE`].
-pub const ALONE: &str = "1 thread";
-/// See [`ALONE`].
-pub const APART: &str = "2 threads, one each";
-/// See [`ALONE`].
-pub const SHARED: &str = "2 threads on one";
+/// Figures of [`RANDOM`].
+pub(crate) const SCHEDULE: &str = "schedule";
+pub(crate) const FIRE: &str = "fire";
+pub(crate) const BOTH: &str = "schedule + fire";
 
-/// The sections of `live` that have charts.
-pub const LIVE_FIRE: &str = "fire";
-/// See [`LIVE_FIRE`].
-pub const LIVE_FINE: &str = "fine";
+/// Figures of [`TWO_CHURN`] and [`TWO_SCHEDULE`].
+pub(crate) const ALONE: &str = "1 thread";
+pub(crate) const APART: &str = "2 threads, one each";
+pub(crate) const SHARED: &str = "2 threads on one";
 
-/// Rows of [`LATE`] that have a limit.
-pub const P50: &str = "late, median, µs";
-/// See [`P50`].
-pub const P99: &str = "late, 99 %, µs";
-/// See [`P50`].
-pub const P999: &str = "late, 99.9 %, µs";
+/// Sections of `live` that have charts.
+pub(crate) const LIVE_FIRE: &str = "fire";
+pub(crate) const LIVE_FINE: &str = "fine";
 
-/// The rows that say how late timers were, in microseconds, and the share of the timers that was no later.
-pub const LATE: [(f64, &str); 12] = [
-    (0.1, "late, 10 %, µs"),
-    (0.25, "late, 25 %, µs"),
-    (0.5, P50),
-    (0.75, "late, 75 %, µs"),
-    (0.9, "late, 90 %, µs"),
-    (0.95, "late, 95 %, µs"),
-    (0.99, P99),
-    (0.995, "late, 99.5 %, µs"),
-    (0.999, P999),
-    (0.9995, "late, 99.95 %, µs"),
-    (0.9999, "late, 99.99 %, µs"),
-    (0.99999, "late, 99.999 %, µs"),
-];
+/// Shares of the timers; a figure says how late the timers of a share were at most, in µs.
+pub(crate) const LATE: [f64; 12] =
+    [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999];
+
+pub(crate) fn late(share: f64) -> String {
+    format!("late, {} %, µs", (share * 1e7).round() / 1e5)
+}

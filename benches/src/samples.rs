@@ -1,25 +1,21 @@
-//! What was measured round by round: medians, spreads and ratios.
+//! Figures: one a round, with median, spread and ratio; and operations timed one by one.
 
-/// One figure a round.
-#[derive(Clone, Debug, Default)]
-pub struct Samples(Vec<f64>);
+use std::hint::black_box;
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// The figures of a series, in the order of the rounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Samples(pub(crate) Vec<f64>);
 
 impl Samples {
-    /// Adds a round's figure.
-    pub fn add(&mut self, figure: f64) {
-        self.0.push(figure);
-    }
-
-    /// The figures, in the order of the rounds.
-    #[must_use]
-    pub fn figures(&self) -> &[f64] {
-        &self.0
-    }
-
-    /// The middle one; the mean of the two in the middle where their number is even. NaN where there are none.
-    #[must_use]
-    pub fn median(&self) -> f64 {
-        let sorted = self.sorted();
+    /// Returns the middle figure, or the mean of the two in the middle; NaN if there is none.
+    pub(crate) fn median(&self) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
         match sorted.len() {
             0 => f64::NAN,
@@ -28,40 +24,74 @@ impl Samples {
         }
     }
 
-    /// The least one; infinity where there are none.
-    #[must_use]
-    pub fn least(&self) -> f64 {
+    pub(crate) fn least(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// `self` over `other`, round by round.
-    #[must_use]
-    pub fn over(&self, other: &Self) -> Self {
+    pub(crate) fn greatest(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    pub(crate) fn over(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(mine, others)| mine / others).collect())
     }
 
-    fn sorted(&self) -> Vec<f64> {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted
-    }
-
-    /// The median, then the least and the greatest in brackets.
-    #[must_use]
-    pub fn show(&self, digits: usize) -> String {
-        match &self.sorted()[..] {
+    /// Shows the median, and the least and the greatest figure in brackets if they differ. Small
+    /// figures have more digits, numbers of timers none.
+    pub(crate) fn show(&self) -> String {
+        let (median, least, greatest) = (self.median(), self.least(), self.greatest());
+        let is_whole = self.0.iter().all(|figure| figure.fract() == 0.0);
+        let digits = if is_whole {
+            0
+        } else if median < 2.0 {
+            3
+        } else {
+            1
+        };
+        match &self.0[..] {
             [] => "-".to_owned(),
-            [only] => format!("{only:.digits$}"),
-            [least, .., greatest] => {
-                format!("{:.digits$} ({least:.digits$}..{greatest:.digits$})", self.median())
-            }
+            _ if least == greatest => format!("{median:.digits$}"),
+            _ => format!("{median:.digits$} ({least:.digits$}..{greatest:.digits$})"),
         }
     }
 }
 
-impl FromIterator<f64> for Samples {
-    fn from_iter<I: IntoIterator<Item = f64>>(figures: I) -> Self {
-        Self(figures.into_iter().collect())
+/// How long each operation of a kind took. The figures include the reading of the clock, some tens
+/// of ns. The system can cause the longest one, so the least of the rounds counts.
+pub(crate) struct Times(Histogram<u64>);
+
+impl Times {
+    /// No operation takes longer than a minute. A limit makes the histogram allocate at the start.
+    const LIMIT_NS: u64 = 60_000_000_000;
+
+    const NEARLY_ALL: f64 = 99.99;
+
+    pub(crate) fn new() -> Self {
+        Self(Histogram::new_with_max(Self::LIMIT_NS, 3).expect("a histogram can have three digits"))
+    }
+
+    /// Runs and times an operation.
+    #[inline]
+    pub(crate) fn time<R>(&mut self, operation: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = black_box(operation());
+        self.0.saturating_record(start.elapsed().as_nanos() as u64);
+        result
+    }
+
+    /// Names the figure of the longest operation.
+    pub(crate) fn longest_of(what: &str) -> String {
+        format!("{what}, longest")
+    }
+
+    /// Returns the mean, what 99.99 % do not exceed, and the longest, in ns.
+    pub(crate) fn figures(&self, what: &str) -> [(String, f64); 3] {
+        let nearly_all = self.0.value_at_percentile(Self::NEARLY_ALL) as f64;
+        [
+            (format!("{what}, mean"), self.0.mean()),
+            (format!("{what}, {} %", Self::NEARLY_ALL), nearly_all),
+            (Self::longest_of(what), self.0.max() as f64),
+        ]
     }
 }
 
@@ -71,11 +101,9 @@ mod tests {
 
     #[test]
     fn medians_and_ratios() {
-        assert!(Samples::default().median().is_nan());
+        assert!(Samples::default().median().is_nan() && Samples::default().show() == "-");
         assert_eq!(Samples(vec![3.0, 1.0, 2.0]).median(), 2.0);
-        assert_eq!(Samples(vec![3.0, 1.0, 2.0]).least(), 1.0);
-        assert_eq!(Samples(vec![4.0, 1.0, 2.0, 3.0]).median(), 2.5);
-        let ratio = Samples(vec![2.0, 9.0]).over(&Samples(vec![1.0, 3.0]));
-        assert_eq!((ratio.median(), ratio.show(1)), (2.5, "2.5 (2.0..3.0)".to_owned()));
+        assert_eq!(Samples(vec![4.0, 1.5, 2.0, 3.0]).show(), "2.5 (1.5..4.0)");
+        assert_eq!(Samples(vec![2.0, 9.0]).over(&Samples(vec![8.0, 9.0])).show(), "0.625 (0.250..1.000)");
     }
 }

@@ -1,21 +1,20 @@
-//! Seeded sets of delays, made before anything is timed.
+//! Seeded sets of delays, made before a measurement starts.
 
-use crate::Checksum;
+use crate::checksum::Checksum;
 
-/// Ticks in half an hour, a tick being one millisecond.
-pub const THIRTY_MINUTES: u64 = 30 * 60 * ONE_SECOND;
+/// Ticks in 30 minutes; a tick is 1 ms.
+pub(crate) const THIRTY_MINUTES: u64 = 30 * 60 * ONE_SECOND;
 
 const ONE_SECOND: u64 = 1000;
 
-/// How the deadlines of a workload lie.
+/// How deadlines are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spread {
-    /// Uniform over the next half hour, in random order.
+pub(crate) enum Spread {
+    /// Uniform over 30 minutes, in random order.
     ThirtyMinutes,
-    /// Half an hour after they were placed, all being placed within one second: the deadlines rise in
-    /// the order of placing and take up one second.
+    /// All timers have a delay of 30 minutes and are placed within 1 s, so deadlines rise.
     PlacedInOneSecond,
-    /// Uniform over the one second that ends in half an hour, in random order.
+    /// Uniform over the second that begins in 30 minutes, in random order.
     DueInOneSecond,
 }
 
@@ -29,16 +28,16 @@ impl Spread {
     }
 }
 
-/// Delays for timers whose payloads are 0, 1, 2 and so on.
-pub struct Workload {
-    delays: Vec<u64>,
-    span: u64,
+/// Delays of timers whose payloads are 0, 1, 2 and so on.
+pub(crate) struct Workload {
+    pub(crate) delays: Vec<u64>,
+    /// The longest delay: all timers have fired by then.
+    pub(crate) span: u64,
 }
 
 impl Workload {
-    /// `size` delays; the same arguments give the same delays.
-    #[must_use]
-    pub fn new(spread: Spread, size: usize, seed: u64) -> Self {
+    /// Makes `size` delays; the same arguments give the same delays.
+    pub(crate) fn new(spread: Spread, size: usize, seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         Self::from_delays((0..size).map(|nth| spread.delay(nth, size, &mut rng)).collect())
     }
@@ -48,21 +47,8 @@ impl Workload {
         Self { delays, span }
     }
 
-    /// The delays, in the order in which the timers are scheduled.
-    #[must_use]
-    pub fn delays(&self) -> &[u64] {
-        &self.delays
-    }
-
-    /// The longest delay: by then all have fired.
-    #[must_use]
-    pub fn span(&self) -> u64 {
-        self.span
-    }
-
-    /// What must have fired when `copies` producers each scheduled the workload at tick `base`.
-    #[must_use]
-    pub fn expected(&self, base: u64, copies: usize) -> Checksum {
+    /// Returns what fires if `copies` producers each schedule the workload at tick `base`.
+    pub(crate) fn expected(&self, base: u64, copies: usize) -> Checksum {
         let mut sum = Checksum::default();
         for _ in 0..copies {
             self.delays.iter().zip(0..).for_each(|(delay, payload)| sum.expect(base + delay, payload));
@@ -71,9 +57,8 @@ impl Workload {
     }
 }
 
-/// Each delay made longer by up to half an hour: the deadlines that the timers of `work` are extended to.
-#[must_use]
-pub fn later(work: &Workload, seed: u64) -> Workload {
+/// Makes each delay longer by up to 30 minutes: the deadlines that the timers are extended to.
+pub(crate) fn later(work: &Workload, seed: u64) -> Workload {
     let mut rng = fastrand::Rng::with_seed(seed);
     Workload::from_delays(work.delays.iter().map(|delay| delay + rng.u64(1..=THIRTY_MINUTES)).collect())
 }
@@ -83,26 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_fixes_the_delays() {
+    fn delays_are_seeded_and_within_their_spread() {
         let [a, b, c] = [1, 1, 2].map(|seed| Workload::new(Spread::ThirtyMinutes, 100, seed));
-        assert_eq!(a.delays(), b.delays());
-        assert_ne!(a.delays(), c.delays());
-    }
-
-    #[test]
-    fn a_second_is_a_second() {
+        assert!(a.delays == b.delays && a.delays != c.delays);
+        assert!(a.delays.iter().zip(&later(&a, 2).delays).all(|(old, new)| old < new));
         for spread in [Spread::PlacedInOneSecond, Spread::DueInOneSecond] {
             let work = Workload::new(spread, 5000, 1);
-            let earliest = work.delays().iter().min().unwrap();
-            assert!(work.span() - earliest < ONE_SECOND, "{spread:?}");
+            assert!(work.span - work.delays.iter().min().unwrap() < ONE_SECOND, "{spread:?}");
         }
-        assert!(Workload::new(Spread::PlacedInOneSecond, 5000, 1).delays().is_sorted());
-    }
-
-    #[test]
-    fn extended_deadlines_are_later() {
-        let work = Workload::new(Spread::ThirtyMinutes, 1000, 1);
-        let extended = later(&work, 2);
-        assert!(work.delays().iter().zip(extended.delays()).all(|(old, new)| old < new));
+        assert!(Workload::new(Spread::PlacedInOneSecond, 5000, 1).delays.is_sorted());
     }
 }

@@ -127,7 +127,7 @@ impl Pair {
 
     /// A private wheel has twice as many buckets, and each of its buckets stands for one slot.
     fn check_own(&self, from: Tick, deadline: Tick) {
-        let own = self.slots.place_own(from, deadline);
+        let own = self.slots.place_private(from, deadline);
         let (level, number) = self.twin.place_within(2 * self.twin.size, from, deadline);
         // With two-bucket wheels the result may be one level too high.
         if self.twin.size > 2 {

@@ -1,0 +1,128 @@
+//! The command line, and numbers of timers as people write them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const THOUSAND: usize = 1_000;
+const MILLION: usize = 1_000_000;
+
+/// Measures what shardwheel costs beside its peers, and prints Markdown
+#[derive(Parser)]
+#[command(name = "shardwheel-benches")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// One shard beside a heap behind a mutex, on a virtual clock
+    Report(Plan),
+    /// One shard beside other timer structures, on a virtual clock
+    Peers(Plan),
+    /// `Timer` beside timers that run in real time
+    Live(Plan),
+    /// A hundred million timers on one shard
+    Scale(Plan),
+    /// Draws the charts of earlier runs
+    Charts {
+        /// The directory that gets the charts
+        dir: PathBuf,
+        /// Files that --json wrote
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// One run, for the parent process
+    #[command(hide = true)]
+    Child { job: String },
+}
+
+/// What a suite runs. Each suite has some of these options, with defaults of its own.
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// How often each figure is measured
+    #[arg(long, default_value = "5", value_parser = parse_rounds)]
+    pub(crate) rounds: usize,
+    /// Sections to run (default: all)
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Engines to run (default: all)
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) engines: Vec<String>,
+    /// Writes every figure of every round to this file
+    #[arg(long)]
+    pub(crate) json: Option<PathBuf>,
+    /// Draws charts in this directory
+    #[arg(long)]
+    pub(crate) charts: Option<PathBuf>,
+    /// Numbers of timers
+    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    pub(crate) sizes: Vec<usize>,
+    /// Numbers of timers in the sections that need many
+    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    pub(crate) timers: Vec<usize>,
+    /// The seconds over which timers are due
+    #[arg(long, value_parser = parse_span)]
+    pub(crate) span: Option<Duration>,
+    /// Whether the machine provides fresh memory before a pass, or memory is used as it comes
+    #[arg(long)]
+    pub(crate) memory: Option<Memory>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub(crate) enum Memory {
+    Backed,
+    Cold,
+}
+
+/// Writes a number of timers in the shortest form: `10k`, `1M`.
+#[must_use]
+pub fn label(size: usize) -> String {
+    match size {
+        0 => "0".to_owned(),
+        _ if size.is_multiple_of(MILLION) => format!("{}M", size / MILLION),
+        _ if size.is_multiple_of(THOUSAND) => format!("{}k", size / THOUSAND),
+        _ => size.to_string(),
+    }
+}
+
+fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M']);
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "k" | "K" => THOUSAND,
+        "m" | "M" => MILLION,
+        _ => 0,
+    };
+    let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    let size = size.filter(|&size| size > 0 && u32::try_from(size).is_ok());
+    size.ok_or_else(|| "it has to be a number of timers such as 10k or 1M, below 2^32".to_owned())
+}
+
+fn parse_rounds(text: &str) -> Result<usize, String> {
+    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
+    rounds.ok_or_else(|| "it has to be a number of 1 or more".to_owned())
+}
+
+fn parse_span(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|&seconds| seconds > 0.0 && seconds <= 3600.0);
+    let span = seconds.map(Duration::from_secs_f64);
+    span.ok_or_else(|| "it has to be a number of seconds above 0 and up to 3600".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_they_are_written() {
+        for size in [1, 999, 1_000, 1_500, 10_000, 1_000_000, 1_500_000, 10_000_000] {
+            assert_eq!(parse_size(&label(size)), Ok(size));
+        }
+        for text in ["", "k", "0", "0M", "-1", "1.5M", "5000M", "99999999999999999999M", "1G", "1kM", "é"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

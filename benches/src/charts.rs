@@ -1,0 +1,186 @@
+//! Charts of what `peers` and `live` measured: lines over two logarithmic axes, one for each
+//! engine.
+//!
+//! The name of a file tells what the chart shows; the chart has the machine and the commit of its
+//! figures. `shardwheel` is red and thick.
+
+use std::error::Error;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::chart::{ChartBuilder, SeriesLabelPosition};
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
+use plotters::element::{Circle, PathElement};
+use plotters::prelude::{Color, IntoDrawingArea, IntoFont, RGBColor, SVGBackend, Text, TextStyle, WHITE};
+use plotters::series::LineSeries;
+use plotters::style::TRANSPARENT;
+
+use crate::args::label;
+use crate::names::{FIRE, LATE, LIVE_FINE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
+use crate::results::{Results, names};
+
+const SIZE: (u32, u32) = (1100, 640);
+const INK: RGBColor = RGBColor(0x20, 0x20, 0x20);
+
+const MARGIN: f64 = 1.25;
+
+/// The colour of `shardwheel`, then those of the others, in the order of their first figures.
+const COLOURS: [u32; 10] =
+    [0xd61c1c, 0x1f77b4, 0xff8c00, 0x2c9a3c, 0x7e4fc0, 0x8c563b, 0xe060b8, 0x12b5c4, 0xa5a810, 0x404040];
+
+/// A chart: its axes, the ticks of the horizontal one, and the points of each engine.
+struct Chart {
+    name: String,
+    title: String,
+    x: &'static str,
+    ticks: Vec<f64>,
+    label: fn(f64) -> String,
+    y: &'static str,
+    lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// Draws every chart that `results` has figures for into `dir`, which is made if it does not exist;
+/// returns the names of the files.
+pub(crate) fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Error>> {
+    fs::create_dir_all(dir)?;
+    let costs = [SCHEDULE, FIRE].map(|what| cost(results, what));
+    let lateness = [LIVE_FIRE, LIVE_FINE].map(|section| lateness(results, section));
+    let charts = costs.into_iter().chain(lateness).filter(|chart| !chart.lines.is_empty());
+    let draw = |chart: Chart| {
+        let file = format!("{}.svg", chart.name);
+        chart.draw(&dir.join(&file), &source(&results.heading))?;
+        Ok(file)
+    };
+    charts.map(draw).collect()
+}
+
+/// The cost of a timer, against the number of timers.
+fn cost(results: &Results, what: &str) -> Chart {
+    let ticks = results.sizes(RANDOM).into_iter().flatten().map(|size| size as f64).collect::<Vec<_>>();
+    let at = |engine: &str, size: f64| {
+        Some((size, results.get((RANDOM, Some(size as usize)), what, engine)?.median()))
+    };
+    Chart {
+        name: what.to_owned(),
+        title: format!("Cost to {what} a timer, deadlines at random over 30 minutes"),
+        x: "timers",
+        label: |size| label(size as usize),
+        y: "ns a timer (median of the rounds)",
+        lines: lines(results, |engine| ticks.iter().filter_map(|&size| at(engine, size)).collect()),
+        ticks,
+    }
+}
+
+/// How late timers fire, against the share of timers that are later still.
+fn lateness(results: &Results, section: &str) -> Chart {
+    let at = |engine: &str, share: f64| {
+        Some((1.0 / (1.0 - share), results.get((section, None), &late(share), engine)?.median()))
+    };
+    let tick = if section == LIVE_FINE { "100 µs" } else { "1 ms" };
+    Chart {
+        name: format!("late-{section}"),
+        title: format!("How late timers fire in real time, ticks of {tick}"),
+        x: "share of the timers, %",
+        ticks: [0.0, 0.9, 0.99, 0.999, 0.9999, 0.99999].map(|share| 1.0 / (1.0 - share)).into(),
+        label: |x| short((1.0 - 1.0 / x) * 100.0),
+        y: "microseconds after the deadline (median of the rounds)",
+        lines: lines(results, |engine| LATE.into_iter().filter_map(|share| at(engine, share)).collect()),
+    }
+}
+
+/// Returns the machine and the commit.
+fn source(heading: &str) -> String {
+    let lines = heading.lines().filter_map(|line| line.strip_prefix("- "));
+    let lines = lines.filter(|line| line.starts_with("machine: ") || line.starts_with("commit: "));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the points of each engine that has any. A logarithmic axis has no zero.
+fn lines(results: &Results, points: impl Fn(&str) -> Vec<(f64, f64)>) -> Vec<(String, Vec<(f64, f64)>)> {
+    let engines = names(results.figures.iter().map(|series| &series.engine));
+    let points = |engine: String| {
+        let points = points(&engine).into_iter().filter(|at| at.1 > 0.0).collect::<Vec<_>>();
+        (!points.is_empty()).then_some((engine, points))
+    };
+    engines.into_iter().filter_map(points).collect()
+}
+
+impl Chart {
+    fn draw(&self, path: &Path, source: &str) -> Result<(), Box<dyn Error>> {
+        let root = SVGBackend::new(path, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (head, below) = root.split_vertically(64);
+        head.draw(&Text::new(self.title.clone(), (16, 10), text(24)))?;
+        head.draw(&Text::new(source.to_owned(), (16, 42), text(15)))?;
+        let mut builder = ChartBuilder::on(&below);
+        let builder = builder.margin(8).x_label_area_size(52).y_label_area_size(84);
+        let across = self.range(|point| point.0).log_scale().with_key_points(self.ticks.clone());
+        let mut chart = builder.build_cartesian_2d(across, self.range(|point| point.1).log_scale())?;
+        let (x_label, y_label) = (|at: &f64| (self.label)(*at), |at: &f64| short(*at));
+        let mut mesh = chart.configure_mesh();
+        mesh.light_line_style(TRANSPARENT).x_desc(self.x).y_desc(self.y).y_labels(12);
+        mesh.x_label_formatter(&x_label).y_label_formatter(&y_label);
+        mesh.label_style(text(16)).axis_desc_style(text(17)).draw()?;
+        // The first line is drawn last, on top of the others.
+        for (nth, (engine, points)) in self.lines.iter().enumerate().rev() {
+            let [_, red, green, blue] = COLOURS[nth % COLOURS.len()].to_be_bytes();
+            let (colour, width) = (RGBColor(red, green, blue), if engine == OURS { 4 } else { 2 });
+            let (points, shape) = (points.iter().copied(), colour.stroke_width(width));
+            let line = chart.draw_series(LineSeries::new(points.clone(), shape))?;
+            line.label(engine).legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], shape));
+            chart.draw_series(points.map(|point| Circle::new(point, width + 1, colour.filled())))?;
+        }
+        let mut legend = chart.configure_series_labels();
+        legend.position(SeriesLabelPosition::UpperLeft).label_font(text(15));
+        legend.background_style(WHITE.mix(0.8)).draw()?;
+        root.present()?;
+        Ok(())
+    }
+
+    /// Returns the range of all points along one axis, and some space around it.
+    fn range(&self, along: impl Fn(&(f64, f64)) -> f64) -> Range<f64> {
+        let all = self.lines.iter().flat_map(|line| &line.1).map(along);
+        let (least, most) = all.fold((f64::MAX, f64::MIN), |(least, most), at| (least.min(at), most.max(at)));
+        least / MARGIN..most * MARGIN
+    }
+}
+
+fn text<'a>(size: u32) -> TextStyle<'a> {
+    ("sans-serif", size).into_font().color(&INK)
+}
+
+/// Writes a number without the noise of binary fractions.
+fn short(number: f64) -> String {
+    const DIGITS: f64 = 1e4;
+    ((number * DIGITS).round() / DIGITS).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::Outcome;
+
+    #[test]
+    fn every_chart_that_has_figures_is_drawn() {
+        let heading = "- machine: a fast one\n- compiler: x\n- commit: abc123\n".to_owned();
+        let mut results = Results { heading, ..Results::default() };
+        for (engine, cost) in [(OURS, 20.0), ("heap", 90.0)] {
+            results.add((RANDOM, Some(10_000)), engine, Outcome::of(SCHEDULE, cost));
+            results.add((RANDOM, Some(1_000_000)), engine, Outcome::of(SCHEDULE, 2.0 * cost));
+            LATE.map(late)
+                .iter()
+                .for_each(|what| results.add((LIVE_FIRE, None), engine, Outcome::of(what, cost)));
+        }
+        let dir = std::env::temp_dir().join(format!("shardwheel-charts-{}", std::process::id()));
+        let files = draw_charts(&dir, &results).unwrap();
+        assert_eq!(files, ["schedule.svg", "late-fire.svg"]);
+        let [cost, late] = [0, 1].map(|nth: usize| fs::read_to_string(dir.join(&files[nth])).unwrap());
+        for text in [OURS, "heap", "10k", "1M", "ns a timer", "a fast one", "abc123", "stroke-width=\"4\""] {
+            assert!(cost.contains(text), "{text}");
+        }
+        assert!(["90", "99.9", "99.999"].iter().all(|tick| late.contains(&format!("\n{tick}\n"))));
+        assert_eq!(late.matches("<circle").count(), 2 * LATE.len());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,135 @@
+//! Reads the command line and runs what it asks for.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::args::{Cli, Command, Plan};
+use crate::charts::draw_charts;
+use crate::driver::{self, Job, Judge, names};
+use crate::results::Results;
+use crate::suite::Suite;
+use crate::{live, peers, report, scale};
+
+/// Every suite with its verdicts.
+static SUITES: [(&Suite, Judge); 4] = [
+    (&report::SUITE, report::requirements),
+    (&peers::SUITE, peers::requirements),
+    (&live::SUITE, live::requirements),
+    (&scale::SUITE, |_| Vec::new()),
+];
+
+/// Runs the program; returns a failure if a run failed or a file was not written.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
+    dispatch(cli.command).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The command line, with the names and the options that each suite has.
+fn command() -> clap::Command {
+    SUITES.iter().fold(Cli::command(), |command, (suite, _)| {
+        command.mut_subcommand(suite.name, |command| {
+            let parser = |engines| ValueParser::from(PossibleValuesParser::new(names(suite, engines)));
+            let command = command.mut_arg("only", |arg| arg.value_parser(parser(false)));
+            let command = command.mut_arg("engines", |arg| arg.value_parser(parser(true)));
+            ["sizes", "timers", "span", "memory"].into_iter().fold(command, |command, option| {
+                let default = suite.options.iter().find(|(name, _)| *name == option);
+                command.mut_arg(option, |arg| match default {
+                    Some((_, default)) => arg.default_value(default),
+                    None => arg.hide(true).value_parser(refuse),
+                })
+            })
+        })
+    })
+}
+
+fn refuse(_: &str) -> Result<String, &'static str> {
+    Err("this subcommand has no such option")
+}
+
+fn dispatch(command: Command) -> io::Result<ExitCode> {
+    match command {
+        Command::Report(plan) => measure(0, &plan),
+        Command::Peers(plan) => measure(1, &plan),
+        Command::Live(plan) => measure(2, &plan),
+        Command::Scale(plan) => measure(3, &plan),
+        Command::Charts { dir, files } => {
+            for file in files {
+                draw(&dir, &serde_json::from_slice(&std::fs::read(file)?)?)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Child { job } => {
+            let job = serde_json::from_str::<Job>(&job)?;
+            let suite = SUITES.iter().find(|(suite, _)| suite.name == job.suite);
+            let (suite, _) = suite.ok_or_else(|| io::Error::other("there is no such suite"))?;
+            driver::run_child(suite, &job)
+        }
+    }
+}
+
+fn measure(nth: usize, plan: &Plan) -> io::Result<ExitCode> {
+    let (suite, judge) = SUITES[nth];
+    let results = driver::run(suite, plan, judge)?;
+    plan.charts.as_ref().map_or(Ok(()), |dir| draw(dir, &results))?;
+    Ok(if results.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn draw(dir: &Path, results: &Results) -> io::Result<()> {
+    let drawn = draw_charts(dir, results).map_err(|error| io::Error::other(error.to_string()))?;
+    drawn.iter().for_each(|file| eprintln!("drawn: {file}"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::{Run, Task};
+
+    #[test]
+    fn options_are_read_and_mistakes_are_named() {
+        let read = |line: &str| command().try_get_matches_from(format!("x {line}").split(' '));
+        for (line, part) in [
+            ("peers --fast", "--fast"),
+            ("report --rounds 0", "1 or more"),
+            ("peers --sizes 1M,,2M", "10k or 1M"),
+            ("report --only nothing", "memory"),
+            ("report --span 3", "no such option"),
+            ("live --engines nothing", "heap thread on ticks"),
+            ("live --span 0", "above 0"),
+        ] {
+            let message = read(line).expect_err(line).to_string();
+            assert!(message.contains(part), "{message}");
+        }
+        let line = "report --rounds 2 --only cancel,memory --memory cold --json out.json";
+        let cli = Cli::from_arg_matches(&read(line).unwrap()).unwrap();
+        let Command::Report(plan) = cli.command else { panic!("it is a report") };
+        assert!(plan.rounds == 2 && plan.only == ["cancel", "memory"] && plan.memory.is_some());
+        assert!(plan.sizes == [10_000, 1_000_000, 10_000_000] && plan.json == Some("out.json".into()));
+    }
+
+    /// On a busy machine the deadline of a live timer may pass before the engine gets the timer;
+    /// the timer is neither early nor lost.
+    #[test]
+    fn every_engine_fires_the_same_in_every_section() {
+        for section in SUITES.iter().flat_map(|(suite, _)| suite.sections) {
+            let measure = |run: &Run| (run.measure)(&Task::small(700));
+            let outcomes = section.runs.iter().map(measure).collect::<Vec<_>>();
+            let expected = &outcomes[0];
+            for (run, outcome) in section.runs.iter().zip(&outcomes) {
+                assert_eq!(outcome.checksum, expected.checksum, "{}, {}", section.name, run.engine);
+                for (what, figure) in &outcome.figures {
+                    assert!(figure.is_finite() && expected.figures.iter().any(|it| it.0 == *what), "{what}");
+                    assert!(!what.starts_with("timers ") || *figure == 0.0, "{}: {what}", run.engine);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Runs a suite: its sections round after round, the engines in turns, in child processes or here.
+
+use std::io;
+use std::process::{Command, ExitCode, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::args::{Memory, Plan, label};
+use crate::machine::{Usage, describe, pin};
+use crate::names::OURS;
+use crate::results::Results;
+use crate::suite::{Outcome, Section, Sizes, Suite, Task};
+use crate::table::Requirement;
+
+/// The figures that a suite judges.
+pub(crate) type Judge = fn(&Results) -> Vec<Requirement>;
+
+/// One run, as the parent process asks for it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) suite: String,
+    section: usize,
+    engine: String,
+    task: Task,
+}
+
+/// Measures, prints the report and writes the JSON file.
+pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Results> {
+    let mut results = Results { heading: heading(suite, plan), ..Results::default() };
+    print!("{}", results.heading);
+    let before = Usage::now();
+    for round in 0..plan.rounds {
+        let sections = suite.sections.iter().enumerate();
+        for (nth, section) in sections.filter(|(_, section)| wants(&plan.only, section.name)) {
+            for size in if section.once && round > 0 { Vec::new() } else { sizes(section, plan) } {
+                turn(suite, nth, size, round, plan, &mut results);
+            }
+        }
+    }
+    results.conditions =
+        before.zip(Usage::now()).map(|(before, now)| now.describe(before)).unwrap_or_default();
+    results.requirements = judge(&results);
+    print_all(suite, &results);
+    if let Some(file) = &plan.json {
+        std::fs::write(file, format!("{}\n", serde_json::to_string_pretty(&results)?))?;
+    }
+    Ok(results)
+}
+
+fn heading(suite: &Suite, plan: &Plan) -> String {
+    format!(
+        "# {}\n\n{}- method: {}\n- rounds: {}; figures are medians, with the least and the greatest in brackets; \
+         after ×, how many times the figure of {} it is\n\n",
+        suite.title,
+        describe(),
+        suite.method,
+        plan.rounds,
+        OURS,
+    )
+}
+
+fn print_all(suite: &Suite, results: &Results) {
+    println!("{}\n", results.conditions);
+    for (nth, section) in suite.sections.iter().enumerate() {
+        let is_first = suite.sections[..nth].iter().all(|before| before.name != section.name);
+        if is_first && !results.sizes(section.name).is_empty() {
+            print!("{}", results.show(section));
+        }
+    }
+    print!("{}", results.show_failures());
+    if !results.requirements.is_empty() {
+        println!("## What the figures have to show\n\n{}", Requirement::table(&results.requirements));
+    }
+}
+
+fn wants(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|named| named == name)
+}
+
+fn sizes(section: &Section, plan: &Plan) -> Vec<Option<usize>> {
+    let sizes = match section.sizes {
+        Sizes::Each => &plan.sizes,
+        Sizes::Many => &plan.timers,
+        Sizes::Fixed(sizes) => sizes,
+        Sizes::Unnamed => return vec![None],
+    };
+    sizes.iter().copied().filter(|size| *size >= section.least).map(Some).collect()
+}
+
+/// Runs each engine of a section, a different one first in each round, and compares what fired.
+fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Plan, results: &mut Results) {
+    let section = &suite.sections[nth];
+    let timers = size.unwrap_or_else(|| plan.timers[0]);
+    let (span, cold) = (plan.span.unwrap_or_default(), plan.memory == Some(Memory::Cold));
+    let task = Task { timers, round, operations: suite.operations, span, cold };
+    let mut fired = Vec::new();
+    for turn in 0..section.runs.len() {
+        let engine = section.runs[(turn + round) % section.runs.len()].engine;
+        if !wants(&plan.engines, engine) || results.has_failed(section.name, engine) {
+            continue;
+        }
+        eprintln!("round {} of {}: {}, {}, {engine}", round + 1, plan.rounds, section.name, label(timers));
+        task.back(if section.once { 0 } else { timers * suite.backing });
+        let job = Job { suite: suite.name.to_owned(), section: nth, engine: engine.to_owned(), task };
+        match if suite.apart || section.once { ask(&job) } else { measure(suite, &job) } {
+            Ok(outcome) => {
+                fired.extend((!outcome.figures.is_empty()).then_some((engine, outcome.checksum)));
+                results.add((section.name, size), engine, outcome);
+            }
+            Err(error) => results.fail(section.name, engine, error.to_string()),
+        }
+    }
+    let expected = fired.iter().find(|fired| fired.0 == OURS).map(|fired| fired.1);
+    for (engine, checksum) in fired {
+        if expected.is_some_and(|expected| expected != checksum) {
+            results.fail(section.name, engine, format!("it did not fire what {OURS} did"));
+        }
+    }
+}
+
+/// Starts this program again for one run, by its hidden subcommand; the child writes one line of
+/// JSON.
+fn ask(job: &Job) -> io::Result<Outcome> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("child").arg(serde_json::to_string(job)?);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!("its process ended with {}", output.status)));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn measure(suite: &Suite, job: &Job) -> io::Result<Outcome> {
+    if suite.pinned {
+        pin(0);
+    }
+    let section = suite.sections.get(job.section);
+    let run = section.and_then(|section| section.runs.iter().find(|run| run.engine == job.engine));
+    let run = run.ok_or_else(|| io::Error::other("there is no such run"))?;
+    Ok((run.measure)(&job.task))
+}
+
+/// Measures in this process, a child.
+pub(crate) fn run_child(suite: &Suite, job: &Job) -> io::Result<ExitCode> {
+    println!("{}", serde_json::to_string(&measure(suite, job)?)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the names of a suite's sections, or of its engines.
+pub(crate) fn names(suite: &Suite, engines: bool) -> Vec<&'static str> {
+    let of_section = |section: &'static Section| section.runs.iter().map(|run| run.engine);
+    let mut names = match engines {
+        true => suite.sections.iter().flat_map(of_section).collect::<Vec<_>>(),
+        false => suite.sections.iter().map(|section| section.name).collect(),
+    };
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,145 @@
+//! Wheels with one level, a bucket for each tick of 35 minutes: the crate `wheel_timer`, and the
+//! least that a timer wheel can be.
+//!
+//! [`RingWheel`] is a ring of `Vec`s. It cannot cancel, and has no delay beyond the ring.
+//! [`FlatWheel`] has no lock and no cascade; a bucket is a list linked through a `Vec` of nodes. A
+//! cancel marks the node, and the pass over the bucket frees it. It has 8 MiB of buckets and visits
+//! every tick, so it is a lower bound, not a structure to use.
+
+use std::mem;
+
+use wheel_timer::WheelTimer;
+
+use super::structure::{Removal, Structure};
+
+/// Buckets of a wheel: each deadline of the workloads has a bucket of its own.
+const ONE_LEVEL: usize = 1 << 21;
+
+const NONE: u32 = u32::MAX;
+
+pub(crate) struct RingWheel {
+    wheel: WheelTimer<(u64, u64)>,
+    due: Vec<(u64, u64)>,
+    /// The tick whose timers the next call returns.
+    next: u64,
+}
+
+impl Structure for RingWheel {
+    const NAMES: [&'static str; 2] = ["ring wheel", "ring wheel without a lock"];
+
+    type Handle = ();
+
+    fn new() -> Self {
+        Self { wheel: WheelTimer::new(ONE_LEVEL), due: Vec::new(), next: 0 }
+    }
+
+    /// A delay beyond the ring would fire a round early, so it is refused.
+    #[inline]
+    fn schedule(&mut self, deadline: u64, payload: u64) {
+        let ticks = deadline.saturating_sub(self.next) as usize;
+        assert!(ticks < ONE_LEVEL, "a delay of {ticks} ticks is longer than the ring");
+        self.wheel.schedule(ticks, (deadline, payload));
+    }
+
+    #[inline]
+    fn pop(&mut self, now: u64) -> Option<(u64, u64)> {
+        while self.due.is_empty() && self.next <= now {
+            self.due = self.wheel.tick();
+            self.next += 1;
+        }
+        self.due.pop()
+    }
+}
+
+struct Node {
+    deadline: u64,
+    payload: Option<u64>,
+    next: u32,
+}
+
+pub(crate) struct FlatWheel {
+    heads: Vec<u32>,
+    nodes: Vec<Node>,
+    free: u32,
+    /// The rest of the bucket at `clock`.
+    rest: u32,
+    clock: u64,
+}
+
+impl FlatWheel {
+    #[inline]
+    fn node(&mut self, node: u32) -> &mut Node {
+        &mut self.nodes[node as usize]
+    }
+
+    /// Puts a node into its deadline's bucket, or into the next bucket if the deadline has passed.
+    #[inline]
+    fn link(&mut self, node: u32) {
+        let tick = self.node(node).deadline.max(self.clock + 1);
+        let head = &mut self.heads[tick as usize % ONE_LEVEL];
+        self.nodes[node as usize].next = mem::replace(head, node);
+    }
+
+    /// Moves the clock to the next bucket with nodes; `None` if there is none up to `now`.
+    #[inline]
+    fn next_node(&mut self, now: u64) -> Option<u32> {
+        while self.rest == NONE {
+            if self.clock >= now {
+                return None;
+            }
+            self.clock += 1;
+            self.rest = mem::replace(&mut self.heads[self.clock as usize % ONE_LEVEL], NONE);
+        }
+        let node = self.rest;
+        self.rest = self.node(node).next;
+        Some(node)
+    }
+}
+
+impl Structure for FlatWheel {
+    const NAMES: [&'static str; 2] = ["flat wheel", "flat wheel without a lock"];
+
+    type Handle = u32;
+
+    fn new() -> Self {
+        Self { heads: vec![NONE; ONE_LEVEL], nodes: Vec::new(), free: NONE, rest: NONE, clock: 0 }
+    }
+
+    #[inline]
+    fn schedule(&mut self, deadline: u64, payload: u64) -> u32 {
+        let mut node = self.free;
+        if node == NONE {
+            node = u32::try_from(self.nodes.len()).expect("fewer than 2^32 timers");
+            self.nodes.push(Node { deadline, payload: Some(payload), next: NONE });
+        } else {
+            self.free = self.node(node).next;
+            *self.node(node) = Node { deadline, payload: Some(payload), next: NONE };
+        }
+        self.link(node);
+        node
+    }
+
+    #[inline]
+    fn pop(&mut self, now: u64) -> Option<(u64, u64)> {
+        loop {
+            let node = self.next_node(now)?;
+            let Node { deadline, payload, .. } = *self.node(node);
+            if payload.is_some() && deadline > self.clock {
+                self.link(node);
+                continue;
+            }
+            self.node(node).next = mem::replace(&mut self.free, node);
+            if let Some(payload) = self.node(node).payload.take() {
+                return Some((deadline, payload));
+            }
+        }
+    }
+}
+
+/// A stale handle may name another timer; the workloads use no stale handles.
+impl Removal for FlatWheel {
+    #[inline]
+    fn cancel(&mut self, node: u32) -> Option<u64> {
+        self.node(node).payload.take()
+    }
+}

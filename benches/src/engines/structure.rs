@@ -1,0 +1,163 @@
+//! The traits through which timer structures are measured, and engines made of structures that have
+//! one owner.
+//!
+//! [`Engine`] and [`Producer`] mirror the two halves of a shard: the side that moves the clock, and
+//! the producers. A peer that was written for one thread implements [`Structure`], and [`Removal`]
+//! if it can cancel. [`Locked`] is how threads share it. [`Unlocked`] is how a program with a
+//! structure for each core has it: both halves share an `Rc`, about 1 ns an operation.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use crate::checksum::Checksum;
+
+/// Timers taken out under one lock. A batch keeps the cost of the lock out of the pops and is short
+/// enough for a waiting producer.
+const BATCH: usize = 64;
+
+/// A timer structure under measurement: the side that moves the clock.
+pub(crate) trait Engine {
+    /// Its name in the tables.
+    const NAME: &'static str;
+
+    type Producer: Producer;
+
+    /// Returns an empty engine whose clock is at 0. It reserves no memory for timers.
+    fn new() -> Self;
+
+    fn producer(&self) -> Self::Producer;
+
+    /// Moves the clock to `now` and adds every timer that is due to `fired`.
+    fn advance(&mut self, now: u64, fired: &mut Checksum);
+}
+
+/// Adds timers, one producer a thread. A producer that is not `Send` belongs to a one-thread
+/// engine.
+pub(crate) trait Producer {
+    type Handle: Copy;
+
+    /// Prepares the calling thread to use an engine that another thread made.
+    fn enter(&self) {}
+
+    fn schedule(&self, deadline: u64, payload: u64) -> Self::Handle;
+}
+
+pub(crate) trait Cancel: Producer {
+    /// Cancels a timer and returns its payload; `None` if it is no longer pending.
+    fn cancel(&self, handle: Self::Handle) -> Option<u64>;
+
+    /// Gives a pending timer a later deadline and returns its new handle.
+    fn extend(&self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle>;
+}
+
+/// A timer structure with one owner; its methods do what those of the traits above do.
+pub(crate) trait Structure {
+    /// Its names in the tables: behind a mutex, and without a lock.
+    const NAMES: [&'static str; 2];
+
+    type Handle: Copy;
+
+    fn new() -> Self;
+
+    fn enter(&self) {}
+
+    fn schedule(&mut self, deadline: u64, payload: u64) -> Self::Handle;
+
+    /// Moves the clock to `now` and takes out the earliest due timer: its deadline and payload.
+    fn pop(&mut self, now: u64) -> Option<(u64, u64)>;
+}
+
+pub(crate) trait Removal: Structure {
+    fn cancel(&mut self, handle: Self::Handle) -> Option<u64>;
+
+    #[inline]
+    fn extend(&mut self, handle: Self::Handle, deadline: u64) -> Option<Self::Handle> {
+        let payload = self.cancel(handle)?;
+        Some(self.schedule(deadline, payload))
+    }
+}
+
+/// A structure behind a mutex, shared by any number of producers.
+pub(crate) type Locked<S> = Arc<Mutex<S>>;
+
+/// A structure without a lock; its producers stay on its thread.
+pub(crate) type Unlocked<S> = Rc<RefCell<S>>;
+
+/// Makes engines of a shared pointer; `$access` borrows the structure.
+macro_rules! engine {
+    ($pointer:ident, $name:literal, $share:expr, $pop_all:ident, |$this:ident| $access:expr) => {
+        impl<S: Structure> Engine for $pointer<S> {
+            const NAME: &'static str = S::NAMES[$name];
+
+            type Producer = Self;
+
+            fn new() -> Self {
+                $share(S::new())
+            }
+
+            fn producer(&self) -> Self {
+                self.clone()
+            }
+
+            fn advance(&mut self, now: u64, fired: &mut Checksum) {
+                $pop_all(self, now, fired);
+            }
+        }
+
+        impl<S: Structure> Producer for $pointer<S> {
+            type Handle = S::Handle;
+
+            fn enter(&self) {
+                let $this = self;
+                $access.enter();
+            }
+
+            #[inline]
+            fn schedule(&self, deadline: u64, payload: u64) -> S::Handle {
+                let $this = self;
+                $access.schedule(deadline, payload)
+            }
+        }
+
+        impl<S: Removal> Cancel for $pointer<S> {
+            #[inline]
+            fn cancel(&self, handle: S::Handle) -> Option<u64> {
+                let $this = self;
+                $access.cancel(handle)
+            }
+
+            #[inline]
+            fn extend(&self, handle: S::Handle, deadline: u64) -> Option<S::Handle> {
+                let $this = self;
+                $access.extend(handle, deadline)
+            }
+        }
+    };
+}
+
+const SOUND: &str = "no thread panics with the lock";
+
+engine!(Locked, 0, |it| Arc::new(Mutex::new(it)), pop_locked, |it| it.lock().expect(SOUND));
+engine!(Unlocked, 1, |it| Rc::new(RefCell::new(it)), pop_unlocked, |it| it.borrow_mut());
+
+fn pop_locked<S: Structure>(shared: &Locked<S>, now: u64, fired: &mut Checksum) {
+    let mut batch = Vec::with_capacity(BATCH);
+    loop {
+        {
+            let mut structure = shared.lock().expect(SOUND);
+            batch.extend(std::iter::from_fn(|| structure.pop(now)).take(BATCH));
+        }
+        if batch.is_empty() {
+            return;
+        }
+        batch.drain(..).for_each(|(deadline, payload)| fired.add(deadline, payload));
+    }
+}
+
+fn pop_unlocked<S: Structure>(shared: &Unlocked<S>, now: u64, fired: &mut Checksum) {
+    let mut structure = shared.borrow_mut();
+    while let Some((deadline, payload)) = structure.pop(now) {
+        fired.add(deadline, payload);
+    }
+}

@@ -1,0 +1,203 @@
+//! What single calls cost, and what an idle timer does.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use cpu_time::ProcessTime;
+
+use super::ledger::Ledger;
+use super::timer::{Cancels, Live, MILLISECOND, Schedules, Sleeps};
+use crate::machine::{back_memory, field};
+use crate::passes::{race_then, time};
+use crate::suite::{Outcome, Task};
+use crate::workload::{Spread, Workload};
+
+pub(super) const SLEEP: [&str; 2] =
+    ["create, poll and drop, one thread, ns", "create, poll and drop, two threads, ns"];
+pub(super) const AFTER_FIRED: &str = "schedule_after, after as many have fired, ns";
+pub(super) const AFTER_CANCELLED: &str = "schedule_after, after as many were cancelled, ns";
+pub(super) const WAKES: &str = "times that one of its threads ran";
+pub(super) const SPENT: &str = "processor time of the process, µs";
+
+/// Sleeps of each thread, and closures.
+const SLEEPS: usize = if cfg!(test) { 1_000 } else { 2_000_000 };
+const CLOSURES: usize = if cfg!(test) { 1_000 } else { 1_000_000 };
+
+/// Bytes that are backed: more than an engine takes for a timer, its key and its closure.
+const BYTES: usize = 256;
+const SEED: u64 = 7;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long an idle engine is watched, and how long its threads have to settle before that.
+const WATCHED: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_secs(5) };
+const SETTLING: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_secs(1) };
+
+/// A sleep of 30 minutes that is created, polled once and dropped, as a timeout is of an operation
+/// that ends before it: the time for each sleep of all threads together, with one thread and two.
+///
+/// Each thread polls with one waker that counts its references, as a task's does. Another sleep of
+/// the thread, due earlier, is pending meanwhile: without it each sleep would be the first and wake
+/// the engine's thread.
+pub(super) fn sleeps<E: Sleeps>(_: &Task) -> Outcome {
+    let engine = E::start(MILLISECOND);
+    let prepare = || {
+        let (entered, waker) = (engine.enter(), Waker::from(Arc::new(Ignore)));
+        let mut standing = Box::pin(engine.sleep(10 * MINUTE));
+        assert!(standing.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        doze(&engine, &waker, SLEEPS / 10);
+        let engine = &engine;
+        move || {
+            doze(engine, &waker, SLEEPS);
+            drop((standing, entered));
+        }
+    };
+    let mut outcome = Outcome::default();
+    for (threads, what) in (1..).zip(SLEEP) {
+        outcome.time(what, race_then(vec![prepare; threads], drop).0, threads * SLEEPS);
+    }
+    outcome
+}
+
+fn doze<E: Sleeps>(engine: &E, waker: &Waker, sleeps: usize) {
+    let mut context = Context::from_waker(waker);
+    for _ in 0..sleeps {
+        let mut sleep = pin!(engine.sleep(black_box(30 * MINUTE)));
+        assert!(black_box(sleep.as_mut().poll(&mut context)).is_pending(), "30 minutes have not passed");
+    }
+}
+
+struct Ignore;
+
+impl Wake for Ignore {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// `schedule_after` with a small closure, for an engine that cannot cancel.
+pub(super) fn schedule_alone<E: Schedules>(_: &Task) -> Outcome {
+    let (closures, mut outcome) = (Closures::<E>::new(), Outcome::default());
+    let mut keys = closures.fire_as_many();
+    outcome.time(AFTER_FIRED, closures.schedule(&mut keys), CLOSURES);
+    outcome
+}
+
+/// As [`schedule_alone`], for an engine that can: cancels the closures and schedules them again, in
+/// nodes of cancelled timers.
+pub(super) fn schedule_and_cancel<E: Cancels>(_: &Task) -> Outcome {
+    let (closures, mut outcome) = (Closures::<E>::new(), Outcome::default());
+    let mut keys = closures.fire_as_many();
+    outcome.time(AFTER_FIRED, closures.schedule(&mut keys), CLOSURES);
+    let mut cancelled = 0;
+    let cancel = time(|| cancelled = keys.iter().filter(|&&key| closures.engine.cancel(key)).count());
+    assert_eq!(cancelled, CLOSURES, "{}: a pending timer was not cancelled", E::NAME);
+    outcome.time(AFTER_CANCELLED, closures.schedule(&mut keys), CLOSURES);
+    outcome.time("cancel, all in a row, ns", cancel, CLOSURES);
+    assert_eq!(closures.sum.load(Ordering::Relaxed), 0, "{} fired a cancelled timer", E::NAME);
+    outcome
+}
+
+struct Closures<E> {
+    engine: E,
+    /// Uniform over 30 minutes and a minute more, so that none fires while the clock is read.
+    delays: Vec<Duration>,
+    /// The sum of the numbers of all timers that fired.
+    sum: &'static AtomicU64,
+}
+
+impl<E: Schedules> Closures<E> {
+    fn new() -> Self {
+        let work = Workload::new(Spread::ThirtyMinutes, CLOSURES, SEED);
+        back_memory(CLOSURES * BYTES);
+        let delays = work.delays.iter().map(|&millis| MINUTE + Duration::from_millis(millis)).collect();
+        Self { engine: E::start(MILLISECOND), delays, sum: Box::leak(Box::default()) }
+    }
+
+    /// Schedules as many timers as the measured passes do, all pending at once, and waits until
+    /// they have fired. Their keys are stale; the memory of the keys is touched.
+    fn fire_as_many(&self) -> Vec<E::Key> {
+        let mut rng = fastrand::Rng::with_seed(SEED);
+        let lead = Duration::from_micros(CLOSURES as u64);
+        let timers = 0..CLOSURES as u64;
+        let all = timers.clone().sum::<u64>();
+        let keys = timers.map(|timer| self.one(lead + lead.mul_f64(rng.f64()), timer)).collect();
+        // Ordering: Relaxed; only the sum matters.
+        while self.sum.load(Ordering::Relaxed) < all {
+            thread::sleep(MILLISECOND);
+        }
+        assert_eq!(self.sum.swap(0, Ordering::Relaxed), all, "{} fired a timer twice", E::NAME);
+        keys
+    }
+
+    #[inline]
+    fn one(&self, delay: Duration, timer: u64) -> E::Key {
+        let sum = self.sum;
+        self.engine.schedule_after(delay, move || {
+            sum.fetch_add(timer, Ordering::Relaxed);
+        })
+    }
+
+    fn schedule(&self, keys: &mut Vec<E::Key>) -> Duration {
+        keys.clear();
+        time(|| keys.extend(self.delays.iter().zip(0..).map(|(&delay, timer)| self.one(delay, timer))))
+    }
+}
+
+/// One timer, an hour away: how often other threads than this one ran, and the processor time of
+/// all, this one's included.
+pub(super) fn idle<E: Live>(_: &Task) -> Outcome {
+    let engine = E::start(MILLISECOND);
+    let _entered = engine.enter();
+    let kept = engine.place(Instant::now() + 60 * MINUTE, Ledger::leak(1).note(0));
+    thread::sleep(SETTLING);
+    let (before, start) = (switches(), ProcessTime::now());
+    thread::sleep(WATCHED);
+    let mut outcome = Outcome::default();
+    outcome.figure(SPENT, start.elapsed().as_secs_f64() * 1e6);
+    outcome.figure(WAKES, before.zip(switches()).map(|(before, after)| runs_between(&before, &after) as f64));
+    drop(kept);
+    outcome
+}
+
+type Switches = BTreeMap<String, u64>;
+
+/// Returns the context switches of each other thread, voluntary or not: a thread that sleeps has
+/// none. On Linux only.
+fn switches() -> Option<Switches> {
+    let me = fs::read_link("/proc/thread-self").ok()?;
+    let threads = fs::read_dir("/proc/self/task").ok()?.flatten().map(|thread| thread.path());
+    // A thread may end before its file is read.
+    let count = |path: PathBuf| {
+        let status = fs::read_to_string(path.join("status")).ok()?;
+        let of = |name| field(&status, name)?.parse::<u64>().ok();
+        let count = of("voluntary_ctxt_switches")? + of("nonvoluntary_ctxt_switches")?;
+        Some((path.display().to_string(), count))
+    };
+    Some(threads.filter(|thread| thread.file_name() != me.file_name()).filter_map(count).collect())
+}
+
+/// Returns how often threads ran. A thread that started or ended ran at least once.
+fn runs_between(before: &Switches, after: &Switches) -> u64 {
+    let ended = before.keys().filter(|thread| !after.contains_key(*thread)).count() as u64;
+    let ran = |(thread, now): (_, &u64)| before.get(thread).map_or(1.max(*now), |was| now - was);
+    ended + after.iter().map(ran).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_start_or_end_have_run() {
+        let switches = |threads: &[(&str, u64)]| threads.iter().map(|&(id, n)| (id.to_owned(), n)).collect();
+        let before = switches(&[("1", 10), ("2", 5), ("3", 1)]);
+        assert_eq!(runs_between(&before, &before), 0);
+        assert_eq!(runs_between(&before, &switches(&[("1", 12), ("2", 5), ("4", 0)])), 2 + 1 + 1);
+    }
+}

@@ -1,0 +1,168 @@
+//! The timers that run in real time: the traits, `Timer` of `shardwheel`, and the timer of `tokio`.
+//!
+//! Every engine is a [`Live`]. Sleeps, closures and cancelling are traits of their own, and an
+//! engine takes part in the sections that it can do.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use shardwheel::{DEFAULT_WHEEL_SIZE, ScheduleError, Sleep, Timer, TimerKey};
+use tokio::runtime::{Builder, Runtime};
+
+use super::ledger::Note;
+
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Shards of a `Timer`, and workers of a runtime.
+const THREADS: usize = 2;
+
+/// Buckets of a wheel with one shard: a revolution of 16 s at ticks of 1 ms, longer than all
+/// delays.
+const LARGE: usize = 1 << 14;
+
+/// A timer with threads that goes by real time.
+pub(super) trait Live: Sync {
+    const NAME: &'static str;
+
+    /// What the owner of a timer keeps until it has fired.
+    type Kept: Send;
+
+    /// Starts it with ticks of this length, if it has a choice.
+    fn start(tick: Duration) -> Self;
+
+    /// Returns what a thread holds while it uses the timer.
+    fn enter(&self) -> impl Sized {}
+
+    /// Lets the engine's own thread write `note` at `due`.
+    fn place(&self, due: Instant, note: Note) -> Self::Kept;
+}
+
+pub(super) trait Sleeps: Live {
+    fn sleep(&self, duration: Duration) -> impl Future;
+}
+
+pub(super) trait Schedules: Live {
+    type Key: Copy;
+
+    fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Key;
+}
+
+pub(super) trait Cancels: Schedules {
+    fn cancel(&self, key: Self::Key) -> bool;
+}
+
+/// A sleep that was polled, and the waker it was polled with. Both are kept until it has fired, so
+/// that firing frees neither.
+type Polled<S> = (Pin<Box<S>>, Waker);
+
+/// Polls `sleep` once, with a waker that writes the note.
+fn poll_once<S: Future>(sleep: S, note: Note) -> Polled<S> {
+    let waker = Waker::from(Arc::new(note));
+    let mut sleep = Box::pin(sleep);
+    if sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+        note.write();
+    }
+    (sleep, waker)
+}
+
+fn start(tick: Duration, shards: usize) -> Timer {
+    let wheel_size = if shards == 1 { LARGE } else { DEFAULT_WHEEL_SIZE };
+    Timer::builder().tick(tick).shards(shards).wheel_size(wheel_size).build().expect("a timer can start")
+}
+
+fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
+    scheduled.unwrap_or_else(|refused| panic!("a timer without a bound refused a timer: {refused}"))
+}
+
+/// A `Timer` that calls closures. With one shard it has a single thread, which wakes half as often,
+/// and wheels so large that no timer is moved before it fires.
+pub(super) struct Calls<const SHARDS: usize>(Timer);
+
+pub(super) type Shardwheel = Calls<THREADS>;
+pub(super) type OneShard = Calls<1>;
+
+impl<const SHARDS: usize> Live for Calls<SHARDS> {
+    const NAME: &'static str = if SHARDS == 1 { "shardwheel one shard" } else { "shardwheel" };
+
+    type Kept = ();
+
+    fn start(tick: Duration) -> Self {
+        Self(start(tick, SHARDS))
+    }
+
+    fn place(&self, due: Instant, note: Note) {
+        accepted(self.0.schedule_at(due, move || note.write()));
+    }
+}
+
+impl<const SHARDS: usize> Sleeps for Calls<SHARDS> {
+    #[inline]
+    fn sleep(&self, duration: Duration) -> impl Future {
+        self.0.sleep(duration)
+    }
+}
+
+impl<const SHARDS: usize> Schedules for Calls<SHARDS> {
+    type Key = TimerKey;
+
+    #[inline]
+    fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> TimerKey {
+        accepted(self.0.schedule_after(delay, task))
+    }
+}
+
+impl<const SHARDS: usize> Cancels for Calls<SHARDS> {
+    #[inline]
+    fn cancel(&self, key: TimerKey) -> bool {
+        self.0.cancel(key)
+    }
+}
+
+/// A `Timer` that wakes sleeps, as `tokio` does.
+pub(super) struct ShardwheelSleeps(Timer);
+
+impl Live for ShardwheelSleeps {
+    const NAME: &'static str = "shardwheel sleeps";
+
+    type Kept = Polled<Sleep>;
+
+    fn start(tick: Duration) -> Self {
+        Self(start(tick, THREADS))
+    }
+
+    fn place(&self, due: Instant, note: Note) -> Self::Kept {
+        poll_once(self.0.sleep_until(due), note)
+    }
+}
+
+/// The timer of a `tokio` runtime that has no tasks; its ticks are 1 ms. The threads that place its
+/// sleeps poll them once and keep them.
+pub(super) struct Tokio(Runtime);
+
+impl Live for Tokio {
+    const NAME: &'static str = "tokio";
+
+    type Kept = Polled<tokio::time::Sleep>;
+
+    fn start(_: Duration) -> Self {
+        let built = Builder::new_multi_thread().worker_threads(THREADS).enable_time().build();
+        Self(built.expect("a runtime can start"))
+    }
+
+    fn enter(&self) -> impl Sized {
+        self.0.enter()
+    }
+
+    fn place(&self, due: Instant, note: Note) -> Self::Kept {
+        poll_once(tokio::time::sleep_until(due.into()), note)
+    }
+}
+
+impl Sleeps for Tokio {
+    #[inline]
+    fn sleep(&self, duration: Duration) -> impl Future {
+        tokio::time::sleep(duration)
+    }
+}

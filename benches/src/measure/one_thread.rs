@@ -1,0 +1,175 @@
+//! One thread: whole passes, and single operations.
+
+use std::time::Duration;
+
+use crate::args::label;
+use crate::checksum::Checksum;
+use crate::engines::{Cancel, Engine};
+use crate::names::{BOTH, FIRE, SCHEDULE};
+use crate::passes::{
+    Churn, extend_all, fire_all, pairs, pairs_advanced, round_trip, schedule_all, schedule_keeping, time,
+};
+use crate::samples::Times;
+use crate::suite::{Outcome, Task};
+use crate::workload::{Spread, THIRTY_MINUTES, Workload, later};
+
+/// Pairs of schedule and cancel that a churn makes, in each of its threads.
+pub(crate) const PAIRS: usize = if cfg!(test) { 5_000 } else { 4_000_000 };
+
+/// Standing timers are due after this many ticks, so that none fires while a churn moves the clock.
+pub(crate) const OUT_OF_THE_WAY: u64 = 60_000;
+
+/// Timers that stand during the pairs of a section.
+pub(crate) const STANDING: usize = 1_000_000;
+
+/// Suffixes of figures: nodes of a new engine, and of an engine in which as many timers have fired.
+pub(crate) const NODES: [&str; 2] = [", fresh nodes", ", nodes used before"];
+
+pub(crate) const EXTEND: [&str; 2] = ["extend, in the order scheduled", "extend, in random order"];
+pub(crate) const CANCEL_ALL: &str = "all scheduled, then all cancelled";
+pub(crate) const PAIR: &str = "schedule + cancel";
+pub(crate) const ADVANCE: &str = "advance by a tick";
+
+/// Schedules and fires in a new engine, several workloads one after the other; a workload's figures
+/// have the suffix in `parts`.
+fn round_trips<E: Engine>(task: &Task, spread: Spread, parts: &[&str]) -> Outcome {
+    let work = (0..parts.len()).map(|nth| task.workload(spread, nth)).collect::<Vec<_>>();
+    let mut spent = vec![[Duration::ZERO; 2]; parts.len()];
+    for _ in 0..task.repeats() {
+        let (mut engine, mut base) = (E::new(), 0);
+        for (work, spent) in work.iter().zip(&mut spent) {
+            let trip = round_trip(&mut engine, base, work);
+            (0..2).for_each(|part| spent[part] += trip[part]);
+            base += work.span;
+        }
+    }
+    let mut outcome = Outcome::new(work[0].expected(0, 1).digest());
+    for (part, [schedule, fire]) in parts.iter().zip(spent) {
+        for (what, time) in [(SCHEDULE, schedule), (FIRE, fire), (BOTH, schedule + fire)] {
+            outcome.time(format!("{what}{part}"), time, task.repeats() * task.timers);
+        }
+    }
+    outcome
+}
+
+/// Random deadlines over 30 minutes, in fresh nodes and in nodes used before.
+pub(crate) fn both_nodes<E: Engine>(task: &Task) -> Outcome {
+    round_trips::<E>(task, Spread::ThirtyMinutes, &NODES)
+}
+
+/// Random deadlines over 30 minutes.
+pub(crate) fn random<E: Engine>(task: &Task) -> Outcome {
+    round_trips::<E>(task, Spread::ThirtyMinutes, &[""])
+}
+
+/// All due within one second, in random order.
+pub(crate) fn second<E: Engine>(task: &Task) -> Outcome {
+    round_trips::<E>(task, Spread::DueInOneSecond, &[""])
+}
+
+/// A constant delay, placed within one second.
+pub(crate) fn constant<E: Engine>(task: &Task) -> Outcome {
+    round_trips::<E>(task, Spread::PlacedInOneSecond, &[""])
+}
+
+/// Fires with one call of the advancer for each tick.
+pub(crate) fn fire_by_ticks<E: Engine>(task: &Task) -> Outcome {
+    let work = task.workload(Spread::ThirtyMinutes, 0);
+    let (mut engine, mut fired) = (E::new(), Checksum::default());
+    schedule_all(&engine.producer(), 0, &work);
+    let elapsed = time(|| (1..=work.span).for_each(|tick| engine.advance(tick, &mut fired)));
+    fired.verify(&work.expected(0, 1), E::NAME);
+    let mut outcome = Outcome::new(fired.digest());
+    outcome.time("fire, tick by tick", elapsed, task.timers);
+    outcome
+}
+
+pub(crate) fn pairs_name(standing: usize, advanced: bool) -> String {
+    let advancer = if advanced { "called now and then" } else { "not called" };
+    format!("cancelled at once, {} standing, advancer {advancer}", label(standing))
+}
+
+/// Schedules and cancels at once; then schedules all and cancels all.
+pub(crate) fn cancel<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
+    let work = task.workload(Spread::ThirtyMinutes, 0);
+    let mut outcome = Outcome::new(task.seed(0));
+    for standing in [0, STANDING] {
+        let others = Workload::new(Spread::ThirtyMinutes, standing, task.seed(1));
+        for advanced in [true, false] {
+            let mut engine = E::new();
+            let producer = engine.producer();
+            schedule_all(&producer, 0, &others);
+            let mut pass =
+                || if advanced { pairs_advanced(&mut engine, 0, &work) } else { pairs(&producer, 0, &work) };
+            let elapsed = (0..task.repeats()).map(|_| pass()).sum();
+            outcome.time(pairs_name(standing, advanced), elapsed, task.repeats() * task.timers);
+        }
+    }
+    let (mut handles, mut elapsed) = (Vec::with_capacity(task.timers), Duration::ZERO);
+    for _ in 0..task.repeats() {
+        let engine = E::new();
+        let producer = engine.producer();
+        elapsed += schedule_keeping(&producer, 0, &work, &mut handles);
+        let cancel =
+            |&handle: &_| assert!(producer.cancel(handle).is_some(), "a pending timer was not cancelled");
+        elapsed += time(|| handles.iter().for_each(cancel));
+    }
+    outcome.time(CANCEL_ALL, elapsed, task.repeats() * task.timers);
+    outcome
+}
+
+/// Moves every timer to a later deadline, in the order scheduled, then again in random order.
+pub(crate) fn extend<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
+    let work = task.workload(Spread::ThirtyMinutes, 0);
+    let once = later(&work, task.seed(1));
+    let twice = later(&once, task.seed(2));
+    let expected = twice.expected(0, 1);
+    let mut order = (0..task.timers).collect::<Vec<_>>();
+    fastrand::Rng::with_seed(task.seed(3)).shuffle(&mut order);
+    let shuffled = order.iter().map(|&nth| twice.delays[nth]).collect::<Vec<_>>();
+    let (mut handles, mut spent) = (Vec::with_capacity(task.timers), [Duration::ZERO; 2]);
+    for repeat in 0..task.repeats() {
+        let mut engine = E::new();
+        let producer = engine.producer();
+        schedule_keeping(&producer, 0, &work, &mut handles);
+        spent[0] += extend_all(&producer, 0, &mut handles, &once.delays);
+        let mut handles = order.iter().map(|&nth| handles[nth]).collect::<Vec<_>>();
+        spent[1] += extend_all(&producer, 0, &mut handles, &shuffled);
+        // The heap pops three entries for each timer: above a million, one round is checked.
+        if repeat == 0 && (task.round == 0 || task.timers <= STANDING) {
+            fire_all(&mut engine, twice.span, &expected);
+        }
+    }
+    let mut outcome = Outcome::new(expected.digest());
+    for (what, elapsed) in EXTEND.iter().zip(spent) {
+        outcome.time(*what, elapsed, task.repeats() * task.timers);
+    }
+    outcome
+}
+
+/// Schedules 30 s ahead and cancels the timer of a thousand earlier, over standing timers.
+pub(crate) fn churn<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
+    let standing = task.workload(Spread::ThirtyMinutes, 0);
+    let (mut engine, mut fired) = (E::new(), Checksum::default());
+    schedule_all(&engine.producer(), OUT_OF_THE_WAY, &standing);
+    let mut churn = Churn::new(engine.producer());
+    let (pairs, elapsed) = churn.run(PAIRS, |clock| engine.advance(clock, &mut Checksum::default()));
+    // What is left fires, so that a cancelled timer which fires changes the sum.
+    engine.advance(OUT_OF_THE_WAY + THIRTY_MINUTES, &mut fired);
+    let mut outcome = Outcome::new(fired.digest());
+    outcome.time(PAIR, elapsed, pairs);
+    outcome
+}
+
+/// Times each move of the clock by a tick, until all timers have fired.
+pub(crate) fn worst<E: Engine>(task: &Task) -> Outcome {
+    let work = task.workload(Spread::ThirtyMinutes, 0);
+    let (mut engine, mut fired) = (E::new(), Checksum::default());
+    let mut advance = Times::new();
+    schedule_all(&engine.producer(), 0, &work);
+    (1..=work.span).for_each(|tick| advance.time(|| engine.advance(tick, &mut fired)));
+    fired.verify(&work.expected(0, 1), E::NAME);
+    let mut outcome = Outcome::new(fired.digest());
+    outcome.figures.extend(advance.figures(ADVANCE));
+    outcome
+}

@@ -1,0 +1,211 @@
+//! Every figure of a run: kept by section, number of timers, name and engine, shown as tables, and
+//! written as JSON.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::args::label;
+use crate::names::OURS;
+use crate::samples::Samples;
+use crate::suite::{Outcome, Section};
+use crate::table::{Readings, Requirement, Table};
+
+/// The figures of one engine under one name.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Series {
+    #[serde(default)]
+    pub(crate) section: String,
+    /// None in sections that have no number of timers.
+    #[serde(default)]
+    pub(crate) timers: Option<usize>,
+    pub(crate) what: String,
+    pub(crate) engine: String,
+    pub(crate) rounds: Samples,
+    /// None if it is not a number.
+    pub(crate) median: Option<f64>,
+}
+
+/// A section and a number of timers.
+pub(crate) type At<'a> = (&'a str, Option<usize>);
+
+/// Everything measured so far, in the order of the first measurement.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Results {
+    pub(crate) heading: String,
+    pub(crate) conditions: String,
+    pub(crate) figures: Vec<Series>,
+    /// Runs that did not end well: section, engine, and why.
+    #[serde(skip_deserializing)]
+    pub(crate) failed: Vec<[String; 3]>,
+    #[serde(skip_deserializing)]
+    pub(crate) requirements: Vec<Requirement>,
+}
+
+impl Results {
+    /// Adds what a run returned.
+    pub(crate) fn add(&mut self, (section, timers): At<'_>, engine: &str, outcome: Outcome) {
+        for (what, figure) in outcome.figures {
+            let nth = self.position((section, timers), &what, engine).unwrap_or(self.figures.len());
+            if nth == self.figures.len() {
+                let [section, engine] = [section, engine].map(str::to_owned);
+                let rounds = Samples::default();
+                self.figures.push(Series { section, timers, what, engine, rounds, median: None });
+            }
+            let series = &mut self.figures[nth];
+            series.rounds.0.push(figure);
+            series.median = Some(series.rounds.median()).filter(|median| median.is_finite());
+        }
+    }
+
+    /// Records a failed run. The engine's figures in the section are dropped, so that the figures
+    /// of a table are of the same rounds.
+    pub(crate) fn fail(&mut self, section: &str, engine: &str, why: String) {
+        eprintln!("{section} with {engine} has failed: {why}");
+        self.figures.retain(|series| series.section != section || series.engine != engine);
+        self.failed.push([section.to_owned(), engine.to_owned(), why]);
+    }
+
+    pub(crate) fn has_failed(&self, section: &str, engine: &str) -> bool {
+        self.failed.iter().any(|failed| failed[0] == section && failed[1] == engine)
+    }
+
+    fn position(&self, (section, timers): At<'_>, what: &str, engine: &str) -> Option<usize> {
+        let is_it = |it: &Series| it.section == section && it.timers == timers;
+        self.figures.iter().position(|it| is_it(it) && it.what == what && it.engine == engine)
+    }
+
+    pub(crate) fn get(&self, at: At<'_>, what: &str, engine: &str) -> Option<&Samples> {
+        Some(&self.figures[self.position(at, what, engine)?].rounds)
+    }
+
+    fn of<'a>(&'a self, section: &'a str) -> impl Iterator<Item = &'a Series> {
+        self.figures.iter().filter(move |series| series.section == section)
+    }
+
+    /// Returns the numbers of timers that a section was measured with, rising.
+    pub(crate) fn sizes(&self, section: &str) -> Vec<Option<usize>> {
+        let mut sizes = self.of(section).map(|series| series.timers).collect::<Vec<_>>();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Returns our median at every number of timers.
+    pub(crate) fn medians(&self, section: &str, what: &str) -> Readings {
+        let median = |size| Some((show_size(size), self.get((section, size), what, OURS)?.median()));
+        self.sizes(section).into_iter().filter_map(median).collect()
+    }
+
+    /// Returns the median of one figure over another, divided round by round. A figure is a name
+    /// and an engine.
+    pub(crate) fn ratio(&self, at: At<'_>, [over, under]: [(&str, &str); 2]) -> Option<f64> {
+        let [over, under] = [over, under].map(|(what, engine)| self.get(at, what, engine));
+        Some(over?.over(under?).median())
+    }
+
+    /// Divides what peers cost by what we cost, in one figure and in ours.
+    pub(crate) fn against(&self, at: At<'_>, [of_peer, ours]: [&str; 2], peers: &[&str]) -> Readings {
+        let ratio = |peer| self.ratio(at, [(of_peer, peer), (ours, OURS)]);
+        peers.iter().filter_map(|peer| Some(((*peer).to_owned(), ratio(peer)?))).collect()
+    }
+
+    /// Divides our figure with many timers by our figure with few.
+    pub(crate) fn growth(&self, section: &str, sizes: [usize; 2], what: &str) -> Readings {
+        let [few, many] = sizes.map(|size| self.get((section, Some(size)), what, OURS));
+        let ratio = many.zip(few).map(|(many, few)| many.over(few).median());
+        ratio.map(|ratio| ("ratio".to_owned(), ratio)).into_iter().collect()
+    }
+
+    /// Shows a section: a table for each number of timers, or one table if there is one engine.
+    pub(crate) fn show(&self, section: &Section) -> String {
+        let mut text = format!("## {}\n\n", section.title);
+        let sizes = self.sizes(section.name);
+        let engines = names(self.of(section.name).map(|series| &series.engine));
+        if let ([engine], [Some(_), ..]) = (&engines[..], &sizes[..]) {
+            let rows = names(self.of(section.name).map(|series| &series.what));
+            let heads = sizes.iter().map(|&size| show_size(size)).collect::<Vec<_>>();
+            let cell =
+                |row: usize, column: usize| self.cell((section.name, sizes[column]), &rows[row], engine);
+            let _ = writeln!(text, "{}", Table::cross(engine, &rows, &heads, &cell));
+        } else {
+            for &size in &sizes {
+                let of = self.of(section.name).filter(|series| series.timers == size);
+                let rows = names(of.map(|series| &series.what));
+                let cell =
+                    |row: usize, column: usize| self.cell((section.name, size), &rows[row], &engines[column]);
+                let _ = writeln!(text, "{}", Table::cross(&show_size(size), &rows, &engines, &cell));
+            }
+        }
+        text
+    }
+
+    pub(crate) fn show_failures(&self) -> String {
+        let show =
+            |[section, engine, why]: &[String; 3]| format!("**{engine} has failed in {section}**: {why}\n\n");
+        self.failed.iter().map(show).collect()
+    }
+
+    /// Shows a figure and how many times our figure it is.
+    fn cell(&self, at: At<'_>, what: &str, engine: &str) -> String {
+        let Some(samples) = self.get(at, what, engine) else { return "-".to_owned() };
+        let ratio = self.ratio(at, [(what, engine), (what, OURS)]);
+        match ratio.filter(|ratio| ratio.is_finite() && engine != OURS) {
+            Some(ratio) => format!("{} ×{ratio:.2}", samples.show()),
+            None => samples.show(),
+        }
+    }
+}
+
+/// Returns each name once.
+pub(crate) fn names<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut names = Vec::new();
+    for name in all {
+        names.extend((!names.contains(name)).then(|| name.clone()));
+    }
+    names
+}
+
+fn show_size(size: Option<usize>) -> String {
+    size.map_or_else(|| "engine".to_owned(), label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::Run;
+
+    const RUNS: [Run; 1] = [Run { engine: "shardwheel", measure: |_| Outcome::new(1) }];
+    const SECTION: Section = Section::new("nap", "Naps, ns", &RUNS);
+
+    fn results() -> Results {
+        let mut results = Results::default();
+        for (engine, figure) in [("shardwheel", 10.0), ("heap", 20.0), ("shardwheel", 14.0), ("heap", 28.0)] {
+            results.add(("nap", Some(1000)), engine, Outcome::of("one", figure));
+            results.add(("nap", Some(1000)), engine, Outcome::of("two", figure / 2.0));
+        }
+        results
+    }
+
+    #[test]
+    fn tables_have_figures_and_ratios_and_json_comes_back() {
+        let json = serde_json::to_string(&results()).unwrap();
+        let results = serde_json::from_str::<Results>(&json).unwrap();
+        let table = results.show(&SECTION);
+        assert!(table.contains("| 1k | shardwheel | heap |"), "{table}");
+        assert!(table.contains("| one | 12 (10..14) | 24 (20..28) ×2.00 |"), "{table}");
+        assert_eq!(results.medians("nap", "one"), [("1k".to_owned(), 12.0)]);
+        assert_eq!(results.figures[0].median, Some(12.0));
+    }
+
+    #[test]
+    fn a_failure_drops_the_figures() {
+        let mut results = results();
+        results.fail("nap", "heap", "on purpose".to_owned());
+        assert!(
+            results.has_failed("nap", "heap") && results.get(("nap", Some(1000)), "one", "heap").is_none()
+        );
+        assert!(results.show_failures().contains("heap has failed in nap**: on purpose"));
+    }
+}

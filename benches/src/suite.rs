@@ -1,0 +1,153 @@
+//! What a suite is made of: sections, and the runs of engines in them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::back_memory;
+use crate::workload::{Spread, Workload};
+
+/// A subcommand that measures.
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    /// What the figures rest on.
+    pub(crate) method: &'static str,
+    /// The options that it has beside the common ones, with their defaults.
+    pub(crate) options: &'static [(&'static str, &'static str)],
+    /// To measure more, add a section. Sections of the same name share `--only` and the table.
+    pub(crate) sections: &'static [Section],
+    /// Operations that a figure rests on at least: small sizes are repeated.
+    pub(crate) operations: usize,
+    /// Whether the measuring thread is pinned.
+    pub(crate) pinned: bool,
+    /// Whether each run has a process of its own.
+    pub(crate) apart: bool,
+    /// Bytes a timer for which memory is backed before each run.
+    pub(crate) backing: usize,
+}
+
+/// A group of measurements: its name for `--only`, what it measures, and a function for each
+/// engine.
+pub(crate) struct Section {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    /// `shardwheel` first.
+    pub(crate) runs: &'static [Run],
+    pub(crate) sizes: Sizes,
+    /// The smallest number of timers that is worth a measurement.
+    pub(crate) least: usize,
+    /// Whether it runs in the first round only, in a process of its own.
+    pub(crate) once: bool,
+}
+
+impl Section {
+    pub(crate) const fn new(name: &'static str, title: &'static str, runs: &'static [Run]) -> Self {
+        Self { name, title, runs, sizes: Sizes::Each, least: 0, once: false }
+    }
+
+    pub(crate) const fn with(self, sizes: Sizes) -> Self {
+        Self { sizes, ..self }
+    }
+}
+
+/// The numbers of timers that a section runs with.
+#[derive(Clone, Copy)]
+pub(crate) enum Sizes {
+    /// Each of `--sizes`.
+    Each,
+    /// Each of `--timers`.
+    Many,
+    Fixed(&'static [usize]),
+    /// `--timers`; the tables do not show it.
+    Unnamed,
+}
+
+pub(crate) struct Run {
+    pub(crate) engine: &'static str,
+    pub(crate) measure: fn(&Task) -> Outcome,
+}
+
+/// Makes runs of generic functions: each function has engines of its own.
+macro_rules! runs {
+    ($($measure:ident: $($engine:ty),+);+ $(;)?) => {
+        &[$($($crate::suite::Run { engine: <$engine>::NAME, measure: $measure::<$engine> }),+),+]
+    };
+}
+pub(crate) use runs;
+
+/// What a run has to do. It is the same for every engine of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) timers: usize,
+    pub(crate) round: usize,
+    /// Operations that a figure rests on at least.
+    pub(crate) operations: usize,
+    /// The time over which timers are due that run in real time.
+    pub(crate) span: Duration,
+    /// Whether memory is used as it comes.
+    pub(crate) cold: bool,
+}
+
+impl Task {
+    #[cfg(test)]
+    pub(crate) fn small(timers: usize) -> Self {
+        Self { timers, round: 3, operations: 1000, span: Duration::from_millis(50), cold: true }
+    }
+
+    /// Returns the seed of the `nth` workload of this round.
+    pub(crate) fn seed(&self, nth: usize) -> u64 {
+        (self.round * 100 + nth) as u64
+    }
+
+    pub(crate) fn workload(&self, spread: Spread, nth: usize) -> Workload {
+        Workload::new(spread, self.timers, self.seed(nth))
+    }
+
+    /// Returns how often a pass is repeated for one figure.
+    pub(crate) fn repeats(&self) -> usize {
+        self.operations.div_ceil(self.timers)
+    }
+
+    /// Makes the machine provide memory, unless it is used as it comes.
+    pub(crate) fn back(&self, bytes: usize) {
+        if !self.cold {
+            back_memory(bytes);
+        }
+    }
+}
+
+/// What a run returns.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    /// The digest of what fired, for a comparison across engines.
+    pub(crate) checksum: u64,
+    pub(crate) figures: Vec<(String, f64)>,
+}
+
+impl Outcome {
+    #[cfg(test)]
+    pub(crate) fn of(what: &str, figure: f64) -> Self {
+        Self { figures: vec![(what.to_owned(), figure)], ..Self::default() }
+    }
+
+    pub(crate) fn new(checksum: u64) -> Self {
+        Self { checksum, ..Self::default() }
+    }
+
+    /// Adds a figure if there is one.
+    pub(crate) fn figure(&mut self, what: impl Into<String>, figure: impl Into<Option<f64>>) {
+        self.figures.extend(figure.into().map(|figure| (what.into(), figure)));
+    }
+
+    /// Adds a time as ns for each of `operations`.
+    pub(crate) fn time(&mut self, what: impl Into<String>, elapsed: Duration, operations: usize) {
+        self.figure(what, elapsed.as_nanos() as f64 / operations as f64);
+    }
+
+    /// Adds a number of timers as a figure; a wrong number ends the run with a panic.
+    pub(crate) fn count(&mut self, what: &str, counted: u64, expected: u64) {
+        assert_eq!(counted, expected, "{what}");
+        self.figure(what, counted as f64);
+    }
+}
