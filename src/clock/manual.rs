@@ -72,7 +72,7 @@ struct Shared {
 /// The driver, and what the clock drives. Written under its lock.
 struct Seat {
     driver: Option<ThreadNumber>,
-    /// Another thread has added time while the driver drives.
+    /// Time has been added while the driver drives: by another thread, or by a nested call.
     passed: bool,
     driven: Vec<Weak<dyn Driven>>,
 }

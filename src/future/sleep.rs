@@ -22,7 +22,7 @@
 //! `Arc<AtomicWaker>` and a callback that wakes it, creating, polling and dropping a sleep took 71
 //! ns, against 49 ns here. A poll took two read-modify-writes, against one load here.
 //!
-//! The thread that takes a waker out of the node wakes it and drops it, with no lock and no pin
+//! The thread that takes a waker out of the node wakes it or drops it, with no lock and no pin
 //! held.
 
 use std::fmt;

@@ -13,7 +13,7 @@ pin_project! {
     /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
-    /// fails.
+    /// times out.
     ///
     /// # Examples
     ///
