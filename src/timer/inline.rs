@@ -4,11 +4,39 @@
 //! Invariant: `room` holds a live value of the type that `view` was made for, from [`Inline::hold`]
 //! until the drop. The owner of the `Inline` owns the value, and it alone reads and writes it.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
+use std::time::Instant;
 
-use super::task::Run;
+use super::time::{Nanos, Time};
+use crate::tick::Tick;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A callback that runs once.
+    Once,
+    /// A callback that recurs.
+    Recurring,
+    /// A waker: a future waits.
+    Wake,
+}
+
+/// What a callback does. `run`, `next` and the drop are user code.
+pub(crate) trait Run: Send {
+    fn kind(&self) -> Kind;
+
+    fn run(&mut self);
+
+    /// When the callback is due next. It ran for tick `due`, and the time is `now`.
+    fn next(&mut self, _due: Tick, _time: &Time, _now: Instant) -> Option<Nanos> {
+        None
+    }
+
+    /// Moves the content into `place`, which is an `Option` of the content's own type.
+    fn give_back(&mut self, place: &mut dyn Any);
+}
 
 /// Four words, aligned as words.
 type Room = MaybeUninit<[usize; 4]>;

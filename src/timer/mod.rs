@@ -17,10 +17,11 @@
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
 //! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns. How its sleep ends, and when. |
 //! | `drive.rs`, `advancer_slot.rs` | Threads or a manual clock. How a shutdown takes the advancers. |
-//! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
+//! | `counts.rs`, `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod builder;
+mod counts;
 mod drive;
 mod executor;
 mod inline;
@@ -47,8 +48,8 @@ pub use executor::{Executor, Job};
 pub use key::TimerKey;
 pub use panics::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
+use shard_handle::Ended;
 pub use stats::{Figures, Lateness, Stats};
-use unfired::Ended;
 pub use unfired::{Unfired, UnfiredTask};
 
 pub(crate) use shard_handle::ShardHandle;

@@ -6,8 +6,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::counts::Counts;
 use super::key::TimerKey;
-use super::stats::Counts;
 use crate::unwind::{Payload, drop_quietly};
 
 /// Describes a panic to the hook given to

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use super::inline::Kind;
 use super::key::TimerKey;
 use super::shard_handle::ShardHandle;
-use super::task::{Kind, Task};
+use super::task::Task;
 use super::time::Nanos;
 use crate::shard::RearmTicket;
 

@@ -5,20 +5,20 @@
 //! run on one core only, or else a number.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
+use super::counts::Counts;
 use super::panics::PanicGuard;
 use super::parker::Parker;
-use super::stats::Counts;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
-use super::unfired::Ended;
-use crate::clock::{ThreadNumber, this_thread};
+use crate::clock::{ThreadNumber, this_thread, unpoisoned};
 use crate::fallible;
+use crate::shard::Kept;
 use crate::sync::Ordering;
 use crate::sync::plain::{AtomicU32, AtomicU64};
 use crate::{Advancer, Scheduler, Tick};
@@ -41,6 +41,18 @@ pub(crate) struct ShardHandle {
     runner: AtomicU64,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
+}
+
+/// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
+/// nothing.
+#[derive(Default)]
+pub(super) enum Ended {
+    #[default]
+    Not,
+    /// The shutdown has taken the advancer.
+    Retrieved(Box<Advancer<Task>>),
+    /// The shutdown has ended the shard.
+    Closed(Kept<Task>),
 }
 
 impl ShardHandle {
@@ -134,6 +146,15 @@ impl ShardHandle {
     }
 
     // ---- the worker and the end --------------------------------------------------------------
+
+    pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
+        unpoisoned(self.ended.lock())
+    }
+
+    pub(super) fn take_kept(&self) -> Option<Kept<Task>> {
+        let ended = std::mem::take(&mut *self.ended());
+        if let Ended::Closed(kept) = ended { Some(kept) } else { None }
+    }
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {

@@ -1,79 +1,14 @@
 //! What a timer has done, and how late.
-//!
-//! A shard's worker writes the shard's counters, so they are not contended. Two exceptions: an
-//! executor's threads also raise `longest`, and any thread that runs or drops user code also counts
-//! `panics`.
 
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use histogram::{AtomicHistogram, Histogram};
+use histogram::Histogram;
 
 use super::shard_handle::ShardHandle;
-use super::time::Nanos;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
-use crate::tick::Tick;
-
-/// The histogram's grouping power: a bucket is at most 1/16 of its value wide.
-const GROUPING: u8 = 4;
-/// Values have 64 bits.
-const LARGEST: u8 = 64;
-
-/// The counters of one shard. Times are in nanoseconds.
-pub(crate) struct Counts {
-    panics: AtomicU64,
-    longest: AtomicU64,
-    latest: AtomicU64,
-    lateness: AtomicHistogram,
-    /// The tick of the timer that the worker fired last, or until which it sleeps.
-    at_work_for: AtomicU64,
-}
-
-impl Counts {
-    pub(crate) fn new() -> Self {
-        let [panics, longest, latest] = std::array::from_fn(|_| AtomicU64::new(0));
-        let at_work_for = AtomicU64::new(Tick::MAX);
-        let lateness = AtomicHistogram::new(GROUPING, LARGEST).expect("the shape is a valid one");
-        Self { panics, longest, latest, lateness, at_work_for }
-    }
-
-    pub(crate) fn count_panic(&self) {
-        // Ordering: Relaxed, a count.
-        self.panics.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Notes that a timer due at tick `deadline` fires now; for the worker.
-    #[inline]
-    pub(crate) fn note_fired(&self, deadline: Tick, late: Nanos) {
-        // Ordering: Relaxed, a figure that one thread writes and others read.
-        self.at_work_for.store(deadline, Ordering::Relaxed);
-        // Ordering: Relaxed, as above.
-        if late > self.latest.load(Ordering::Relaxed) {
-            // Ordering: Relaxed, as above.
-            self.latest.store(late, Ordering::Relaxed);
-        }
-        // Any value of 64 bits is in range.
-        let _ = self.lateness.increment(late);
-    }
-
-    /// Notes how long a callback has run.
-    #[inline]
-    pub(crate) fn note_callback(&self, took: Nanos) {
-        // Ordering: Relaxed, a figure; the load spares most callbacks the read-modify-write.
-        if took > self.longest.load(Ordering::Relaxed) {
-            // Ordering: Relaxed, as above.
-            self.longest.fetch_max(took, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes the tick until which the worker sleeps.
-    pub(crate) fn note_sleep(&self, until: Option<Tick>) {
-        // Ordering: Relaxed, a figure.
-        self.at_work_for.store(until.unwrap_or(Tick::MAX), Ordering::Relaxed);
-    }
-}
 
 /// What a [`Timer`](crate::Timer) has done since it was built, and what it holds.
 ///

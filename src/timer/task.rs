@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::inline::{Inline, fits};
+use super::inline::{Inline, Kind, Run, fits};
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
 use crate::error::{ScheduleError, ScheduleErrorKind};
@@ -30,31 +30,6 @@ enum Content {
     /// virtual call.
     Wake(Option<Waker>),
     Callback(Inline),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A callback that runs once.
-    Once,
-    /// A callback that recurs.
-    Recurring,
-    /// A waker: a future waits.
-    Wake,
-}
-
-/// What a callback does. `run`, `next` and the drop are user code.
-pub(crate) trait Run: Send {
-    fn kind(&self) -> Kind;
-
-    fn run(&mut self);
-
-    /// When the callback is due next. It ran for tick `due`, and the time is `now`.
-    fn next(&mut self, _due: Tick, _time: &Time, _now: Instant) -> Option<Nanos> {
-        None
-    }
-
-    /// Moves the content into `place`, which is an `Option` of the content's own type.
-    fn give_back(&mut self, place: &mut dyn Any);
 }
 
 /// Schedules a callback. If it is refused, the error returns it.

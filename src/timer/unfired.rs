@@ -8,14 +8,14 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::shard_handle::ShardHandle;
-use super::task::{Kind, Task};
-use crate::clock::unpoisoned;
+use super::inline::Kind;
+use super::shard_handle::{Ended, ShardHandle};
+use super::task::Task;
+use crate::Tick;
 use crate::shard::Kept;
-use crate::{Advancer, Tick};
 
 /// Yields the callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no
 /// particular order.
@@ -32,18 +32,6 @@ pub struct Unfired {
     /// The shard whose callbacks are being taken, and those that are left there.
     place: usize,
     current: Option<Kept<Task>>,
-}
-
-/// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
-/// nothing.
-#[derive(Default)]
-pub(super) enum Ended {
-    #[default]
-    Not,
-    /// The shutdown has taken the advancer.
-    Retrieved(Box<Advancer<Task>>),
-    /// The shutdown has ended the shard.
-    Closed(Kept<Task>),
 }
 
 /// A callback that was not called before its timer was shut down.
@@ -105,17 +93,6 @@ impl Unfired {
 impl Ended {
     fn len(&self) -> usize {
         if let Self::Closed(kept) = self { kept.len() } else { 0 }
-    }
-}
-
-impl ShardHandle {
-    pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
-        unpoisoned(self.ended.lock())
-    }
-
-    fn take_kept(&self) -> Option<Kept<Task>> {
-        let ended = std::mem::take(&mut *self.ended());
-        if let Ended::Closed(kept) = ended { Some(kept) } else { None }
     }
 }
 

@@ -19,11 +19,12 @@ use std::time::Duration;
 
 use super::advancer_slot::{Code, Phase};
 use super::executor::{Executor, Job};
+use super::inline::Kind;
 use super::key::TimerKey;
 use super::pace::Pace;
 use super::run::{Done, Outlet, Returned, Work};
 use super::shard_handle::ShardHandle;
-use super::task::{Kind, Task};
+use super::task::Task;
 use super::time::Nanos;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
