@@ -39,7 +39,6 @@ mod unfired;
 mod worker;
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,7 +57,6 @@ pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::clock::Driven;
 use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::future::{Interval, Sleep, Timeout};
 use crate::shard::{ShardId, Stopped};
 use crate::tick::Tick;
 use drive::Drive;
@@ -259,33 +257,6 @@ impl Timer {
         self.reschedule(key, |handle| handle.tick_for(deadline))
     }
 
-    /// Returns a future that is ready when `duration` has passed from now.
-    pub fn sleep(&self, duration: Duration) -> Sleep {
-        let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.now_or_later().saturating_add(nanos(duration)))
-    }
-
-    /// Returns a future that is ready at `deadline`.
-    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
-    }
-
-    /// Limits `future` to `duration` from now.
-    pub fn timeout<F: Future>(&self, duration: Duration, future: F) -> Timeout<F> {
-        Timeout::new(future, self.sleep(duration))
-    }
-
-    /// Limits `future` to the time until `deadline`.
-    pub fn timeout_at<F: Future>(&self, deadline: Instant, future: F) -> Timeout<F> {
-        Timeout::new(future, self.sleep_until(deadline))
-    }
-
-    /// Returns a stream of moments `period` apart. The first comes one period from now.
-    pub fn interval(&self, period: Duration) -> Interval {
-        Interval::new(self.sleep(period), period)
-    }
-
     /// Returns the time by the timer's clock.
     ///
     /// If a user-defined clock has been set back, this is the time that the calling thread's shard
@@ -345,7 +316,7 @@ impl Timer {
 
     /// The calling thread's own shard.
     #[inline]
-    fn handle(&self) -> &Arc<ShardHandle> {
+    pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
         &self.inner.handles[shard_handle::own_shard(self.inner.id, &self.inner.handles)]
     }
 

@@ -13,6 +13,7 @@
 //! - It is the advancer: no other thread takes segments away.
 //! - It is pinned.
 
+mod unlink;
 pub(in crate::shard) mod walk;
 
 use std::io;
@@ -21,7 +22,7 @@ use std::marker::PhantomData;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::hardware;
-use crate::shard::memory::epochs::{Guard, Participant, Unlinked};
+use crate::shard::memory::epochs::{Guard, Participant};
 use crate::shard::memory::segment::{Segment, WORD_NODES};
 use crate::shard::node::{Node, NodeId};
 use crate::sync::plain::AtomicU32 as PlainU32;
@@ -34,13 +35,6 @@ use crate::unwind::FirstPanic;
 const TABLE: usize = if crate::config::SMALL { 1 << 6 } else { 1 << 16 };
 #[cfg(shardwheel_loom)]
 const TABLE: usize = 4;
-
-/// How many places of the table one search for an empty segment looks at.
-const LOOKED_AT: usize = if crate::config::SMALL { 3 } else { 64 };
-
-/// The last era at which segments are given back. The eras that remain suffice for every segment
-/// that can still be added, because segments then stay.
-const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
 
 /// Free nodes that a lane has to itself: the nodes of one word that have not been handed out yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -333,43 +327,6 @@ impl<T> Slab<T> {
         if let Some(segment) = self.load(word / words) {
             segment.free.give(word % words, bits);
         }
-    }
-
-    /// Takes an empty segment out of the table: the highest of the [`LOOKED_AT`] places below
-    /// `above`. For the advancer, which keeps it until a grace period has passed. If none is empty,
-    /// the error is the place below which to look next.
-    pub(crate) fn unlink_one(&self, above: usize) -> Result<Unlinked<Segment<T>>, usize> {
-        // Ordering: Relaxed, only the number matters.
-        if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
-            return Err(staying());
-        }
-        let above = above.min(self.height());
-        let below = above.saturating_sub(LOOKED_AT).max(staying());
-        let is_empty = |&index: &usize| self.load(index).is_some_and(|segment| segment.free.are_all_free());
-        let Some(index) = (below..above).rev().find(is_empty) else { return Err(below) };
-        self.take_away(index).ok_or(index)
-    }
-
-    /// Takes a segment out of the table, unless a producer has taken a node of it since it was
-    /// found empty.
-    fn take_away(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
-        if self.load(index)?.free.take_all() {
-            return self.unlink(index);
-        }
-        // A producer that searched meanwhile may have found no free node and cleared the segment's
-        // bit.
-        self.reopen(index);
-        None
-    }
-
-    fn unlink(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
-        // Ordering: Relaxed, nothing is published; the grace period orders the readers.
-        let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
-        // Ordering: Relaxed, a count.
-        self.size.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: it came from `into_raw` in `grow`, the table no longer names it, and it is
-        // unlinked once.
-        unsafe { Unlinked::new(segment) }
     }
 
     fn height(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::unlink::{LAST_ERA_GIVEN_BACK, LOOKED_AT};
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 

@@ -49,6 +49,7 @@
 //! | [`OWNED`] | [`ENDED`] | the shard's end, which then empties `local`: no call is under way |
 
 mod cache;
+mod held;
 mod hints;
 mod list;
 
@@ -57,18 +58,16 @@ use std::sync::atomic::compiler_fence;
 
 use crossbeam_utils::CachePadded;
 
+pub(crate) use self::held::Held;
 pub(crate) use self::list::Lanes;
 use self::list::Turnover;
 use crate::fallible::Counted;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::FreeWord;
-use crate::shard::node::state::Word;
-use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::lanes::hints::Hints;
 use crate::shard::shared::stats::Tally;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, UnsafeCell};
 use crate::sync::{Ordering, Token, fence, thread_token};
-use crate::tick::Tick;
 
 /// How many of a shard's lanes threads may own. An owner may keep free nodes and a held node from
 /// one call to the next. At each advance the advancer looks at held nodes whose bucket is past or
@@ -198,26 +197,6 @@ impl Local {
         // SAFETY: likewise.
         let held = unsafe { &mut (*local).held };
         (std::mem::take(free), std::mem::take(held))
-    }
-}
-
-/// A dead node that the owner of a lane keeps for its next timer.
-///
-/// Read it field by field: copying the struct would cause a store-forwarding stall.
-#[derive(Default)]
-pub(crate) struct Held {
-    /// `NIL` if the lane holds no node.
-    pub(crate) node: NodeId,
-    /// The node's word before its timer was cancelled.
-    pub(crate) word: Word,
-    /// The earliest tick at which the next timer may be due.
-    pub(crate) linked_for: Tick,
-}
-
-impl Held {
-    #[inline]
-    pub(crate) fn is_none(&self) -> bool {
-        self.node == NIL
     }
 }
 

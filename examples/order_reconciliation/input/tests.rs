@@ -1,0 +1,80 @@
+//! What the parser takes and what it refuses.
+
+use super::*;
+
+const ORDERS: &str = "order_id,item,quantity,amount_cents,placed_at_ms\n";
+
+fn orders(text: &[u8]) -> Vec<Result<Line<Order>, InputError>> {
+    Records::new(text).collect()
+}
+
+/// The line number and the reason, as they are printed, for a line after the usual header.
+fn reason(line: &[u8]) -> String {
+    let found = orders(&[ORDERS.as_bytes(), line, b"\n7,bolt,1,2,3\n"].concat());
+    assert!(matches!(&found[1], Ok(Line { number: 3, record }) if record.id == "7"), "{found:?}");
+    match &found[0] {
+        Err(InputError::Bad(bad)) => bad.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_good_line_is_read_in_its_usual_forms() {
+    let order = Order { id: "a-1".into(), item: "bolt".into(), quantity: 2, amount: 350, placed_at: 12 };
+    for line in ["a-1,bolt,2,350,12", " a-1 , bolt,2 ,350,12 \r", "\"a-1\",\"bolt\" ,\"2\",350,\"12\"\n\n"] {
+        let found = orders(format!("\u{feff}{ORDERS}\n{line}").as_bytes());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(matches!(&found[0], Ok(line) if line.record == order && line.number == 3), "{found:?}");
+    }
+}
+
+#[test]
+fn a_bad_line_has_its_number_and_reason_and_costs_itself_only() {
+    assert!(
+        reason(b"1,bolt,0,5,0").starts_with("line 2: quantity is \"0\"; it must be a whole number from 1")
+    );
+    assert!(reason(b"1,bolt,1,-5,0").contains("amount_cents is \"-5\""));
+    assert!(reason(b"1,bolt,1,+5,0").contains("amount_cents is \"+5\""));
+    assert!(reason(b"1,bolt,1,3.50,0").contains("amount_cents is \"3.50\""));
+    assert!(reason(b"1,bolt,1,99999999999999999999999,0").contains("to 1000000000000"));
+    assert!(reason(b"1,bolt,4294967296,5,0").contains("to 4294967295"));
+    assert!(reason(b"1,bolt,1,5,1700000000000000").contains("placed_at_ms"));
+    assert!(reason(b",bolt,1,5,0").contains("order_id is \"\""));
+    assert!(reason(b"1,a bolt,1,5,0").contains("item is \"a bolt\""));
+    assert!(reason("\"\u{feff}1\",bolt,1,5,0".as_bytes()).contains("order_id is"));
+    assert!(reason(b"1,bolt,1,5").contains("number of columns is 4, not 5"));
+    assert!(reason(b"1,bolt,1,5,0,0,0,0").contains("number of columns is 8"));
+    assert!(reason(b"\"1,bolt,1,5,0").contains("quotation mark"));
+    assert!(reason(b"1,bo\"lt,1,5,0").contains("quotation mark"));
+    assert!(reason(b"1,\"bo\"lt,1,5,0").contains("quotation mark"));
+    assert!(reason(b"1,b\xff,1,5,0").contains("UTF-8"));
+    assert!(reason(&[b'9'; 3 * MAX_LINE]).contains("longer than 4096"));
+    assert!(reason(&[b"1,bolt,1,5,0", &[b' '; MAX_LINE][..], b"0"].concat()).contains("longer than 4096"));
+    assert!(reason(&[&[b' '; MAX_LINE + 1][..], b"1,bolt,1,5,0"].concat()).contains("longer than 4096"));
+}
+
+#[test]
+fn a_missing_header_is_reported_and_another_files_header_ends_the_reading() {
+    let found = orders(b"1,bolt,1,5,0\n2,bolt,1,5,0\n");
+    assert!(matches!(&found[0], Err(InputError::Bad(bad)) if bad.reason == Reason::NoHeader));
+    assert!(found[1].is_ok());
+    let swapped = Records::<_, Payment>::new(ORDERS.as_bytes()).collect::<Vec<_>>();
+    assert!(
+        matches!(&swapped[..], [Err(InputError::Header(error))] if error.to_string().contains("paid_at"))
+    );
+    assert!(matches!(&orders(b"\xff\xfe\n1,bolt,1,5,0\n")[..], [Err(InputError::Header(_))]));
+    assert!(orders(b"").is_empty() && orders(b"\n\n").is_empty());
+}
+
+#[test]
+fn a_failing_reader_ends_the_reading() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("gone"))
+        }
+    }
+    let mut records = Records::<_, Order>::new(ORDERS.as_bytes().chain(Failing));
+    assert!(matches!(records.next(), Some(Err(InputError::Io(_)))));
+    assert!(records.next().is_none());
+}
