@@ -38,7 +38,7 @@ fn play(stop: &'static Stop, findings: &mut Findings) -> bool {
         Timer::builder().shards(1).tick(TICK).executor(executor).build().expect("the settings are in range");
     let runs = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&runs);
-    let counted = move || drop(count.fetch_add(1, Ordering::Relaxed));
+    let counted = move || _ = count.fetch_add(1, Ordering::Relaxed);
     timer.schedule_every(TICK, counted).expect("the timer is open");
     let job = jobs.recv().expect("the timer hands jobs over");
     let has_stopped = stop.is_reached_within(ASLEEP_AFTER);
