@@ -47,13 +47,13 @@ pub(crate) trait Driven: Send + Sync {
 ///
 /// let clock = ManualClock::new();
 /// let timer = Timer::builder().clock(clock.clone()).build()?;
-/// let (told, heard) = mpsc::channel();
-/// timer.schedule_after(Duration::from_secs(3600), move || told.send("an hour").unwrap())?;
+/// let (sender, receiver) = mpsc::channel();
+/// timer.schedule_after(Duration::from_secs(3600), move || sender.send("an hour").unwrap())?;
 ///
 /// clock.advance(Duration::from_secs(3599));
-/// assert!(heard.try_recv().is_err());
+/// assert!(receiver.try_recv().is_err());
 /// clock.advance(Duration::from_secs(1));
-/// assert_eq!(heard.try_recv(), Ok("an hour"));
+/// assert_eq!(receiver.try_recv(), Ok("an hour"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]

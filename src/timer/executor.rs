@@ -26,9 +26,9 @@ use super::run::{Outlet, Work};
 /// let worker = thread::spawn(move || receive.into_iter().for_each(Job::run));
 /// let timer = Timer::builder().executor(move |job: Job| drop(send.send(job))).build()?;
 ///
-/// let (told, heard) = mpsc::channel();
-/// timer.schedule_after(Duration::from_millis(5), move || told.send(thread::current().id()).unwrap())?;
-/// assert_eq!(heard.recv()?, worker.thread().id());
+/// let (sender, receiver) = mpsc::channel();
+/// timer.schedule_after(Duration::from_millis(5), move || sender.send(thread::current().id()).unwrap())?;
+/// assert_eq!(receiver.recv()?, worker.thread().id());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Executor: Send + Sync + 'static {

@@ -83,12 +83,12 @@ use task::{Once, Recurring};
 ///
 /// let timer = Timer::builder().build()?;
 /// let begin = Instant::now();
-/// let (told, heard) = mpsc::channel();
-/// timer.schedule_after(Duration::from_millis(20), move || told.send(begin.elapsed()).unwrap())?;
+/// let (sender, receiver) = mpsc::channel();
+/// timer.schedule_after(Duration::from_millis(20), move || sender.send(begin.elapsed()).unwrap())?;
 /// let never = timer.schedule_after(Duration::from_secs(3600), || unreachable!("it is cancelled"))?;
 /// assert!(timer.cancel(never));
 ///
-/// assert!(heard.recv()? >= Duration::from_millis(20)); // never early
+/// assert!(receiver.recv()? >= Duration::from_millis(20)); // never early
 /// assert_eq!(timer.stats().pending, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
