@@ -2,6 +2,7 @@
 //! because a second panic while the first unwinds aborts the process.
 
 use std::any::Any;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
@@ -27,6 +28,55 @@ pub(crate) fn drop_quietly(payload: Payload) {
         dropped = catch_unwind(AssertUnwindSafe(|| drop(next)));
     }
     std::mem::forget(dropped);
+}
+
+/// Runs user code beside `kept`, which is a user's value too. If the code panics, `kept` is dropped
+/// on its own first, and then the panic continues.
+#[inline]
+pub(crate) fn beside<K, R>(kept: K, code: impl FnOnce() -> R) -> (K, R) {
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Ok(result) => (kept, result),
+        Err(panic) => {
+            quietly(|| drop(kept));
+            resume_unwind(panic)
+        }
+    }
+}
+
+/// A user's value whose drop may panic. The panic ends here, so the owner's other fields are
+/// dropped, and a drop during an unwind does not end the process.
+#[derive(Clone)]
+pub(crate) struct DropQuietly<T>(Option<T>);
+
+impl<T> DropQuietly<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("the value goes with the drop")
+    }
+}
+
+impl<T> Deref for DropQuietly<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("the value goes with the drop")
+    }
+}
+
+impl<T> DerefMut for DropQuietly<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("the value goes with the drop")
+    }
+}
+
+impl<T> Drop for DropQuietly<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        quietly(|| drop(value));
+    }
 }
 
 /// The first panic of several drops. The payloads of further panics are dropped.

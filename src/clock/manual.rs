@@ -24,8 +24,8 @@ pub(crate) trait Driven: Send + Sync {
     /// The earliest expiration, or an earlier time; never a later one.
     fn next_expiration(&self) -> Option<Instant>;
 
-    /// Runs what is due by the clock.
-    fn run_due(&self);
+    /// Runs what is due by the clock, at which it is `now`.
+    fn run_due(&self, now: Instant);
 }
 
 /// A clock that stands still until a caller moves it, and then drives the timers that were built
@@ -165,7 +165,8 @@ impl ManualClock {
     }
 
     fn run_due(&self) {
-        self.driven().for_each(|driven| driven.run_due());
+        let now = self.now();
+        self.driven().for_each(|driven| driven.run_due(now));
     }
 
     /// What the clock drives, one after the other; the seat is not locked in between.

@@ -176,7 +176,12 @@ impl Sleep {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
             }
-            Err(refused) => self.end(self.outcome(Some(refused.kind()))),
+            Err(refused) => {
+                let kind = refused.kind();
+                // Before the clock is read: both may panic.
+                drop(refused);
+                self.end(self.outcome(Some(kind)))
+            }
         }
     }
 
@@ -220,8 +225,8 @@ impl Sleep {
     fn outcome(&self, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
         let shut_down = self.handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
         match refused.or(shut_down) {
-            // It may have fired before the shutdown.
-            Some(ScheduleErrorKind::ShutDown) if self.handle.now() >= self.deadline => Ok(()),
+            // The deadline has passed: the timer has fired before the shutdown, or was not needed.
+            Some(_) if self.handle.now() >= self.deadline => Ok(()),
             Some(kind) => Err(SleepError::new(kind)),
             None => Ok(()),
         }

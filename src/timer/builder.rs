@@ -22,6 +22,7 @@ use crate::clock::Driven;
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::shard::{Bound, ShardId, shard_within};
+use crate::unwind::DropQuietly;
 
 /// The most shards that a timer can have.
 const MAX_SHARDS: usize = 1024;
@@ -35,8 +36,8 @@ pub struct TimerBuilder {
     shards: Option<usize>,
     pin_to_cores: bool,
     name: String,
-    executor: Option<Arc<dyn Executor>>,
-    clock: Option<Arc<dyn Clock>>,
+    executor: Option<DropQuietly<Arc<dyn Executor>>>,
+    clock: Option<DropQuietly<Arc<dyn Clock>>>,
     panic_guard: PanicGuard,
 }
 
@@ -109,13 +110,13 @@ impl TimerBuilder {
 
     /// Sets where callbacks run. Default: on their shard's thread.
     pub fn executor(mut self, executor: impl Executor) -> Self {
-        self.executor = Some(Arc::new(executor));
+        self.executor = Some(DropQuietly::new(Arc::new(executor)));
         self
     }
 
     /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock).
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(Arc::new(clock));
+        self.clock = Some(DropQuietly::new(Arc::new(clock)));
         self
     }
 
@@ -127,7 +128,7 @@ impl TimerBuilder {
     /// continues after a panic in its callback, unless it is cancelled. A panic in its schedule
     /// ends it.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
-        self.panic_guard.hook = Some(Arc::new(hook));
+        self.panic_guard.hook = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -189,7 +190,7 @@ impl TimerBuilder {
             let number = first.after(shard as usize);
             let (scheduler, advancer) = shard_within(config, &bound, number).ok_or_else(no_memory)?;
             let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone()));
-            Ok(Worker::new((id, shard), advancer, handle, self.executor.clone()))
+            Ok(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned()))
         };
         (0..shards as u32).map(worker).collect()
     }

@@ -127,16 +127,17 @@ impl ManualWorkers {
 
     /// Runs the workers one after the other, each until it has nothing left to do at the present
     /// time.
-    pub(crate) fn run_due(&self) {
+    pub(crate) fn run_due(&self, now: Instant) {
         let shards = self.lock().len();
         for shard in 0..shards {
-            self.run_shard(shard);
+            self.run_shard(shard, now);
         }
     }
 
-    fn run_shard(&self, shard: usize) {
+    fn run_shard(&self, shard: usize, now: Instant) {
         let Some(mut worker) = self.take(shard) else { return };
         while worker.turn() || worker.is_sweeping() {}
+        worker.note_clock(now);
         worker.rest();
         let handle = Arc::clone(worker.handle());
         if handle.is_stopping() {

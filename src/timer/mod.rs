@@ -59,6 +59,7 @@ use crate::clock::Driven;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::{ShardId, Stopped};
 use crate::tick::Tick;
+use crate::unwind::{self, DropQuietly};
 use drive::Drive;
 use task::{Once, Recurring};
 
@@ -135,7 +136,8 @@ impl Timer {
         F: FnOnce() + Send + 'static,
     {
         let handle = self.handle();
-        self.schedule_once(handle, handle.tick_after(delay), callback)
+        let (callback, tick) = handle.beside(callback, || handle.tick_after(delay));
+        self.schedule_once(handle, tick, callback)
     }
 
     /// Calls `callback` once, at `deadline`.
@@ -152,7 +154,8 @@ impl Timer {
         F: FnOnce() + Send + 'static,
     {
         let handle = self.handle();
-        self.schedule_once(handle, handle.tick_for(deadline), callback)
+        let (callback, tick) = handle.beside(callback, || handle.tick_for(deadline));
+        self.schedule_once(handle, tick, callback)
     }
 
     /// Calls `callback` every `period`, starting one period from now.
@@ -191,17 +194,23 @@ impl Timer {
     /// # Performance
     ///
     /// As [`schedule_every`](Self::schedule_every).
-    pub fn schedule_with<S, F>(&self, mut schedule: S, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    pub fn schedule_with<S, F>(&self, schedule: S, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
         let handle = self.handle();
-        let Some(first) = schedule.next(handle.now_instant()) else {
-            handle.discard(schedule);
+        // The clock and the schedule may panic, and so may the drops of the schedule and the callback.
+        let mut schedule = DropQuietly::new(schedule);
+        let (callback, first) = unwind::beside(callback, || {
+            let first = schedule.next(handle.now_instant())?;
+            Some((first, handle.tick_for(first)))
+        });
+        let Some((first, tick)) = first else {
+            handle.discard(schedule.into_inner());
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
-        let tick = handle.tick_for(first);
+        let schedule = schedule.into_inner();
         let scheduled =
             task::schedule_in_place(&handle.scheduler, tick, Recurring::new(schedule, first, tick, callback));
         let key = scheduled.map_err(|refused| {
@@ -382,13 +391,16 @@ impl Driven for Inner {
         let Drive::Manual(slots) = &self.drive else { return None };
         slots.least(|worker| {
             let time = &worker.handle().time;
-            worker.next_expiration().and_then(|tick| time.instant(time.start_of(tick)))
+            // A worker whose clock lags behind would not move, however often it is run; and the last
+            // tick never comes.
+            let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags());
+            next.and_then(|tick| time.instant(time.start_of(tick)))
         })
     }
 
-    fn run_due(&self) {
+    fn run_due(&self, now: Instant) {
         if let Drive::Manual(slots) = &self.drive {
-            slots.run_due();
+            slots.run_due(now);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::counts::Counts;
 use super::key::TimerKey;
-use crate::unwind::{Payload, drop_quietly};
+use crate::unwind::{DropQuietly, Payload, drop_quietly};
 
 /// Describes a panic to the hook given to
 /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic).
@@ -54,7 +54,7 @@ pub(crate) type Hook = Arc<dyn Fn(&CallbackPanic<'_>) + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(crate) struct PanicGuard {
-    pub(crate) hook: Option<Hook>,
+    pub(crate) hook: Option<DropQuietly<Hook>>,
 }
 
 impl PanicGuard {

@@ -21,6 +21,7 @@ use crate::fallible;
 use crate::shard::Kept;
 use crate::sync::Ordering;
 use crate::sync::plain::{AtomicU32, AtomicU64};
+use crate::unwind;
 use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
@@ -68,6 +69,12 @@ impl ShardHandle {
             runner: AtomicU64::new(0),
             ended: Mutex::new(Ended::default()),
         }
+    }
+
+    /// Reads the user's clock by `code`, beside a value of the user's: see [`unwind::beside`].
+    #[inline]
+    pub(crate) fn beside<K, R>(&self, kept: K, code: impl FnOnce() -> R) -> (K, R) {
+        if self.time.is_users() { unwind::beside(kept, code) } else { (kept, code()) }
     }
 
     // ---- time --------------------------------------------------------------------------------

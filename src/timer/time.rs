@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, FastClock};
+use crate::unwind::DropQuietly;
 use crate::{MonotonicClock, Tick};
 
 /// Nanoseconds since a timer's start.
@@ -36,12 +37,12 @@ const LEAST_FAST_TICK: Nanos = 100_000;
 #[derive(Clone)]
 enum Source {
     Monotonic,
-    Given(Arc<dyn Clock>),
+    Given(DropQuietly<Arc<dyn Clock>>),
 }
 
 impl Time {
     /// Starts the timer's time now.
-    pub(crate) fn start(clock: Option<Arc<dyn Clock>>, tick: Duration) -> Self {
+    pub(crate) fn start(clock: Option<DropQuietly<Arc<dyn Clock>>>, tick: Duration) -> Self {
         let tick = nanos(tick);
         let fast = if clock.is_none() && tick >= LEAST_FAST_TICK { FastClock::start() } else { None };
         let source = clock.map_or(Source::Monotonic, Source::Given);
@@ -91,10 +92,11 @@ impl Time {
         if deadline == NEVER { Tick::MAX } else { self.tick.divide_up(deadline) }
     }
 
-    /// The tick for the clock: the last tick that has begun.
+    /// The tick for the clock: the last tick that has begun. It never reaches the last tick of all,
+    /// for which timers are scheduled that never fire.
     #[inline]
     pub(crate) fn tick_at(&self, now: Nanos) -> Tick {
-        self.tick.divide(now)
+        self.tick.divide(now).min(Tick::MAX - 1)
     }
 
     /// When a tick begins.
@@ -180,7 +182,7 @@ mod tests {
     use crate::ManualClock;
 
     fn millis() -> Time {
-        Time::start(Some(Arc::new(ManualClock::new())), Duration::from_millis(1))
+        Time::start(Some(DropQuietly::new(Arc::new(ManualClock::new()))), Duration::from_millis(1))
     }
 
     #[test]

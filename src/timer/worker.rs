@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::advancer_slot::{Code, Phase};
 use super::executor::{Executor, Job};
@@ -47,6 +47,11 @@ pub(crate) struct Worker {
     done: (Sender<Returned>, Receiver<Returned>),
     /// Whether a recurring task was armed for a time that has passed: it runs in the next turn.
     is_behind: bool,
+    /// The time at the last turn.
+    turned_at: Nanos,
+    /// Whether that was before the time of the manual clock that drives the worker: the user's clock panics,
+    /// or shows another time than the manual clock behind it.
+    lags: bool,
     pace: Pace,
 }
 
@@ -58,7 +63,17 @@ impl Worker {
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
         let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
-        Self { advancer, handle, number, executor, done: channel(), is_behind: false, pace }
+        Self {
+            advancer,
+            handle,
+            number,
+            executor,
+            done: channel(),
+            is_behind: false,
+            turned_at: 0,
+            lags: false,
+            pace,
+        }
     }
 
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
@@ -73,6 +88,7 @@ impl Worker {
     pub(crate) fn turn(&mut self) -> bool {
         let Some(mut now) = self.present() else { return false };
         self.pace.end_sleep(now);
+        self.turned_at = now;
         self.is_behind = false;
         self.take_back();
         let Some(advancer) = &mut self.advancer else { return false };
@@ -87,6 +103,16 @@ impl Worker {
         }
         self.end_turn();
         true
+    }
+
+    /// Notes whether the last turn was before `now`, the time of the manual clock that drives the worker.
+    pub(crate) fn note_clock(&mut self, now: Instant) {
+        self.lags = self.handle.time.instant(self.turned_at).is_some_and(|turned_at| turned_at < now);
+    }
+
+    /// See [`note_clock`](Self::note_clock).
+    pub(crate) fn lags(&self) -> bool {
+        self.lags
     }
 
     /// Takes out the next task that is due. If there is none, the turn ends.
@@ -172,7 +198,7 @@ impl Worker {
         };
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
-        if tick == Tick::MAX && self.handle.scheduler.now() == Tick::MAX {
+        if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
             self.in_user_code(Code::Own, |handle| handle.discard(task));

@@ -309,3 +309,16 @@ fn a_refused_sleep_tries_again_after_a_reset() {
     assert_eq!(ready(&mut second), Ok(()));
     is_balanced(&timer);
 }
+
+/// A sleep and a timeout that are first polled after their deadline need no room. Promise 5.
+#[test]
+fn a_sleep_past_its_deadline_needs_no_room() {
+    let timer = Timer::builder().shards(1).max_pending(1).build().expect("settings within their limits");
+    timer.schedule_after(HOUR, || ()).expect("there is room for one");
+    let mut sleep = timer.sleep(ms(5));
+    std::thread::sleep(ms(20));
+    assert!(sleep.is_elapsed());
+    assert_eq!(ready(&mut sleep), Ok(()));
+    let mut early = timer.sleep(HOUR);
+    assert!(ready(&mut early).expect_err("there is no room").is_full());
+}

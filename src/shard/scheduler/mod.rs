@@ -27,6 +27,7 @@ use crate::shard::node::payload::{IntoPayload, PayloadSlot};
 use crate::shard::node::{Extended, Node};
 use crate::shard::scheduler::acquire::Acquired;
 use crate::shard::shared::Shared;
+use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::{Entered, Held, Lane, Local};
 use crate::shard::shared::stats::ShardStats;
 use crate::sync::Arc;
@@ -361,11 +362,14 @@ impl<T> Scheduler<T> {
     /// Wakes the advancer, unless a wake for its present sleep has returned. The waker is user
     /// code, so the lane is left first, and nothing is pinned.
     #[cold]
-    pub(super) fn wake_advancer(&self, mut entered: Entered<'_>) {
-        let pending = self.shared.clock.waker.pending_wake(&entered.parts().1.participant);
-        drop(entered);
-        if let Some(pending) = pending {
-            pending.wake();
+    pub(super) fn wake_advancer<'s>(&'s self, mut entered: Entered<'s>) {
+        loop {
+            let pending = self.shared.clock.waker.pending_wake(&entered.parts().1.participant);
+            drop(entered);
+            if !pending.is_some_and(PendingWake::wake) {
+                return;
+            }
+            entered = self.shared.lanes.enter();
         }
     }
 }

@@ -147,11 +147,24 @@ impl Drop for AdvancerWaker {
 
 impl PendingWake<'_> {
     /// Wakes the advancer. This runs user code: the caller has left its lane and is not pinned.
-    pub(crate) fn wake(self) {
-        if quietly(|| self.waker.wake_by_ref()) {
-            self.advancer_waker.note_woken(self.sleep);
+    ///
+    /// If that code schedules on the same shard, the call in it does not wake the advancer again:
+    /// it would call the waker within the waker, without end. It leaves that to this call. Returns
+    /// true if it did: the advancer may have gone to sleep anew since then, so the caller checks
+    /// again whether a wake is due.
+    pub(crate) fn wake(self) -> bool {
+        let shard = std::ptr::from_ref(self.advancer_waker).addr();
+        let is_outermost = nesting::enter(shard);
+        let mut is_due_again = false;
+        if is_outermost {
+            let has_returned = quietly(|| self.waker.wake_by_ref());
+            if has_returned {
+                self.advancer_waker.note_woken(self.sleep);
+            }
+            is_due_again = nesting::leave(shard) && has_returned;
         }
         drop_waker(self.waker);
+        is_due_again
     }
 }
 
@@ -219,6 +232,57 @@ impl WakerOwner {
         if grace.has_passed() && !IS_STAND_IN {
             std::mem::take(&mut self.replaced).into_iter().for_each(drop_waker);
         }
+    }
+}
+
+/// Which shards' wakers the thread is calling at the moment.
+#[cfg(not(shardwheel_loom))]
+mod nesting {
+    use std::cell::Cell;
+
+    /// A waker may schedule on another shard, whose waker schedules on a third, and so on.
+    const DEPTH: usize = 8;
+
+    /// A shard, by an address, and whether a call within its waker has left a wake to it. 0 is none.
+    type Frame = (usize, bool);
+
+    thread_local! {
+        static FRAMES: Cell<[Frame; DEPTH]> = const { Cell::new([(0, false); DEPTH]) };
+    }
+
+    fn change(from: usize, to: Frame) -> Option<Frame> {
+        let mut frames = FRAMES.get();
+        let frame = frames.iter_mut().find(|frame| frame.0 == from)?;
+        let former = std::mem::replace(frame, to);
+        FRAMES.set(frames);
+        Some(former)
+    }
+
+    /// False if the thread is calling that shard's waker already, which then wakes once more.
+    pub(super) fn enter(shard: usize) -> bool {
+        if change(shard, (shard, true)).is_some() {
+            return false;
+        }
+        // Deeper ones are not noted.
+        let _ = change(0, (shard, false));
+        true
+    }
+
+    /// Ends the call of the waker; true if a call within it has left a wake to it.
+    pub(super) fn leave(shard: usize) -> bool {
+        change(shard, (0, false)).is_some_and(|(_, is_due_again)| is_due_again)
+    }
+}
+
+/// In models several threads share what belongs to a thread, and wakers schedule nothing.
+#[cfg(shardwheel_loom)]
+mod nesting {
+    pub(super) fn enter(_: usize) -> bool {
+        true
+    }
+
+    pub(super) fn leave(_: usize) -> bool {
+        false
     }
 }
 

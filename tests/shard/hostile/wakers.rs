@@ -198,3 +198,48 @@ fn a_waker_that_blocks_in_a_move_holds_no_memory() {
         stalled.join().expect("the thread does not panic");
     });
 }
+
+/// The shard's waker schedules a timer for an earlier tick. It is not called within itself without
+/// end, and no timer is lost. Promise 7.
+#[test]
+fn a_waker_may_schedule() {
+    watched(|| {
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        let (wakes, other) = (Count::default(), scheduler.clone());
+        let count = wakes.clone();
+        let waker = hooked(move |to| {
+            if to == To::Wake {
+                count.one();
+                other.schedule(1, 7).expect("the shard is open");
+            }
+        });
+        advancer.register_waker(&waker);
+        for round in 1..=3 {
+            assert_eq!(advancer.next_expiration(), None);
+            scheduler.schedule(5 + round, 8).expect("the shard is open");
+            assert_eq!(wakes.get() as u64, round, "one wake for each sleep");
+            assert_eq!(advancer.advance(10).count(), 2);
+        }
+    });
+}
+
+/// Two shards' wakers schedule on each other's shard.
+#[test]
+fn wakers_may_schedule_in_a_circle() {
+    watched(|| {
+        let [(one, mut first), (other, mut second)] = [(); 2].map(|()| shard::<u32>(&Config::default()));
+        let on = |scheduler: &Scheduler<u32>| {
+            let scheduler = scheduler.clone();
+            hooked(move |to| {
+                if to == To::Wake {
+                    scheduler.schedule(1, 7).expect("the shard is open");
+                }
+            })
+        };
+        first.register_waker(&on(&other));
+        second.register_waker(&on(&one));
+        assert_eq!((first.next_expiration(), second.next_expiration()), (None, None));
+        one.schedule(5, 8).expect("the shard is open");
+        assert_eq!((first.advance(10).count(), second.advance(10).count()), (2, 1));
+    });
+}

@@ -222,3 +222,57 @@ fn a_dropped_unfired_drops_all_callbacks_if_several_panic() {
         }
     });
 }
+
+/// A clock whose drop panics.
+struct Explosive {
+    _bomb: Bomb,
+}
+
+impl shardwheel::Clock for Explosive {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// The drops of the clock, the executor and the hook panic, whether the timer is built or refused.
+/// Promise 7.
+#[test]
+fn a_clock_an_executor_and_a_hook_whose_drops_panic() {
+    for shards in [0, 1, 2] {
+        survives(|| {
+            let [hook, executor] = [Bomb, Bomb];
+            let builder = Timer::builder()
+                .shards(shards)
+                .clock(Explosive { _bomb: Bomb })
+                .executor(move |job: Job| {
+                    let _ = &executor;
+                    job.run();
+                })
+                .on_panic(move |_| {
+                    let _ = &hook;
+                });
+            let built = catch_unwind(AssertUnwindSafe(|| drop(builder.build())));
+            drop(built);
+        });
+    }
+}
+
+/// A schedule panics in the caller's thread, and so do the drops of the schedule and the callback.
+/// Promise 7.
+#[test]
+fn a_schedule_panics_in_the_callers_thread_and_so_do_the_drops() {
+    survives(|| {
+        let timer = threads(1);
+        let [one, other] = [Bomb, Bomb];
+        let schedule = move |_: Instant| -> Option<Instant> {
+            let _ = &one;
+            panic!("the schedule panics")
+        };
+        let callback = move || {
+            let _ = &other;
+        };
+        let scheduled = catch_unwind(AssertUnwindSafe(|| timer.schedule_with(schedule, callback).is_ok()));
+        assert!(scheduled.is_err(), "the schedule's panic reaches the caller");
+        assert_eq!(timer.stats().pending, 0);
+    });
+}

@@ -155,3 +155,83 @@ fn a_fast_clock_is_followed() {
         assert!((secs(1)..ms(3_500)).contains(&eightfold), "{eightfold:?}");
     });
 }
+
+/// A clock around a manual one that panics, or stands, while the manual clock is moved.
+struct Around {
+    manual: ManualClock,
+    /// 0: it goes with the manual clock; 1: it panics; 2: it stands at the start.
+    mood: Arc<AtomicU64>,
+    start: Instant,
+}
+
+impl Clock for Around {
+    fn now(&self) -> Instant {
+        match self.mood.load(Ordering::SeqCst) {
+            0 => self.manual.now(),
+            1 => panic!("the clock panics"),
+            _ => self.start,
+        }
+    }
+
+    fn as_manual(&self) -> Option<&ManualClock> {
+        Some(&self.manual)
+    }
+}
+
+/// A manual clock can be moved although the clock around it panics or stands. What is due fires
+/// when that clock shows the time again. Promise 7.
+#[test]
+fn a_manual_clock_moves_although_the_clock_around_it_lags() {
+    for mood in [1, 2] {
+        for is_jump in [false, true] {
+            watched(move || {
+                let (manual, moods) = (ManualClock::new(), Arc::new(AtomicU64::new(0)));
+                let start = manual.now();
+                let clock = Around { manual: manual.clone(), mood: Arc::clone(&moods), start };
+                let timer =
+                    Timer::builder().shards(2).clock(clock).build().expect("the settings are in range");
+                let count = Count::default();
+                let mine = count.clone();
+                after(&timer, ms(5), move || mine.one());
+                moods.store(mood, Ordering::SeqCst);
+                if is_jump {
+                    manual.jump(ms(10))
+                } else {
+                    manual.advance(ms(10))
+                }
+                assert_eq!(count.get(), 0);
+                moods.store(0, Ordering::SeqCst);
+                manual.advance(ms(1));
+                assert_eq!(count.get(), 1);
+            });
+        }
+    }
+}
+
+/// With a tick of a nanosecond the clock comes to the end of time. What never ends does not end
+/// there, and what is begun there does not end at once. Promises 1 and 4.
+#[test]
+fn nothing_that_never_ends_ends_at_the_end_of_time() {
+    for is_jump in [false, true] {
+        watched(move || {
+            let clock = ManualClock::new();
+            let builder = Timer::builder().tick(Duration::from_nanos(1)).shards(1).clock(clock.clone());
+            let timer = builder.build().expect("the settings are in range");
+            let (never, recurring, late) = (Count::default(), Count::default(), Count::default());
+            let (mine, often, begun) = (never.clone(), recurring.clone(), late.clone());
+            let century = HOUR * 24 * 365 * 100;
+            after(&timer, Duration::MAX, move || mine.one());
+            timer.schedule_every(century, move || often.one()).expect("the timer is open");
+            if is_jump {
+                clock.jump(Duration::MAX)
+            } else {
+                clock.advance(Duration::MAX)
+            }
+            assert_eq!((never.get(), recurring.get()), (0, 5));
+            after(&timer, century, move || begun.one());
+            clock.advance(ms(1));
+            assert_eq!((never.get(), recurring.get(), late.get()), (0, 5, 0));
+            drop(timer.shutdown());
+        });
+    }
+}

@@ -64,6 +64,7 @@ use self::list::Turnover;
 use crate::fallible::Counted;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::FreeWord;
+use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::hints::Hints;
 use crate::shard::shared::stats::Tally;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, UnsafeCell};
@@ -343,11 +344,8 @@ impl Lane {
         // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the change
         // before it sleeps, or this thread sees the sleep.
         fence(Ordering::SeqCst);
-        let pending = self.turnover.waker.pending_wake(&participant);
-        drop(participant);
-        if let Some(pending) = pending {
-            pending.wake();
-        }
+        // It is not pinned while the waker runs.
+        while self.turnover.waker.pending_wake(&participant).is_some_and(PendingWake::wake) {}
     }
 
     /// Frees what the lane keeps besides nodes; for the shard's end. No call is under way.
