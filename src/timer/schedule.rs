@@ -9,6 +9,12 @@ const NANOS_PER_SEC: u128 = 1_000_000_000;
 ///
 /// A closure `FnMut(Instant) -> Option<Instant>` is a schedule as well.
 ///
+/// Occurrences that have passed run in the order of their times, before later timers of the same
+/// shard. So a schedule whose occurrences come faster than they run makes the other timers of its
+/// shard later and later, and one that stays behind a [`ManualClock`](crate::ManualClock), because it
+/// reads the real time, keeps the clock's `advance` busy until it has caught up.
+/// [`Missed::Skip`] avoids both.
+///
 /// # Examples
 ///
 /// Three occurrences, with longer and longer gaps:
