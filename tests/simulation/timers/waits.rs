@@ -339,10 +339,12 @@ impl Model {
         let refusal = self.refusal(self.entries[id].timer);
         let (_, books) = self.entry(id);
         let (tick, is_shut) = (books.tick_for(wait.deadline), books.is_shut);
-        let may_be_over = if is_shut { now >= wait.deadline } else { tick <= books.tick_at(now) };
+        // A wait whose deadline has passed needs no room, and no timer that is open.
+        let is_over = now >= wait.deadline;
+        let may_be_over = is_over && refusal.is_some() || !is_shut && tick <= books.tick_at(now);
         let is_right = match outcome {
             Poll::Ready(Outcome::Over(Ok(()))) => may_be_over,
-            Poll::Ready(Outcome::Over(Err(kind))) => refusal == Some(*kind) && !(is_shut && may_be_over),
+            Poll::Ready(Outcome::Over(Err(kind))) => refusal == Some(*kind) && !is_over,
             Poll::Pending => refusal.is_none(),
             Poll::Ready(_) => false,
         };
