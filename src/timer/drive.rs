@@ -26,12 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::Inner;
 use super::advancer_slot::Phase;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::worker::Worker;
-use crate::clock::{Wait, unpoisoned};
+use crate::clock::{Driven, Wait, unpoisoned};
 use crate::shard::Advancer;
+use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
 /// alone.
@@ -110,6 +112,25 @@ fn has_ended(handle: &ShardHandle) -> bool {
                 handle.advancer_slot.wait(seen, Some(left))
             }
             _ => return false,
+        }
+    }
+}
+
+impl Driven for Inner {
+    fn next_expiration(&self) -> Option<Instant> {
+        let Drive::Manual(slots) = &self.drive else { return None };
+        slots.least(|worker| {
+            let time = &worker.handle().time;
+            // A worker whose clock lags does not move, however often it is run. The last tick never
+            // comes.
+            let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags());
+            next.and_then(|tick| time.instant(time.start_of(tick)))
+        })
+    }
+
+    fn run_due(&self, now: Instant) {
+        if let Drive::Manual(slots) = &self.drive {
+            slots.run_due(now);
         }
     }
 }

@@ -55,7 +55,6 @@ pub(crate) use shard_handle::ShardHandle;
 pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
-use crate::clock::Driven;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::{ShardId, Stopped};
 use crate::tick::Tick;
@@ -200,7 +199,8 @@ impl Timer {
         F: FnMut() + Send + 'static,
     {
         let handle = self.handle();
-        // The clock and the schedule may panic, and so may the drops of the schedule and the callback.
+        // The clock and the schedule may panic, and so may the drops of the schedule and the
+        // callback.
         let mut schedule = DropQuietly::new(schedule);
         let (callback, first) = unwind::beside(callback, || {
             let first = schedule.next(handle.now_instant())?;
@@ -383,25 +383,6 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         drop(self.shutdown());
-    }
-}
-
-impl Driven for Inner {
-    fn next_expiration(&self) -> Option<Instant> {
-        let Drive::Manual(slots) = &self.drive else { return None };
-        slots.least(|worker| {
-            let time = &worker.handle().time;
-            // A worker whose clock lags behind would not move, however often it is run; and the last
-            // tick never comes.
-            let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags());
-            next.and_then(|tick| time.instant(time.start_of(tick)))
-        })
-    }
-
-    fn run_due(&self, now: Instant) {
-        if let Drive::Manual(slots) = &self.drive {
-            slots.run_due(now);
-        }
     }
 }
 

@@ -9,11 +9,11 @@ const NANOS_PER_SEC: u128 = 1_000_000_000;
 ///
 /// A closure `FnMut(Instant) -> Option<Instant>` is a schedule as well.
 ///
-/// Occurrences that have passed run in the order of their times, before later timers of the same
-/// shard. So a schedule whose occurrences come faster than they run makes the other timers of its
-/// shard later and later, and one that stays behind a [`ManualClock`](crate::ManualClock), because it
-/// reads the real time, keeps the clock's `advance` busy until it has caught up.
-/// [`Missed::Skip`] avoids both.
+/// Missed occurrences run in the order of their times, before later timers of the same shard. If a
+/// schedule's occurrences come faster than they run, the other timers of its shard become later and
+/// later. A schedule that reads the real time stays behind a [`ManualClock`](crate::ManualClock)
+/// that was moved further: the clock's `advance` returns only when the schedule has caught up.
+/// [`Every`] with [`Missed::Skip`] avoids both.
 ///
 /// # Examples
 ///

@@ -35,6 +35,10 @@ const BUDGET: usize = 1024;
 /// The longest sleep of an idle shard while memory waits to be given back.
 const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
 
+/// How many times in turn a user-defined clock may lag behind the manual clock inside it before the
+/// manual clock stops waiting for the worker.
+const LAGS_FORGIVEN: u32 = 3;
+
 /// A timer's number, and the number of a shard within the timer.
 pub(crate) type ShardNumber = (u64, u32);
 
@@ -49,9 +53,8 @@ pub(crate) struct Worker {
     is_behind: bool,
     /// The time at the last turn.
     turned_at: Nanos,
-    /// Whether that was before the time of the manual clock that drives the worker: the user's clock panics,
-    /// or shows another time than the manual clock behind it.
-    lags: bool,
+    /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
+    lagged: u32,
     pace: Pace,
 }
 
@@ -71,7 +74,7 @@ impl Worker {
             done: channel(),
             is_behind: false,
             turned_at: 0,
-            lags: false,
+            lagged: 0,
             pace,
         }
     }
@@ -105,14 +108,19 @@ impl Worker {
         true
     }
 
-    /// Notes whether the last turn was before `now`, the time of the manual clock that drives the worker.
+    /// Notes whether the clock lags: the last turn was before `now`, the time of the manual clock
+    /// that drives the worker. A user-defined clock around a manual one does so if it panics, or
+    /// shows another time.
     pub(crate) fn note_clock(&mut self, now: Instant) {
-        self.lags = self.handle.time.instant(self.turned_at).is_some_and(|turned_at| turned_at < now);
+        let turned_at = self.handle.time.instant(self.turned_at);
+        let lags = turned_at.is_some_and(|turned_at| turned_at < now);
+        self.lagged = if lags { self.lagged.saturating_add(1) } else { 0 };
     }
 
-    /// See [`note_clock`](Self::note_clock).
+    /// Whether the clock has lagged several times in turn. A clock that panics once may show the time
+    /// when it is read again.
     pub(crate) fn lags(&self) -> bool {
-        self.lags
+        self.lagged > LAGS_FORGIVEN
     }
 
     /// Takes out the next task that is due. If there is none, the turn ends.

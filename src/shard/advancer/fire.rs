@@ -113,23 +113,21 @@ impl<T> Advancer<T> {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
         self.drained += 1;
-        self.has_ended_some = true;
-        self.recycler.retire(id);
+        self.retire(id);
         if self.recycler.is_ripe() {
             self.poll_recycler();
         }
     }
 
-    /// Retires the node of a timer that was stopped while its payload was out; the thread that
-    /// stopped it has counted it.
-    pub(super) fn retire_stopped(&mut self, id: NodeId) {
-        self.has_ended_some = true;
-        self.recycler.retire(id);
-    }
-
     /// Counts and retires a dead node that has been unlinked and freed.
     pub(super) fn retire_dead(&mut self, id: NodeId) {
         self.shared.tally.dead_freed.add(1);
+        self.retire(id);
+    }
+
+    /// Retires a free node whose timer has been counted.
+    #[inline(always)]
+    pub(super) fn retire(&mut self, id: NodeId) {
         self.has_ended_some = true;
         self.recycler.retire(id);
     }

@@ -326,8 +326,8 @@ impl<T> Advancer<T> {
     ///
     /// # Performance
     ///
-    /// O(nodes in use). If another thread has stopped in the middle of a call, in the node of a timer,
-    /// the iterator waits for it, for about a tenth of a second at most.
+    /// O(nodes in use). If another thread has stopped within a call, in the node of a timer, the
+    /// iterator waits for it, for about a tenth of a second at most.
     pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
         self.handed_over = true;
         self.shared.clock.close();

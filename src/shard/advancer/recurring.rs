@@ -65,7 +65,7 @@ impl<T> Advancer<T> {
                 payload
             }
             Run::Stopped(payload) => {
-                self.retire_stopped(key.node());
+                self.retire(key.node());
                 payload
             }
         };
@@ -81,7 +81,7 @@ impl<T> Advancer<T> {
     pub(crate) fn rearm(&mut self, running: RearmTicket, deadline: Tick, payload: T) -> Result<(), T> {
         let id = self.node_of(&running);
         if let Err(payload) = self.node(id).0.rearm(running.word, deadline, payload) {
-            self.retire_stopped(id);
+            self.retire(id);
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
@@ -95,7 +95,7 @@ impl<T> Advancer<T> {
         if self.node(id).0.end_run(running.word) {
             self.retire_fired(id);
         } else {
-            self.retire_stopped(id);
+            self.retire(id);
         }
     }
 

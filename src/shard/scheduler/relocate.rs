@@ -33,18 +33,18 @@ impl<T> Scheduler<T> {
         let Ok(acquired) = self.acquire(local, deadline) else {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
-        let Some(taken) = node.take(era, key.generation) else {
+        let taken = match node.take(era, key.generation) {
+            Some(taken) if self.shared.clock.is_closed() => {
+                node.restore(taken);
+                None
+            }
+            taken => taken,
+        };
+        let Some(Taken { word, linked_for, payload }) = taken else {
             acquired.give_back(local);
             self.return_spare_nodes(lane, local);
             return None;
         };
-        if self.shared.clock.is_closed() {
-            node.restore(taken);
-            acquired.give_back(local);
-            self.return_spare_nodes(lane, local);
-            return None;
-        }
-        let Taken { word, linked_for, payload } = taken;
         let (moved, must_wake) = self.arm_and_insert(lane, local, acquired, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);

@@ -243,7 +243,8 @@ mod nesting {
     /// A waker may schedule on another shard, whose waker schedules on a third, and so on.
     const DEPTH: usize = 8;
 
-    /// A shard, by an address, and whether a call within its waker has left a wake to it. 0 is none.
+    /// A shard, by an address, and whether a call within its waker has left a wake to it. Address 0
+    /// marks an unused frame.
     type Frame = (usize, bool);
 
     thread_local! {
@@ -333,14 +334,28 @@ mod tests {
         assert_eq!(count.0.load(Ordering::Relaxed), 2);
     }
 
-    #[test]
-    fn a_waker_is_dropped_when_it_is_replaced_and_at_the_end() {
+    /// A waker that has been registered, and who may read it.
+    struct Scene {
+        advancer_waker: AdvancerWaker,
+        owner: WakerOwner,
+        advancer: Participant,
+        producer: Participant,
+        /// What the waker counts in; the scene has one reference.
+        first: Arc<Count>,
+    }
+
+    fn registered() -> Scene {
         let (epochs, advancer_waker, mut owner) =
             (Epochs::new(), AdvancerWaker::new(), WakerOwner::default());
         let [advancer, producer] = [(); 2].map(|()| epochs.join().expect("there is memory"));
         let (first, waker) = counted();
         owner.register(&advancer_waker, &waker, &advancer);
-        drop(waker);
+        Scene { advancer_waker, owner, advancer, producer, first }
+    }
+
+    #[test]
+    fn a_waker_is_dropped_when_it_is_replaced_and_at_the_end() {
+        let Scene { advancer_waker, mut owner, advancer, producer, first } = registered();
         assert_eq!(Arc::strong_count(&first), 2);
         let pending = advancer_waker.pending_wake(&producer).expect("a wake is owed");
         let (second, waker) = counted();
@@ -356,12 +371,7 @@ mod tests {
 
     #[test]
     fn a_waker_that_is_being_picked_up_is_kept() {
-        let (epochs, advancer_waker, mut owner) =
-            (Epochs::new(), AdvancerWaker::new(), WakerOwner::default());
-        let [advancer, producer] = [(); 2].map(|()| epochs.join().expect("there is memory"));
-        let (first, waker) = counted();
-        owner.register(&advancer_waker, &waker, &advancer);
-        drop(waker);
+        let Scene { advancer_waker, mut owner, advancer, producer, first } = registered();
         let pinned = producer.pin();
         owner.register(&advancer_waker, &counted().1, &advancer);
         owner.end(&advancer_waker, &advancer);

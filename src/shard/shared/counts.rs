@@ -29,11 +29,7 @@ const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } el
 const FAR: i64 = 2 * MOST_STEP as i64;
 
 /// Up to this many reported dead nodes, no sum over all lanes is needed.
-const SURELY_TOLERATED: i64 = if cfg!(shardwheel_loom) || crate::config::SMALL {
-    (DEAD_FLOOR * 3 / 4) as i64 - 1
-} else {
-    (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64
-};
+const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
 
 /// The dead nodes that the producers of a shard have reported. Without reports, each cancel or each
 /// tick would take a sum over all lanes, which takes longer the more threads there are.

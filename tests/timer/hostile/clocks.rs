@@ -208,6 +208,44 @@ fn a_manual_clock_moves_although_the_clock_around_it_lags() {
     }
 }
 
+/// A clock around a manual one that panics at one of its readings.
+struct PanicsOnce {
+    manual: ManualClock,
+    readings_left: Arc<AtomicU64>,
+}
+
+impl Clock for PanicsOnce {
+    fn now(&self) -> Instant {
+        let left = self.readings_left.fetch_sub(1, Ordering::SeqCst);
+        assert_ne!(left, 0, "the clock panics once");
+        self.manual.now()
+    }
+
+    fn as_manual(&self) -> Option<&ManualClock> {
+        Some(&self.manual)
+    }
+}
+
+/// A clock that panics once does not keep what is due from the same move of the clock. Promise 1.
+#[test]
+fn what_is_due_fires_in_the_same_move_although_the_clock_panics_once() {
+    for reading in 0..12 {
+        watched(move || {
+            let (manual, readings_left) = (ManualClock::new(), Arc::new(AtomicU64::new(u64::MAX)));
+            let clock = PanicsOnce { manual: manual.clone(), readings_left: Arc::clone(&readings_left) };
+            let timer = Timer::builder().shards(1).clock(clock).build().expect("the settings are in range");
+            let count = Count::default();
+            for due in [5, 7] {
+                let mine = count.clone();
+                after(&timer, ms(due), move || mine.one());
+            }
+            readings_left.store(reading, Ordering::SeqCst);
+            manual.advance(ms(10));
+            assert_eq!(count.get(), 2, "it panics at reading {reading}");
+        });
+    }
+}
+
 /// With a tick of a nanosecond the clock comes to the end of time. What never ends does not end
 /// there, and what is begun there does not end at once. Promises 1 and 4.
 #[test]

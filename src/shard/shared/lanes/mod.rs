@@ -94,7 +94,7 @@ const fn dead_per_report(kind: Kind, number: u32) -> u32 {
 }
 
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
-pub(crate) const UNREPORTED: u32 = 512;
+pub(crate) const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 512 };
 
 const _: () = {
     let (mut sum, mut number) = (STAYING * (dead_per_report(Kind::Common, 0) - 1), 0);
