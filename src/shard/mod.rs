@@ -43,8 +43,8 @@ pub(crate) use wheel::geometry::{Geometry, Slot};
 #[cfg(feature = "model")]
 pub(crate) use {
     memory::epochs::{Epochs, Grace, Participant},
-    memory::segment::{FreeBits, WORD_NODES},
-    node::{Node, Observed},
+    memory::free_bits::{FreeBits, WORD_NODES},
+    node::{Node, Observed, Taken, Vacant},
     shared::protocol::ShardClock,
     wheel::{ListSlot, Wheel},
 };
@@ -87,6 +87,6 @@ pub(crate) fn shard_within<T: Send>(
     bound: &Bound,
     id: ShardId,
 ) -> Option<(Scheduler<T>, Advancer<T>)> {
-    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?))?;
+    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?)?);
     Some((advancer.scheduler(), advancer))
 }

@@ -87,6 +87,7 @@ mod imp {
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
+        #[cfg(any(all(test, not(fuzzing)), feature = "model"))]
         pub(crate) fn new(value: T) -> Self {
             Self(std::cell::UnsafeCell::new(value))
         }

@@ -6,7 +6,8 @@
 //!
 //! Who writes what: only the advancer reads or writes chains and the links of their nodes.
 
-use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::memory::slab::InHand;
+use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
 use crate::sync::{AtomicU32, Ordering};
@@ -25,13 +26,6 @@ pub(crate) enum Source {
     Shared,
     /// What a sweep has detached from either.
     Sweep,
-}
-
-/// A node that the advancer has unlinked and has in hand, and its segment's era.
-pub(crate) struct InHand<'s, T> {
-    pub(crate) id: NodeId,
-    pub(crate) node: &'s Node<T>,
-    pub(crate) era: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -117,21 +111,21 @@ impl Chains {
         let at = if ahead == 0 { self.left } else { ahead }.trailing_zeros();
         let head = &mut self.heads[at as usize];
         let id = *head;
-        let (node, era) = nodes.node(id);
+        let hand = nodes.node(id);
         // Ordering: Relaxed, the chain was detached with Acquire.
-        *head = node.next().load(Ordering::Relaxed);
+        *head = hand.next().load(Ordering::Relaxed);
         if *head == NIL {
             self.left &= !(1 << at);
         } else {
             nodes.slab.prefetch(*head);
         }
-        Some((InHand { id, node, era }, (at + 1) % CHAINS as u32))
+        Some((hand, (at + 1) % CHAINS as u32))
     }
 
     /// The nodes that are left, for invariant checks.
     pub(crate) fn ids<T>(&self, nodes: &Consumer<T>) -> Vec<NodeId> {
         let mut copy = self.clone();
-        std::iter::from_fn(|| copy.pop(nodes)).map(|InHand { id, .. }| id).collect()
+        std::iter::from_fn(|| copy.pop(nodes)).map(|hand| hand.id()).collect()
     }
 }
 
@@ -150,9 +144,11 @@ mod tests {
     /// A shard's nodes, with those up to `last` taken.
     fn taken(last: NodeId) -> Consumer<u64> {
         let shared = Shared::new(&Config::default(), &Bound::new(usize::MAX), ShardId::block(1));
-        let (nodes, mut free) = (Consumer::new(shared.expect("there is memory")), FreeWord::default());
+        let nodes = Consumer::new(shared.expect("there is memory")).expect("there is memory");
+        let mut free = FreeWord::default();
         let who = Epochs::new().join().expect("there is memory");
-        (1..=last).for_each(|id| assert_eq!(nodes.slab.take(&mut free, &who).ok(), Some(id)));
+        let mut take = || nodes.slab.take(&mut free, &who, 0).map(|owned| owned.id());
+        (1..=last).for_each(|id| assert_eq!(take(), Ok(id)));
         nodes
     }
 
@@ -160,7 +156,7 @@ mod tests {
     fn lists(nodes: &Consumer<u64>, ids: impl Iterator<Item = NodeId>) -> [NodeId; STRIPES] {
         let mut lists = [NIL; STRIPES];
         for id in ids {
-            let (node, _) = nodes.node(id);
+            let node = nodes.node(id);
             // Ordering: Relaxed, there is one thread.
             node.next().store(std::mem::replace(&mut lists[id as usize % STRIPES], id), Ordering::Relaxed);
         }
@@ -168,7 +164,7 @@ mod tests {
     }
 
     fn drain(chains: &mut Chains, nodes: &Consumer<u64>) -> Vec<NodeId> {
-        std::iter::from_fn(|| chains.pop(nodes)).map(|InHand { id, .. }| id).collect()
+        std::iter::from_fn(|| chains.pop(nodes)).map(|hand| hand.id()).collect()
     }
 
     /// Chains take turns, from stripe to stripe and from source to source.
@@ -201,9 +197,9 @@ mod tests {
         let nodes = taken(COUNT);
         let mut chains = Chains::of(lists(&nodes, [3, 3 + STRIPES as NodeId, 4].into_iter()), &nodes);
         assert_eq!(chains.lists()[3..5], [3 + STRIPES as NodeId, 4]);
-        assert_eq!(chains.pop(&nodes).map(|hand| hand.id), Some(3 + STRIPES as NodeId));
+        assert_eq!(chains.pop(&nodes).map(|hand| hand.id()), Some(3 + STRIPES as NodeId));
         let id = 3 + 2 * STRIPES as NodeId;
-        let (node, _) = nodes.node(id);
+        let node = nodes.node(id);
         chains.push(id, node.next());
         assert_eq!(drain(&mut chains, &nodes), [4, id, 3]);
         chains.push(id, node.next());
@@ -216,7 +212,8 @@ mod tests {
         let nodes = taken(COUNT);
         let mut chains = Chains::of(lists(&nodes, 1..=COUNT), &nodes);
         let (mut seen, mut turn) = (Vec::new(), 0);
-        while let Some((InHand { id, .. }, next)) = chains.pop_from(turn, &nodes) {
+        while let Some((hand, next)) = chains.pop_from(turn, &nodes) {
+            let id = hand.id();
             assert_eq!(next, id % STRIPES as NodeId + 1);
             turn = next;
             seen.push(id);

@@ -14,7 +14,7 @@
 //! expires.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, InHand};
+use crate::shard::advancer::chains::Chains;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
@@ -100,7 +100,7 @@ impl<T> Advancer<T> {
         let mut chains = Chains::of(lists, &self.shared);
         let mut placed = 0;
         while placed < budget
-            && let Some(InHand { id, .. }) = chains.pop(&self.shared)
+            && let Some(id) = chains.pop(&self.shared).map(|hand| hand.id())
         {
             self.shared.tally.cascaded.add(1);
             self.relink(id);
@@ -110,7 +110,7 @@ impl<T> Advancer<T> {
         self.sweep.note_transfer();
         if !self.private.put_lists_back(self.shared.geometry, slot, chains.lists()) {
             // No memory: each node goes wherever there is a place for it.
-            while let Some(InHand { id, .. }) = chains.pop(&self.shared) {
+            while let Some(id) = chains.pop(&self.shared).map(|hand| hand.id()) {
                 self.relink(id);
             }
         }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::InHand;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::key::Key;
+use crate::shard::memory::slab::{Freed, InHand};
 use crate::shard::node::state::Word;
-use crate::shard::node::{Node, NodeId, Observed, join};
+use crate::shard::node::{Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
 
@@ -76,8 +76,11 @@ impl<T> Advancer<T> {
     /// Fires the next timer that is due, if there is one up to the clock.
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
-        let (key, deadline, payload) = self.next_taken(Node::fire)?;
-        self.retire_fired(key.node());
+        let (key, deadline, (node, payload)) = self.next_taken(|hand, word| {
+            let (vacant, payload) = hand.fire(word)?;
+            Some((hand.freed(vacant), payload))
+        })?;
+        self.retire_fired(node);
         Some(Fired { key, deadline, payload })
     }
 
@@ -85,13 +88,12 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn next_taken<O>(
         &mut self,
-        take: impl Fn(&Node<T>, Word) -> Option<O>,
+        take: impl Fn(&InHand<'_, T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
         loop {
             let Self { shared, overdue, due, .. } = self;
             let (deadline, hand) = if let Some(Overdue { deadline, id, .. }) = overdue.pop() {
-                let (node, era) = shared.node(id);
-                (deadline, InHand { id, node, era })
+                (deadline, shared.node(id))
             } else if let Some(hand) = due.pop(shared) {
                 (self.flushed.saturating_add(1), hand)
             } else if self.step() {
@@ -99,42 +101,42 @@ impl<T> Advancer<T> {
             } else {
                 return None;
             };
-            let id = hand.id;
-            if let Some(taken) = shared.settle(hand, deadline, &take) {
+            let id = hand.id();
+            if let Some(taken) = shared.settle(&hand, deadline, &take) {
                 return Some(taken);
             }
             self.relink(id);
         }
     }
 
-    /// Counts a timer that has fired for the last time; its node is free.
+    /// Counts a timer that has fired for the last time, and retires its node.
     #[inline]
-    pub(super) fn retire_fired(&mut self, id: NodeId) {
+    pub(super) fn retire_fired(&mut self, node: Freed) {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
         self.drained += 1;
-        self.retire(id);
+        self.retire(node);
         if self.recycler.is_ripe() {
             self.poll_recycler();
         }
     }
 
-    /// Counts and retires a dead node that has been unlinked and freed.
-    pub(super) fn retire_dead(&mut self, id: NodeId) {
+    /// Counts and retires a node that was dead.
+    pub(super) fn retire_dead(&mut self, node: Freed) {
         self.shared.tally.dead_freed.add(1);
-        self.retire(id);
+        self.retire(node);
     }
 
-    /// Retires a free node whose timer has been counted.
+    /// Retires a node whose timer has been counted.
     #[inline(always)]
-    pub(super) fn retire(&mut self, id: NodeId) {
+    pub(super) fn retire(&mut self, node: Freed) {
         self.has_ended_some = true;
-        self.recycler.retire(id);
+        self.recycler.retire(node);
     }
 
     pub(super) fn poll_recycler(&mut self) {
-        let shared = &self.shared;
-        self.recycler.poll(&shared.slab, &self.participant);
+        let (shared, reclaimer) = self.shared.parts();
+        self.recycler.poll(&shared.slab, reclaimer);
     }
 
     /// Ends a drain. After a long one its nodes become reusable at once.
@@ -147,8 +149,8 @@ impl<T> Advancer<T> {
             self.shared.check_dead();
         }
         if drained >= LONG_DRAIN {
-            let shared = &self.shared;
-            self.recycler.poll_to_the_end(&shared.slab, &self.participant);
+            let (shared, reclaimer) = self.shared.parts();
+            self.recycler.poll_to_the_end(&shared.slab, reclaimer);
         }
         if self.overdue.is_empty() && self.overdue.capacity() > KEPT_BUFFER {
             self.overdue = Vec::new();
@@ -162,18 +164,19 @@ impl<T> Shared<T> {
     #[inline]
     fn settle<O>(
         &self,
-        InHand { id, node, era }: InHand<'_, T>,
+        hand: &InHand<'_, T>,
         deadline: Tick,
-        take: impl Fn(&Node<T>, Word) -> Option<O>,
+        take: impl Fn(&InHand<'_, T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
-        while let Observed::Pending(found, word) = node.observe() {
+        while let Observed::Pending(found, word) = hand.observe() {
             if found > deadline {
                 self.tally.cascaded.add(1);
                 return None;
             }
             self.firing.note_change();
-            if let Some(taken) = take(node, word) {
-                return Some((Key::new(self.id, id, join(era, word.version())), found, taken));
+            if let Some(taken) = take(hand, word) {
+                let key = Key::new(self.id, hand.id(), join(hand.era(), word.version()));
+                return Some((key, found, taken));
             }
         }
         None

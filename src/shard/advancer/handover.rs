@@ -41,7 +41,7 @@ use std::time::Duration;
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::Word;
-use crate::shard::node::{NIL, Node, NodeId, Observed};
+use crate::shard::node::{Filled, NIL, Node, NodeId, Observed};
 use crate::shard::shared::consumer::Consumer;
 use crate::sync::yield_now;
 use crate::tick::Tick;
@@ -83,7 +83,7 @@ impl<T> PendingWalk<T> {
         if self.word >= self.shared.slab.words() && !self.start_again() {
             return false;
         }
-        self.ids = self.shared.slab.taken(self.word);
+        self.ids = self.shared.slab.taken(self.word, self.shared.keep());
         self.word += 1;
         true
     }
@@ -112,32 +112,29 @@ impl<T> PendingWalk<T> {
         }
     }
 
-    fn end_run(&self, node: &Node<T>, word: Word) {
-        if node.end_run(word) {
-            self.shared.tally.fired.add(1);
-            self.shared.bound.release();
-        }
-    }
-
     /// Lets `win` take the timer in that node, and returns what it makes of it. `None` if there is
     /// no timer or it is being run.
     fn settle<W>(&mut self, id: NodeId, win: impl Fn(&Node<T>, Tick, Word) -> Option<W>) -> Option<W> {
-        let (node, _) = self.shared.node(id);
+        let Self { shared, met_busy, .. } = self;
+        let node = shared.node(id);
         loop {
             match node.observe() {
                 Observed::Pending(deadline, word) => {
-                    if let Some(won) = win(node, deadline, word) {
-                        self.shared.tally.handed_back.add(1);
-                        self.shared.bound.release();
+                    if let Some(won) = win(&node, deadline, word) {
+                        shared.tally.handed_back.add(1);
+                        shared.bound.release();
                         return Some(won);
                     }
                 }
                 Observed::Running(word) => {
-                    self.end_run(node, word);
+                    if node.end_for_good(word) {
+                        shared.tally.fired.add(1);
+                        shared.bound.release();
+                    }
                     return None;
                 }
                 met => {
-                    self.met_busy |= met == Observed::Busy;
+                    *met_busy |= met == Observed::Busy;
                     return None;
                 }
             }
@@ -147,7 +144,7 @@ impl<T> PendingWalk<T> {
 
 impl<T> PendingWalk<T> {
     fn take(&mut self, id: NodeId) -> Option<(Tick, T)> {
-        self.settle(id, |node, deadline, word| node.fire(word).map(|payload| (deadline, payload)))
+        self.settle(id, |node, deadline, word| node.fire(word).map(|(_, payload)| (deadline, payload)))
     }
 
     /// The next node in use, whatever its status.
@@ -209,20 +206,17 @@ impl<T> Advancer<T> {
     ///
     /// `keeps` runs no user code. `dispose` may run user code, and does not panic.
     pub(crate) fn end(mut self, keeps: impl Fn(&T) -> bool, mut dispose: impl FnMut(T)) -> Kept<T> {
-        self.handed_over = true;
-        self.close();
-        let mut kept = Kept { shared: self.shared.pass_on(), first: NIL, count: 0 };
+        let mut kept = Kept { shared: self.hand_over(), first: NIL, count: 0 };
         // The walk needs neither the private wheels nor the lists.
         drop(self);
         let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), None);
+        let win =
+            |filled: Filled<'_, T>| if filled.look(&keeps) { Ok(filled.keep()) } else { Err(filled.take()) };
         while let Some(id) = walk.next_id() {
-            let Some(word) = walk.settle(id, |node, _, word| node.keep(word)) else { continue };
-            let (node, _) = kept.shared.node(id);
-            node.link_kept(word, NIL);
-            if node.look_at_kept(&keeps) {
-                kept.push(id, last.replace((id, word)));
-            } else {
-                dispose(node.take_kept().2);
+            match walk.settle(id, |node, _, word| node.win_for_the_end(word).map(win)) {
+                None => {}
+                Some(Ok(word)) => kept.push(id, last.replace((id, word))),
+                Some(Err(payload)) => dispose(payload),
             }
         }
         kept
@@ -240,8 +234,8 @@ impl<T> Kept<T> {
         match last {
             None => self.first = id,
             Some((last, word)) => {
-                let (node, _) = self.shared.node(last);
-                node.link_kept(word, id);
+                // SAFETY: the chain owns its nodes, and `last` is one of them.
+                unsafe { self.shared.node(last).link(word, id) };
             }
         }
     }
@@ -254,8 +248,9 @@ impl<T> Iterator for Kept<T> {
         if self.first == NIL {
             return None;
         }
-        let (node, _) = self.shared.node(self.first);
-        let (next, deadline, payload) = node.take_kept();
+        let node = self.shared.node(self.first);
+        // SAFETY: the chain owns its nodes, and this is the first of them.
+        let (next, deadline, payload) = unsafe { node.take_kept() };
         (self.first, self.count) = (next, self.count - 1);
         Some((deadline, payload))
     }

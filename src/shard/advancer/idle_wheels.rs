@@ -28,7 +28,7 @@
 //! it.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::epochs::Unlinked;
+use crate::shard::memory::slot::Unlinked;
 use crate::shard::node::NodeId;
 use crate::shard::shared::table::FIRST_TO_GO;
 use crate::shard::wheel::Wheel;

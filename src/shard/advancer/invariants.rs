@@ -138,7 +138,7 @@ impl<T> Advancer<T> {
     fn record(&self, census: &mut Census, id: NodeId) -> Tick {
         assert!(census.seen.insert(id), "node {id} is linked twice");
         census.linked += 1;
-        let (node, _) = self.shared.node(id);
+        let node = self.shared.node(id);
         match node.observe() {
             Observed::Pending(deadline, word) => {
                 census.pending += 1;
@@ -157,7 +157,7 @@ impl<T> Advancer<T> {
         let mut next = first;
         std::iter::from_fn(move || {
             let id = (next != NIL).then_some(next)?;
-            let (node, _) = self.shared.node(id);
+            let node = self.shared.node(id);
             // Ordering: Relaxed, no other thread is at work.
             next = node.next().load(Ordering::Relaxed);
             Some(id)
@@ -172,14 +172,14 @@ impl<T> Advancer<T> {
         let (mut linked, mut under_way, mut worn, mut of_lanes) = (0, 0, 0, 0);
         for word in 0..self.shared.slab.words() {
             let mut is_of_lane = false;
-            for id in self.shared.slab.taken(word) {
+            for id in self.shared.slab.taken(word, self.shared.keep()) {
                 if census.seen.contains(id) {
                     linked += 1;
                 } else if !self.count_idle(census, id) {
                     // Its payload is out.
                 } else if freed.contains(id) {
                     under_way += 1;
-                } else if self.node(id).0.is_worn_out() {
+                } else if self.node(id).is_worn_out() {
                     worn += 1;
                 } else {
                     is_of_lane = true;
@@ -189,7 +189,7 @@ impl<T> Advancer<T> {
         }
         assert_eq!(linked, census.linked, "a node is linked and free");
         assert_eq!(under_way, self.recycler.len(), "a node is freed twice, or miscounted");
-        assert!(worn >= self.shared.slab.worn(), "more nodes are worn out than can be");
+        assert!(worn >= self.shared.slab.worn(self.shared.keep()), "more nodes are worn out than can be");
         let lanes = self.shared.lanes.iter().count();
         assert!(of_lanes <= lanes, "nodes of {of_lanes} words are forgotten, with {lanes} lanes");
     }
@@ -208,7 +208,7 @@ impl<T> Advancer<T> {
 
     /// Counts a node that is not linked; true if it holds nothing.
     fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
-        match self.node(id).0.observe() {
+        match self.node(id).observe() {
             Observed::Running(_) => census.pending += 1,
             Observed::Stopped => {}
             met => {

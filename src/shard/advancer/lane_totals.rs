@@ -29,10 +29,9 @@
 use crate::fallible::Handle;
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::epochs::Grace;
-use crate::shard::memory::slab::FreeWord;
-use crate::shard::node::NIL;
+use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::Shared;
-use crate::shard::shared::lanes::{Held, Lane};
+use crate::shard::shared::lanes::Lane;
 use crate::shard::shared::stats::Tally;
 use crate::sync::Ordering;
 
@@ -144,14 +143,12 @@ impl<T> Advancer<T> {
 
     /// Gives back the free nodes that a lane has left over, and makes the node that it held a dead
     /// node like any other.
-    fn take_in(&mut self, (free, Held { node, word, .. }): (FreeWord, Held)) {
-        if self.shared.slab.give_back(free) {
+    fn take_in(&mut self, (free, mut held): (FreeWord, Held)) {
+        if self.shared.slab.give_back(free, self.shared.keep()) {
             self.recycler.note_given();
         }
-        if node != NIL {
-            // The node is in use: the canceller that held it has not called `finish_cancel`; the
-            // advancer does so in its place.
-            self.node(node).0.finish_cancel(word);
+        if !held.is_none() {
+            self.shared.slab.regain(&mut held).into_vacant().cancelled();
         }
     }
 
@@ -160,7 +157,7 @@ impl<T> Advancer<T> {
     pub(super) fn help_epochs(&mut self) {
         if self.lane_totals.helps > 0 {
             self.lane_totals.helps -= 1;
-            Grace::help(&self.participant);
+            Grace::help(self.shared.participant());
         }
     }
 

@@ -72,9 +72,9 @@ use crate::shard::advancer::idle_wheels::IdleWatch;
 use crate::shard::advancer::lane_totals::LaneTotals;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::sweep::Sweep;
-use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::recycle::Recycler;
-use crate::shard::node::{Node, NodeId};
+use crate::shard::memory::slab::InHand;
+use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
@@ -127,7 +127,6 @@ pub struct Advancer<T> {
     /// Always empty: kept for its memory.
     deferred_before: Vec<NodeId>,
     recycler: Recycler<T>,
-    participant: Participant,
     sweep: Sweep,
     early_cascade: EarlyCascade,
     /// Timers fired since the end of the last drain.
@@ -140,11 +139,10 @@ pub struct Advancer<T> {
 }
 
 impl<T> Advancer<T> {
-    pub(super) fn new(shared: Consumer<T>) -> Option<Self> {
+    pub(super) fn new(shared: Consumer<T>) -> Self {
         let start = shared.clock.flushed();
         let levels = shared.geometry.levels();
-        let participant = shared.lanes.participant()?;
-        Some(Self {
+        Self {
             shared,
             now: start,
             flushed: start,
@@ -157,7 +155,6 @@ impl<T> Advancer<T> {
             deferred: Vec::new(),
             deferred_before: Vec::new(),
             recycler: Recycler::new(),
-            participant,
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(start),
             drained: 0,
@@ -165,7 +162,7 @@ impl<T> Advancer<T> {
             handed_over: false,
             waker_owner: WakerOwner::default(),
             lane_totals: LaneTotals::default(),
-        })
+        }
     }
 
     /// Moves the clock to `now` and yields the timers that are due, in the order of their
@@ -207,7 +204,8 @@ impl<T> Advancer<T> {
         if moves {
             self.cascade_early();
             let (scheduled, pending) = (self.scheduled(), self.pending());
-            if self.recycler.note_move(&self.shared.slab, scheduled, pending) {
+            let (shared, reclaimer) = self.shared.parts();
+            if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
                 self.reclaim_leftovers(pending);
             }
         }
@@ -257,7 +255,8 @@ impl<T> Advancer<T> {
         self.reclaim_leftovers(pending);
         self.sweep_in_steps();
         (0..HELPS).for_each(|_| self.help_epochs());
-        self.recycler.shed(&self.shared.slab, pending, &self.participant);
+        let (shared, reclaimer) = self.shared.parts();
+        self.recycler.shed(&shared.slab, pending, reclaimer);
     }
 
     /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
@@ -310,7 +309,8 @@ impl<T> Advancer<T> {
     /// Allocates if the waker is not the one registered; if there is no memory, it wakes the waker
     /// at once. Never blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
-        self.waker_owner.register(&self.shared.clock.waker, waker, &self.participant);
+        let (shared, reclaimer) = self.shared.parts();
+        self.waker_owner.register(&shared.clock.waker, waker, reclaimer);
     }
 
     /// Returns a further handle of the producers' half.
@@ -329,9 +329,18 @@ impl<T> Advancer<T> {
     /// O(nodes in use). If another thread has stopped within a call, in the node of a timer, the
     /// iterator waits for it, for about a tenth of a second at most.
     pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
+        PendingWalk::new(self.hand_over())
+    }
+
+    /// Ends what only the advancer does, and closes the shard. Returns a handle for the walk over
+    /// the nodes.
+    fn hand_over(&mut self) -> Consumer<T> {
         self.handed_over = true;
+        let (shared, reclaimer) = self.shared.parts();
+        self.waker_owner.end(&shared.clock.waker, reclaimer);
+        self.shared.bury(self.recycler.end());
         self.shared.clock.close();
-        PendingWalk::new(self.shared.pass_on())
+        self.shared.pass_on()
     }
 
     // ---- reading the shared half
@@ -343,19 +352,16 @@ impl<T> Advancer<T> {
         self.shared.wheel(level)
     }
 
-    /// A node that the advancer has in hand, and its segment's era.
-    pub(super) fn node(&self, id: NodeId) -> (&Node<T>, u32) {
+    /// A node that the advancer has in hand.
+    pub(in crate::shard) fn node(&self, id: NodeId) -> InHand<'_, T> {
         self.shared.node(id)
     }
 }
 
 impl<T> Drop for Advancer<T> {
     fn drop(&mut self) {
-        self.waker_owner.end(&self.shared.clock.waker, &self.participant);
-        self.shared.keep(self.recycler.end());
         if !self.handed_over {
-            self.shared.clock.close();
-            drop(PendingWalk::new(self.shared.pass_on()));
+            drop(PendingWalk::new(self.hand_over()));
         }
     }
 }

@@ -35,7 +35,7 @@ impl<T> Advancer<T> {
             }
             earliest = [earliest, self.deadline(next)].into_iter().flatten().min();
             // Ordering: Relaxed, `peek_inbox` acquired the list.
-            next = self.node(next).0.next().load(Ordering::Relaxed);
+            next = self.node(next).next().load(Ordering::Relaxed);
         }
         Some(self.flushed)
     }
@@ -43,7 +43,7 @@ impl<T> Advancer<T> {
     /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
     /// node reads `wake_below` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
-        match self.node(id).0.observe() {
+        match self.node(id).observe() {
             Observed::Pending(deadline, _) => Some(deadline),
             _ => None,
         }

@@ -17,8 +17,8 @@
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::fire::Fired;
 use crate::shard::key::Key;
-use crate::shard::node::state::Word;
-use crate::shard::node::{NodeId, Run};
+use crate::shard::memory::slab::Freed;
+use crate::shard::node::{NodeId, Run, Running};
 use crate::tick::Tick;
 
 /// A timer that is due.
@@ -37,7 +37,14 @@ pub(crate) enum Due<T> {
 pub(crate) struct RearmTicket {
     key: Key,
     deadline: Tick,
-    word: Word,
+    running: Running,
+}
+
+/// What became of a timer's node.
+enum Taken {
+    Recurring(Running),
+    /// It is free. True unless the timer was stopped meanwhile.
+    Over(Freed, bool),
 }
 
 impl RearmTicket {
@@ -55,21 +62,23 @@ impl RearmTicket {
 impl<T> Advancer<T> {
     /// Takes out the next timer that is due. If `recurs` is true of its payload, the node is kept.
     pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
-        let (key, deadline, run) = self.next_taken(|node, word| node.run(word, &recurs))?;
-        let payload = match run {
-            Run::Recurring(word, payload) => {
-                return Some(Due::Recurring(RearmTicket { key, deadline, word }, payload));
+        let (key, deadline, due) = self.next_taken(|hand, word| {
+            Some(match hand.run(word, &recurs)? {
+                Run::Recurring(running, payload) => (Taken::Recurring(running), payload),
+                Run::Over(vacant, has_fired, payload) => {
+                    (Taken::Over(hand.freed(vacant), has_fired), payload)
+                }
+            })
+        })?;
+        Some(match due {
+            (Taken::Recurring(running), payload) => {
+                Due::Recurring(RearmTicket { key, deadline, running }, payload)
             }
-            Run::Over(payload) => {
-                self.retire_fired(key.node());
-                payload
+            (Taken::Over(node, has_fired), payload) => {
+                self.retire_run(node, has_fired);
+                Due::Fired(Fired { key, deadline, payload })
             }
-            Run::Stopped(payload) => {
-                self.retire(key.node());
-                payload
-            }
-        };
-        Some(Due::Fired(Fired { key, deadline, payload }))
+        })
     }
 
     /// Arms a recurring timer again, under its key. A deadline that has been flushed is due at the
@@ -78,10 +87,12 @@ impl<T> Advancer<T> {
     /// # Errors
     ///
     /// The payload, if the timer was stopped meanwhile.
-    pub(crate) fn rearm(&mut self, running: RearmTicket, deadline: Tick, payload: T) -> Result<(), T> {
-        let id = self.node_of(&running);
-        if let Err(payload) = self.node(id).0.rearm(running.word, deadline, payload) {
-            self.retire(id);
+    pub(crate) fn rearm(&mut self, ticket: RearmTicket, deadline: Tick, payload: T) -> Result<(), T> {
+        let id = self.node_of(&ticket);
+        let hand = self.node(id);
+        let rearmed = hand.rearm(ticket.running, deadline, payload);
+        if let Err((node, payload)) = rearmed.map_err(|(vacant, payload)| (hand.freed(vacant), payload)) {
+            self.retire(node);
             return Err(payload);
         }
         self.shared.tally.recurred.add(1);
@@ -90,12 +101,20 @@ impl<T> Advancer<T> {
     }
 
     /// Ends a recurring timer whose payload does not come back.
-    pub(crate) fn end_running(&mut self, running: RearmTicket) {
-        let id = self.node_of(&running);
-        if self.node(id).0.end_run(running.word) {
-            self.retire_fired(id);
+    pub(crate) fn end_running(&mut self, ticket: RearmTicket) {
+        let hand = self.node(self.node_of(&ticket));
+        let (vacant, has_fired) = hand.end_run(ticket.running);
+        let node = hand.freed(vacant);
+        self.retire_run(node, has_fired);
+    }
+
+    /// Retires the node of a timer whose payload is out, and counts the timer unless it was stopped:
+    /// it then counts as cancelled.
+    fn retire_run(&mut self, node: Freed, has_fired: bool) {
+        if has_fired {
+            self.retire_fired(node);
         } else {
-            self.retire(id);
+            self.retire(node);
         }
     }
 
@@ -105,9 +124,9 @@ impl<T> Advancer<T> {
     }
 
     /// The node of a running timer of this shard.
-    fn node_of(&self, running: &RearmTicket) -> NodeId {
-        assert!(running.key.is_of(self.shared.id), "a recurring timer belongs to another shard");
-        running.key.node()
+    fn node_of(&self, ticket: &RearmTicket) -> NodeId {
+        assert!(ticket.key.is_of(self.shared.id), "a recurring timer belongs to another shard");
+        ticket.key.node()
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::idle_wheels::Closed;
+use crate::shard::memory::slab::Freed;
 use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
@@ -16,7 +17,7 @@ enum Destination {
     /// To `overdue`: its timer is due already, at this tick.
     Overdue(Tick),
     /// Nowhere: it has been freed.
-    Dead,
+    Dead(Freed),
     /// To `deferred`: the next advance visits it again.
     Aside,
 }
@@ -69,7 +70,7 @@ impl<T> Advancer<T> {
         while next != NIL {
             let id = next;
             // Ordering: Relaxed, the advancer acquired the list when it took it.
-            next = self.node(id).0.next().load(Ordering::Relaxed);
+            next = self.node(id).next().load(Ordering::Relaxed);
             self.admit(id);
         }
     }
@@ -90,7 +91,7 @@ impl<T> Advancer<T> {
             self.overdue.insert(at, Overdue { deadline, place: 0, id });
         } else {
             let Self { shared, due, .. } = self;
-            due.push(id, shared.node(id).0.next());
+            due.push(id, shared.node(id).next());
         }
     }
 
@@ -107,7 +108,7 @@ impl<T> Advancer<T> {
     /// than `base`, this first marks the node as displaced. Lock-free: it repeats only if a
     /// producer has changed the timer.
     fn observe_displaced(&self, id: NodeId) -> Observed {
-        let (node, _) = self.node(id);
+        let node = self.node(id);
         loop {
             match node.observe() {
                 Observed::Pending(_, word) if !node.displace(word) => {}
@@ -125,7 +126,7 @@ impl<T> Advancer<T> {
                 let at = self.overdue.partition_point(|later| later.deadline > deadline);
                 self.put_overdue(at, deadline, id);
             }
-            Destination::Dead => self.retire_dead(id),
+            Destination::Dead(node) => self.retire_dead(node),
             Destination::Aside => self.defer(id),
         }
     }
@@ -150,7 +151,11 @@ impl<T> Advancer<T> {
                 Destination::Bucket(self.shared.geometry.place_private(self.flushed + 1, deadline))
             }
             Observed::Pending(deadline, _) => Destination::Overdue(deadline),
-            Observed::Cancelled(word) if self.node(id).0.free_cancelled(word) => Destination::Dead,
+            Observed::Cancelled(word) => {
+                let hand = self.node(id);
+                let freed = hand.free_cancelled(word).map(|vacant| hand.freed(vacant));
+                freed.map_or(Destination::Aside, Destination::Dead)
+            }
             // A busy or held node. A timer whose payload is out is never in hand.
             _ => Destination::Aside,
         }
@@ -159,8 +164,7 @@ impl<T> Advancer<T> {
     /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the private
     /// wheels; without memory, puts it on the inbox.
     pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
-        let (node, _) = self.shared.node(last);
-        if !self.private.splice(self.shared.geometry, slot, first, node.next()) {
+        if !self.private.splice(self.shared.geometry, slot, first, self.shared.node(last).next()) {
             self.shared.push_to_inbox(first, last);
         }
     }

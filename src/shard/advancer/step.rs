@@ -10,7 +10,7 @@
 //! meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{InHand, Source};
+use crate::shard::advancer::chains::Source;
 use crate::shard::node::{NodeId, Observed};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
@@ -83,12 +83,13 @@ impl<T> Advancer<T> {
         let Self { shared, private, moving, due, .. } = self;
         let geometry = shared.geometry;
         let (mut placed, mut turn, mut other) = (0, 0, None);
-        while let Some((InHand { id, node, .. }, next)) = moving.pop_from(turn, shared) {
+        while let Some((hand, next)) = moving.pop_from(turn, shared) {
             turn = next;
-            match node.observe() {
-                Observed::Pending(deadline, _) if deadline <= tick => due.push(id, node.next()),
-                Observed::Pending(deadline, word) if node.displace(word) => {
-                    if !private.splice(geometry, geometry.place_private(tick, deadline), id, node.next()) {
+            let id = hand.id();
+            match hand.observe() {
+                Observed::Pending(deadline, _) if deadline <= tick => due.push(id, hand.next()),
+                Observed::Pending(deadline, word) if hand.displace(word) => {
+                    if !private.splice(geometry, geometry.place_private(tick, deadline), id, hand.next()) {
                         shared.push_to_inbox(id, id);
                     }
                     placed += 1;

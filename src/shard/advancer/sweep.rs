@@ -25,7 +25,7 @@
 //! above the bound until the pass reaches them.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, InHand};
+use crate::shard::advancer::chains::Chains;
 use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::{Geometry, Slot};
@@ -217,7 +217,7 @@ impl<T> Advancer<T> {
         let mut living = [None; STRIPES];
         let mut seen = 0;
         while seen < budget
-            && let Some(InHand { id, .. }) = chains.pop(&self.shared)
+            && let Some(id) = chains.pop(&self.shared).map(|hand| hand.id())
         {
             seen += 1;
             if !self.free_if_dead(id) {
@@ -235,25 +235,24 @@ impl<T> Advancer<T> {
     }
 
     fn free_if_dead(&mut self, id: NodeId) -> bool {
-        let (node, _) = self.node(id);
-        let Observed::Cancelled(word) = node.observe() else { return false };
-        if !node.free_cancelled(word) {
-            return false;
-        }
+        let hand = self.node(id);
+        let Observed::Cancelled(word) = hand.observe() else { return false };
+        let Some(vacant) = hand.free_cancelled(word) else { return false };
+        let node = hand.freed(vacant);
         self.shared.tally.swept.add(1);
         self.sweep.freed += 1;
-        self.retire_dead(id);
+        self.retire_dead(node);
         true
     }
 
     /// Appends a node to a chain of living nodes.
     fn keep(&self, chain: &mut Option<Chain>, id: NodeId) {
         // Ordering: Relaxed, only the advancer reads or writes the links of detached nodes.
-        let link = self.node(id).0.next().load(Ordering::Relaxed);
+        let link = self.node(id).next().load(Ordering::Relaxed);
         let first = chain.map_or(id, |Chain { first, last, link }| {
             if link != id {
                 // Ordering: Relaxed, as above.
-                self.node(last).0.next().store(id, Ordering::Relaxed);
+                self.node(last).next().store(id, Ordering::Relaxed);
             }
             first
         });

@@ -28,38 +28,31 @@
 //! that goes back to the system is kept until the end, because the model itself would read freed
 //! memory.
 
-use std::ptr::NonNull;
-
-/// Memory that no new reader can reach, but that readers pinned before may still be reading; so it
-/// stays behind a pointer. Freed when dropped. Its owner drops it when a grace period has passed,
-/// or when the shard ends and no reader is left.
+/// The right to take memory away from producers. A shard has one: its advancer's.
 #[derive(Debug)]
-pub(crate) struct Unlinked<M>(NonNull<M>);
-
-impl<M> Unlinked<M> {
-    /// Takes ownership of unlinked memory; `None` if the pointer is null.
-    ///
-    /// # Safety
-    ///
-    /// The pointer came from `Box::into_raw`. The memory is not reachable for participants that pin
-    /// from now on. Each pointer is passed to this function once.
-    pub(crate) unsafe fn new(memory: *mut M) -> Option<Self> {
-        NonNull::new(memory).map(Self)
-    }
-
-    pub(crate) fn get(&self) -> &M {
-        // SAFETY: the memory lives until `self` is dropped.
-        unsafe { self.0.as_ref() }
-    }
+pub(crate) struct Reclaimer {
+    participant: Participant,
+    unlinks: bool,
 }
 
-// SAFETY: it owns the memory. Other threads may read it meanwhile, so `M` must be `Sync` as well.
-unsafe impl<M: Send + Sync> Send for Unlinked<M> {}
+impl Reclaimer {
+    /// The advancer as a participant of the epochs.
+    #[inline]
+    pub(crate) fn participant(&self) -> &Participant {
+        &self.participant
+    }
 
-impl<M> Drop for Unlinked<M> {
-    fn drop(&mut self) {
-        // SAFETY: the memory came from a box, and the owner has waited until no reader is left.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    /// The last grace period that has begun, for memory that is unlinked now. `None` after
+    /// [`split`](Self::split).
+    pub(super) fn unlinks_at(&mut self) -> Option<GraceNumber> {
+        self.unlinks.then(|| self.participant.last_grace())
+    }
+
+    /// Makes a second reclaimer, for a walk over the nodes that ends the shard. From now on neither
+    /// of the two unlinks anything. The second cannot be pinned.
+    pub(crate) fn split(&mut self) -> Self {
+        self.unlinks = false;
+        Self { participant: self.participant.without_membership(), unlinks: false }
     }
 }
 
@@ -77,9 +70,12 @@ fn has_memory() -> bool {
 mod imp {
     use crossbeam_epoch::{Collector, LocalHandle};
 
-    use super::has_memory;
-    use crate::sync::plain::Arc;
+    use super::{Reclaimer, has_memory};
+    use crate::sync::plain::{Arc, AtomicBool};
     use crate::sync::{AtomicU64, Ordering};
+
+    /// The number of a grace period.
+    pub(crate) type GraceNumber = u64;
 
     pub(crate) const IS_STAND_IN: bool = false;
 
@@ -88,6 +84,7 @@ mod imp {
     pub(crate) struct Epochs {
         collector: Collector,
         graces: Arc<Graces>,
+        has_reclaimer: AtomicBool,
     }
 
     /// The grace periods of a shard, numbered in the order in which they begin.
@@ -101,7 +98,16 @@ mod imp {
     impl Epochs {
         pub(crate) fn new() -> Self {
             let graces = Graces { begun: AtomicU64::new(0), passed: AtomicU64::new(0) };
-            Self { collector: Collector::new(), graces: Arc::new(graces) }
+            let has_reclaimer = AtomicBool::new(false);
+            Self { collector: Collector::new(), graces: Arc::new(graces), has_reclaimer }
+        }
+
+        /// The shard's reclaimer; `None` if there is one already, or there is no memory.
+        pub(crate) fn reclaimer(&self) -> Option<Reclaimer> {
+            let participant = self.join()?;
+            // Ordering: Relaxed, only the number matters.
+            let is_first = !self.has_reclaimer.swap(true, Ordering::Relaxed);
+            is_first.then_some(Reclaimer { participant, unlinks: true })
         }
 
         /// Adds a participant, which may read memory that the advancer takes away; `None` if there
@@ -167,12 +173,25 @@ mod imp {
         /// thread anything. The returned participant holds the handle; dropping it ends the
         /// membership.
         pub(crate) fn leave(&mut self) -> Self {
+            let mut left = self.without_membership();
+            left.handle = self.handle.take();
+            left
+        }
+
+        /// A participant of the same epochs that has not joined.
+        pub(super) fn without_membership(&self) -> Self {
             Self {
-                handle: self.handle.take(),
+                handle: None,
                 graces: Arc::clone(&self.graces),
                 #[cfg(miri)]
                 collector: self.collector.clone(),
             }
+        }
+
+        /// The last grace period that has begun.
+        pub(super) fn last_grace(&self) -> GraceNumber {
+            // Ordering: Relaxed, grace periods begin and memory is unlinked by the same thread.
+            self.graces.begun.load(Ordering::Relaxed)
         }
 
         pub(crate) fn has_joined(&self) -> bool {
@@ -223,6 +242,11 @@ mod imp {
             self.graces.passed.load(Ordering::Acquire) >= self.number
         }
 
+        /// Whether this period began after the one with that number.
+        pub(crate) fn is_after(&self, number: GraceNumber) -> bool {
+            self.number > number
+        }
+
         /// Helps the epochs on. Otherwise they move only when participants pin often enough.
         pub(crate) fn help(advancer: &Participant) {
             // crossbeam-epoch requests memory where it finds that participants have left.
@@ -235,7 +259,11 @@ mod imp {
 
 #[cfg(all(shardwheel_loom, not(feature = "loom-epoch")))]
 mod imp {
+    use super::Reclaimer;
+
     pub(crate) const IS_STAND_IN: bool = true;
+
+    pub(crate) type GraceNumber = ();
 
     #[derive(Debug)]
     pub(crate) struct Epochs;
@@ -243,6 +271,10 @@ mod imp {
     impl Epochs {
         pub(crate) fn new() -> Self {
             Self
+        }
+
+        pub(crate) fn reclaimer(&self) -> Option<Reclaimer> {
+            Some(Reclaimer { participant: Participant, unlinks: true })
         }
 
         pub(crate) fn join(&self) -> Option<Participant> {
@@ -266,6 +298,12 @@ mod imp {
             Self
         }
 
+        pub(super) fn without_membership(&self) -> Self {
+            Self
+        }
+
+        pub(super) fn last_grace(&self) -> GraceNumber {}
+
         pub(crate) fn has_joined(&self) -> bool {
             true
         }
@@ -288,11 +326,15 @@ mod imp {
             true
         }
 
+        pub(crate) fn is_after(&self, (): GraceNumber) -> bool {
+            true
+        }
+
         pub(crate) fn help(_: &Participant) {}
     }
 }
 
-pub(crate) use imp::{Epochs, Grace, Guard, IS_STAND_IN, Participant};
+pub(crate) use imp::{Epochs, Grace, GraceNumber, Guard, IS_STAND_IN, Participant};
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {

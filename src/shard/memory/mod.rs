@@ -3,6 +3,8 @@
 
 pub(crate) mod batch;
 pub(crate) mod epochs;
+pub(crate) mod free_bits;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;
+pub(crate) mod slot;

@@ -18,11 +18,12 @@
 //!
 //! Only the advancer uses a recycler.
 
-use crate::shard::memory::batch::{Batch, Retired};
-use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant, Unlinked};
+use crate::shard::memory::batch::{Batch, Reclaimed, Retired};
+use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Reclaimer};
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slab::{Slab, staying};
-use crate::shard::node::{NIL, NodeId};
+use crate::shard::memory::slab::{Freed, Slab, staying};
+use crate::shard::memory::slot::{Keep, Unlinked};
+use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
 
 /// A smaller batch does not start a grace period unless it has waited for [`PATIENCE`] polls. A
@@ -56,9 +57,8 @@ const USED_SHARE: usize = 2;
 const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 1024 };
 
 pub(crate) struct Recycler<T> {
-    /// The nodes freed last, whose words of the bitmap are being prefetched; `NIL` marks an empty
-    /// place.
-    queue: [NodeId; QUEUE],
+    /// The nodes freed last, whose words of the bitmap are being prefetched.
+    queue: [Option<Freed>; QUEUE],
     /// The place of the oldest of them.
     oldest: usize,
     collecting: Batch<T>,
@@ -67,7 +67,7 @@ pub(crate) struct Recycler<T> {
     /// wheels are in `leaving`.
     releasing: Batch<T>,
     /// Segments and wheels whose grace period has passed; they go back to the system.
-    leaving: Retired<T>,
+    leaving: Reclaimed<T>,
     /// A batch's memory, kept for reuse.
     spare: Batch<T>,
     polls: u32,
@@ -102,14 +102,13 @@ impl<T> Recycler<T> {
     pub(crate) fn new() -> Self {
         let (collecting, spare) = (Batch::new(), Batch::new());
         let kept = Retired::default();
-        let queue = [NIL; QUEUE];
         Self {
-            queue,
+            queue: [const { None }; QUEUE],
             oldest: 0,
             collecting,
             waiting: None,
             releasing: Batch::new(),
-            leaving: Retired::default(),
+            leaving: Reclaimed::new(),
             spare,
             polls: 0,
             freed: 0,
@@ -129,19 +128,19 @@ impl<T> Recycler<T> {
 
     /// Takes a node that the advancer has freed and unlinked.
     #[inline]
-    pub(crate) fn retire(&mut self, id: NodeId) {
+    pub(crate) fn retire(&mut self, node: Freed) {
         self.freed += 1;
-        self.collecting.prefetch(id);
-        let oldest = std::mem::replace(&mut self.queue[self.oldest], id);
+        self.collecting.prefetch(&node);
+        let oldest = self.queue[self.oldest].replace(node);
         self.oldest = (self.oldest + 1) % QUEUE;
-        if oldest != NIL {
+        if let Some(oldest) = oldest {
             self.collecting.add(oldest);
         }
     }
 
     fn empty_queue(&mut self) {
-        let queue = std::mem::replace(&mut self.queue, [NIL; QUEUE]);
-        queue.into_iter().filter(|&id| id != NIL).for_each(|id| self.collecting.add(id));
+        let queue = self.queue.iter_mut().filter_map(Option::take);
+        queue.for_each(|node| self.collecting.add(node));
     }
 
     /// Takes a wheel that the advancer has emptied and unlinked.
@@ -163,20 +162,20 @@ impl<T> Recycler<T> {
     }
 
     /// Moves the batches on by one step. Never waits.
-    pub(crate) fn poll(&mut self, slab: &Slab<T>, advancer: &Participant) {
+    pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         self.empty_queue();
         let freed = std::mem::take(&mut self.freed);
         self.ended = self.ended.saturating_add(freed);
         let step = WORDS_PER_STEP + freed;
         if self.releasing.is_empty() {
-            self.finish_waiting(slab, advancer);
+            self.finish_waiting(slab, reclaimer);
         }
-        self.release(slab, step);
+        self.release(slab, step, reclaimer);
         self.let_go();
         self.polls += 1;
         let worth_it = self.collecting.nodes() >= self.worth || self.polls >= PATIENCE;
         if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
-            self.begin_waiting(advancer);
+            self.begin_waiting(reclaimer);
         }
     }
 
@@ -186,14 +185,20 @@ impl<T> Recycler<T> {
     /// Returns true if nothing has been scheduled since the last move and there is memory that the
     /// pending timers do not need.
     #[inline]
-    pub(crate) fn note_move(&mut self, slab: &Slab<T>, scheduled: u64, live: usize) -> bool {
+    pub(crate) fn note_move(
+        &mut self,
+        slab: &Slab<T>,
+        scheduled: u64,
+        live: usize,
+        reclaimer: &mut Reclaimer,
+    ) -> bool {
         self.moves += 1;
         let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
         if is_idle || self.moves >= self.moves_per_segment {
             self.moves = 0;
             let excess = self.excess(slab, live);
             self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
-            self.give_back(slab, excess.min(1));
+            self.give_back(slab, excess.min(1), reclaimer);
             return is_idle && excess > 0;
         }
         false
@@ -201,13 +206,13 @@ impl<T> Recycler<T> {
 
     /// Gives back a share of the memory that `live` timers do not need, and polls so that nodes
     /// freed so far count at the next call.
-    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, advancer: &Participant) {
+    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = self.excess(slab, live);
         let share = (excess + self.leaving.segments()).div_ceil(SHARE);
         self.polls = PATIENCE;
-        self.poll(slab, advancer);
+        self.poll(slab, reclaimer);
         (1..share).for_each(|_| self.let_go());
-        self.give_back(slab, share.min(excess));
+        self.give_back(slab, share.min(excess), reclaimer);
     }
 
     /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending.
@@ -243,11 +248,11 @@ impl<T> Recycler<T> {
 
     /// Polls until nothing is left to do or a reader delays a grace period, at most [`ATTEMPTS`]
     /// times. For the end of a long drain, whose nodes should not wait for the next drain.
-    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, advancer: &Participant) {
+    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         for _ in 0..ATTEMPTS {
             self.polls = PATIENCE;
-            self.poll(slab, advancer);
-            self.release(slab, usize::MAX);
+            self.poll(slab, reclaimer);
+            self.release(slab, usize::MAX, reclaimer);
             if self.waiting.is_none() {
                 break;
             }
@@ -256,26 +261,31 @@ impl<T> Recycler<T> {
 
     /// Begins a grace period for the collected batch. Without memory for it, a later poll tries
     /// again.
-    fn begin_waiting(&mut self, advancer: &Participant) {
-        if let Some(grace) = Grace::begin(advancer) {
+    fn begin_waiting(&mut self, reclaimer: &Reclaimer) {
+        if let Some(grace) = Grace::begin(reclaimer.participant()) {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
             self.waiting = Some((batch, grace));
             self.polls = 0;
         }
     }
 
-    fn finish_waiting(&mut self, slab: &Slab<T>, advancer: &Participant) {
+    fn finish_waiting(&mut self, slab: &Slab<T>, reclaimer: &Reclaimer) {
         if let Some((_, grace)) = &self.waiting
             && !grace.has_passed()
         {
-            Grace::help(advancer);
+            Grace::help(reclaimer.participant());
         }
         let leaving = &mut self.leaving;
         let goes_on = |(batch, grace): &mut (Batch<T>, Grace)| {
             grace.has_passed() && leaving.make_room_for(&batch.remains)
         };
-        if let Some((mut batch, _)) = self.waiting.take_if(goes_on) {
-            self.leaving.add(std::mem::take(&mut batch.remains));
+        if let Some((mut batch, grace)) = self.waiting.take_if(goes_on) {
+            let remains = std::mem::take(&mut batch.remains);
+            if IS_STAND_IN {
+                self.kept.add(remains);
+            } else {
+                self.leaving.add(remains, &grace);
+            }
             batch.trim(slab);
             self.spare = std::mem::replace(&mut self.releasing, batch);
             self.worth = LEAST_WORTH.max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
@@ -284,9 +294,9 @@ impl<T> Recycler<T> {
 
     /// Gives the nodes of up to `words` words to the slab.
     #[inline]
-    fn release(&mut self, slab: &Slab<T>, words: usize) {
+    fn release(&mut self, slab: &Slab<T>, words: usize, reclaimer: &Reclaimer) {
         if !self.releasing.is_empty() {
-            self.releasing.release(slab, words);
+            self.releasing.release(slab, words, Keep::by(reclaimer));
             self.note_given();
         }
     }
@@ -294,12 +304,7 @@ impl<T> Recycler<T> {
     /// Gives one segment and one wheel to the system.
     #[inline]
     fn let_go(&mut self) {
-        if self.leaving.is_empty() {
-            return;
-        }
-        if IS_STAND_IN {
-            self.kept.add(std::mem::take(&mut self.leaving));
-        } else {
+        if !self.leaving.is_empty() {
             self.leaving.drop_one();
         }
     }
@@ -322,7 +327,7 @@ impl<T> Recycler<T> {
 
     /// Unlinks up to `segments` empty segments, the highest first. Each attempt looks at a limited
     /// number of places; the next one continues below them.
-    fn give_back(&mut self, slab: &Slab<T>, segments: usize) {
+    fn give_back(&mut self, slab: &Slab<T>, segments: usize, reclaimer: &mut Reclaimer) {
         let given_back = slab.given_back();
         if std::mem::replace(&mut self.given_back, given_back) != given_back {
             self.note_given();
@@ -331,7 +336,7 @@ impl<T> Recycler<T> {
             if !self.collecting.remains.has_room(1, 0) {
                 break;
             }
-            match slab.unlink_one(self.looked_above) {
+            match slab.unlink_one(self.looked_above, reclaimer) {
                 Ok(segment) => self.collecting.remains.push_segment(segment),
                 Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
                 Err(_) => {
@@ -349,19 +354,14 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Returns what is unlinked and not yet freed; for the advancer's end.
+    /// Returns what is unlinked and not yet reclaimed; for the advancer's end.
     pub(crate) fn end(&mut self) -> Retired<T> {
-        let waiting = self.waiting.take().map(|(batch, _)| batch.remains);
-        let all =
-            [std::mem::take(&mut self.kept), std::mem::take(&mut self.leaving), waiting.unwrap_or_default()];
+        let waiting = self.waiting.take().map(|(batch, _)| batch.remains).unwrap_or_default();
         let mut remains = std::mem::take(&mut self.collecting.remains);
-        for more in all {
+        for more in [std::mem::take(&mut self.kept), waiting] {
+            // If there is no memory to remember it by, it is never freed.
             if remains.make_room_for(&more) {
                 remains.add(more);
-            } else {
-                // Other threads may be reading it, and there is no memory to remember it by: it is
-                // never freed.
-                std::mem::forget(more);
             }
         }
         remains
@@ -369,13 +369,13 @@ impl<T> Recycler<T> {
 
     /// The nodes on their way to the slab; for invariant checks.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let queue = self.queue.into_iter().filter(|&id| id != NIL);
+        let queue = self.queue.iter().flatten().map(Freed::id);
         self.batches().flat_map(Batch::ids).chain(queue)
     }
 
     /// The number of those nodes, by the batches' own count; for invariant checks.
     pub(crate) fn len(&self) -> usize {
-        let queued = self.queue.into_iter().filter(|&id| id != NIL).count();
+        let queued = self.queue.iter().flatten().count();
         queued + self.batches().map(Batch::nodes).sum::<usize>()
     }
 

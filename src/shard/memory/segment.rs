@@ -1,27 +1,10 @@
-//! A segment: an array of nodes that never moves, and the bits that say which nodes are free.
-//!
-//! Free nodes are bits in memory order, one word for 64 nodes. A producer takes a whole word by one
-//! swap and hands out its nodes in turn. The advancer sets the bits of nodes that it has freed; a
-//! producer sets the bits of nodes that it took and did not use. So nodes are handed out in memory
-//! order, whatever the order in which their timers ended. (A free *list* hands out nodes in the
-//! order in which they were freed; after a round of random timers that order is random.)
-//!
-//! A summary has one bit for each word that may have free nodes. A thread that gives nodes back
-//! sets the word first and the summary's bit second. A producer that takes nodes clears the
-//! summary's bit first and takes the word second. So if a word has free nodes and its summary bit
-//! is clear, a thread is between its two steps at that word.
+//! A segment: an array of nodes that never moves, and [the bits](FreeBits) that say which nodes are
+//! free.
 
 use std::io;
 
-use crate::fallible;
+use crate::shard::memory::free_bits::{FreeBits, WORD_NODES};
 use crate::shard::node::{Node, NodeId};
-use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
-
-/// Nodes in one word of free bits. In models a segment has a single word.
-#[cfg(not(shardwheel_loom))]
-pub(crate) const WORD_NODES: usize = 64;
-#[cfg(shardwheel_loom)]
-pub(crate) const WORD_NODES: usize = 4;
 
 /// Bytes of node memory in a segment, at most, unless the payload is large. The system backs only
 /// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its
@@ -89,6 +72,15 @@ impl<T> Segment<T> {
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
         self.nodes.at(id as usize & (Self::NODES - 1))
+    }
+
+    /// The nodes that are in use or set aside.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Node<T>> {
+        (0..Self::WORDS).flat_map(move |word| {
+            let taken = self.free.taken(word);
+            let of_word = (0..WORD_NODES).filter(move |bit| taken >> bit & 1 == 1);
+            of_word.map(move |bit| self.nodes.at(word * WORD_NODES + bit))
+        })
     }
 }
 
@@ -172,200 +164,9 @@ impl<T> Nodes<T> {
     }
 }
 
-/// The set of free nodes of a segment.
-pub(crate) struct FreeBits {
-    words: Box<[AtomicU64]>,
-    summary: Box<[AtomicU64]>,
-    /// How many bits are set. Too high for a moment at times, never too low.
-    count: AtomicU32,
-    /// How many nodes are worn out: not in use, and never handed out again.
-    worn: AtomicU32,
-    capacity: u32,
-    life: Life,
-}
-
-impl FreeBits {
-    /// A set with all nodes free, except the first `reserved` nodes, which are never handed out.
-    /// `None` if there is no memory.
-    pub(crate) fn new(nodes: usize, reserved: usize) -> Option<Self> {
-        let words = nodes / WORD_NODES;
-        let capacity = (nodes - reserved) as u32;
-        let bits = Self {
-            words: fallible::zeroed(words)?,
-            summary: fallible::zeroed(words.div_ceil(WORD_NODES))?,
-            count: AtomicU32::new(0),
-            worn: AtomicU32::new(0),
-            capacity,
-            life: Life::begin(),
-        };
-        let all = lowest(WORD_NODES);
-        (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
-        Some(bits)
-    }
-
-    pub(crate) fn words(&self) -> usize {
-        self.words.len()
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        // Ordering: Relaxed, an estimate.
-        self.count.load(Ordering::Relaxed) as usize
-    }
-
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity as usize
-    }
-
-    pub(crate) fn are_all_free(&self) -> bool {
-        self.count() + self.worn() as usize == self.capacity()
-    }
-
-    /// Counts a node that the caller has taken as worn out. The caller does not use the segment
-    /// after this call.
-    #[cold]
-    pub(crate) fn wear_out(&self) {
-        self.life.note_use();
-        // Ordering: Release, pairs with `worn`: the caller no longer uses the segment.
-        self.worn.fetch_add(1, Ordering::Release);
-    }
-
-    /// Tells the model that the segment's memory is freed.
-    #[cfg(feature = "model")]
-    pub(crate) fn end(&self) {
-        self.life.note_end();
-    }
-
-    pub(crate) fn worn(&self) -> u32 {
-        // Ordering: Acquire, pairs with `wear_out`, before the segment is given back.
-        self.worn.load(Ordering::Acquire)
-    }
-
-    /// The nodes of a word that are not free.
-    pub(crate) fn taken(&self, word: usize) -> u64 {
-        // Ordering: Relaxed, the caller's fence orders it, or no other thread is at work.
-        !self.words[word].load(Ordering::Relaxed) & lowest(WORD_NODES)
-    }
-
-    /// Makes the nodes free. The caller owns them: the advancer that freed them, or a producer that
-    /// took them and did not use them.
-    pub(crate) fn give(&self, word: usize, bits: u64) {
-        self.life.note_use();
-        // Added before the bits are set, so the count is never too low.
-        // Ordering: Relaxed, an estimate; the Release below keeps the order.
-        self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
-        // Ordering: Release, pairs with the Acquire in `take`: the caller no longer uses the nodes.
-        self.words[word].fetch_or(bits, Ordering::Release);
-        // Ordering: Release, pairs with the Acquire in `take`: a thread that clears this bit sees
-        // the word.
-        self.summary[word / WORD_NODES].fetch_or(1 << (word % WORD_NODES), Ordering::Release);
-    }
-
-    /// Takes all free nodes of the first word, from word `from` on, that has any. Returns the
-    /// word's index and its bits.
-    pub(crate) fn take_word(&self, from: usize) -> Option<(usize, u64)> {
-        let first = from / WORD_NODES;
-        (first..self.summary.len()).find_map(|at| {
-            // Ordering: Relaxed, a hint; the nodes are taken by read-modify-writes.
-            let mut words = self.summary[at].load(Ordering::Relaxed);
-            if at == first {
-                words &= u64::MAX << (from % WORD_NODES);
-            }
-            std::iter::from_fn(|| {
-                let word = (words != 0).then(|| at * WORD_NODES + words.trailing_zeros() as usize)?;
-                words &= words - 1;
-                Some(word)
-            })
-            .find_map(|word| self.take(word).map(|bits| (word, bits)))
-        })
-    }
-
-    /// Takes the free nodes of a word; `None` if it has none.
-    fn take(&self, word: usize) -> Option<u64> {
-        self.life.note_use();
-        // Ordering: Acquire, pairs with the Release in `give`. The summary's bit first, then the
-        // word.
-        self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
-        // Ordering: Acquire, pairs with the Release in `give`.
-        let bits = self.words[word].swap(0, Ordering::Acquire);
-        // Ordering: Relaxed, an estimate.
-        self.count.fetch_sub(bits.count_ones(), Ordering::Relaxed);
-        (bits != 0).then_some(bits)
-    }
-
-    /// Takes every node that is not worn out, or none. For the advancer, before it gives the
-    /// segment back.
-    pub(crate) fn take_all(&self) -> bool {
-        let mut words = 0..self.words();
-        let take = || words.next().and_then(|word| self.take(word)).unwrap_or(0);
-        let Some(taken) = fallible::slice(self.words(), take) else { return false };
-        let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
-        let are_all = nodes + self.worn() == self.capacity;
-        if !are_all {
-            taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
-        }
-        are_all
-    }
-
-    /// Whether any word may have free nodes.
-    pub(crate) fn may_have_any(&self) -> bool {
-        // Ordering: Relaxed, a hint. Where the answer matters, it follows the caller's Acquire on
-        // the table's bit.
-        self.summary.iter().any(|words| words.load(Ordering::Relaxed) != 0)
-    }
-}
-
-/// A mask of the lowest `n` bits; all 64 bits for a larger `n`.
-fn lowest(n: usize) -> u64 {
-    if n >= u64::BITS as usize { u64::MAX } else { (1 << n) - 1 }
-}
-
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_taken_in_memory_order_and_come_back() {
-        let free = FreeBits::new(256, 1).expect("there is memory");
-        assert_eq!(free.capacity(), 255);
-        assert_eq!(free.take_word(0), Some((0, u64::MAX - 1)));
-        assert_eq!(free.take_word(0), Some((1, u64::MAX)));
-        assert_eq!(free.take_word(3), Some((3, u64::MAX)));
-        assert_eq!(free.take_word(3), None);
-        free.give(1, 0b101);
-        assert_eq!(free.take_word(0), Some((1, 0b101)));
-        assert_eq!(free.count(), 64);
-    }
-
-    #[test]
-    fn all_or_nothing() {
-        let free = FreeBits::new(128, 0).expect("there is memory");
-        let (word, bits) = free.take_word(0).unwrap();
-        assert!(!free.take_all());
-        assert_eq!(free.count(), 64);
-        free.give(word, bits);
-        assert!(free.are_all_free() && free.take_all());
-        assert_eq!(free.take_word(0), None);
-    }
-
-    #[test]
-    fn worn_nodes_do_not_keep_a_segment() {
-        let free = FreeBits::new(128, 1).expect("there is memory");
-        let (word, bits) = free.take_word(0).unwrap();
-        free.give(word, bits & !lowest(2));
-        assert!(!free.are_all_free() && !free.take_all());
-        free.wear_out();
-        assert!(free.are_all_free() && free.take_all());
-        assert_eq!(free.take_word(0), None);
-    }
-
-    #[test]
-    fn a_word_that_has_been_emptied_meanwhile_is_passed_over() {
-        let free = FreeBits::new(192, 0).expect("there is memory");
-        (0..3).for_each(|word| assert_eq!(free.take_word(word), Some((word, !0))));
-        // The summary has a bit for each of the three words; only one of them has nodes.
-        [0, 0, 6].into_iter().enumerate().for_each(|(word, bits)| free.give(word, bits));
-        assert_eq!((free.take_word(0), free.take_word(0)), (Some((2, 6)), None));
-    }
 
     /// Fuzzers use smaller segments.
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`state`](crate::shard::node::state) has their table and their races.
 
-use super::{Node, join};
+use super::{Node, Running, Vacant, join};
 use crate::shard::node::state::{Status, Word};
 use crate::sync::Ordering;
 use crate::tick::Tick;
@@ -16,13 +16,11 @@ pub(crate) enum Ended<T> {
 }
 
 /// The result of firing a timer that may recur.
-pub(crate) enum Run<T> {
+pub(crate) enum Run<'n, T> {
     /// It recurs: the node is kept for it.
-    Recurring(Word, T),
-    /// It does not recur, and the node is free.
-    Over(T),
-    /// It does not recur. It was stopped before that was known, and the node is free.
-    Stopped(T),
+    Recurring(Running, T),
+    /// It does not recur, and the node is free. True unless it was stopped before that was known.
+    Over(Vacant<'n, T>, bool, T),
 }
 
 impl<T> Node<T> {
@@ -34,9 +32,8 @@ impl<T> Node<T> {
     /// each repetition means that the advancer has fired the timer or has armed it anew.
     pub(crate) fn stop(&self, era: u32, generation: u64) -> Option<Ended<T>> {
         loop {
-            // Ordering: Relaxed, a hint: `cancel` reloads with Acquire, and of a running timer
-            // nothing else is read.
-            let word = Word::from_raw(self.word.load(Ordering::Relaxed));
+            // A hint: `cancel` loads the word anew, and of a running timer nothing else is read.
+            let word = self.peek();
             if generation != join(era, word.version()) {
                 return None;
             }
@@ -46,7 +43,7 @@ impl<T> Node<T> {
                 }
             } else if !word.is(Status::Running) {
                 return None;
-            } else if self.replace(word, word.with_status(Status::Stopped)) {
+            } else if self.set_stopped(word) {
                 return Some(Ended::Running);
             }
         }
@@ -57,55 +54,36 @@ impl<T> Node<T> {
     /// [`end_run`](Self::end_run).
     ///
     /// `recurs` is called once the payload is out, because until then a canceller may take it.
-    pub(crate) fn run(&self, word: Word, recurs: impl Fn(&T) -> bool) -> Option<Run<T>> {
-        let running = word.with_status(Status::Running);
-        if !self.replace(word, running) {
-            return None;
+    pub(crate) fn run(&self, word: Word, recurs: impl Fn(&T) -> bool) -> Option<Run<'_, T>> {
+        let (vacant, payload) = self.win(word, Status::Running)?.read();
+        if recurs(&payload) {
+            return Some(Run::Recurring(vacant.without_borrow(), payload));
         }
-        let payload = self.take_payload();
-        Some(if recurs(&payload) {
-            Run::Recurring(running, payload)
-        } else if self.end_run(running) {
-            Run::Over(payload)
-        } else {
-            Run::Stopped(payload)
-        })
+        let (vacant, has_fired) = vacant.end();
+        Some(Run::Over(vacant, has_fired, payload))
     }
 
     /// Arms the timer that [`run`](Self::run) fired once more, under the same generation.
     ///
     /// # Errors
     ///
-    /// The payload, if the timer was stopped meanwhile; the node is then free.
-    pub(crate) fn rearm(&self, running: Word, deadline: Tick, payload: T) -> Result<(), T> {
-        // Ordering: Relaxed, published by the word's Release below. A thread that reads `base`
-        // meanwhile finds that the timer is not pending (see `state`).
+    /// The node, which is free, and the payload, if the timer was stopped meanwhile.
+    pub(crate) fn rearm(
+        &self,
+        running: Running,
+        deadline: Tick,
+        payload: T,
+    ) -> Result<(), (Vacant<'_, T>, T)> {
+        let vacant = self.resume(running);
+        // Ordering: Relaxed, published by the word's Release in `fill_again`. A thread that reads
+        // `base` meanwhile finds that the timer is not pending (see `state`).
         self.base.store(deadline, Ordering::Relaxed);
-        self.put_payload(payload);
-        // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
-        // Relaxed on failure: the payload is ours, and the thread that stopped the timer published
-        // nothing.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        let armed = self.word.compare_exchange(running.raw(), running.rearmed().raw(), success, failure);
-        armed.map(drop).map_err(|_| {
-            self.free_stopped(running);
-            self.take_payload()
-        })
+        vacant.fill_again(payload).map_err(|(vacant, payload)| (vacant.free(), payload))
     }
 
     /// Frees the node of a timer that [`run`](Self::run) fired. False if the timer was stopped
     /// meanwhile; the node is free in both cases.
-    pub(crate) fn end_run(&self, running: Word) -> bool {
-        let ended = self.replace(running, running.with_status(Status::Free));
-        if !ended {
-            self.free_stopped(running);
-        }
-        ended
-    }
-
-    fn free_stopped(&self, running: Word) {
-        // Ordering: Relaxed, no other thread writes the word of a stopped timer. The node's next
-        // owner acquires this store with the free bits (`FreeBits::give` and `take`).
-        self.word.store(running.with_status(Status::Free).raw(), Ordering::Relaxed);
+    pub(crate) fn end_run(&self, running: Running) -> (Vacant<'_, T>, bool) {
+        self.resume(running).end()
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! The transitions and their races are in [`state`](super::state).
 
-use super::Node;
-use super::payload::{IntoPayload, PayloadSlot};
+use super::payload::IntoPayload;
 use super::state::{MAX_EXTENSION, Status, Word};
+use super::{Node, PayloadSlot, Vacant};
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
@@ -17,10 +17,10 @@ impl<T> Node<T> {
     ///
     /// Against a flush or a sweep that frees the node, and against another claim: one of the two
     /// compare-and-swaps fails, and its caller leaves the node alone.
-    pub(crate) fn claim(&self, deadline: Tick) -> Option<Word> {
-        // Ordering: Acquire, pairs with the canceller's Release in `finish_cancel`: the canceller's
-        // reads of the payload come before our writes, and `base` is that of this version.
-        let word = Word::from_raw(self.word.load(Ordering::Acquire));
+    pub(crate) fn claim(&self, deadline: Tick) -> Option<Vacant<'_, T>> {
+        // The canceller's reads of the payload come before our writes, and `base` is that of this
+        // version.
+        let word = self.word();
         if !word.is(Status::Cancelled) || word.is_last_version() {
             return None;
         }
@@ -30,37 +30,14 @@ impl<T> Node<T> {
         let base = self.base.load(Ordering::Relaxed);
         let extension = deadline.checked_sub(base)?;
         let is_linked_later = word.is_displaced() && word.extension() > extension;
-        let claimed = word.next_version_in_place(Status::Claimed);
-        (!is_linked_later && extension <= MAX_EXTENSION && self.replace(word, claimed)).then_some(claimed)
+        if is_linked_later || extension > MAX_EXTENSION {
+            return None;
+        }
+        self.win_cancelled(word, word.next_version_in_place(Status::Claimed))
     }
 
-    /// Gives back, unused, what [`claim`](Self::claim) took.
-    pub(crate) fn unclaim(&self, claimed: Word) {
-        // Ordering: Release, pairs with the Acquire in the next `claim`, and in `observe` by the
-        // advancer.
-        self.word.store(claimed.with_status(Status::Cancelled).raw(), Ordering::Release);
-    }
-
-    /// Puts a timer into a node that [`claim`](Self::claim) took; returns the timer's version.
-    pub(crate) fn arm_claimed(&self, claimed: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
-        // Ordering: Relaxed, the claim or the hold acquired the word that published it.
-        let extension = deadline - self.base.load(Ordering::Relaxed);
-        self.fill(claimed.with_status(Status::Pending).with_extension(extension), seed);
-        claimed.version()
-    }
-
-    /// Puts a timer into a node that the caller holds; returns the timer's version. `held` is the
-    /// word that [`hold`](Self::hold) returned, and `deadline` is no earlier than the tick that the
-    /// node is linked for.
-    #[inline]
-    pub(crate) fn arm_held(&self, held: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
-        let next = held.next_version_in_place(Status::Claimed);
-        self.arm_claimed(next, deadline, seed)
-    }
-
-    /// As [`cancel_into`](Self::cancel_into), and the node stays with the winner, until the winner
-    /// calls [`arm_held`](Self::arm_held) or [`finish_cancel`](Self::finish_cancel) with the
-    /// returned word.
+    /// As [`cancel_into`](Self::cancel_into), and the node stays with the winner. Also returns the
+    /// tick that the node is linked for.
     #[inline(always)]
     pub(crate) fn hold<R>(
         &self,
@@ -68,17 +45,49 @@ impl<T> Node<T> {
         generation: u64,
         place: &mut Option<R>,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<(Word, Tick)> {
-        let word = self.win(era, generation, Status::Held)?;
-        *place = self.with_payload(harvest);
-        Some((word, self.linked_for(word)))
+    ) -> Option<(Vacant<'_, T>, Tick)> {
+        let (vacant, harvested) = self.win_of(era, generation, Status::Held)?.harvest(harvest);
+        *place = harvested;
+        let linked_for = self.linked_for(vacant.word());
+        Some((vacant, linked_for))
+    }
+}
+
+impl<T> Vacant<'_, T> {
+    /// Puts a timer into a node that [`Node::claim`] took; returns the timer's version.
+    pub(crate) fn arm_claimed(self, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
+        let claimed = self.word();
+        self.arm_in_place(claimed, deadline, seed)
     }
 
-    /// Returns whether a held node, whose word was `held`, can take a timer due at `deadline`.
+    /// Puts a timer into a node that the caller holds; returns the timer's version. `deadline` is no
+    /// earlier than the tick that the node is linked for, and the node [can](Self::can_be_armed) be
+    /// armed.
     #[inline]
-    pub(crate) fn can_be_armed(&self, held: Word, deadline: Tick) -> bool {
+    pub(crate) fn arm_held(self, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
+        let next = self.word().next_version_in_place(Status::Claimed);
+        self.arm_in_place(next, deadline, seed)
+    }
+
+    #[inline]
+    fn arm_in_place(self, word: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
+        // Ordering: Relaxed, the claim or the hold acquired the word that published it.
+        let extension = deadline - self.node().base.load(Ordering::Relaxed);
+        self.fill(word.with_extension(extension), seed);
+        word.version()
+    }
+
+    /// Returns whether a held node can take a timer due at `deadline`, which is no earlier than the
+    /// tick that the node is linked for.
+    #[inline]
+    pub(crate) fn can_be_armed(&self, deadline: Tick) -> bool {
         // Ordering: Relaxed, the caller acquired the word that published it.
-        let base = self.base.load(Ordering::Relaxed);
-        !held.is_last_version() && deadline - base <= MAX_EXTENSION
+        let base = self.node().base.load(Ordering::Relaxed);
+        !self.word().is_last_version() && deadline - base <= MAX_EXTENSION
+    }
+
+    /// Gives back, unused, what [`Node::claim`] took.
+    pub(crate) fn unclaim(self) {
+        self.cancelled();
     }
 }

@@ -153,6 +153,11 @@ impl Word {
         (self.0 >> VERSION_SHIFT) as u32
     }
 
+    /// The same word with other bits in the place of the version.
+    pub(crate) fn with_version(self, version: u32) -> Self {
+        Self((u64::from(version) << VERSION_SHIFT) | self.0 & u64::from(u32::MAX))
+    }
+
     pub(crate) fn extension(self) -> Tick {
         (self.0 & u64::from(u32::MAX)) >> EXTENSION_SHIFT
     }

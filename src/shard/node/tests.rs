@@ -16,8 +16,14 @@ fn armed() -> (Node<Name>, u64) {
 }
 
 fn arm<T>(node: &Node<T>, deadline: Tick, payload: T) -> u64 {
-    let free = node.prepare(deadline).expect("it is not worn out");
-    node.arm_free(free, payload).into()
+    // SAFETY: the node is free, and in no segment.
+    let vacant = unsafe { node.prepare(deadline) }.expect("it is not worn out");
+    vacant.arm_free(payload).into()
+}
+
+/// Fires the pending timer.
+fn fire<T>(node: &Node<T>) -> Option<T> {
+    node.fire(pending(node).1).map(|(_, payload)| payload)
 }
 
 /// The deadline and the word of the pending timer.
@@ -35,8 +41,8 @@ fn can_be_claimed(node: &Node<Name>, deadline: Tick) -> bool {
         assert_eq!(node.observe(), before);
         return false;
     };
-    assert_eq!((node.observe(), node.claim(deadline)), (Observed::Busy, None));
-    node.unclaim(claimed);
+    assert!(node.observe() == Observed::Busy && node.claim(deadline).is_none());
+    claimed.unclaim();
     assert!(matches!(node.observe(), Observed::Cancelled(_)));
     true
 }
@@ -51,7 +57,7 @@ fn a_cancelled_node_is_claimed_for_what_its_list_is_in_time_for() {
     }
     assert!(can_be_claimed(&node, BASE + MAX_EXTENSION) && !can_be_claimed(&node, BASE + MAX_EXTENSION + 1));
     let Observed::Cancelled(word) = node.observe() else { panic!("it was given back") };
-    assert!(node.free_cancelled(word) && node.observe() == Observed::Free);
+    assert!(node.free_cancelled(word).is_some() && node.observe() == Observed::Free);
     assert!(!can_be_claimed(&node, BASE), "it is free");
 }
 
@@ -80,7 +86,7 @@ fn a_claimed_node_holds_the_next_timer() {
     let (node, generation) = armed();
     assert!(node.cancel(0, generation).is_some());
     let claimed = node.claim(BASE + 7).expect("it is in time");
-    let next: u64 = node.arm_claimed(claimed, BASE + 7, "second").into();
+    let next: u64 = claimed.arm_claimed(BASE + 7, "second").into();
     assert!(next != generation && pending(&node).0 == BASE + 7);
     assert!(node.cancel(0, generation).is_none() && node.cancel(1, next).is_none());
     assert_eq!(node.cancel(0, next), Some((BASE, "second")));
@@ -90,15 +96,15 @@ fn a_claimed_node_holds_the_next_timer() {
 fn a_held_node_holds_the_next_timer() {
     let (node, generation) = armed();
     let mut place = None;
-    let (word, linked_for) = node.hold(0, generation, &mut place, |slot| Some(slot.read())).expect("pending");
+    let (held, linked_for) = node.hold(0, generation, &mut place, |slot| Some(slot.read())).expect("pending");
     assert_eq!((linked_for, place), (BASE, Some("first")));
-    assert_eq!((node.observe(), node.claim(BASE)), (Observed::Held(word.with_status(Status::Held)), None));
-    assert!(node.can_be_armed(word, BASE) && node.can_be_armed(word, BASE + MAX_EXTENSION));
-    assert!(!node.can_be_armed(word, BASE + MAX_EXTENSION + 1));
-    let next: u64 = node.arm_held(word, BASE + 3, "second").into();
+    assert!(node.observe() == Observed::Held(held.word()) && node.claim(BASE).is_none());
+    assert!(held.can_be_armed(BASE) && held.can_be_armed(BASE + MAX_EXTENSION));
+    assert!(!held.can_be_armed(BASE + MAX_EXTENSION + 1));
+    let next: u64 = held.arm_held(BASE + 3, "second").into();
     assert!(next != generation && pending(&node).0 == BASE + 3 && node.is_pending(0, next));
-    let (word, _) = node.hold(0, next, &mut place, |slot| Some(slot.read())).expect("pending");
-    node.finish_cancel(word);
+    let (held, _) = node.hold(0, next, &mut place, |slot| Some(slot.read())).expect("pending");
+    held.cancelled();
     assert!(can_be_claimed(&node, BASE));
 }
 
@@ -120,7 +126,7 @@ fn a_timer_is_put_off_where_it_stands() {
     assert_eq!(node.extend(1, generation, far), Extended::Gone);
     assert_eq!(node.extend(0, generation + 1, far), Extended::Gone);
     assert!(node.fire(before).is_none(), "it has been put off since");
-    assert_eq!(node.fire(pending(&node).1), Some("first"));
+    assert_eq!(fire(&node), Some("first"));
     assert!(node.observe() == Observed::Free && !node.is_pending(0, generation));
     assert_eq!(node.extend(0, generation, far), Extended::Gone);
 }
@@ -132,7 +138,7 @@ fn what_is_taken_in_vain_is_put_back() {
     let taken = node.take(0, generation).expect("pending");
     assert_eq!((taken.payload, taken.linked_for, node.observe()), ("first", BASE, Observed::Busy));
     assert!(node.take(0, generation).is_none());
-    node.restore(taken);
+    taken.restore();
     assert_eq!((pending(&node).0, node.is_pending(0, generation)), (BASE + 5, true));
 }
 
@@ -168,7 +174,7 @@ fn what_is_pending_at_the_end_is_dropped() {
 #[test]
 fn versions_come_in_turn() {
     let (node, first) = armed();
-    assert_eq!(node.fire(pending(&node).1), Some("first"));
+    assert_eq!(fire(&node), Some("first"));
     assert_eq!(arm(&node, 5, "second"), first + 1);
     assert_eq!((pending(&node).0, join(3, 4)), (5, (3 << 32) + 4));
 }
@@ -179,13 +185,13 @@ fn versions_come_in_turn() {
 fn a_worn_out_node_is_not_used_again() {
     let (node, _) = armed();
     assert!(!node.is_worn_out());
-    assert_eq!(node.fire(pending(&node).1), Some("first"));
-    let last = Word::from_raw(u64::from(u32::MAX) << 32).with_status(Status::Free);
-    // As if the node had held that many timers.
-    // Ordering: Relaxed, there is one thread.
-    node.word.store(last.raw(), Ordering::Relaxed);
-    assert!(node.is_worn_out() && node.prepare(BASE).is_none());
-    assert!(!node.can_be_armed(last.with_status(Status::Held), BASE));
-    node.finish_cancel(last);
+    assert_eq!(fire(&node), Some("first"));
+    node.wear_out();
+    // SAFETY: the node is free, and in no segment.
+    assert!(node.is_worn_out() && unsafe { node.prepare(BASE) }.is_none());
+    // SAFETY: as above.
+    let held = unsafe { node.regain(node.peek()) };
+    assert!(!held.can_be_armed(BASE));
+    held.cancelled();
     assert!(!can_be_claimed(&node, BASE));
 }

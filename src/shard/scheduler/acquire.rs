@@ -3,10 +3,9 @@
 
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
-use crate::shard::memory::slab::Slab;
+use crate::shard::memory::slab::{Owned, Slab};
 use crate::shard::node::payload::IntoPayload;
-use crate::shard::node::state::Word;
-use crate::shard::node::{NIL, Node, NodeId, join};
+use crate::shard::node::{NodeId, join};
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::lanes::{Lane, Local};
 use crate::tick::Tick;
@@ -17,64 +16,47 @@ const HINTS_TRIED: usize = 4;
 /// A node to put a timer into, by its origin.
 pub(super) enum Acquired<'g, T> {
     /// Free, linked nowhere, and prepared for the deadline.
-    Free(NodeId, &'g Node<T>, u32, Word),
+    Free(Owned<'g, T>),
     /// A cancelled node, claimed where it is linked.
-    Claimed(NodeId, &'g Node<T>, u32, Word),
+    Claimed(Owned<'g, T>),
     /// As `Claimed`; the lane has held the node since its timer was cancelled.
-    Held(NodeId, &'g Node<T>, u32, Word),
+    Held(Owned<'g, T>),
 }
 
 impl<T> Scheduler<T> {
-    /// Returns a cancelled node to reuse where it is linked, or else a free node. The caller owns
-    /// the node, so its segment stays.
+    /// Returns a cancelled node to reuse where it is linked, or else a free node.
     #[inline(always)]
     pub(super) fn acquire(
         &self,
         local: &mut Local,
         deadline: Tick,
     ) -> Result<Acquired<'_, T>, ScheduleErrorKind> {
+        let slab = &self.shared.slab;
         if !local.held.is_none() {
-            let (id, word) = (local.held.node, local.held.word);
-            // SAFETY: the lane's owner holds the node, and is the caller.
-            let (node, era) = unsafe { self.shared.slab.owned(id) };
-            local.held.node = NIL;
-            if local.held.linked_for <= deadline && node.can_be_armed(word, deadline) {
-                return Ok(Acquired::Held(id, node, era, word));
+            let (owned, linked_for) = (slab.regain(&mut local.held), local.held.linked_for());
+            if linked_for <= deadline && owned.vacant().can_be_armed(deadline) {
+                return Ok(Acquired::Held(owned));
             }
-            node.finish_cancel(word);
-            local.hints.push(id, local.held.linked_for);
+            local.hints.push(owned.id(), linked_for);
+            owned.into_vacant().cancelled();
         }
         if let Some(id) = local.hints.pop(deadline)
-            && let Some(acquire) = self.claim(local, id, deadline)
+            && let Some(claimed) = self.claim(local, id, deadline)
         {
-            return Ok(acquire);
+            return Ok(Acquired::Claimed(claimed));
         }
-        let slab = &self.shared.slab;
-        loop {
-            let id = slab.take(&mut local.free, &local.participant)?;
-            // SAFETY: the caller has just taken the node.
-            let (node, era) = unsafe { slab.owned(id) };
-            if let Some(word) = node.prepare(deadline) {
-                return Ok(Acquired::Free(id, node, era, word));
-            }
-            slab.wear_out(id);
-        }
+        slab.take(&mut local.free, &local.participant, deadline).map(Acquired::Free)
     }
 
     /// Claims the node that `hint` names, or else a node that a further hint names.
     #[inline]
-    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Acquired<'_, T>> {
-        let slab = &self.shared.slab;
+    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Owned<'_, T>> {
         self.shared.counting.note_look();
         let mut id = hint;
         for tried in 1..=HINTS_TRIED {
-            // Protects: the hinted node, whose segment the advancer may give back meanwhile.
-            let stay = slab.stay(id, &local.free, &local.participant);
-            let claimed = slab.get(id, &stay).and_then(|(node, _)| node.claim(deadline));
-            if let Some(claimed) = claimed {
-                // SAFETY: the caller has just claimed the node.
-                let (node, era) = unsafe { slab.owned(id) };
-                return Some(Acquired::Claimed(id, node, era, claimed));
+            let claimed = self.shared.slab.claim(id, &local.free, &local.participant, deadline);
+            if claimed.is_some() {
+                return claimed;
             }
             if tried < HINTS_TRIED {
                 id = local.hints.pop(deadline)?;
@@ -94,25 +76,28 @@ impl<T> Scheduler<T> {
         &self,
         lane: &Lane,
         local: &Local,
-        acquire: Acquired<'_, T>,
+        acquired: Acquired<'_, T>,
         deadline: Tick,
         seed: impl IntoPayload<T>,
     ) -> (Key, bool) {
         let shared = &*self.shared;
-        let (id, era, version, must_wake) = match acquire {
-            Acquired::Free(id, node, era, word) => {
-                let version = node.arm_free(word, seed);
+        let (id, era, version, must_wake) = match acquired {
+            Acquired::Free(owned) => {
+                let (id, era, node) = (owned.id(), owned.era(), owned.vacant().node());
+                let version = owned.into_vacant().arm_free(seed);
                 let must_wake = shared.insert(id, node, deadline, &local.participant);
                 (id, era, version, must_wake)
             }
-            Acquired::Claimed(id, node, era, claimed) => {
+            Acquired::Claimed(owned) => {
                 lane.tally.reused.add(1);
-                let version = node.arm_claimed(claimed, deadline, seed);
+                let (id, era) = (owned.id(), owned.era());
+                let version = owned.into_vacant().arm_claimed(deadline, seed);
                 (id, era, version, shared.must_wake(deadline))
             }
-            Acquired::Held(id, node, era, word) => {
+            Acquired::Held(owned) => {
                 lane.tally.reused.add(1);
-                let version = node.arm_held(word, deadline, seed);
+                let (id, era) = (owned.id(), owned.era());
+                let version = owned.into_vacant().arm_held(deadline, seed);
                 (id, era, version, shared.must_wake(deadline))
             }
         };
@@ -123,9 +108,9 @@ impl<T> Scheduler<T> {
 impl<T> Acquired<'_, T> {
     pub(super) fn give_back(self, local: &mut Local) {
         match self {
-            Self::Free(id, ..) => Slab::<T>::put_back(&mut local.free, id),
-            Self::Claimed(_, node, _, claimed) => node.unclaim(claimed),
-            Self::Held(id, ..) => local.held.node = id,
+            Self::Free(owned) => Slab::<T>::put_back(&mut local.free, owned),
+            Self::Claimed(owned) => owned.into_vacant().unclaim(),
+            Self::Held(owned) => local.held.hold_again(owned),
         }
     }
 }

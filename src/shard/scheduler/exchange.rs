@@ -2,7 +2,8 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::shard::node::payload::{IntoPayload, PayloadSlot};
+use crate::shard::node::PayloadSlot;
+use crate::shard::node::payload::IntoPayload;
 
 /// The outcome of an exchange of a timer's payload.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl<T> Scheduler<T> {
         let (_, local) = entered.parts();
         // Protects: the node, as in `cancel_and`.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
-        let exchanged = self.find(key, &stay);
+        let exchanged = self.find(&stay);
         let exchanged =
             exchanged.and_then(|(node, era)| node.exchange(era, key.generation, &mut payload, &harvest));
         drop(stay);

@@ -23,12 +23,13 @@ use std::ops::RangeInclusive;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::payload::{IntoPayload, PayloadSlot};
+use crate::shard::node::PayloadSlot;
+use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::{Extended, Node};
 use crate::shard::scheduler::acquire::Acquired;
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
-use crate::shard::shared::lanes::{Entered, Held, Lane, Local};
+use crate::shard::shared::lanes::{Entered, Lane, Local};
 use crate::shard::shared::stats::ShardStats;
 use crate::sync::Arc;
 use crate::tick::Tick;
@@ -92,14 +93,14 @@ impl<T> Scheduler<T> {
         if let Err(kind) = shared.bound.reserve() {
             return Err(ScheduleError::new(kind, seed));
         }
-        let acquire = match self.acquire(local, deadline) {
-            Ok(acquire) => acquire,
+        let acquired = match self.acquire(local, deadline) {
+            Ok(acquired) => acquired,
             Err(kind) => {
                 shared.bound.release();
                 return Err(ScheduleError::new(kind, seed));
             }
         };
-        let accepted = self.accept(lane, local, acquire, deadline, seed);
+        let accepted = self.accept(lane, local, acquired, deadline, seed);
         self.return_spare_nodes(lane, local);
         let (key, must_wake) = accepted?;
         if must_wake {
@@ -153,11 +154,11 @@ impl<T> Scheduler<T> {
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
-        let (node, era) = self.find(key, &stay)?;
+        self.shared.firing.note_look();
         if local.held.is_none() && lane.may_hold {
-            let (word, linked_for) = node.hold(era, key.generation, &mut place, harvest)?;
-            local.held = Held { node: key.node(), word, linked_for };
+            local.held = self.shared.slab.hold(&stay, key.generation, &mut place, harvest)?;
         } else {
+            let (node, era) = self.shared.slab.get(&stay)?;
             let linked_for = node.cancel_into(era, key.generation, &mut place, harvest)?;
             local.hints.push(key.node(), linked_for);
         }
@@ -215,7 +216,7 @@ impl<T> Scheduler<T> {
         let (lane, local) = entered.parts();
         // Protects: the node, as in `cancel_and`.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
-        let (node, era) = self.find(key, &stay)?;
+        let (node, era) = self.find(&stay)?;
         match node.extend(era, key.generation, deadline) {
             Extended::Gone => None,
             Extended::Done => {
@@ -285,11 +286,11 @@ impl<T> Scheduler<T> {
         Some(shared.lanes.enter())
     }
 
-    /// Returns the node that the key names and its segment's era, if that segment exists.
+    /// Returns the node that `stay` was made for and its segment's era, if that segment exists.
     #[inline]
-    pub(super) fn find<'g>(&'g self, key: Key, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
+    pub(in crate::shard) fn find<'g>(&'g self, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
         self.shared.firing.note_look();
-        self.shared.slab.get(key.node(), stay)
+        self.shared.slab.get(stay)
     }
 
     /// Counts a timer that the caller has cancelled or stopped.
@@ -307,14 +308,14 @@ impl<T> Scheduler<T> {
         &self,
         lane: &Lane,
         local: &mut Local,
-        acquire: Acquired<'_, T>,
+        acquired: Acquired<'_, T>,
         deadline: Tick,
         seed: S,
     ) -> Result<(Key, bool), ScheduleError<S>> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         lane.tally.scheduled.add(1);
-        let (key, must_wake) = self.arm_and_insert(lane, local, acquire, deadline, seed);
+        let (key, must_wake) = self.arm_and_insert(lane, local, acquired, deadline, seed);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
@@ -329,8 +330,8 @@ impl<T> Scheduler<T> {
     fn take_back(&self, lane: &Lane, local: &mut Local, key: Key) -> Option<T> {
         // Protects: the node. It may have been fired and freed, and its segment given back, just
         // before.
-        let stay = Stay::pinned(&local.participant);
-        let (node, era) = self.shared.slab.get(key.node(), &stay)?;
+        let stay = Stay::pinned(key.node(), &local.participant);
+        let (node, era) = self.shared.slab.get(&stay)?;
         let (linked_for, payload) = node.cancel(era, key.generation)?;
         lane.tally.scheduled.take_back();
         self.shared.bound.release();

@@ -33,7 +33,7 @@ impl<T> Scheduler<T> {
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
-        self.find(key, &stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
+        self.find(&stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }
 
     /// Cancels a timer, also one whose payload is out: the advancer then does not arm it again. The
@@ -51,7 +51,7 @@ impl<T> Scheduler<T> {
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
-        let (node, era) = self.find(key, &stay)?;
+        let (node, era) = self.find(&stay)?;
         let ended = node.stop(era, key.generation)?;
         drop(stay);
         self.count_cancelled(lane);

@@ -28,19 +28,19 @@ impl<T> Scheduler<T> {
     fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
         // Protects: the old node. Always pinned: the move may use up the free nodes of the lane,
         // which would keep the segment otherwise.
-        let stay = Stay::pinned(&local.participant);
-        let (node, era) = self.find(key, &stay)?;
+        let stay = Stay::pinned(key.node(), &local.participant);
+        let (node, era) = self.find(&stay)?;
         let Ok(acquired) = self.acquire(local, deadline) else {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
         let taken = match node.take(era, key.generation) {
             Some(taken) if self.shared.clock.is_closed() => {
-                node.restore(taken);
+                taken.restore();
                 None
             }
             taken => taken,
         };
-        let Some(Taken { word, linked_for, payload }) = taken else {
+        let Some((vacant, linked_for, payload)) = taken.map(Taken::into_parts) else {
             acquired.give_back(local);
             self.return_spare_nodes(lane, local);
             return None;
@@ -48,7 +48,7 @@ impl<T> Scheduler<T> {
         let (moved, must_wake) = self.arm_and_insert(lane, local, acquired, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
-        node.finish_cancel(word);
+        vacant.cancelled();
         drop(stay);
         self.return_spare_nodes(lane, local);
         local.hints.push(key.node(), linked_for);

@@ -37,28 +37,28 @@
 //! | [`PendingWake::wake`] | that producer, out of its lane | wakes, raises `woken`, drops the handle |
 //! | [`WakerOwner::register`] | the advancer | clones, swaps the pointer, drops the former after a grace period |
 
-use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
-use crate::fallible::{Counted, Handle};
-use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant};
-use crate::sync::{AtomicPtr, AtomicU64, Ordering};
-use crate::unwind::quietly;
+use crate::fallible::{self, Handle};
+use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant, Reclaimer};
+use crate::shard::memory::slot::{Keep, Slots, Unlinked};
+use crate::sync::{AtomicU64, Ordering};
+use crate::unwind::{DropQuietly, quietly};
 
 /// How often the advancer helps the epochs on before it leaves a replaced waker for later.
 const ATTEMPTS: usize = 4;
 
+/// A handle to the waker.
+type WakerHandle = DropQuietly<Handle<Waker>>;
+
 pub(crate) struct AdvancerWaker {
-    /// Null, or a handle made by `Handle::into_raw`. Written by the advancer.
-    waker: AtomicPtr<Counted<Waker>>,
+    /// One slot, written by the advancer.
+    waker: Slots<WakerHandle, 1>,
     /// The number of the last sleep. Written by the advancer.
     sleep: AtomicU64,
     /// The last sleep that has had a completed wake. Raised by producers, and by the advancer for
     /// its own wake.
     woken: AtomicU64,
-    /// What the advancer could not drop when it ended, because a producer was pinned.
-    remains: Mutex<Vec<Handle<Waker>>>,
 }
 
 /// A wake that the caller must do.
@@ -66,25 +66,21 @@ pub(crate) struct AdvancerWaker {
 pub(crate) struct PendingWake<'b> {
     advancer_waker: &'b AdvancerWaker,
     sleep: u64,
-    waker: Handle<Waker>,
+    waker: WakerHandle,
 }
 
 /// The advancer's side of its shard's waker.
 #[derive(Default)]
 pub(in crate::shard) struct WakerOwner {
-    current: Option<Handle<Waker>>,
+    current: Option<WakerHandle>,
     /// No longer reachable, but a producer may still be taking a handle to any of them.
-    replaced: Vec<Handle<Waker>>,
+    replaced: Vec<Unlinked<WakerHandle>>,
 }
 
 impl AdvancerWaker {
-    pub(in crate::shard) fn new() -> Self {
-        Self {
-            waker: AtomicPtr::new(std::ptr::null_mut()),
-            sleep: AtomicU64::new(0),
-            woken: AtomicU64::new(0),
-            remains: Mutex::new(Vec::new()),
-        }
+    /// `None` if there is no memory.
+    pub(in crate::shard) fn new() -> Option<Self> {
+        Some(Self { waker: Slots::new()?, sleep: AtomicU64::new(0), woken: AtomicU64::new(0) })
     }
 
     /// Begins a sleep; for the advancer, after it has registered its waker.
@@ -110,38 +106,16 @@ impl AdvancerWaker {
         self.pick_up(who).map(|waker| PendingWake { advancer_waker: self, sleep, waker })
     }
 
-    fn pick_up(&self, who: &Participant) -> Option<Handle<Waker>> {
+    fn pick_up(&self, who: &Participant) -> Option<WakerHandle> {
         // Protects: the waker, which the advancer may replace.
-        let _pinned = who.pin();
-        // Ordering: Acquire, pairs with `install`.
-        let waker = NonNull::new(self.waker.load(Ordering::Acquire))?;
-        // SAFETY: it came from `into_raw`, and that handle is kept until every participant pinned
-        // now has unpinned.
-        Some(unsafe { Handle::further(waker) })
-    }
-
-    /// Replaces the waker, and returns the former one. The caller keeps that until a grace period
-    /// has passed.
-    fn install(&self, waker: Option<Handle<Waker>>) -> Option<Handle<Waker>> {
-        let raw = waker.map_or(std::ptr::null_mut(), Handle::into_raw);
-        // Ordering: Release, pairs with `pick_up`. The former pointer is the advancer's own.
-        let former = NonNull::new(self.waker.swap(raw, Ordering::Release))?;
-        // SAFETY: it came from `into_raw` above, and is taken out once.
-        Some(unsafe { Handle::from_raw(former) })
+        let pinned = who.pin();
+        self.waker.get(0, Keep::pinned(&pinned)).cloned()
     }
 
     /// Notes that a wake for this sleep is complete.
     fn note_woken(&self, sleep: u64) {
         // Ordering: Relaxed, see `pending_wake`.
         self.woken.fetch_max(sleep, Ordering::Relaxed);
-    }
-}
-
-impl Drop for AdvancerWaker {
-    fn drop(&mut self) {
-        let last = self.install(None);
-        let remains = self.remains.get_mut().unwrap_or_else(PoisonError::into_inner);
-        remains.drain(..).chain(last).for_each(drop_waker);
     }
 }
 
@@ -163,7 +137,6 @@ impl PendingWake<'_> {
             }
             is_due_again = nesting::leave(shard) && has_returned;
         }
-        drop_waker(self.waker);
         is_due_again
     }
 }
@@ -176,20 +149,17 @@ impl WakerOwner {
         &mut self,
         advancer_waker: &AdvancerWaker,
         waker: &Waker,
-        who: &Participant,
+        reclaimer: &mut Reclaimer,
     ) {
         if !self.current.as_ref().is_some_and(|current| current.will_wake(waker)) {
             // First, because it may panic: the former waker then stays.
             let new = waker.clone();
-            match self.replaced.try_reserve(1).ok().and_then(|()| Handle::new(new)) {
-                Some(handle) => self.replace(advancer_waker, Some(handle)),
-                None => {
-                    quietly(|| waker.wake_by_ref());
-                }
+            if self.replace(advancer_waker, new, reclaimer).is_none() {
+                quietly(|| waker.wake_by_ref());
             }
         }
         advancer_waker.begin_sleep();
-        self.let_go(who);
+        self.let_go(reclaimer);
     }
 
     /// Wakes the advancer's own waker.
@@ -203,34 +173,43 @@ impl WakerOwner {
     }
 
     /// Unlinks the waker; for the advancer's end.
-    pub(in crate::shard) fn end(&mut self, advancer_waker: &AdvancerWaker, who: &Participant) {
-        if self.replaced.try_reserve(1).is_ok() {
-            self.replace(advancer_waker, None);
-        }
-        self.let_go(who);
+    pub(in crate::shard) fn end(&mut self, advancer_waker: &AdvancerWaker, reclaimer: &mut Reclaimer) {
         // Without memory, the last waker stays in `AdvancerWaker` and is dropped with it.
+        if self.replaced.try_reserve(1).is_ok() {
+            self.replaced.extend(advancer_waker.waker.replace(0, None, reclaimer));
+        }
+        self.let_go(reclaimer);
         self.current = None;
-        let mut remains = advancer_waker.remains.lock().unwrap_or_else(PoisonError::into_inner);
-        *remains = std::mem::take(&mut self.replaced);
+        advancer_waker.waker.bury(std::mem::take(&mut self.replaced));
     }
 
-    /// Replaces the waker. The caller has checked that `replaced` has room for the former one.
-    fn replace(&mut self, advancer_waker: &AdvancerWaker, waker: Option<Handle<Waker>>) {
-        let former = std::mem::replace(&mut self.current, waker.clone());
-        drop(former);
-        self.replaced.extend(advancer_waker.install(waker));
+    /// Replaces the waker; `None` if there is no memory.
+    fn replace(
+        &mut self,
+        advancer_waker: &AdvancerWaker,
+        waker: Waker,
+        reclaimer: &mut Reclaimer,
+    ) -> Option<()> {
+        self.replaced.try_reserve(1).ok()?;
+        let handle = DropQuietly::new(Handle::new(waker)?);
+        let shared = fallible::boxed(handle.clone())?;
+        self.current = Some(handle);
+        self.replaced.extend(advancer_waker.waker.replace(0, Some(shared), reclaimer));
+        Some(())
     }
 
     /// Drops the replaced wakers, unless a producer may still be taking a handle to one of them.
-    fn let_go(&mut self, who: &Participant) {
-        if self.replaced.is_empty() {
+    fn let_go(&mut self, reclaimer: &Reclaimer) {
+        let who = reclaimer.participant();
+        // In a model without epochs, nothing tells when a producer has unpinned.
+        if self.replaced.is_empty() || IS_STAND_IN {
             return;
         }
         let Some(grace) = Grace::begin(who) else { return };
         (0..ATTEMPTS).take_while(|_| !grace.has_passed()).for_each(|_| Grace::help(who));
-        // In a model without epochs, nothing tells when a producer has unpinned.
-        if grace.has_passed() && !IS_STAND_IN {
-            std::mem::take(&mut self.replaced).into_iter().for_each(drop_waker);
+        if grace.has_passed() {
+            let replaced = std::mem::take(&mut self.replaced);
+            replaced.into_iter().for_each(|waker| drop(waker.reclaim(&grace)));
         }
     }
 }
@@ -287,10 +266,6 @@ mod nesting {
     }
 }
 
-fn drop_waker(waker: Handle<Waker>) {
-    quietly(|| drop(waker));
-}
-
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use std::sync::Arc;
@@ -318,11 +293,12 @@ mod tests {
     #[test]
     fn a_sleep_is_owed_a_wake_until_one_has_returned() {
         let (epochs, advancer_waker, mut owner) =
-            (Epochs::new(), AdvancerWaker::new(), WakerOwner::default());
-        let [advancer, one, other] = [(); 3].map(|()| epochs.join().expect("there is memory"));
+            (Epochs::new(), AdvancerWaker::new().expect("there is memory"), WakerOwner::default());
+        let mut advancer = epochs.reclaimer().expect("there is memory");
+        let [one, other] = [(); 2].map(|()| epochs.join().expect("there is memory"));
         let (count, waker) = counted();
         assert!(advancer_waker.pending_wake(&one).is_none(), "nobody sleeps");
-        owner.register(&advancer_waker, &waker, &advancer);
+        owner.register(&advancer_waker, &waker, &mut advancer);
         // The first producer is stopped before its wake; the second wakes all the same.
         let stopped = advancer_waker.pending_wake(&one).expect("a wake is owed");
         advancer_waker.pending_wake(&other).expect("no wake has returned").wake();
@@ -338,7 +314,7 @@ mod tests {
     struct Scene {
         advancer_waker: AdvancerWaker,
         owner: WakerOwner,
-        advancer: Participant,
+        advancer: Reclaimer,
         producer: Participant,
         /// What the waker counts in; the scene has one reference.
         first: Arc<Count>,
@@ -346,24 +322,25 @@ mod tests {
 
     fn registered() -> Scene {
         let (epochs, advancer_waker, mut owner) =
-            (Epochs::new(), AdvancerWaker::new(), WakerOwner::default());
-        let [advancer, producer] = [(); 2].map(|()| epochs.join().expect("there is memory"));
+            (Epochs::new(), AdvancerWaker::new().expect("there is memory"), WakerOwner::default());
+        let mut advancer = epochs.reclaimer().expect("there is memory");
+        let producer = epochs.join().expect("there is memory");
         let (first, waker) = counted();
-        owner.register(&advancer_waker, &waker, &advancer);
+        owner.register(&advancer_waker, &waker, &mut advancer);
         Scene { advancer_waker, owner, advancer, producer, first }
     }
 
     #[test]
     fn a_waker_is_dropped_when_it_is_replaced_and_at_the_end() {
-        let Scene { advancer_waker, mut owner, advancer, producer, first } = registered();
+        let Scene { advancer_waker, mut owner, mut advancer, producer, first } = registered();
         assert_eq!(Arc::strong_count(&first), 2);
         let pending = advancer_waker.pending_wake(&producer).expect("a wake is owed");
         let (second, waker) = counted();
-        owner.register(&advancer_waker, &waker, &advancer);
+        owner.register(&advancer_waker, &waker, &mut advancer);
         drop(waker);
         pending.wake();
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
-        owner.end(&advancer_waker, &advancer);
+        owner.end(&advancer_waker, &mut advancer);
         assert_eq!(Arc::strong_count(&second), 1);
         advancer_waker.begin_sleep();
         assert!(advancer_waker.pending_wake(&producer).is_none());
@@ -371,10 +348,10 @@ mod tests {
 
     #[test]
     fn a_waker_that_is_being_picked_up_is_kept() {
-        let Scene { advancer_waker, mut owner, advancer, producer, first } = registered();
+        let Scene { advancer_waker, mut owner, mut advancer, producer, first } = registered();
         let pinned = producer.pin();
-        owner.register(&advancer_waker, &counted().1, &advancer);
-        owner.end(&advancer_waker, &advancer);
+        owner.register(&advancer_waker, &counted().1, &mut advancer);
+        owner.end(&advancer_waker, &mut advancer);
         assert_eq!(Arc::strong_count(&first), 2, "a pinned producer may have its pointer");
         drop((pinned, advancer_waker));
         assert_eq!(Arc::strong_count(&first), 1);

@@ -28,11 +28,10 @@ use self::stats::AdvancerTally;
 use self::table::WheelTable;
 use crate::config::Config;
 use crate::shard::key::ShardId;
-use crate::shard::memory::batch::Retired;
 use crate::shard::memory::slab::Slab;
 use crate::shard::node::NIL;
 use crate::shard::wheel::geometry::Geometry;
-use crate::sync::{AtomicBool, AtomicU32, Trace, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicU32, Trace};
 
 pub(crate) struct Shared<T> {
     pub(crate) id: ShardId,
@@ -54,23 +53,14 @@ pub(crate) struct Shared<T> {
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
     wheels: WheelTable,
-    /// What the advancer unlinked shortly before it ended; readers may still be pinned. Written by
-    /// the advancer at its end.
-    retired: UnsafeCell<Retired<T>>,
 }
-
-// SAFETY: every part except `retired` is Send and Sync for a payload that is Send. The advancer
-// writes `retired` at its end, and the last owner drops it.
-unsafe impl<T: Send> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     /// An empty shard; `None` if there is no memory.
     pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Option<Self> {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();
-        let clock = ShardClock::new(start);
+        let clock = ShardClock::new(start)?;
         let wheels = WheelTable::new(geometry, start)?;
         let (slab, lanes) = (Slab::new()?, Lanes::new(Arc::clone(&clock.waker))?);
         Some(Self {
@@ -87,7 +77,6 @@ impl<T> Shared<T> {
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels,
-            retired: UnsafeCell::new(Retired::default()),
         })
     }
 }

@@ -84,7 +84,7 @@ use crossbeam_utils::CachePadded;
 
 use super::Shared;
 use super::advancer_waker::AdvancerWaker;
-use super::table::FIRST_TO_GO;
+use super::table::WheelTable;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::node::{NIL, Node, NodeId};
 use crate::shard::wheel::geometry::Slot;
@@ -129,14 +129,15 @@ impl Reading {
 }
 
 impl ShardClock {
-    pub(crate) fn new(start: Tick) -> Self {
+    /// `None` if there is no memory.
+    pub(crate) fn new(start: Tick) -> Option<Self> {
         let words = Words {
             now: AtomicU64::new(start),
             flushed: AtomicU64::new(start),
             wake_below: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
         };
-        Self { words: CachePadded::new(words), waker: Arc::new(AdvancerWaker::new()) }
+        Some(Self { words: CachePadded::new(words), waker: Arc::new(AdvancerWaker::new()?) })
     }
 
     #[inline]
@@ -224,10 +225,8 @@ impl<T> Shared<T> {
         if deadline > flushed {
             let slot = self.geometry.place(flushed, deadline);
             // Protects: a wheel that the advancer may give back meanwhile.
-            let pinned = (slot.level >= FIRST_TO_GO).then(|| who.pin());
-            // SAFETY: if the wheel may be given back, the caller is pinned for as long as it uses
-            // the wheel.
-            if let Some(wheel) = unsafe { self.wheels.get_or_create(slot.level, flushed) } {
+            let pinned = WheelTable::stay(slot.level, who);
+            if let Some(wheel) = self.wheels.get_or_create(slot.level, flushed, pinned.as_ref()) {
                 let place = self.place(slot, id);
                 wheel.mark(place.index, place.stripe);
                 let reading = self.clock.read();
@@ -235,7 +234,6 @@ impl<T> Shared<T> {
                     && !wheel.is_closed()
                     && wheel.push(place, id, node.next())
                 {
-                    drop(pinned);
                     return reading.must_wake(deadline);
                 }
             }

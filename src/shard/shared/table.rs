@@ -1,14 +1,14 @@
 //! The wheels that producers add to: one for each level, the overflow wheels made when needed.
 //!
 //! A producer creates an overflow wheel by compare-and-swap. The advancer alone takes one out of
-//! the table, and frees it a grace period later. A reader of a wheel that may go is therefore the
-//! advancer, or is pinned. Wheels below [`FIRST_TO_GO`] stay until the shard ends.
+//! the table, and frees it a grace period later. Wheels below [`FIRST_TO_GO`] stay until the shard
+//! ends.
 
 use crate::fallible;
-use crate::shard::memory::epochs::Unlinked;
+use crate::shard::memory::epochs::{Guard, Participant, Reclaimer};
+use crate::shard::memory::slot::{Keep, Slots, Unlinked};
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
-use crate::sync::{AtomicPtr, Ordering};
 use crate::tick::Tick;
 
 /// Wheels of this level and of coarser ones are given back when idle.
@@ -18,52 +18,54 @@ use crate::tick::Tick;
 /// wheel, so theirs is given back too.
 pub(crate) const FIRST_TO_GO: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 2 };
 
-const NO_WHEEL: *mut Wheel = std::ptr::null_mut();
+/// As many levels as a shard of the smallest wheels has, or more.
+const MOST_LEVELS: usize = if cfg!(shardwheel_loom) { 3 } else { 64 };
 
 pub(crate) struct WheelTable {
     geometry: Geometry,
-    /// Null, or a pointer from `Box::into_raw` in [`new_wheel`].
-    wheels: Box<[AtomicPtr<Wheel>]>,
+    wheels: Slots<Wheel, MOST_LEVELS, FIRST_TO_GO>,
 }
 
 impl WheelTable {
     /// A table with the finest wheel alone; `None` if there is no memory.
     pub(super) fn new(geometry: Geometry, start: Tick) -> Option<Self> {
-        let mut wheels = fallible::slice(geometry.levels(), || AtomicPtr::new(NO_WHEEL))?;
-        wheels[0] = AtomicPtr::new(Box::into_raw(new_wheel(geometry, 0, start)?));
+        let wheels = Slots::new()?;
+        let _ = wheels.fill(0, new_wheel(geometry, 0, start)?);
         Some(Self { geometry, wheels })
     }
 
     pub(super) fn levels(&self) -> usize {
-        self.wheels.len()
+        self.geometry.levels()
     }
 
     /// The wheel of a level, if it exists.
-    ///
-    /// # Safety
-    ///
-    /// The caller is the advancer, or is pinned for as long as it uses the wheel, or asks for a
-    /// level below [`FIRST_TO_GO`].
     #[inline]
-    pub(super) unsafe fn get(&self, level: usize) -> Option<&Wheel> {
-        // Ordering: Acquire, pairs with the Release in `create`.
-        let wheel = self.wheels[level].load(Ordering::Acquire);
-        // SAFETY: null, or a wheel that the caller's promise keeps alive.
-        unsafe { wheel.as_ref() }
+    pub(super) fn get<'g>(&'g self, level: usize, keep: Keep<'g>) -> Option<&'g Wheel> {
+        self.wheels.get(level, keep)
     }
 
-    /// The wheel of a level, created if it is missing; `None` if there is no memory for it.
-    ///
-    /// # Safety
-    ///
-    /// As [`get`](Self::get).
+    /// Keeps the wheel of a level while a producer uses it.
     #[inline]
-    pub(super) unsafe fn get_or_create(&self, level: usize, flushed: Tick) -> Option<&Wheel> {
-        // SAFETY: by the caller's promise.
-        match unsafe { self.get(level) } {
+    pub(super) fn stay(level: usize, who: &Participant) -> Option<Guard> {
+        (level >= FIRST_TO_GO).then(|| who.pin())
+    }
+
+    /// The wheel of a level, created if it is missing. `None` if there is no memory for it, or it
+    /// may go and the caller has not pinned.
+    #[inline]
+    pub(super) fn get_or_create<'g>(
+        &'g self,
+        level: usize,
+        flushed: Tick,
+        pinned: Option<&'g Guard>,
+    ) -> Option<&'g Wheel> {
+        let keep = pinned.map(Keep::pinned);
+        match self.wheels.get_or_permanent(level, keep) {
             Some(wheel) => Some(wheel),
-            // SAFETY: likewise.
-            None => unsafe { self.create(level, flushed) },
+            None => {
+                self.create(level, flushed)?;
+                self.wheels.get_or_permanent(level, keep)
+            }
         }
     }
 
@@ -72,42 +74,25 @@ impl WheelTable {
     ///
     /// The new wheel's lists belong to the round of `flushed`, which may be old by now: an empty
     /// list of an older round accepts pushes for any later one.
-    ///
-    /// # Safety
-    ///
-    /// As [`get`](Self::get).
     #[cold]
-    unsafe fn create(&self, level: usize, flushed: Tick) -> Option<&Wheel> {
-        let wheel = Box::into_raw(new_wheel(self.geometry, level, flushed)?);
-        // Ordering: Release, pairs with `get`; Acquire on failure, for the winner's wheel is used.
-        let (success, failure) = (Ordering::Release, Ordering::Acquire);
-        let wheel = match self.wheels[level].compare_exchange(NO_WHEEL, wheel, success, failure) {
-            Ok(_) => wheel,
-            Err(winner) => {
-                // SAFETY: it came from `into_raw` just now and was not published.
-                drop(unsafe { Box::from_raw(wheel) });
-                winner
-            }
-        };
-        // SAFETY: published, and kept by the caller's promise.
-        Some(unsafe { &*wheel })
+    fn create(&self, level: usize, flushed: Tick) -> Option<()> {
+        let _ = self.wheels.fill(level, new_wheel(self.geometry, level, flushed)?);
+        Some(())
     }
 
-    /// Takes an overflow wheel out of the table; for the advancer, which keeps it until a grace
-    /// period has passed.
-    pub(super) fn unlink(&self, level: usize) -> Option<Unlinked<Wheel>> {
-        debug_assert!(level >= FIRST_TO_GO, "finer wheels stay");
-        // Ordering: Relaxed, nothing is published, and only the advancer takes wheels away.
-        let wheel = self.wheels[level].swap(NO_WHEEL, Ordering::Relaxed);
-        // SAFETY: null, or it came from `into_raw`; the table no longer names it, and it is
-        // unlinked once.
-        unsafe { Unlinked::new(wheel) }
+    /// Takes an overflow wheel out of the table.
+    pub(super) fn unlink(&self, level: usize, reclaimer: &mut Reclaimer) -> Option<Unlinked<Wheel>> {
+        self.wheels.replace(level, None, reclaimer)
+    }
+
+    /// Takes what was unlinked and could not be reclaimed when the advancer ended.
+    pub(super) fn bury(&self, wheels: Vec<Unlinked<Wheel>>) {
+        self.wheels.bury(wheels);
     }
 
     /// How many wheels exist.
     pub(super) fn count(&self) -> usize {
-        // Ordering: Relaxed, a count.
-        self.wheels.iter().filter(|wheel| !wheel.load(Ordering::Relaxed).is_null()).count()
+        (0..self.levels()).filter(|&level| !self.wheels.is_empty(level)).count()
     }
 }
 
@@ -115,17 +100,4 @@ impl WheelTable {
 fn new_wheel(geometry: Geometry, level: usize, tick: Tick) -> Option<Box<Wheel>> {
     let round = geometry.round(geometry.slot(level, tick));
     fallible::boxed(Wheel::new(geometry.wheel_size(), round)?)
-}
-
-impl Drop for WheelTable {
-    fn drop(&mut self) {
-        for wheel in &self.wheels {
-            // Ordering: Relaxed, the last owner is here.
-            let wheel = wheel.load(Ordering::Relaxed);
-            if !wheel.is_null() {
-                // SAFETY: it came from `into_raw` in `new_wheel`, and no reader is left.
-                drop(unsafe { Box::from_raw(wheel) });
-            }
-        }
-    }
 }

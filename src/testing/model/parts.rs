@@ -7,10 +7,6 @@ use crate::tick::Tick;
 /// A single node, for models of its word: it is in no list and belongs to no segment.
 pub struct Node<T>(shard::Node<T>);
 
-// SAFETY: the thread that wins a transition of the word has the payload to itself, as in a segment.
-// A thread that arms the node or frees it follows the rules stated there.
-unsafe impl<T: Send> Sync for Node<T> {}
-
 impl<T> Node<T> {
     /// Makes a free node.
     #[must_use]
@@ -22,8 +18,9 @@ impl<T> Node<T> {
     /// Puts a timer into the node, which is free and belongs to the caller. Returns the timer's
     /// generation, or `None` if the node is worn out.
     pub fn arm(&self, deadline: Tick, payload: T) -> Option<u64> {
-        let free = self.0.prepare(deadline)?;
-        Some(self.0.arm_free(free, payload).into())
+        // SAFETY: the caller of `arm` states that the node is free and its own.
+        let vacant = unsafe { self.0.prepare(deadline)? };
+        Some(vacant.arm_free(payload).into())
     }
 
     /// Cancels the timer of that generation.
@@ -34,26 +31,26 @@ impl<T> Node<T> {
     /// Begins a move and gives it up: takes the payload out and puts it back. Returns false if the
     /// timer is gone.
     pub fn take_in_vain(&self, generation: u64) -> bool {
-        self.0.take(0, generation).map(|taken| self.0.restore(taken)).is_some()
+        self.0.take(0, generation).map(shard::Taken::restore).is_some()
     }
 
     /// Claims a cancelled node for a timer, and gives it back unused. Returns false if it cannot be
     /// claimed.
     pub fn claim_in_vain(&self, deadline: Tick) -> bool {
-        self.0.claim(deadline).map(|claimed| self.0.unclaim(claimed)).is_some()
+        self.0.claim(deadline).map(shard::Vacant::unclaim).is_some()
     }
 
     /// Does what the advancer does with a cancelled node that it meets. If that succeeds, the node
     /// is free and belongs to the caller.
     pub fn free_cancelled(&self) -> bool {
-        matches!(self.0.observe(), shard::Observed::Cancelled(word) if self.0.free_cancelled(word))
+        matches!(self.0.observe(), shard::Observed::Cancelled(word) if self.0.free_cancelled(word).is_some())
     }
 
     /// Does what the advancer does with a due timer that it meets. If that succeeds, the node is
     /// free and belongs to the caller.
     pub fn fire(&self) -> Option<T> {
         match self.0.observe() {
-            shard::Observed::Pending(_, word) => self.0.fire(word),
+            shard::Observed::Pending(_, word) => self.0.fire(word).map(|(_, payload)| payload),
             _ => None,
         }
     }
@@ -163,7 +160,7 @@ impl List {
     pub fn new(nodes: usize) -> Self {
         let links = (0..=nodes).map(|_| AtomicU32::new(0)).collect();
         Self {
-            clock: shard::ShardClock::new(0),
+            clock: shard::ShardClock::new(0).expect("there is memory"),
             wheel: shard::Wheel::new(4, LIST.round).expect("there is memory"),
             links,
         }

@@ -2,16 +2,18 @@
 
 use super::*;
 use crate::shard::Scheduler;
+use crate::shard::memory::slab::Stay;
 use crate::shard::node::Taken;
 use crate::shard::support::small;
 use crate::sync::Arc;
 
-/// Schedules a timer, and stops in the middle of moving it.
-fn stall(scheduler: &Scheduler<u32>) -> (&Node<u32>, Taken<u32>) {
+/// Schedules a timer, and calls `meanwhile` in the middle of moving it.
+fn stall<R>(scheduler: &Scheduler<u32>, meanwhile: impl FnOnce(Taken<'_, u32>) -> R) -> R {
     let key = scheduler.schedule(9, 7).expect("open");
-    // SAFETY: it is in use.
-    let (node, era) = unsafe { scheduler.shared.slab.owned(key.node()) };
-    (node, node.take(era, key.generation).expect("pending"))
+    let mut entered = scheduler.shared.lanes.enter();
+    let stay = Stay::pinned(key.node(), &entered.parts().1.participant);
+    let (node, era) = scheduler.find(&stay).expect("it is in use");
+    meanwhile(node.take(era, key.generation).expect("pending"))
 }
 
 /// Goes over all nodes once, and finds nothing.
@@ -27,10 +29,12 @@ fn walk_in_vain(handover: &mut PendingWalk<u32>) {
 #[test]
 fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
     let (scheduler, mut advancer) = small();
-    let (node, taken) = stall(&scheduler);
-    let mut handover = PendingWalk::new(advancer.shared.pass_on());
-    walk_in_vain(&mut handover);
-    node.restore(taken);
+    let mut handover = stall(&scheduler, |taken| {
+        let mut handover = PendingWalk::new(advancer.shared.pass_on());
+        walk_in_vain(&mut handover);
+        taken.restore();
+        handover
+    });
     assert_eq!(handover.next(), Some((9, 7)));
     assert_eq!((handover.next(), handover.next()), (None, None));
 }
@@ -51,11 +55,12 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
 #[test]
 fn there_is_a_last_walk() {
     let (scheduler, mut advancer) = small();
-    let (node, taken) = stall(&scheduler);
-    let mut handover = PendingWalk::new(advancer.shared.pass_on());
-    assert!(handover.walks_left >= 100);
-    assert_eq!((handover.next(), handover.walks_left), (None, 0));
-    node.restore(taken);
+    stall(&scheduler, |taken| {
+        let mut handover = PendingWalk::new(advancer.shared.pass_on());
+        assert!(handover.walks_left >= 100);
+        assert_eq!((handover.next(), handover.walks_left), (None, 0));
+        taken.restore();
+    });
 }
 
 /// Kept timers come back in memory order, and cannot be cancelled; the walk disposes of the others.

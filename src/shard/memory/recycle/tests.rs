@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::shard::memory::epochs::Epochs;
-use crate::shard::memory::segment::WORD_NODES;
-use crate::shard::memory::slab::FreeWord;
+use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::memory::slab::{FreeWord, Freed};
 
 /// A payload with 256 nodes to a segment.
 type Large = [u8; 4096];
@@ -15,7 +15,7 @@ const POLLS: usize = 16;
 struct Scene<T> {
     slab: Slab<T>,
     epochs: Epochs,
-    advancer: Participant,
+    advancer: Reclaimer,
     recycler: Recycler<T>,
 }
 
@@ -25,41 +25,45 @@ impl<T> Scene<T> {
     /// A scene in which all nodes of that many segments are taken, and those nodes in memory order.
     fn full(segments: usize) -> (Self, Vec<NodeId>) {
         let epochs = Epochs::new();
-        let advancer = epochs.join().expect("there is memory");
+        let advancer = epochs.reclaimer().expect("there is memory");
         let scene =
             Self { slab: Slab::new().expect("there is memory"), epochs, advancer, recycler: Recycler::new() };
         // Node 0 is never handed out.
         let mut free = FreeWord::default();
-        let take = |_| scene.slab.take(&mut free, &scene.advancer).expect("there is memory");
+        let take = |_| scene.take(&mut free);
         let nodes = (1..segments * Self::NODES).map(take).collect();
         assert_eq!((scene.in_use(), scene.capacity()), (segments * Self::NODES - 1, segments));
         (scene, nodes)
     }
 
+    fn take(&self, free: &mut FreeWord) -> NodeId {
+        self.slab.take(free, self.advancer.participant(), 0).expect("there is memory").id()
+    }
+
     fn retire(&mut self, nodes: &[NodeId]) {
-        nodes.iter().rev().for_each(|&id| self.recycler.retire(id));
+        nodes.iter().rev().for_each(|&id| self.recycler.retire(Freed::of(id)));
     }
 
     fn poll(&mut self, times: usize) {
-        (0..times).for_each(|_| self.recycler.poll(&self.slab, &self.advancer));
+        (0..times).for_each(|_| self.recycler.poll(&self.slab, &mut self.advancer));
     }
 
     /// Frees the nodes, and checks that the slab has them afterwards.
     fn free(&mut self, nodes: &[NodeId]) {
         let before = self.in_use();
         self.retire(nodes);
-        self.recycler.poll_to_the_end(&self.slab, &self.advancer);
+        self.recycler.poll_to_the_end(&self.slab, &mut self.advancer);
         assert_eq!((self.in_use(), self.recycler.len()), (before - nodes.len(), 0));
     }
 
     /// Moves the clock once, with nothing pending and `scheduled` timers scheduled since the
     /// beginning.
     fn note_move(&mut self, scheduled: u64) {
-        self.recycler.note_move(&self.slab, scheduled, 0);
+        self.recycler.note_move(&self.slab, scheduled, 0, &mut self.advancer);
     }
 
     fn in_use(&self) -> usize {
-        self.slab.usage(&self.advancer.pin()).1
+        self.slab.usage(&self.advancer.participant().pin()).1
     }
 
     /// The number of segments.
@@ -84,7 +88,7 @@ fn freed_nodes_wait_until_a_reader_has_gone() {
     scene.retire(&nodes);
     assert_eq!(scene.recycler.len(), nodes.len());
     scene.poll(POLLS);
-    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len(), nodes.len()));
     drop(guard);
     scene.poll(POLLS);
@@ -96,7 +100,7 @@ fn freed_nodes_of_each_segment_are_handed_out_again() {
     let (mut scene, nodes) = Scene::<Large>::full(5);
     scene.free(&nodes);
     let mut free = FreeWord::default();
-    let take = |_| scene.slab.take(&mut free, &scene.advancer).expect("there is memory");
+    let take = |_| scene.take(&mut free);
     let mut again: Vec<_> = (0..nodes.len()).map(take).collect();
     again.sort_unstable();
     assert_eq!((again, scene.capacity()), (nodes, 5));
@@ -202,7 +206,7 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
     }
     assert_eq!(left, [4, 3, 2, 1, 0]);
     assert!(scene.owes_memory(), "it has to wait for readers");
-    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     assert_eq!(scene.recycler.batches().map(|batch| batch.remains.segments()).sum::<usize>(), 0);
     for left in (0..scene.recycler.leaving.segments()).rev() {
         assert!(scene.owes_memory());
@@ -244,7 +248,7 @@ fn what_timers_need_is_kept() {
     scene.free(&nodes);
     let pending = 3 * Scene::<Large>::NODES;
     for _ in 0..9 {
-        scene.recycler.note_move(&scene.slab, 0, pending);
+        scene.recycler.note_move(&scene.slab, 0, pending, &mut scene.advancer);
     }
     assert_eq!(scene.capacity(), 7, "one more than twice what is pending");
     assert!(scene.recycler.owes_memory(&scene.slab, 0));
@@ -279,7 +283,7 @@ fn no_memory_is_owed_where_each_segment_is_in_use() {
     assert!(!scene.owes_memory());
     scene.retire(&kept[2..]);
     assert!(scene.owes_memory());
-    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     assert!(scene.owes_memory());
     scene.note_move(0);
     assert_eq!(scene.capacity(), 2);
@@ -289,18 +293,18 @@ fn no_memory_is_owed_where_each_segment_is_in_use() {
 fn a_share_goes_back_where_the_clock_does_not_move() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.retire(&nodes);
-    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     let mut before = scene.capacity();
     assert_eq!(before, 64);
     for excess in [64, 60, 56] {
-        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        scene.recycler.shed(&scene.slab, 0, &mut scene.advancer);
         assert!(before - scene.capacity() >= excess / SHARE, "{before} to {}", scene.capacity());
         assert!(before - scene.capacity() <= 64 / SHARE);
         before = scene.capacity();
     }
     let mut calls = 0;
     while scene.owes_memory() {
-        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        scene.recycler.shed(&scene.slab, 0, &mut scene.advancer);
         calls += 1;
     }
     assert_eq!(scene.capacity(), 0);
@@ -312,12 +316,12 @@ fn a_share_of_what_waits_to_go_goes() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
     (0..64).for_each(|_| scene.note_move(0));
-    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     assert_eq!(scene.capacity(), 0);
     let mut left = scene.recycler.leaving.segments();
     assert!(left > 48, "{left}");
     while left > 0 {
-        scene.recycler.shed(&scene.slab, 0, &scene.advancer);
+        scene.recycler.shed(&scene.slab, 0, &mut scene.advancer);
         left -= left.div_ceil(SHARE);
         assert_eq!(scene.recycler.leaving.segments(), left);
     }
@@ -329,7 +333,7 @@ fn what_a_recycler_has_at_its_end_is_handed_over() {
     scene.free(&nodes);
     let reader = scene.epochs.join().expect("there is memory");
     scene.note_move(0);
-    scene.recycler.poll_to_the_end(&scene.slab, &scene.advancer);
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     let guard = reader.pin();
     scene.note_move(0);
     scene.poll(PATIENCE as usize);
@@ -337,7 +341,8 @@ fn what_a_recycler_has_at_its_end_is_handed_over() {
     let (leaving, waiting) = (scene.recycler.leaving.segments(), scene.recycler.waiting.is_some());
     let collecting = scene.recycler.collecting.remains.segments();
     assert!(waiting && collecting == 1, "one stage each: {leaving} leaving, {waiting}, {collecting}");
-    assert_eq!(scene.recycler.end().segments(), leaving + 2);
-    assert_eq!(scene.recycler.end().segments(), 0);
+    let remains = scene.recycler.end();
+    assert_eq!((remains.segments(), scene.recycler.end().segments()), (2, 0));
+    scene.slab.bury(remains.into_parts().0);
     drop(guard);
 }

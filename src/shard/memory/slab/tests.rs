@@ -1,5 +1,6 @@
 //! Nodes are taken and given back, segments are added and unlinked, in one thread.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::unlink::{LAST_ERA_GIVEN_BACK, LOOKED_AT};
@@ -15,14 +16,17 @@ const NODES: usize = Segment::<Large>::NODES;
 struct Scene {
     slab: Slab<Large>,
     who: Participant,
+    reclaimer: RefCell<Reclaimer>,
     free: FreeWord,
 }
 
 impl Scene {
     fn new() -> Self {
+        let epochs = Epochs::new();
         Self {
             slab: Slab::new().expect("there is memory"),
-            who: Epochs::new().join().expect("there is memory"),
+            who: epochs.join().expect("there is memory"),
+            reclaimer: RefCell::new(epochs.reclaimer().expect("there is memory")),
             free: FreeWord::default(),
         }
     }
@@ -36,13 +40,19 @@ impl Scene {
     }
 
     fn take(&mut self) -> NodeId {
-        self.slab.take(&mut self.free, &self.who).expect("there is memory")
+        self.slab.take(&mut self.free, &self.who, 0).expect("there is memory").id()
+    }
+
+    /// Gives nodes of a word to the slab, which does not look for them.
+    fn give_bits(&self, word: usize, bits: u64) {
+        let free = FreeWord { word: word as u32, bits };
+        self.slab.give(free, Keep::by(&self.reclaimer.borrow()));
     }
 
     /// Gives all nodes of a segment back.
     fn give(&self, segment: usize) {
         for word in segment * Segment::<Large>::WORDS..(segment + 1) * Segment::<Large>::WORDS {
-            self.slab.give(word, if word == 0 { !1 } else { !0 });
+            self.give_bits(word, if word == 0 { !1 } else { !0 });
         }
         self.slab.reopen(segment);
     }
@@ -54,8 +64,16 @@ impl Scene {
         usage
     }
 
+    fn worn(&self) -> usize {
+        self.slab.worn(Keep::by(&self.reclaimer.borrow()))
+    }
+
     fn unlink(&self, above: usize) -> Result<u32, usize> {
-        self.slab.unlink_one(above).map(|segment| segment.get().era)
+        let mut reclaimer = self.reclaimer.borrow_mut();
+        let unlinked = self.slab.unlink_one(above, &mut reclaimer)?;
+        let era = unlinked.get().era;
+        self.slab.bury(vec![unlinked]);
+        Ok(era)
     }
 }
 
@@ -73,7 +91,9 @@ fn nodes_are_counted() {
     assert_eq!((scene.usage(), scene.slab.words()), ((NODES - 1, WORD_NODES - 1), NODES / WORD_NODES));
     let scene = Scene::full(2);
     assert_eq!((scene.usage(), scene.slab.words()), ((2 * NODES - 1, 2 * NODES - 1), 2 * NODES / WORD_NODES));
-    let taken: Vec<_> = (0..scene.slab.words()).flat_map(|word| scene.slab.taken(word)).collect();
+    let taken: Vec<_> = (0..scene.slab.words())
+        .flat_map(|word| scene.slab.taken(word, Keep::by(&scene.reclaimer.borrow())))
+        .collect();
     assert!(taken.into_iter().eq(1..2 * NODES as NodeId));
 }
 
@@ -81,8 +101,9 @@ fn nodes_are_counted() {
 fn the_node_taken_last_goes_back() {
     let mut scene = Scene::new();
     for expected in 1..=WORD_NODES as NodeId + 3 {
-        let id = scene.take();
-        Slab::<Large>::put_back(&mut scene.free, id);
+        let owned = scene.slab.take(&mut scene.free, &scene.who, 0).expect("there is memory");
+        let id = owned.id();
+        Slab::put_back(&mut scene.free, owned);
         assert_eq!((id, scene.take()), (expected, expected));
     }
 }
@@ -96,7 +117,7 @@ fn free_nodes_are_looked_for_all_around() {
     // Words of the middle segment, of the one before and of the one behind. The last lies in front
     // of the word where the search begins.
     for word in [words + 2, 1, 2 * words, words] {
-        scene.slab.give(word, bits);
+        scene.give_bits(word, bits);
         scene.slab.reopen(word / words);
     }
     scene.free = FreeWord { word: words as u32 + 1, bits: 0 };
@@ -114,7 +135,7 @@ fn free_nodes_are_looked_for_all_around() {
 fn a_segment_is_opened_when_it_has_free_nodes() {
     let mut scene = Scene::full(1);
     assert_eq!(scene.take() as usize, NODES, "the first segment has none");
-    scene.slab.give(1, 1);
+    scene.give_bits(1, 1);
     scene.free = FreeWord::default();
     assert_eq!(scene.take() as usize, NODES + WORD_NODES, "nobody knows of the other");
     scene.free = FreeWord::default();
@@ -128,17 +149,16 @@ fn a_segment_is_opened_when_it_has_free_nodes() {
 fn own_free_nodes_keep_their_segment() {
     let mut scene = Scene::full(1);
     scene.take();
-    let is_pinned = |id: usize, free| scene.slab.stay(id as NodeId, &free, &scene.who)._pinned.is_some();
-    assert!(!is_pinned(NODES, scene.free) && !is_pinned(2 * NODES - 1, scene.free));
-    assert!(is_pinned(NODES - 1, scene.free) && is_pinned(2 * NODES, scene.free));
-    assert!(is_pinned(NODES, FreeWord { bits: 0, ..scene.free }), "there are none left");
+    let is_pinned = |id: usize, free| scene.slab.stay(id as NodeId, free, &scene.who).pinned.is_some();
+    assert!(!is_pinned(NODES, &scene.free) && !is_pinned(2 * NODES - 1, &scene.free));
+    assert!(is_pinned(NODES - 1, &scene.free) && is_pinned(2 * NODES, &scene.free));
+    assert!(is_pinned(NODES, &FreeWord { bits: 0, word: scene.free.word }), "there are none left");
 }
 
 #[test]
 fn a_name_without_a_segment_finds_nothing() {
     let scene = Scene::full(1);
-    let stay = Stay::pinned(&scene.who);
-    let is_there = |id: usize| scene.slab.get(id as NodeId, &stay).is_some();
+    let is_there = |id: usize| scene.slab.get(&Stay::pinned(id as NodeId, &scene.who)).is_some();
     assert!(is_there(NODES - 1) && !is_there(NODES) && !is_there(NodeId::MAX as usize));
 }
 
@@ -181,10 +201,8 @@ fn a_place_is_used_again_by_a_segment_of_another_era() {
     assert_eq!((before, scene.usage().0), (Ok(1), 2 * NODES - 1));
     let id = scene.take();
     assert_eq!(id as usize, NODES);
-    let stay = Stay::pinned(&scene.who);
-    assert_eq!(scene.slab.get(id, &stay).map(|(_, era)| era), Some(3));
-    // SAFETY: the node was taken just now.
-    assert_eq!(unsafe { scene.slab.owned(id) }.1, 3);
+    let stay = Stay::pinned(id, &scene.who);
+    assert_eq!(scene.slab.get(&stay).map(|(_, era)| era), Some(3));
     assert_eq!(scene.usage(), (3 * NODES - 1, 2 * NODES - 1 + WORD_NODES));
 }
 
@@ -207,13 +225,16 @@ fn a_segment_goes_without_its_worn_nodes() {
     let scene = Scene::full(2);
     let (words, worn) = (Segment::<Large>::WORDS, 5);
     for word in words..2 * words {
-        scene.slab.give(word, !0 << if word == words { worn } else { 0 });
+        scene.give_bits(word, !0 << if word == words { worn } else { 0 });
     }
     assert_eq!(scene.unlink(usize::MAX), Err(0));
-    (0..worn).for_each(|node| scene.slab.wear_out((NODES + node) as NodeId));
-    assert_eq!(scene.slab.worn(), worn);
+    for node in 0..worn {
+        // SAFETY: the node was taken, and is not used any more.
+        unsafe { scene.slab.wear_out((NODES + node) as NodeId) };
+    }
+    assert_eq!(scene.worn(), worn);
     assert_eq!(scene.unlink(usize::MAX), Ok(1));
-    assert_eq!(scene.slab.worn(), 0);
+    assert_eq!(scene.worn(), 0);
 }
 
 /// A payload that was not taken out is dropped with the slab.
@@ -223,11 +244,8 @@ fn what_is_pending_ends_with_the_slab() {
         (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join().expect("there is memory"));
     let mut free = FreeWord::default();
     for deadline in 1..=3 {
-        let id = slab.take(&mut free, &who).expect("there is memory");
-        // SAFETY: the node was taken just now.
-        let (node, _) = unsafe { slab.owned(id) };
-        let word = node.prepare(deadline).expect("it is new");
-        node.arm_free(word, Arc::clone(&payload));
+        let owned = slab.take(&mut free, &who, deadline).expect("there is memory");
+        owned.into_vacant().arm_free(Arc::clone(&payload));
     }
     assert_eq!(Arc::strong_count(&payload), 4);
     drop(slab);

@@ -1,8 +1,9 @@
 //! Taking empty segments out of the table; for the advancer.
 
 use super::{Slab, staying};
-use crate::shard::memory::epochs::Unlinked;
+use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slot::{Keep, Unlinked};
 use crate::sync::Ordering;
 
 /// How many places of the table one search for an empty segment looks at.
@@ -14,25 +15,32 @@ pub(super) const LAST_ERA_GIVEN_BACK: u32 = u32::MAX / 2;
 
 impl<T> Slab<T> {
     /// Takes an empty segment out of the table: the highest of the [`LOOKED_AT`] places below
-    /// `above`. For the advancer, which keeps it until a grace period has passed. If none is empty,
-    /// the error is the place below which to look next.
-    pub(crate) fn unlink_one(&self, above: usize) -> Result<Unlinked<Segment<T>>, usize> {
+    /// `above`. If none is empty, the error is the place below which to look next.
+    pub(crate) fn unlink_one(
+        &self,
+        above: usize,
+        reclaimer: &mut Reclaimer,
+    ) -> Result<Unlinked<Segment<T>>, usize> {
         // Ordering: Relaxed, only the number matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
             return Err(staying());
         }
         let above = above.min(self.height());
         let below = above.saturating_sub(LOOKED_AT).max(staying());
-        let is_empty = |&index: &usize| self.load(index).is_some_and(|segment| segment.free.are_all_free());
+        let is_empty = |&index: &usize| {
+            self.load(index, Keep::by(reclaimer)).is_some_and(|segment| segment.free.are_all_free())
+        };
         let Some(index) = (below..above).rev().find(is_empty) else { return Err(below) };
-        self.take_away(index).ok_or(index)
+        self.take_away(index, reclaimer).ok_or(index)
     }
 
     /// Takes a segment out of the table, unless a producer has taken a node of it since it was
     /// found empty.
-    fn take_away(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
-        if self.load(index)?.free.take_all() {
-            return self.unlink(index);
+    fn take_away(&self, index: usize, reclaimer: &mut Reclaimer) -> Option<Unlinked<Segment<T>>> {
+        if self.load(index, Keep::by(reclaimer))?.free.take_all() {
+            // Ordering: Relaxed, a count.
+            self.size.fetch_sub(1, Ordering::Relaxed);
+            return self.segments.replace(index, None, reclaimer);
         }
         // A producer that searched meanwhile may have found no free node and cleared the segment's
         // bit.
@@ -40,13 +48,8 @@ impl<T> Slab<T> {
         None
     }
 
-    fn unlink(&self, index: usize) -> Option<Unlinked<Segment<T>>> {
-        // Ordering: Relaxed, nothing is published; the grace period orders the readers.
-        let segment = self.table[index].swap(std::ptr::null_mut(), Ordering::Relaxed);
-        // Ordering: Relaxed, a count.
-        self.size.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: it came from `into_raw` in `grow`, the table no longer names it, and it is
-        // unlinked once.
-        unsafe { Unlinked::new(segment) }
+    /// Takes what was unlinked and could not be reclaimed when the advancer ended.
+    pub(crate) fn bury(&self, segments: Vec<Unlinked<Segment<T>>>) {
+        self.segments.bury(segments);
     }
 }

@@ -2,27 +2,28 @@
 
 use super::Slab;
 use crate::shard::memory::epochs::Guard;
-use crate::shard::memory::segment::{Segment, WORD_NODES};
+use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slot::Keep;
 use crate::shard::node::NodeId;
 
 impl<T> Slab<T> {
-    /// All segments. The caller is pinned, or is the advancer or the last owner.
-    fn segments(&self) -> impl Iterator<Item = &Segment<T>> {
-        (0..self.height()).filter_map(|index| self.load(index))
+    fn all<'g>(&'g self, keep: Keep<'g>) -> impl Iterator<Item = &'g Segment<T>> {
+        (0..self.height()).filter_map(move |index| self.load(index, keep))
     }
 
     /// The number of nodes that have memory, and how many of them are in use, set aside or worn
     /// out.
-    pub(crate) fn usage(&self, _pinned: &Guard) -> (usize, usize) {
-        self.segments().fold((0, 0), |(capacity, used), segment| {
+    pub(crate) fn usage(&self, pinned: &Guard) -> (usize, usize) {
+        self.all(Keep::pinned(pinned)).fold((0, 0), |(capacity, used), segment| {
             let free = &segment.free;
             (capacity + free.capacity(), used + free.capacity().saturating_sub(free.count()))
         })
     }
 
     /// The number of worn-out nodes in the existing segments; for invariant checks.
-    pub(crate) fn worn(&self) -> usize {
-        self.segments().map(|segment| segment.free.worn() as usize).sum()
+    pub(crate) fn worn(&self, keep: Keep<'_>) -> usize {
+        self.all(keep).map(|segment| segment.free.worn() as usize).sum()
     }
 
     /// The number of words of free bits, for [`taken`](Self::taken).
@@ -30,10 +31,10 @@ impl<T> Slab<T> {
         self.height() * Segment::<T>::WORDS
     }
 
-    /// The nodes of a word that are in use or set aside; for the advancer and the last owner.
-    pub(crate) fn taken(&self, word: usize) -> Ids {
+    /// The nodes of a word that are in use or set aside.
+    pub(crate) fn taken(&self, word: usize, keep: Keep<'_>) -> Ids {
         let words = Segment::<T>::WORDS;
-        let segment = self.load(word / words);
+        let segment = self.load(word / words, keep);
         let bits = segment.map_or(0, |segment| segment.free.taken(word % words));
         // Node 0 has the name `NIL`, and is never handed out.
         Ids { word: word as u32, bits: if word == 0 { bits & !1 } else { bits } }

@@ -11,7 +11,8 @@ fn a_free_node_that_is_given_back_is_the_next() {
     let (_, local) = entered.parts();
     let ids = [(); 3].map(|()| {
         let acquire = scheduler.acquire(local, 5).expect("there is memory");
-        let Acquired::Free(id, ..) = acquire else { panic!("nothing has been cancelled") };
+        let Acquired::Free(owned) = &acquire else { panic!("nothing has been cancelled") };
+        let id = owned.id();
         acquire.give_back(local);
         id
     });
@@ -28,20 +29,17 @@ fn a_cancelled_node_that_is_given_back_is_held_or_dead_as_before() {
     // The lane holds the first node, and a hint names the second.
     for _ in 0..2 {
         let acquire = scheduler.acquire(local, 5).expect("there is memory");
-        assert!(matches!(acquire, Acquired::Held(id, ..) if id == keys[0].node()));
+        assert!(matches!(&acquire, Acquired::Held(owned) if owned.id() == keys[0].node()));
         acquire.give_back(local);
     }
     let held = scheduler.acquire(local, 5).expect("there is memory");
     let claimed = scheduler.acquire(local, 5).expect("there is memory");
-    assert!(
-        matches!(claimed, Acquired::Claimed(id, node, ..) if id == keys[1].node() && node.observe() == Observed::Busy)
-    );
+    let Acquired::Claimed(owned) = &claimed else { panic!("a hint names it") };
+    assert_eq!((owned.id(), owned.vacant().node().observe()), (keys[1].node(), Observed::Busy));
     claimed.give_back(local);
     held.give_back(local);
     drop(entered);
-    // SAFETY: it is dead, and linked until the next advance.
-    let (node, _) = unsafe { scheduler.shared.slab.owned(keys[1].node()) };
-    assert!(matches!(node.observe(), Observed::Cancelled(_)));
+    assert!(matches!(advancer.node(keys[1].node()).observe(), Observed::Cancelled(_)));
     assert_eq!(advancer.advance(9).count(), 0);
     assert_eq!(scheduler.stats().dead_nodes, 1, "the one that is held");
     advancer.check_invariants();

@@ -143,7 +143,7 @@ mod tests {
     use crate::sync::plain::Arc;
 
     fn lanes() -> Lanes {
-        Lanes::new(Arc::new(AdvancerWaker::new())).expect("there is memory")
+        Lanes::new(Arc::new(AdvancerWaker::new().expect("there is memory"))).expect("there is memory")
     }
 
     fn size() -> usize {

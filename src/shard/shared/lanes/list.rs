@@ -3,11 +3,11 @@
 
 use std::ptr::NonNull;
 
-use super::{Entered, Held, KEEPERS, Kind, Lane, OWNED, STAYING, cache};
+use super::{Entered, KEEPERS, Kind, Lane, OWNED, STAYING, cache};
 use crate::fallible::{Counted, Handle};
 use crate::hardware;
-use crate::shard::memory::epochs::{Epochs, Participant};
-use crate::shard::memory::slab::FreeWord;
+use crate::shard::memory::epochs::{Epochs, Participant, Reclaimer};
+use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::advancer_waker::AdvancerWaker;
 use crate::sync::plain::{Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use crate::sync::{Ordering, yield_now};
@@ -170,6 +170,11 @@ impl Lanes {
     #[inline]
     pub(super) fn has_place(&self) -> bool {
         self.turnover.has_place()
+    }
+
+    /// The right to take memory away; `None` if it is given out, or there is no memory.
+    pub(in crate::shard::shared) fn reclaimer(&self) -> Option<Reclaimer> {
+        self.epochs.reclaimer()
     }
 
     /// A lane that the calling thread owns from now on. `None` if [`KEEPERS`] threads own one, or

@@ -49,7 +49,6 @@
 //! | [`OWNED`] | [`ENDED`] | the shard's end, which then empties `local`: no call is under way |
 
 mod cache;
-mod held;
 mod hints;
 mod list;
 
@@ -58,12 +57,11 @@ use std::sync::atomic::compiler_fence;
 
 use crossbeam_utils::CachePadded;
 
-pub(crate) use self::held::Held;
 pub(crate) use self::list::Lanes;
 use self::list::Turnover;
 use crate::fallible::Counted;
 use crate::shard::memory::epochs::Participant;
-use crate::shard::memory::slab::FreeWord;
+use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::hints::Hints;
 use crate::shard::shared::stats::Tally;

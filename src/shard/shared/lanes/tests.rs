@@ -12,7 +12,7 @@ fn count(lanes: &Lanes, kind: Kind) -> usize {
 }
 
 fn lanes() -> Lanes {
-    Lanes::new(Arc::new(AdvancerWaker::new())).expect("there is memory")
+    Lanes::new(Arc::new(AdvancerWaker::new().expect("there is memory"))).expect("there is memory")
 }
 
 /// The address of the lane that the calling thread gets.

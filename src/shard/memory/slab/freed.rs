@@ -1,0 +1,108 @@
+//! Nodes that the advancer has freed, on their way back to the free bits.
+
+use super::{FreeWord, InHand};
+use crate::hardware;
+use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::node::{NodeId, Vacant};
+use crate::shard::wheel::bitset::Bitmap;
+
+/// The right to a free node that is in no list. A `Freed` that is dropped leaves the node unused
+/// until the shard ends.
+#[derive(Debug)]
+pub(crate) struct Freed(NodeId);
+
+impl Freed {
+    /// A node that a test has taken.
+    #[cfg(all(test, not(shardwheel_loom)))]
+    pub(in crate::shard::memory) fn of(id: NodeId) -> Self {
+        Self(id)
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.0
+    }
+}
+
+impl<T> InHand<'_, T> {
+    /// The right to a node that has just been freed.
+    ///
+    /// # Panics
+    ///
+    /// If `vacant` is the right to another node.
+    #[inline]
+    pub(crate) fn freed(&self, vacant: Vacant<'_, T>) -> Freed {
+        assert!(std::ptr::eq(vacant.node(), self.node), "a right belongs to its node");
+        Freed(self.id)
+    }
+}
+
+/// Freed nodes, as a bitmap: they come out in memory order, whatever the order in which they were
+/// added.
+pub(crate) struct FreedNodes {
+    ids: Bitmap,
+    count: usize,
+    /// All words before this one are empty. 0 unless words are being taken out.
+    from: usize,
+}
+
+impl FreedNodes {
+    pub(in crate::shard::memory) fn new() -> Self {
+        Self { ids: Bitmap::empty(), count: 0, from: 0 }
+    }
+
+    pub(in crate::shard::memory) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The size of the bitmap, in words.
+    pub(in crate::shard::memory) fn words(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Prefetches the node's word.
+    #[inline]
+    pub(in crate::shard::memory) fn prefetch(&self, node: &Freed) {
+        hardware::prefetch_for_writing(self.ids.address(node.0 as usize / WORD_NODES));
+    }
+
+    /// Adds a node. If there is no memory for the bitmap, the node stays unused until the shard
+    /// ends.
+    #[inline]
+    pub(in crate::shard::memory) fn add(&mut self, Freed(id): Freed) {
+        let word = id as usize / WORD_NODES;
+        if word >= self.ids.len() && !self.make_room(word) {
+            return;
+        }
+        self.ids.insert(id as usize);
+        self.count += 1;
+    }
+
+    /// Grows the bitmap to hold `word`; false if there is no memory. Takes time proportional to the
+    /// words in use before.
+    #[cold]
+    fn make_room(&mut self, word: usize) -> bool {
+        let Some(mut ids) = Bitmap::new((word + 1).next_power_of_two()) else { return false };
+        ids.absorb(&self.ids);
+        self.ids = ids;
+        true
+    }
+
+    /// Takes the nodes of the first word that has any.
+    pub(in crate::shard::memory) fn take_word(&mut self) -> Option<FreeWord> {
+        let word = self.ids.word_from(self.from)?;
+        let bits = self.ids.take_word(word);
+        self.count -= bits.count_ones() as usize;
+        self.from = if self.count == 0 { 0 } else { word + 1 };
+        Some(FreeWord { word: word as u32, bits })
+    }
+
+    /// Frees the bitmap. The nodes in it stay unused until the shard ends.
+    pub(in crate::shard::memory) fn forget(&mut self) {
+        *self = Self::new();
+    }
+
+    pub(in crate::shard::memory) fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let next = |from| self.ids.first_from(from);
+        std::iter::successors(next(0), move |&id| next(id + 1)).map(|id| id as NodeId)
+    }
+}

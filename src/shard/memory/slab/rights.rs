@@ -1,0 +1,141 @@
+//! What a thread may do with nodes of a slab: see the table in [`slab`](super).
+//!
+//! Only the slab makes these and takes them apart.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use crate::shard::memory::epochs::{Guard, Participant};
+use crate::shard::memory::segment::Segment;
+use crate::shard::node::state::Word;
+use crate::shard::node::{NIL, Node, NodeId, Vacant};
+use crate::tick::Tick;
+
+/// The right to free nodes of one word. A lane has those of the word that it hands out nodes of.
+#[derive(Debug, Default)]
+pub(crate) struct FreeWord {
+    /// The word's index, counted over all segments.
+    pub(super) word: u32,
+    pub(super) bits: u64,
+}
+
+/// The right to a node without a payload.
+#[must_use = "the node is lost"]
+pub(crate) struct Owned<'s, T> {
+    pub(super) id: NodeId,
+    pub(super) era: u32,
+    pub(super) vacant: Vacant<'s, T>,
+}
+
+/// The right to a dead node that the owner of a lane keeps, from a cancel to its next schedule.
+///
+/// Read it field by field: copying the struct would cause a store-forwarding stall.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// `NIL` if no node is held.
+    pub(super) node: NodeId,
+    /// The node's word.
+    pub(super) word: Word,
+    /// The earliest tick at which the next timer may be due.
+    pub(super) linked_for: Tick,
+}
+
+impl FreeWord {
+    /// The word's segment.
+    pub(super) fn segment<T>(&self) -> usize {
+        self.word as usize / Segment::<T>::WORDS
+    }
+}
+
+impl Held {
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.node == NIL
+    }
+
+    /// The earliest tick at which the next timer may be due.
+    #[inline]
+    pub(crate) fn linked_for(&self) -> Tick {
+        self.linked_for
+    }
+
+    /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is as it was.
+    pub(crate) fn hold_again<T>(&mut self, owned: Owned<'_, T>) {
+        (self.node, self.word) = (owned.id, owned.vacant.word());
+    }
+}
+
+impl<'s, T> Owned<'s, T> {
+    #[inline(always)]
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// The era of the node's segment.
+    #[inline(always)]
+    pub(crate) fn era(&self) -> u32 {
+        self.era
+    }
+
+    #[inline(always)]
+    pub(crate) fn vacant(&self) -> &Vacant<'s, T> {
+        &self.vacant
+    }
+
+    #[inline(always)]
+    pub(crate) fn into_vacant(self) -> Vacant<'s, T> {
+        self.vacant
+    }
+}
+
+/// A node that the advancer has in hand.
+pub(crate) struct InHand<'s, T> {
+    pub(super) id: NodeId,
+    pub(super) era: u32,
+    pub(super) node: &'s Node<T>,
+}
+
+impl<'s, T> InHand<'s, T> {
+    #[inline(always)]
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// The era of the node's segment.
+    #[inline(always)]
+    pub(crate) fn era(&self) -> u32 {
+        self.era
+    }
+}
+
+impl<T> Deref for InHand<'_, T> {
+    type Target = Node<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Node<T> {
+        self.node
+    }
+}
+
+/// Keeps the segment of a node while a thread that does not own the node reads it.
+pub(crate) struct Stay<'l> {
+    pub(super) id: NodeId,
+    /// Protects: the segment, if the caller's free nodes do not.
+    #[cfg_attr(not(test), expect(dead_code, reason = "its drop unpins"))]
+    pub(super) pinned: Option<Guard>,
+    /// Otherwise the caller's free nodes, which lie in the same segment. The borrow prevents
+    /// handing them out meanwhile.
+    free: PhantomData<&'l FreeWord>,
+}
+
+impl Stay<'_> {
+    #[inline]
+    pub(super) fn new(id: NodeId, pinned: Option<Guard>) -> Self {
+        Self { id, pinned, free: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn pinned(id: NodeId, who: &Participant) -> Self {
+        Self::new(id, Some(who.pin()))
+    }
+}

@@ -1,0 +1,144 @@
+//! Free nodes: where a producer finds some, where a segment is added, and how nodes come back.
+
+use std::io;
+
+use super::{FreeWord, Slab, TABLE};
+use crate::error::ScheduleErrorKind;
+use crate::fallible;
+use crate::shard::memory::epochs::{Guard, Participant};
+use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slot::Keep;
+use crate::sync::Ordering;
+
+impl<T> Slab<T> {
+    /// The greatest possible number of nodes.
+    pub(super) fn limit() -> usize {
+        (TABLE << Segment::<T>::SHIFT).min(u32::MAX as usize)
+    }
+
+    #[cold]
+    pub(super) fn refill(&self, free: &mut FreeWord, who: &Participant) -> Result<(), ScheduleErrorKind> {
+        // Protects: segments that the search reads while the advancer gives them back.
+        let guard = who.pin();
+        loop {
+            if let Some(found) = self.find_free(free.word as usize, &guard) {
+                *free = found;
+                return Ok(());
+            }
+            self.grow()?;
+        }
+    }
+
+    /// The next word with free nodes, from `word` on and round all segments.
+    fn find_free(&self, word: usize, pinned: &Guard) -> Option<FreeWord> {
+        let words = Segment::<T>::WORDS;
+        let height = self.height();
+        let start = word / words;
+        (0..=height).find_map(|step| {
+            let index =
+                if start + step < height { start + step } else { (start + step).checked_sub(height)? };
+            let from = if step == 0 { word % words } else { 0 };
+            let (word, bits) = self.take_from(index, from, Keep::pinned(pinned))?;
+            Some(FreeWord { word: (index * words + word) as u32, bits })
+        })
+    }
+
+    fn take_from(&self, index: usize, from: usize, keep: Keep<'_>) -> Option<(usize, u64)> {
+        let (open, bit) = (self.open.get(index / WORD_NODES)?, 1 << (index % WORD_NODES));
+        // Ordering: Relaxed, a hint.
+        if open.load(Ordering::Relaxed) & bit == 0 {
+            return None;
+        }
+        let free = &self.load(index, keep)?.free;
+        let found = free.take_word(from);
+        if found.is_none() && !free.may_have_any() {
+            // Ordering: Acquire, as in a segment's summary: a thread that clears this bit after
+            // another thread set it sees the summary that was set before.
+            open.fetch_and(!bit, Ordering::Acquire);
+            // Another segment may be in this place by now.
+            if self.load(index, keep)?.free.may_have_any() {
+                self.reopen(index);
+            }
+        }
+        found
+    }
+
+    /// Marks a segment as one that may have free nodes.
+    pub(super) fn reopen(&self, index: usize) {
+        // Ordering: Release, pairs with the Acquire in `take_from`.
+        self.open[index / WORD_NODES].fetch_or(1 << (index % WORD_NODES), Ordering::Release);
+    }
+
+    /// Adds a segment in the first empty place. If another producer wins the race, this one drops
+    /// its segment.
+    fn grow(&self) -> Result<(), ScheduleErrorKind> {
+        let full = ScheduleErrorKind::Full { limit: Self::limit() };
+        let index = (0..TABLE).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
+        let no_memory = |_: io::Error| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
+        let segment = fallible::boxed(Segment::new(index).map_err(no_memory)?);
+        let mut segment = segment.ok_or_else(|| no_memory(io::ErrorKind::OutOfMemory.into()))?;
+        // After the memory request, so that a failed request uses up no era.
+        // Ordering: Relaxed, only the number matters.
+        segment.era = self.next_era.fetch_add(1, Ordering::Relaxed);
+        let nodes = segment.nodes();
+        // Before the advancer can take the segment away, so that the count is never too low.
+        // Ordering: Relaxed, a count; the Release of `Slots::fill` keeps the order.
+        self.size.fetch_add(1, Ordering::Relaxed);
+        if self.segments.fill(index, segment).is_err() {
+            // Ordering: Relaxed, as above.
+            self.size.fetch_sub(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        // Ordering: Relaxed, for prefetching only.
+        self.addresses[index].store(nodes, Ordering::Relaxed);
+        self.reopen(index);
+        Ok(())
+    }
+
+    /// Gives free nodes to all producers; false if there are none. Afterwards their segment may be
+    /// empty.
+    pub(crate) fn give_back(&self, free: FreeWord, keep: Keep<'_>) -> bool {
+        let (segment, are_any) = (free.segment::<T>(), free.bits != 0);
+        if are_any {
+            self.give(free, keep);
+            self.reopen(segment);
+        }
+        are_any
+    }
+
+    /// As [`give_back`](Self::give_back), of many words in memory order.
+    pub(in crate::shard::memory) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
+        // The segment of the previous word. It is reopened once all its words are given.
+        let mut to_open = None;
+        for free in words {
+            let segment = free.segment::<T>();
+            self.give(free, keep);
+            if let Some(former) = to_open.replace(segment).filter(|&former| former != segment) {
+                self.reopen(former);
+            }
+        }
+        to_open.into_iter().for_each(|last| self.reopen(last));
+    }
+
+    /// As [`give_back`](Self::give_back), for a producer.
+    #[cold]
+    pub(crate) fn hand_back(&self, free: &mut FreeWord, who: &Participant) {
+        // Protects: the segment, which may be empty once the nodes are given back.
+        let pinned = who.pin();
+        // The word stays: the next search begins there.
+        let given = FreeWord { word: free.word, bits: std::mem::replace(&mut free.bits, 0) };
+        if self.give_back(given, Keep::pinned(&pinned)) {
+            // Ordering: Relaxed, a hint for the recycler.
+            self.given_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes nodes of one word free; [`reopen`](Self::reopen) comes next.
+    pub(super) fn give(&self, free: FreeWord, keep: Keep<'_>) {
+        let (word, words) = (free.word as usize, Segment::<T>::WORDS);
+        if let Some(segment) = self.load(word / words, keep) {
+            segment.free.give(word % words, free.bits);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The node itself: who may use its payload, and the transitions that decide that.
+//!
+//! The thread that wins a transition out of `Pending` has the node to itself until it stores the
+//! word again: it gets a [`Filled`], takes the payload out of that, and then has a [`Vacant`]. A
+//! thread that claims a cancelled node, or takes a free one, gets a [`Vacant`] as well. Only a
+//! `Vacant` is filled. Neither can be copied, so nobody else has the payload meanwhile, and a word
+//! says `Pending` only while a payload is in. A right that is dropped leaves the node as it is: the
+//! node is lost to the shard, and its payload, if there is one, is leaked.
+//!
+//! The fields are private to this file, so no other code can break this.
+
+use std::mem::MaybeUninit;
+
+use super::payload::IntoPayload;
+use super::state::{Status, Word};
+use super::{NIL, NodeId};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::tick::Tick;
+
+/// A node: 20 bytes and the payload. All zeroes is a valid, free node.
+#[repr(C)]
+pub(crate) struct Node<T> {
+    word: AtomicU64,
+    /// The tick that the node was first linked for, or that its recurring timer was armed anew for.
+    /// Constant while the timer is pending. Written by the owner of a free node and, where it arms
+    /// a timer anew, by the advancer.
+    pub(super) base: AtomicU64,
+    next: AtomicU32,
+    payload: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: threads share the payload by the rights above: one thread at a time has it, and hands it
+// to the next by a Release of the word that pairs with an Acquire. The payload itself is not
+// shared, so it need not be `Sync`.
+unsafe impl<T: Send> Sync for Node<T> {}
+
+/// The right to a node with its payload, for the thread that has won the node's timer.
+#[must_use = "the payload is leaked"]
+pub(crate) struct Filled<'n, T> {
+    node: &'n Node<T>,
+    word: Word,
+}
+
+/// The right to a node without a payload.
+#[must_use = "the node is lost"]
+pub(crate) struct Vacant<'n, T> {
+    node: &'n Node<T>,
+    /// The word, unless the node's status is `Stopped` by now.
+    word: Word,
+}
+
+/// The right to a node whose payload is out, without a borrow of the node.
+#[derive(Debug)]
+#[must_use = "the node is lost"]
+pub(crate) struct Running {
+    /// The node's address.
+    node: usize,
+    word: Word,
+}
+
+impl<T> Node<T> {
+    #[cfg(any(all(test, not(fuzzing)), shardwheel_loom, feature = "model"))]
+    pub(crate) fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            base: AtomicU64::new(0),
+            next: AtomicU32::new(NIL),
+            payload: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// Makes the free node look as if it had held as many timers as it can.
+    #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+    pub(super) fn wear_out(&self) {
+        let last = Word::from_raw(0).with_version(u32::MAX);
+        // Ordering: Relaxed, there is one thread.
+        self.word.store(last.raw(), Ordering::Relaxed);
+    }
+
+    /// The link to the next node of the list.
+    pub(crate) fn next(&self) -> &AtomicU32 {
+        &self.next
+    }
+
+    /// The word. What the thread that stored it had done before is visible.
+    #[inline]
+    pub(super) fn word(&self) -> Word {
+        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`: payload
+        // and `base` are visible, or the payload is out.
+        Word::from_raw(self.word.load(Ordering::Acquire))
+    }
+
+    /// The word, as a hint, or for the owner of the node.
+    #[inline]
+    pub(super) fn peek(&self) -> Word {
+        // Ordering: Relaxed, a hint; or the caller is ordered after the last store of the word.
+        Word::from_raw(self.word.load(Ordering::Relaxed))
+    }
+
+    /// Takes a free node for a timer due at `deadline`. `None` if the node is worn out.
+    ///
+    /// # Safety
+    ///
+    /// The node is free, and the caller owns it: it is in no free bits, and nobody else has a right
+    /// to it.
+    #[inline]
+    pub(crate) unsafe fn prepare(&self, deadline: Tick) -> Option<Vacant<'_, T>> {
+        // The first access is a store. If the first access to fresh memory were a load, the system
+        // would map a page of zeroes, replace it at the next store, and notify every processor of
+        // the change.
+        // Ordering: Relaxed, published by the Release of the word in `fill`.
+        self.base.store(deadline, Ordering::Relaxed);
+        // The caller took the node from the free bits: the Acquire in `FreeBits::take` pairs with
+        // the Release in `give`, which comes after the last store of this word.
+        let word = self.peek();
+        debug_assert!(word.is(Status::Free));
+        (!word.is_last_version()).then_some(Vacant { node: self, word })
+    }
+
+    /// The right to a node that its canceller holds.
+    ///
+    /// # Safety
+    ///
+    /// The caller has given up a [`Vacant`] of this node whose word was `word`, and has not yet got
+    /// it back.
+    #[inline]
+    pub(crate) unsafe fn regain(&self, word: Word) -> Vacant<'_, T> {
+        Vacant { node: self, word }
+    }
+
+    /// The right that [`Vacant::without_borrow`] has given up.
+    ///
+    /// # Panics
+    ///
+    /// If it is of another node.
+    pub(crate) fn resume(&self, running: Running) -> Vacant<'_, T> {
+        assert_eq!(running.node, std::ptr::from_ref(self).addr(), "a right belongs to its node");
+        Vacant { node: self, word: running.word }
+    }
+
+    /// Moves a pending timer to another status. The caller is the winner, or the word has changed.
+    #[inline]
+    pub(super) fn win(&self, word: Word, status: Status) -> Option<Filled<'_, T>> {
+        let won = word.with_status(status);
+        let is_won = word.is(Status::Pending) && status != Status::Pending && self.replace(word, won);
+        is_won.then_some(Filled { node: self, word: won })
+    }
+
+    /// Moves a cancelled node to the status of `next`: free, or claimed for a later version.
+    #[inline]
+    pub(super) fn win_cancelled(&self, word: Word, next: Word) -> Option<Vacant<'_, T>> {
+        let is_next = next.is(Status::Free) || next.is(Status::Claimed);
+        let is_won = word.is(Status::Cancelled) && is_next && self.replace(word, next);
+        is_won.then_some(Vacant { node: self, word: next })
+    }
+
+    /// Gives a pending timer another extension; false if the word has changed.
+    pub(super) fn set_extension(&self, word: Word, extension: Tick) -> bool {
+        word.is(Status::Pending) && self.replace(word, word.with_extension(extension))
+    }
+
+    /// Marks a pending timer's node as displaced; false if the word has changed.
+    pub(super) fn set_displaced(&self, word: Word) -> bool {
+        word.is(Status::Pending) && self.replace(word, word.displaced())
+    }
+
+    /// Stops a timer whose payload is out; false if the word has changed.
+    pub(super) fn set_stopped(&self, word: Word) -> bool {
+        word.is(Status::Running) && self.replace(word, word.with_status(Status::Stopped))
+    }
+
+    /// Ends a timer whose payload is out and does not come back, for the shard's end; false if the
+    /// word has changed. The node is not used again.
+    pub(crate) fn end_for_good(&self, word: Word) -> bool {
+        word.is(Status::Running) && self.replace(word, word.with_status(Status::Free))
+    }
+
+    #[inline]
+    fn replace(&self, from: Word, to: Word) -> bool {
+        // Ordering: Acquire on success, Relaxed on failure. Relaxed would be enough on success too:
+        // the caller acquired `from` when it loaded it, and success proves that the word has not
+        // changed. Acquire costs nothing where a read-modify-write is a barrier anyway, and spares
+        // the proof that no store came between. No Release: the words stored here publish nothing,
+        // and as read-modify-writes they continue the release sequence of `fill`.
+        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
+    }
+
+    /// Takes out a timer that the shard's end has [kept](Filled::keep), which then is no longer in
+    /// the chain. Returns the next node of the chain, the deadline and the payload.
+    /// The node is not used again.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the chain, and the node is in it.
+    pub(crate) unsafe fn take_kept(&self) -> (NodeId, Tick, T) {
+        let word = self.peek();
+        let (vacant, payload) = Filled { node: self, word }.read();
+        let _ = vacant.free();
+        (word.version(), self.deadline(word), payload)
+    }
+
+    /// Makes `next` the node after this one in the chain of kept timers.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the chain, and the node is in it.
+    pub(crate) unsafe fn link(&self, kept: Word, next: NodeId) {
+        // Ordering: Relaxed, the caller alone writes the word of a node that it keeps, and
+        // publishes nothing by it: a canceller that loads the word finds `Held` and stops there.
+        self.word.store(kept.with_version(next).raw(), Ordering::Relaxed);
+    }
+}
+
+impl<'n, T> Filled<'n, T> {
+    /// Takes the payload out.
+    #[inline(always)]
+    pub(crate) fn read(self) -> (Vacant<'n, T>, T) {
+        self.harvest(|slot| slot.read())
+    }
+
+    /// Takes out of the payload what `harvest` wants of it.
+    #[inline(always)]
+    pub(super) fn harvest<R>(self, harvest: impl FnOnce(PayloadSlot<'_, T>) -> R) -> (Vacant<'n, T>, R) {
+        let harvested = self.node.payload.with_mut(|cell| {
+            // SAFETY: nobody else uses the payload.
+            let cell = unsafe { &mut *cell };
+            // SAFETY: a pending node holds a payload, and this is its last use.
+            harvest(unsafe { PayloadSlot::new(cell) })
+        });
+        (Vacant { node: self.node, word: self.word }, harvested)
+    }
+
+    /// Takes the payload out and frees the node.
+    pub(crate) fn take(self) -> T {
+        let (vacant, payload) = self.read();
+        let _ = vacant.free();
+        payload
+    }
+
+    /// Leaves the payload in the node, as the end of a chain of kept timers: the shard's end has
+    /// won the timer. Returns the word for [`Node::link`].
+    ///
+    /// No lane names the node, so no other thread writes the word from now on, and no key finds a
+    /// pending timer in it. The version has no meaning any more: its place in the word holds the id
+    /// of the next node of the chain.
+    pub(crate) fn keep(self) -> Word {
+        // Ordering: Relaxed, as in `Node::link`.
+        self.node.word.store(self.word.with_version(NIL).raw(), Ordering::Relaxed);
+        self.word
+    }
+
+    /// Calls `look` with the payload.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        self.node.payload.with_mut(|cell| {
+            // SAFETY: nobody else uses the payload.
+            let cell = unsafe { &*cell };
+            // SAFETY: a pending node holds a payload.
+            look(unsafe { cell.assume_init_ref() })
+        })
+    }
+}
+
+impl<'n, T> Vacant<'n, T> {
+    /// The node's word, unless it has been stopped meanwhile.
+    pub(crate) fn word(&self) -> Word {
+        self.word
+    }
+
+    pub(crate) fn node(&self) -> &'n Node<T> {
+        self.node
+    }
+
+    /// Writes the payload, then a word that says that it is pending. From the store of the word on,
+    /// the timer is reachable where the node is linked: the advancer may fire it and give the
+    /// node's segment back.
+    #[inline]
+    pub(super) fn fill(self, word: Word, seed: impl IntoPayload<T>) {
+        self.put(seed);
+        // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
+        self.node.word.store(word.with_status(Status::Pending).raw(), Ordering::Release);
+    }
+
+    /// Writes the payload, then swaps the word for one that says that it is pending, at its `base`.
+    ///
+    /// # Errors
+    ///
+    /// The payload, if another thread has changed the word meanwhile.
+    pub(super) fn fill_again(self, payload: T) -> Result<(), (Self, T)> {
+        self.put(payload);
+        // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
+        // Relaxed on failure: the payload is ours, and the thread that stopped the timer published
+        // nothing.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let (from, to) = (self.word.raw(), self.word.rearmed().raw());
+        match self.node.word.compare_exchange(from, to, success, failure) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Filled { node: self.node, word: self.word }.read()),
+        }
+    }
+
+    #[inline]
+    fn put(&self, seed: impl IntoPayload<T>) {
+        self.node.payload.with_mut(|cell| {
+            // SAFETY: nobody else uses the payload.
+            unsafe { (*cell).write(seed.into_payload()) };
+        });
+    }
+
+    /// Makes the node, which is linked, one that any producer may claim.
+    #[inline]
+    pub(crate) fn cancelled(self) {
+        // Ordering: Release, pairs with the Acquire in `claim` and `observe`: the payload is out
+        // before another thread may write a new one.
+        self.node.word.store(self.word.with_status(Status::Cancelled).raw(), Ordering::Release);
+    }
+
+    /// Frees the node by a swap of the word; false if its timer has been stopped meanwhile. The node
+    /// is free in both cases.
+    pub(super) fn end(self) -> (Self, bool) {
+        let ended = self.node.replace(self.word, self.word.with_status(Status::Free));
+        (if ended { self } else { self.free() }, ended)
+    }
+
+    /// Frees the node.
+    pub(crate) fn free(self) -> Self {
+        // Ordering: Relaxed, no other thread writes the word. The node's next owner acquires this
+        // store with the free bits (`FreeBits::give` and `take`).
+        self.node.word.store(self.word.with_status(Status::Free).raw(), Ordering::Relaxed);
+        self
+    }
+
+    /// The right without a borrow, for [`Node::resume`].
+    pub(super) fn without_borrow(self) -> Running {
+        Running { node: std::ptr::from_ref(self.node).addr(), word: self.word }
+    }
+}
+
+/// A payload still in its node, whose timer has ended or gets another payload. The slot's owner has
+/// exclusive access. A payload that is not read is leaked.
+pub(crate) struct PayloadSlot<'n, T>(&'n mut MaybeUninit<T>);
+
+impl<'n, T> PayloadSlot<'n, T> {
+    /// Makes a slot of a payload cell.
+    ///
+    /// # Safety
+    ///
+    /// The cell holds a payload, and nothing reads that payload after this slot.
+    #[inline(always)]
+    unsafe fn new(place: &'n mut MaybeUninit<T>) -> Self {
+        Self(place)
+    }
+
+    /// Takes out the whole payload.
+    #[inline(always)]
+    pub(crate) fn read(self) -> T {
+        // SAFETY: the cell holds a payload, by the promise of `new`, and this is its last read.
+        unsafe { self.0.assume_init_read() }
+    }
+
+    /// Takes out a part of the payload and drops the rest. This loads only the part from memory;
+    /// [`read`](Self::read) would copy the whole payload first.
+    #[inline(always)]
+    pub(crate) fn read_part<R>(self, part: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: the cell holds a payload, by the promise of `new`.
+        let payload = unsafe { self.0.assume_init_mut() };
+        let part = part(payload);
+        // SAFETY: as above, and nothing reads the payload after this.
+        unsafe { self.0.assume_init_drop() };
+        part
+    }
+}
