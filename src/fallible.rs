@@ -1,10 +1,14 @@
 //! Allocations that may fail: they return `None` if the system has no memory. The standard
 //! library's boxes abort the process instead.
+//!
+//! Also here: what owns an allocation through an atomic pointer ([`MarkedBox`]).
 
 use std::hint::black_box;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sync::{AtomicPtr, AtomicU64};
@@ -192,6 +196,80 @@ impl<T> Drop for Handle<T> {
             // SAFETY: the pointer came from a box, and this was the last handle.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
+    }
+}
+
+/// Set in the lowest bit of a marked box's pointer.
+const MARK: usize = 1;
+
+/// A place for a box, which any thread puts in or takes out. A box in the place may be marked.
+///
+/// A put, a take and the first look of `take_if_marked` are SeqCst, because callers rely on their
+/// order relative to SeqCst accesses of their own.
+///
+/// Invariant: the pointer is null, or came from `Box::into_raw`, marked or not. The thread that
+/// swaps it out owns the box.
+pub(crate) struct MarkedBox<T> {
+    place: AtomicPtr<T>,
+    /// It may be sent and shared as a mutex may that holds the box.
+    owns: PhantomData<Mutex<Option<Box<T>>>>,
+}
+
+impl<T> MarkedBox<T> {
+    pub(crate) fn empty() -> Self {
+        const { assert!(align_of::<T>() > MARK, "the lowest bit of a pointer is free for the mark") };
+        Self { place: AtomicPtr::new(null_mut()), owns: PhantomData }
+    }
+
+    /// Puts a box in, marked if `is_marked`. Returns the box that was there.
+    pub(crate) fn put(&self, value: Box<T>, is_marked: bool) -> Option<Box<T>> {
+        let mark = if is_marked { MARK } else { 0 };
+        let marked = Box::into_raw(value).map_addr(|address| address | mark);
+        // Ordering: SeqCst, see `MarkedBox`. As a Release it pairs with the Acquire of `take` and
+        // `take_if_marked`.
+        let former = self.place.swap(marked, Ordering::SeqCst);
+        // SAFETY: swapped out of the place.
+        unsafe { Self::own(former) }
+    }
+
+    /// Takes the box out, if there is one.
+    pub(crate) fn take(&self) -> Option<Box<T>> {
+        // Ordering: SeqCst, see `MarkedBox`. As an Acquire it pairs with `put`.
+        let taken = self.place.swap(null_mut(), Ordering::SeqCst);
+        // SAFETY: swapped out of the place.
+        unsafe { Self::own(taken) }
+    }
+
+    /// Takes the box out, if there is one and it is marked. Of several threads that try to take the
+    /// box, exactly one gets it.
+    pub(crate) fn take_if_marked(&self) -> Option<Box<T>> {
+        // Ordering: SeqCst, see `MarkedBox`.
+        let seen = self.place.load(Ordering::SeqCst);
+        if seen.addr() & MARK == 0 {
+            return None;
+        }
+        // Ordering: Acquire, pairs with `put`. Relaxed on failure: nothing is read through the
+        // pointer.
+        let taken = self.place.compare_exchange(seen, null_mut(), Ordering::Acquire, Ordering::Relaxed);
+        // SAFETY: swapped out of the place.
+        taken.ok().and_then(|taken| unsafe { Self::own(taken) })
+    }
+
+    /// The box behind a pointer, marked or not.
+    ///
+    /// # Safety
+    ///
+    /// The caller has swapped the pointer out of the place.
+    unsafe fn own(pointer: *mut T) -> Option<Box<T>> {
+        let pointer = pointer.map_addr(|address| address & !MARK);
+        // SAFETY: by the invariant the pointer came from `into_raw`, and the caller owns it.
+        (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
+    }
+}
+
+impl<T> Drop for MarkedBox<T> {
+    fn drop(&mut self) {
+        drop(self.take());
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! A shutdown takes the advancer when the worker has ended, or earlier where the shutdown must not
 //! wait: see [`drive`](super::drive). What it must know for that is stored here too: whether the
-//! user code is an executor (a mark in the pointer), and how far the worker is (`state`).
+//! user code is an executor (a mark on the box), and how far the worker is (`state`).
 //!
 //! # Who writes what
 //!
@@ -21,22 +21,16 @@
 //!
 //! A worker puts the advancer in, then checks whether the shard is stopping. If it is, the worker
 //! announces the advancer (`note`). A shutdown marks the shard as stopping, then looks into the
-//! slot, and waits only for what comes after. All four steps are SeqCst: either the worker sees the
-//! mark, or the shutdown sees the advancer. So a waiting shutdown also learns of each later piece
-//! of user code.
-//!
-//! This file and [`inline`](super::inline) hold all unsafe code of `Timer`. Invariant: a pointer in
-//! `slot` came from `Box::into_raw`, marked or not. The thread that swaps it out owns it.
+//! slot, and waits only for what comes after. All four steps are SeqCst (those on the slot in
+//! [`MarkedBox`]): either the worker sees the mark, or the shutdown sees the advancer. So a waiting
+//! shutdown also learns of each later piece of user code.
 
-use std::ptr::null_mut;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::clock::unpoisoned;
-use crate::sync::{AtomicBool, AtomicPtr, Ordering};
-
-/// Set in the lowest bit of a pointer while an executor runs.
-const EXECUTING: usize = 1;
+use crate::fallible::MarkedBox;
+use crate::sync::{AtomicBool, Ordering};
 
 /// The user code for which an advancer lies in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +53,8 @@ pub(crate) enum Phase {
 }
 
 pub(crate) struct AdvancerSlot<T> {
-    slot: AtomicPtr<T>,
+    /// Marked while an executor runs.
+    slot: MarkedBox<T>,
     stopping: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -81,9 +76,8 @@ pub(crate) struct Seen {
 
 impl<T> AdvancerSlot<T> {
     pub(crate) fn new() -> Self {
-        const { assert!(align_of::<T>() > EXECUTING, "the lowest bit of a pointer is free for the mark") };
         Self {
-            slot: AtomicPtr::new(null_mut()),
+            slot: MarkedBox::empty(),
             stopping: AtomicBool::new(false),
             state: Mutex::new(State { phase: Phase::AtWork, version: 0 }),
             changed: Condvar::new(),
@@ -105,12 +99,8 @@ impl<T> AdvancerSlot<T> {
 
     /// Puts the advancer into the slot; for the worker, before user code.
     pub(crate) fn put(&self, advancer: Box<T>, code: Code) {
-        let advancer = Box::into_raw(advancer);
-        let marked = if code == Code::Executor { mark(advancer) } else { advancer };
-        // Ordering: SeqCst, see *Visibility*. As a Release it pairs with the Acquire of `take` and
-        // `take_from_executor`.
-        let former = self.slot.swap(marked, Ordering::SeqCst);
-        debug_assert!(former.is_null(), "there is one advancer");
+        let former = self.slot.put(advancer, code == Code::Executor);
+        debug_assert!(former.is_none(), "there is one advancer");
         // Ordering: SeqCst, see *Visibility*.
         if self.stopping.load(Ordering::SeqCst) {
             self.note(|_| ());
@@ -119,22 +109,13 @@ impl<T> AdvancerSlot<T> {
 
     /// Takes the advancer out of the slot, if it is there.
     pub(crate) fn take(&self) -> Option<Box<T>> {
-        // Ordering: SeqCst, see *Visibility*. As an Acquire it pairs with `put`.
-        own(self.slot.swap(null_mut(), Ordering::SeqCst))
+        self.slot.take()
     }
 
     /// Takes the advancer out of the slot, if it is there and an executor runs. Against the worker:
     /// exactly one of the two gets the advancer.
     pub(crate) fn take_from_executor(&self) -> Option<Box<T>> {
-        // Ordering: SeqCst, see *Visibility*.
-        let seen = self.slot.load(Ordering::SeqCst);
-        if !is_marked(seen) {
-            return None;
-        }
-        // Ordering: Acquire, pairs with `put`. Relaxed on failure: nothing is read through the
-        // pointer.
-        let taken = self.slot.compare_exchange(seen, null_mut(), Ordering::Acquire, Ordering::Relaxed);
-        taken.ok().and_then(own)
+        self.slot.take_if_marked()
     }
 
     /// Returns how far the worker is; for [`wait`](Self::wait).
@@ -174,28 +155,6 @@ impl<T> AdvancerSlot<T> {
     fn state(&self) -> MutexGuard<'_, State> {
         unpoisoned(self.state.lock())
     }
-}
-
-impl<T> Drop for AdvancerSlot<T> {
-    fn drop(&mut self) {
-        drop(self.take());
-    }
-}
-
-fn mark<T>(pointer: *mut T) -> *mut T {
-    pointer.map_addr(|address| address | EXECUTING)
-}
-
-fn is_marked<T>(pointer: *mut T) -> bool {
-    pointer.addr() & EXECUTING != 0
-}
-
-/// The box behind a pointer that the caller has swapped out of a slot.
-fn own<T>(pointer: *mut T) -> Option<Box<T>> {
-    let pointer = pointer.map_addr(|address| address & !EXECUTING);
-    // SAFETY: by the invariant the pointer came from `into_raw`, and the caller owns it, as the
-    // caller has swapped it out.
-    (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
