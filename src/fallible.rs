@@ -1,7 +1,7 @@
 //! Allocations that may fail: they return `None` if the system has no memory. The standard
 //! library's boxes abort the process instead.
 //!
-//! Also here: what owns an allocation through an atomic pointer ([`MarkedBox`]).
+//! Also here: what owns allocations through atomic pointers ([`List`], [`MarkedBox`]).
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::sync::{AtomicPtr, AtomicU64};
+use crate::sync::{AtomicPtr, AtomicU64, plain};
 
 /// Makes a slice of `len` values; `None` if there is no memory.
 pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>> {
@@ -106,8 +106,10 @@ pub(crate) fn has_memory(bytes: usize) -> bool {
 /// standard library's in every build, so it adds no steps to a model.
 pub(crate) struct Handle<T>(NonNull<Counted<T>>);
 
-/// A value and the number of its handles.
+/// A value and the number of its handles. It exists only in an allocation of [`Handle::new`].
 pub(crate) struct Counted<T> {
+    /// The pointer that was allocated. A pointer made from a reference must not free it.
+    origin: NonNull<Self>,
     handles: AtomicUsize,
     value: T,
 }
@@ -121,8 +123,11 @@ unsafe impl<T: Send + Sync> Sync for Handle<T> {}
 impl<T> Handle<T> {
     /// Makes the first handle. `None` if there is no memory; `value` is then dropped.
     pub(crate) fn new(value: T) -> Option<Self> {
-        let counted = boxed(Counted { handles: AtomicUsize::new(1), value })?;
-        Some(Self(NonNull::from(Box::leak(counted))))
+        let counted = boxed(Counted { origin: NonNull::dangling(), handles: AtomicUsize::new(1), value })?;
+        let origin = NonNull::from(Box::leak(counted));
+        // SAFETY: the pointer was just allocated, and no other reference to the value exists.
+        unsafe { (*origin.as_ptr()).origin = origin };
+        Some(Self(origin))
     }
 
     pub(crate) fn into_raw(self) -> *mut Counted<T> {
@@ -139,16 +144,11 @@ impl<T> Handle<T> {
         Self(counted)
     }
 
-    /// Makes a further handle from the pointer of a handle that stays where it is.
-    ///
-    /// # Safety
-    ///
-    /// The pointer came from [`into_raw`](Self::into_raw), and that handle lives during the call.
-    pub(crate) unsafe fn further(counted: NonNull<Counted<T>>) -> Self {
-        // SAFETY: the pointer is valid by the caller's promise, and `ManuallyDrop` leaves its
-        // handle in place.
-        let kept = ManuallyDrop::new(unsafe { Self::from_raw(counted) });
-        Self::clone(&kept)
+    /// Makes a further handle to a value that has a handle.
+    pub(crate) fn further(counted: &Counted<T>) -> Self {
+        // Ordering: Relaxed, the reference keeps the value alive meanwhile.
+        counted.handles.fetch_add(1, Ordering::Relaxed);
+        Self(counted.origin)
     }
 
     /// Returns the number of handles at some moment.
@@ -183,9 +183,7 @@ impl<T> Deref for Handle<T> {
 
 impl<T> Clone for Handle<T> {
     fn clone(&self) -> Self {
-        // Ordering: Relaxed, the caller's handle keeps the value alive meanwhile.
-        self.counted().handles.fetch_add(1, Ordering::Relaxed);
-        Self(self.0)
+        Self::further(self.counted())
     }
 }
 
@@ -195,6 +193,87 @@ impl<T> Drop for Handle<T> {
         if self.counted().handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: the pointer came from a box, and this was the last handle.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
+    }
+}
+
+/// A list that owns its values and only grows. Any thread adds to it.
+///
+/// Invariant: each pointer in the list came from `Handle::into_raw`, and the list keeps that handle
+/// until it is dropped.
+pub(crate) struct List<T> {
+    head: plain::AtomicPtr<Counted<Linked<T>>>,
+    owns: PhantomData<Handle<Linked<T>>>,
+}
+
+/// A value in a list. Made by [`List::push`], so it is in one list at most.
+pub(crate) struct Linked<T> {
+    /// The value added before this one. Written before this one is published, never after.
+    next: plain::AtomicPtr<Counted<Self>>,
+    value: T,
+}
+
+impl<T> Deref for Linked<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> List<T> {
+    pub(crate) fn new() -> Self {
+        Self { head: plain::AtomicPtr::new(null_mut()), owns: PhantomData }
+    }
+
+    /// Adds a value; `None` if there is no memory. Lock-free: another thread's push has succeeded
+    /// if the loop repeats.
+    pub(crate) fn push(&self, value: T) -> Option<&Counted<Linked<T>>> {
+        let handle = Handle::new(Linked { next: plain::AtomicPtr::new(null_mut()), value })?;
+        // Ordering: Relaxed, the value is only linked to.
+        let mut seen = self.head.load(Ordering::Relaxed);
+        let pushed = handle.into_raw();
+        // SAFETY: the list keeps the handle for as long as it lives.
+        let linked = unsafe { &*pushed };
+        loop {
+            // Ordering: Relaxed, published below.
+            linked.next.store(seen, Ordering::Relaxed);
+            // Ordering: Release, pairs with the Acquire of `iter`: the value is complete. So are
+            // the values behind it, because each later push continues the release sequences of the
+            // earlier ones.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            match self.head.compare_exchange_weak(seen, pushed, success, failure) {
+                Ok(_) => return Some(linked),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// The values, the last one first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Counted<Linked<T>>> {
+        // Ordering: Acquire, pairs with the Release in `push`.
+        let head = self.head.load(Ordering::Acquire);
+        // SAFETY: by the invariant, the list keeps the value for as long as it lives.
+        let head = unsafe { head.as_ref() };
+        std::iter::successors(head, |linked| {
+            // Ordering: Relaxed, written before the value was published.
+            let next = linked.next.load(Ordering::Relaxed);
+            // SAFETY: as above.
+            unsafe { next.as_ref() }
+        })
+    }
+}
+
+impl<T> Drop for List<T> {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, the last owner is here.
+        let mut next = NonNull::new(self.head.load(Ordering::Relaxed));
+        while let Some(linked) = next {
+            // SAFETY: the list's own handle, given up once. There may be further handles.
+            let linked = unsafe { Handle::from_raw(linked) };
+            // Ordering: Relaxed, as above.
+            next = NonNull::new(linked.next.load(Ordering::Relaxed));
         }
     }
 }
@@ -282,15 +361,24 @@ mod tests {
         let value = std::sync::Arc::new(());
         let first = Handle::new(std::sync::Arc::clone(&value)).expect("there is memory");
         let second = first.clone();
-        let raw = NonNull::new(first.into_raw()).expect("it is a handle's");
-        // SAFETY: the handle behind the pointer lives.
-        let third = unsafe { Handle::further(raw) };
+        let third = Handle::further(first.counted());
         assert_eq!((third.count(), std::sync::Arc::strong_count(&third)), (3, 2));
-        drop((second, third));
+        drop((first, second));
         assert_eq!(std::sync::Arc::strong_count(&value), 2);
-        // SAFETY: the pointer is the first handle's, and is taken back once.
-        drop(unsafe { Handle::from_raw(raw) });
+        drop(third);
         assert_eq!(std::sync::Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_list_keeps_its_values_until_it_is_dropped() {
+        let (list, value) = (List::new(), std::sync::Arc::new(()));
+        let kept = std::thread::scope(|scope| {
+            (0..2).for_each(|_| drop(scope.spawn(|| list.push(std::sync::Arc::clone(&value)).is_some())));
+            Handle::further(list.push(std::sync::Arc::clone(&value)).expect("there is memory"))
+        });
+        assert_eq!((list.iter().count(), std::sync::Arc::strong_count(&value)), (3, 4));
+        drop(list);
+        assert_eq!((kept.count(), std::sync::Arc::strong_count(&value)), (1, 2));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn prefetch_for_writing<M>(at: *const M) {
 /// Returns whether [`membarrier`] is available. The first call asks the system.
 ///
 /// The barrier moves the cost of ordering two steps from their frequent side to their rare side:
-/// the frequent side then needs no fence (see `Lane::begin_call`). On Linux the barrier is
+/// the frequent side then needs no fence (see `LaneState::begin_call`). On Linux the barrier is
 /// `membarrier(2)` with the command `PRIVATE_EXPEDITED`. It is missing on other systems, in models,
 /// under Miri, and where Linux refuses it.
 pub(crate) fn has_membarrier() -> bool {

@@ -26,12 +26,11 @@
 //! [`Lanes::revoke`](crate::shard::shared::lanes::Lanes::revoke)) and sweeps. It does so once for
 //! all that was scheduled and cancelled until then.
 
-use crate::fallible::Handle;
 use crate::shard::advancer::Advancer;
 use crate::shard::memory::epochs::Grace;
 use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::Shared;
-use crate::shard::shared::lanes::Lane;
+use crate::shard::shared::lanes::LaneHandle;
 use crate::shard::shared::stats::Tally;
 use crate::sync::Ordering;
 
@@ -40,7 +39,7 @@ pub(super) struct LaneTotals {
     /// The value of `changes` at the last recount; `None` if there was no memory for it.
     seen: Option<u64>,
     /// The lanes that had an owner then.
-    in_use: Vec<Handle<Lane>>,
+    in_use: Vec<LaneHandle>,
     /// The sums over the other lanes.
     scheduled: u64,
     cancelled: u64,
@@ -82,7 +81,7 @@ impl LaneTotals {
     #[inline]
     fn scheduled<T>(&self, shared: &Shared<T>) -> Option<u64> {
         let is_current = !cfg!(shardwheel_loom) && self.seen == Some(shared.lanes.changes());
-        let add = |sum: u64, lane: &Handle<Lane>| sum.wrapping_add(lane.tally.scheduled.get());
+        let add = |sum: u64, lane: &LaneHandle| sum.wrapping_add(lane.tally.scheduled.get());
         is_current.then(|| self.in_use.iter().fold(self.scheduled, add))
     }
 }
@@ -121,7 +120,7 @@ impl<T> Advancer<T> {
         };
         lane_totals.in_use.clear();
         let mut has_memory = true;
-        for lane in shared.lanes.handles() {
+        for lane in shared.lanes.iter() {
             if let Some(mut tidied) = lane.tidy() {
                 self.take_in(tidied.take_nodes());
                 lane_totals.scheduled = lane_totals.scheduled.wrapping_add(lane.tally.scheduled.get());
@@ -130,7 +129,7 @@ impl<T> Advancer<T> {
             }
             has_memory &= lane_totals.in_use.try_reserve(1).is_ok();
             if has_memory {
-                lane_totals.in_use.push(lane);
+                lane_totals.in_use.push(lane.handle());
             }
         }
         lane_totals.seen = has_memory.then_some(changes);

@@ -20,7 +20,7 @@
 //! | right | to | who has it |
 //! |---|---|---|
 //! | [`FreeWord`] | free nodes of one word | a lane; the advancer, on the way to the free bits |
-//! | [`Owned`] | a node without a payload | a producer, within a call |
+//! | [`OwnedNode`] | a node without a payload | a producer, within a call |
 //! | [`Held`] | the same, without a borrow | a lane |
 //! | [`Freed`] | a free node that is in no list | the advancer |
 
@@ -31,7 +31,7 @@ mod unlink;
 pub(in crate::shard) mod walk;
 
 pub(crate) use self::freed::{Freed, FreedNodes};
-pub(crate) use self::rights::{FreeWord, Held, InHand, Owned, Stay};
+pub(crate) use self::rights::{FreeWord, Held, InHand, OwnedNode, Stay};
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::hardware;
@@ -120,13 +120,13 @@ impl<T> Slab<T> {
     ///
     /// If nothing is held.
     #[inline]
-    pub(crate) fn regain(&self, held: &mut Held) -> Owned<'_, T> {
+    pub(crate) fn regain(&self, held: &mut Held) -> OwnedNode<'_, T> {
         assert!(!held.is_none(), "a node is held");
         let (id, word) = (std::mem::replace(&mut held.node, NIL), held.word);
         // SAFETY: the caller has the right to the node, so it is in use, and its segment stays.
         let (node, era) = unsafe { self.owned(id) };
         // SAFETY: the vacant node's right became the one that is given up here.
-        Owned { id, era, vacant: unsafe { node.regain(word) } }
+        OwnedNode { id, era, vacant: unsafe { node.regain(word) } }
     }
 
     /// Claims the cancelled node with that name for a timer due at `deadline`, as [`Node::claim`].
@@ -137,14 +137,14 @@ impl<T> Slab<T> {
         free: &FreeWord,
         who: &Participant,
         deadline: Tick,
-    ) -> Option<Owned<'_, T>> {
+    ) -> Option<OwnedNode<'_, T>> {
         // Protects: the node, whose segment the advancer may give back meanwhile.
         let stay = self.stay(id, free, who);
         let word = self.get(&stay)?.0.claim(deadline)?.word();
         // SAFETY: the node has just been claimed, so it is in use, and its segment stays.
         let (node, era) = unsafe { self.owned(id) };
         // SAFETY: the claim's right is given up here.
-        Some(Owned { id, era, vacant: unsafe { node.regain(word) } })
+        Some(OwnedNode { id, era, vacant: unsafe { node.regain(word) } })
     }
 
     /// Prefetches the node's cache line for writing. Safe for any name, at any time.
@@ -200,7 +200,7 @@ impl<T> Slab<T> {
         free: &mut FreeWord,
         who: &Participant,
         deadline: Tick,
-    ) -> Result<Owned<'_, T>, ScheduleErrorKind> {
+    ) -> Result<OwnedNode<'_, T>, ScheduleErrorKind> {
         loop {
             if free.bits == 0 {
                 self.refill(free, who)?;
@@ -211,7 +211,7 @@ impl<T> Slab<T> {
             let (node, era) = unsafe { self.owned(id) };
             // SAFETY: the node was among the caller's free nodes, and is not any more.
             if let Some(vacant) = unsafe { node.prepare(deadline) } {
-                return Ok(Owned { id, era, vacant });
+                return Ok(OwnedNode { id, era, vacant });
             }
             // SAFETY: as above.
             unsafe { self.wear_out(id) };
@@ -223,7 +223,7 @@ impl<T> Slab<T> {
     /// # Panics
     ///
     /// If it is a node of another word.
-    pub(crate) fn put_back(free: &mut FreeWord, owned: Owned<'_, T>) {
+    pub(crate) fn put_back(free: &mut FreeWord, owned: OwnedNode<'_, T>) {
         assert_eq!(owned.id / WORD_NODES as u32, free.word, "it was taken last");
         free.bits |= 1 << (owned.id as usize % WORD_NODES);
     }

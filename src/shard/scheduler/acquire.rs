@@ -3,7 +3,7 @@
 
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
-use crate::shard::memory::slab::{Owned, Slab};
+use crate::shard::memory::slab::{OwnedNode, Slab};
 use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::{NodeId, join};
 use crate::shard::scheduler::Scheduler;
@@ -16,11 +16,11 @@ const HINTS_TRIED: usize = 4;
 /// A node to put a timer into, by its origin.
 pub(super) enum Acquired<'g, T> {
     /// Free, linked nowhere, and prepared for the deadline.
-    Free(Owned<'g, T>),
+    Free(OwnedNode<'g, T>),
     /// A cancelled node, claimed where it is linked.
-    Claimed(Owned<'g, T>),
+    Claimed(OwnedNode<'g, T>),
     /// As `Claimed`; the lane has held the node since its timer was cancelled.
-    Held(Owned<'g, T>),
+    Held(OwnedNode<'g, T>),
 }
 
 impl<T> Scheduler<T> {
@@ -50,7 +50,7 @@ impl<T> Scheduler<T> {
 
     /// Claims the node that `hint` names, or else a node that a further hint names.
     #[inline]
-    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<Owned<'_, T>> {
+    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<OwnedNode<'_, T>> {
         self.shared.counting.note_look();
         let mut id = hint;
         for tried in 1..=HINTS_TRIED {

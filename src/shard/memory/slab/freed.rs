@@ -1,6 +1,6 @@
 //! Nodes that the advancer has freed, on their way back to the free bits.
 
-use super::{FreeWord, InHand};
+use super::rights::{FreeWord, InHand};
 use crate::hardware;
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::node::{NodeId, Vacant};

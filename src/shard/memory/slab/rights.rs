@@ -21,7 +21,7 @@ pub(crate) struct FreeWord {
 
 /// The right to a node without a payload.
 #[must_use = "the node is lost"]
-pub(crate) struct Owned<'s, T> {
+pub(crate) struct OwnedNode<'s, T> {
     pub(super) id: NodeId,
     pub(super) era: u32,
     pub(super) vacant: Vacant<'s, T>,
@@ -60,12 +60,12 @@ impl Held {
     }
 
     /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is as it was.
-    pub(crate) fn hold_again<T>(&mut self, owned: Owned<'_, T>) {
+    pub(crate) fn hold_again<T>(&mut self, owned: OwnedNode<'_, T>) {
         (self.node, self.word) = (owned.id, owned.vacant.word());
     }
 }
 
-impl<'s, T> Owned<'s, T> {
+impl<'s, T> OwnedNode<'s, T> {
     #[inline(always)]
     pub(crate) fn id(&self) -> NodeId {
         self.id

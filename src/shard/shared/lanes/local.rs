@@ -1,0 +1,23 @@
+//! What the owner of a lane has to itself.
+
+use super::hints::Hints;
+use crate::shard::memory::epochs::Participant;
+use crate::shard::memory::slab::{FreeWord, Held};
+
+pub(crate) struct Local {
+    pub(crate) participant: Participant,
+    pub(crate) free: FreeWord,
+    pub(crate) held: Held,
+    pub(crate) hints: Hints,
+    /// How many more dead nodes the owner may leave before it reports, and its total at the last
+    /// report (see [`counts`](crate::shard::shared::counts)).
+    pub(crate) until_report: u32,
+    pub(crate) reported: u64,
+}
+
+impl Local {
+    pub(super) fn new(participant: Participant, keeps: bool) -> Self {
+        let (free, held, hints) = (FreeWord::default(), Held::default(), Hints::new(keeps));
+        Self { participant, free, held, hints, until_report: 0, reported: 0 }
+    }
+}
