@@ -80,6 +80,13 @@ impl<T> Scene<T> {
     }
 }
 
+impl<T> Drop for Scene<T> {
+    /// As at the advancer's end: what is not reclaimed goes with the slab.
+    fn drop(&mut self) {
+        self.slab.bury(self.recycler.end().into_parts().0);
+    }
+}
+
 #[test]
 fn freed_nodes_wait_until_a_reader_has_gone() {
     let (mut scene, nodes) = Scene::<Large>::full(1);
