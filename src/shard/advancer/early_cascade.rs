@@ -1,17 +1,33 @@
 //! The early cascade: overflow buckets are emptied little by little before they expire.
 //!
-//! A bucket that is cascaded at its expiration is cascaded at once. With ten million timers over
-//! half an hour and wheels of 2,048 buckets of 1 ms ticks, that is 11,000 nodes, while the timers
-//! that are due wait. So each advance takes a few nodes out of the next bucket of each overflow
-//! wheel and places them. That bucket's deadlines lie within two revolutions of the next finer
-//! wheel, and the private wheels are that large (see [`private`](crate::shard::wheel::private)).
+//! A bucket that is cascaded at its expiration is cascaded at once: with a million timers that were
+//! placed within a second, most of them in one advance, while the timers that are due wait. So an
+//! advance takes a share of the next bucket of each overflow wheel and places it. That bucket's
+//! deadlines lie within two revolutions of the next finer wheel, and the private wheels are that
+//! large (see [`private`](crate::shard::wheel::private)). Its *lead* is the time from the
+//! expiration of the bucket before it to its own.
+//!
+//! # The share of a tick
+//!
+//! A bucket's nodes are not counted, but no bucket holds more than what is pending in the shard. So
+//! an advance places, for each tick by which the clock has moved,
+//!
+//! - in the first quarter of the lead: 1 / 16 of what is pending, divided by the lead. Most buckets
+//!   are empty after a few such steps;
+//! - after that: what is pending and has not been placed in this lead, divided by the ticks that
+//!   are left, without the last eighth of the lead. A bucket with all that is pending is then
+//!   placed in equal shares: 1.6 times what is pending, divided by the lead.
+//!
+//! The last eighth serves clocks that do not move at each tick, and timers that are scheduled
+//! meanwhile. A bucket that is not emptied in time, because the clock jumps or nothing makes the
+//! advancer move it, is cascaded when it expires.
+//!
+//! # Lists
 //!
 //! At the end of a step, what is left of a list goes back to the bucket's private lists: between
 //! advances nothing is in hand. Shared lists are detached as the sweep does it: the bit and the
 //! round stay. So a producer goes on pushing to the same list, the next step takes what it has
-//! pushed, and the flush, which comes in any case, takes the rest. A bucket that is not emptied in
-//! time, because the clock jumps or nothing makes the advancer move it, is cascaded when it
-//! expires.
+//! pushed, and the flush, which comes in any case, takes the rest.
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
@@ -20,23 +36,65 @@ use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
 
-/// Nodes moved early for each tick that the clock has moved by, and at most in one advance. With a
-/// hundred million timers over half an hour, 56 timers become due per tick of 1 ms.
-const NODES_PER_TICK: Tick = if crate::config::SMALL { 1 } else { 64 };
-const MOST_NODES: Tick = if crate::config::SMALL { 3 } else { 512 };
+/// A step places at least this many nodes of a bucket for each tick that the clock has moved by, and
+/// counts at most [`MOST_TICKS`] ticks in the first quarter of the lead.
+const LEAST_NODES: u64 = if crate::config::SMALL { 1 } else { 64 };
+const MOST_TICKS: Tick = if crate::config::SMALL { 3 } else { 8 };
 
-/// Ticks until the next look, if a step has left nothing to move early.
-const REST: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
+/// The share in the first quarter of the lead is 1 / `SLOW`.
+const SLOW: u64 = 16;
+
+/// Ticks until the next look, if a step has left nothing to move early; and not more than 1 / 64 of
+/// the shortest lead.
+const REST: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 32 };
 
 /// When the last step of the early cascade was, and when the next one is due.
 pub(super) struct EarlyCascade {
     last: Tick,
     next: Tick,
+    leads: Box<[Lead]>,
+}
+
+/// What has been placed early of a level's next bucket.
+#[derive(Clone, Copy, Default)]
+struct Lead {
+    expiration: Tick,
+    placed: u64,
 }
 
 impl EarlyCascade {
-    pub(super) fn new(start: Tick) -> Self {
-        Self { last: start, next: start }
+    pub(super) fn new(levels: usize, start: Tick) -> Self {
+        Self { last: start, next: start, leads: vec![Lead::default(); levels].into() }
+    }
+
+    /// No step is due before this tick.
+    pub(super) fn next(&self) -> Tick {
+        self.next
+    }
+
+    /// How many nodes of the bucket that expires at `expiration`, after a lead of `span` ticks, a
+    /// step places at `now`. The clock has moved by `moved` ticks since the last step.
+    fn share(
+        &mut self,
+        level: usize,
+        expiration: Tick,
+        span: Tick,
+        pending: u64,
+        now: Tick,
+        moved: Tick,
+    ) -> u64 {
+        let lead = &mut self.leads[level];
+        if lead.expiration != expiration {
+            *lead = Lead { expiration, placed: 0 };
+        }
+        let (left, fast) = (expiration - now, span - span / 4);
+        if left > fast {
+            return moved.min(MOST_TICKS) * (LEAST_NODES + pending / SLOW / span);
+        }
+        // If steps were left out, all the ticks that are left make up for it, not this one alone.
+        let moved = if left.saturating_add(moved) > fast { 1 } else { moved };
+        let ticks = left.saturating_sub(span / 8).max(1);
+        moved.saturating_mul(LEAST_NODES + pending.saturating_sub(lead.placed).div_ceil(ticks))
     }
 }
 
@@ -49,20 +107,26 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Empties the next bucket of each overflow wheel, finer wheels first, within the budget for
-    /// the ticks that have passed.
+    /// Places a share of the next bucket of each overflow wheel, finer wheels first.
     fn cascade_each_level_early(&mut self) {
         let moved = self.now - std::mem::replace(&mut self.early_cascade.last, self.now);
-        let mut budget = moved.saturating_mul(NODES_PER_TICK).min(MOST_NODES);
-        for level in 1..self.shared.geometry.levels() {
+        let (geometry, pending) = (self.shared.geometry, self.pending() as u64);
+        let mut is_done = true;
+        for level in 1..geometry.levels() {
             let Some(slot) = self.next_early_bucket(level) else { continue };
-            while budget > 0
+            let (expiration, span) = (geometry.expiration(slot), geometry.span(level));
+            let mut share = self.early_cascade.share(level, expiration, span, pending, self.now, moved);
+            while share > 0
                 && let Some(lists) = self.take_early_lists(slot)
             {
-                budget -= self.place_early(slot, lists, budget);
+                let placed = self.place_early(slot, lists, share);
+                self.early_cascade.leads[level].placed += placed;
+                share -= placed;
             }
+            is_done &= share > 0;
         }
-        self.early_cascade.next = self.now.saturating_add(if budget == 0 { 1 } else { REST });
+        let rest = if is_done { REST.min(geometry.span(1) / 64).max(1) } else { 1 };
+        self.early_cascade.next = self.now.saturating_add(rest);
     }
 
     /// The next bucket of that level, unless the clock has already reached its expiration.

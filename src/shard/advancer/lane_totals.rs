@@ -99,8 +99,13 @@ impl<T> Advancer<T> {
         self.lane_totals.scheduled(&self.shared).unwrap_or_else(|| self.shared.scheduled())
     }
 
-    /// Recounts if lanes have been taken over or given up since the last recount.
+    /// Whether lanes have been taken over or given up since the last recount.
     #[inline]
+    pub(super) fn are_lane_totals_stale(&self) -> bool {
+        !cfg!(shardwheel_loom) && self.lane_totals.seen != Some(self.shared.lanes.changes())
+    }
+
+    /// Recounts if lanes have been taken over or given up since the last recount.
     pub(super) fn refresh_lane_totals(&mut self) {
         let changes = self.shared.lanes.changes();
         if self.lane_totals.seen != Some(changes) && !cfg!(shardwheel_loom) {

@@ -19,6 +19,7 @@
 //! | [`idle_wheels`] | giving back idle overflow wheels |
 //! | [`lane_totals`] | sums over the lanes' counters |
 //! | [`next_expiration`] | the earliest tick at which anything may be due |
+//! | [`upkeep`] | when the background work is next due |
 //! | [`handover`] | the walk that ends the shard |
 //!
 //! # Nodes in hand
@@ -60,6 +61,7 @@ pub(crate) mod recurring;
 pub(in crate::shard) mod relink;
 pub(in crate::shard) mod step;
 pub(in crate::shard) mod sweep;
+mod upkeep;
 
 use std::fmt;
 use std::task::Waker;
@@ -129,6 +131,8 @@ pub struct Advancer<T> {
     recycler: Recycler<T>,
     sweep: Sweep,
     early_cascade: EarlyCascade,
+    /// No background work is due before this tick.
+    upkeep_due: Tick,
     /// Timers fired since the end of the last drain.
     drained: usize,
     /// Whether timers have ended, or dead nodes have been freed, since then.
@@ -156,7 +160,8 @@ impl<T> Advancer<T> {
             deferred_before: Vec::new(),
             recycler: Recycler::new(),
             sweep: Sweep::new(),
-            early_cascade: EarlyCascade::new(start),
+            early_cascade: EarlyCascade::new(levels, start),
+            upkeep_due: start,
             drained: 0,
             has_ended_some: false,
             handed_over: false,
@@ -178,7 +183,8 @@ impl<T> Advancer<T> {
     ///
     /// In addition, an advance does a bounded share of the background work:
     ///
-    /// - It takes up to 512 timers out of overflow buckets before these expire.
+    /// - It takes timers out of the overflow buckets that expire next: for each tick that the clock
+    ///   has moved by, at most about 1.6 times what is pending, divided by the wheel size.
     /// - It gives freed nodes back: up to 1,024 words of up to 64 nodes, and one word more for each
     ///   node freed since the last advance.
     /// - It gives at most one segment and one idle wheel back to the system.
@@ -193,21 +199,13 @@ impl<T> Advancer<T> {
     pub(crate) fn move_to(&mut self, now: Tick) {
         let moves = now > self.now;
         self.now = self.now.max(now);
-        let closed = self.close_idle_wheels();
+        let is_due = !moves || self.is_upkeep_due();
+        let closed = if is_due { self.close_idle_wheels() } else { Vec::new() };
         self.shared.clock.publish_now(self.now);
         self.look_at_shared_wheels(self.flushed);
         self.admit_newcomers(closed);
-        self.refresh_lane_totals();
-        self.help_epochs();
-        self.sweep_in_steps();
-        self.poll_recycler();
-        if moves {
-            self.cascade_early();
-            let (scheduled, pending) = (self.scheduled(), self.pending());
-            let (shared, reclaimer) = self.shared.parts();
-            if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
-                self.reclaim_leftovers(pending);
-            }
+        if is_due || self.is_upkeep_asked_for() {
+            self.keep_up(moves);
         }
         self.ensure_due();
     }
@@ -257,6 +255,7 @@ impl<T> Advancer<T> {
         (0..HELPS).for_each(|_| self.help_epochs());
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.shed(&shared.slab, pending, reclaimer);
+        self.upkeep_due = self.now;
     }
 
     /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
@@ -272,19 +271,21 @@ impl<T> Advancer<T> {
     /// At worst O(levels x wheel size / 4), in sequential memory. Never blocks.
     #[must_use]
     pub fn next_expiration(&self) -> Option<Tick> {
-        let first = self.earliest();
+        // What producers have added comes second, after the fence: until then, a producer may wake
+        // the advancer for nothing.
+        let first = (self.pending() > 0).then(|| self.earliest_in_hand()).flatten();
         self.shared.clock.publish_wake_at(first);
-        let checked = self.earliest();
-        self.shared.clock.lower_published(checked);
+        let earliest = self.earliest();
+        self.shared.clock.lower_published(earliest);
         self.shared.bring_check_near();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
         // no further cancel may come to ask for the next step of a pass that is under way.
         if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
             self.waker_owner.wake(&self.shared.clock.waker);
         }
-        // Not `checked` alone: if the timer of `first` was cancelled in between, producers still
+        // Not `earliest` alone: if the timer of `first` was cancelled in between, producers still
         // wake the advancer only for deadlines earlier than `first`.
-        [first, checked].into_iter().flatten().min()
+        [first, earliest].into_iter().flatten().min()
     }
 
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of

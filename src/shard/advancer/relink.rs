@@ -55,13 +55,17 @@ impl<T> Advancer<T> {
     /// Takes in the nodes of the inbox, of `deferred` and of closed wheels: timers that are due to
     /// `overdue`, the others to their buckets.
     pub(super) fn admit_newcomers(&mut self, closed: Vec<Closed>) {
+        let inbox = self.shared.take_inbox();
+        if self.deferred.is_empty() && closed.is_empty() && inbox == NIL {
+            return;
+        }
         let known = self.overdue.len();
         // Nodes that are deferred again go to the other of two buffers, which take turns.
         let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
         deferred.drain(..).for_each(|id| self.admit(id));
         self.deferred_before = deferred;
         self.drain_wheels(closed, Self::admit_list);
-        self.admit_list(self.shared.take_inbox());
+        self.admit_list(inbox);
         sort_in(&mut self.overdue, known);
     }
 

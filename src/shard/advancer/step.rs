@@ -18,6 +18,7 @@ use crate::tick::Tick;
 
 impl<T> Advancer<T> {
     /// Steps until something that is due is in hand, or the clock is reached.
+    #[inline]
     pub(super) fn ensure_due(&mut self) {
         if self.overdue.is_empty() && self.due.is_empty() {
             self.step();
@@ -26,17 +27,30 @@ impl<T> Advancer<T> {
 
     /// Moves `flushed` to the tick before the next occupied bucket and takes that bucket's timers
     /// in hand. False if no bucket up to the clock holds anything.
+    #[inline(always)]
     pub(super) fn step(&mut self) -> bool {
+        if self.flushed >= self.now {
+            return false;
+        }
+        if self.next_in_shared.is_some() || self.private.may_hold_before(self.now) {
+            return self.step_to_bucket();
+        }
+        self.set_flushed(self.now);
+        false
+    }
+
+    #[inline(never)]
+    fn step_to_bucket(&mut self) -> bool {
         while self.flushed < self.now {
-            let private = self.private.next_occupied(self.shared.geometry, self.flushed + 1);
-            let next = private.into_iter().chain(self.next_in_shared).min();
-            let Some(tick) = next.filter(|&tick| tick <= self.now) else {
+            let geometry = self.shared.geometry;
+            let private = self.private.next_occupied_within(geometry, self.flushed + 1, self.now);
+            let Some(tick) = private.into_iter().chain(self.next_in_shared).min() else {
                 self.set_flushed(self.now);
                 return false;
             };
             self.set_flushed(tick - 1);
-            self.take_bucket(self.shared.geometry.slot(0, tick));
-            if self.shared.geometry.starts_overflow_bucket(tick) {
+            self.take_bucket(geometry.slot(0, tick));
+            if geometry.starts_overflow_bucket(tick) {
                 self.cascade(tick);
             }
             if self.next_in_shared == Some(tick) {
@@ -50,6 +64,7 @@ impl<T> Advancer<T> {
     }
 
     /// Finds the first shared bucket that expires after `tick` and no later than the clock.
+    #[inline]
     pub(super) fn look_at_shared_wheels(&mut self, tick: Tick) {
         let from = tick.checked_add(1).filter(|&from| from <= self.now);
         self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.now));

@@ -30,6 +30,23 @@ impl Woken {
     }
 }
 
+/// A tick with nothing to do puts off the background work, and a producer that asks for a sweep
+/// brings it forward.
+#[test]
+fn an_idle_tick_does_no_upkeep() {
+    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
+    assert!(scheduler.schedule(1 << 30, 0).is_ok());
+    (1..5_000).for_each(|now| drop(advancer.advance(now)));
+    let due = advancer.upkeep_due;
+    assert!(due > 5_000);
+    drop(advancer.advance(5_000));
+    assert_eq!(advancer.upkeep_due, due);
+    // Ordering: Relaxed, there is one thread.
+    scheduler.shared.sweep_requested.store(true, crate::sync::Ordering::Relaxed);
+    drop(advancer.advance(5_001));
+    assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep_due > due - 64);
+}
+
 #[test]
 fn the_next_expiration_is_that_of_what_is_in_hand() {
     let (scheduler, mut advancer) = small();

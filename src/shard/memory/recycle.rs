@@ -31,7 +31,7 @@ use crate::shard::wheel::Wheel;
 /// is more. Then one read-modify-write gives several nodes, even where timers end in random order.
 const LEAST_WORTH: usize = if crate::config::SMALL { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
-const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
+const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
 
 /// How many nodes wait for the prefetch of their words of the bitmap. With millions of timers the
 /// bitmap is as large as a cache.
@@ -161,6 +161,11 @@ impl<T> Recycler<T> {
         self.collecting.nodes() >= self.worth
     }
 
+    /// Whether a batch is being given to the slab, or memory to the system.
+    pub(crate) fn is_giving(&self) -> bool {
+        !self.releasing.is_empty() || !self.leaving.is_empty()
+    }
+
     /// Moves the batches on by one step. Never waits.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         self.empty_queue();
@@ -226,6 +231,11 @@ impl<T> Recycler<T> {
         let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
         let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
         (!is_settled || may_be_empty) && self.excess(slab, live) > 0
+    }
+
+    /// Whether there is more memory than `live` timers need, and some of it may be empty.
+    pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
+        !self.none_is_empty && self.excess(slab, live) > 0
     }
 
     /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for

@@ -70,11 +70,29 @@ impl<T> Consumer<T> {
 
     /// The earliest tick within `from..=to` at which a shared bucket that may hold something
     /// expires.
+    #[inline]
     pub(crate) fn next_occupied(&self, from: Tick, to: Tick) -> Option<Tick> {
-        (0..self.shared.wheels.levels()).filter_map(|level| self.next_occupied_at(level, from, to)).min()
+        let is_fine = !self.shared.geometry.has_overflow_start(from, to);
+        if from == to && is_fine { self.occupied_at(from) } else { self.next_occupied_in(from, to, is_fine) }
     }
 
-    fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
+    /// As [`next_occupied`](Self::next_occupied). If `is_fine`, no overflow bucket starts within
+    /// `from..=to`.
+    #[inline(never)]
+    fn next_occupied_in(&self, from: Tick, to: Tick, is_fine: bool) -> Option<Tick> {
+        let levels = if is_fine { 1 } else { self.shared.wheels.levels() };
+        (0..levels).filter_map(|level| self.next_occupied_at(level, from, to)).min()
+    }
+
+    /// That tick, if its bucket of the finest wheel may hold something.
+    #[inline]
+    fn occupied_at(&self, tick: Tick) -> Option<Tick> {
+        let index = self.shared.geometry.index(self.shared.geometry.slot(0, tick));
+        self.wheel(0).filter(|wheel| wheel.is_occupied(index)).map(|_| tick)
+    }
+
+    /// As [`next_occupied`](Self::next_occupied), of one level.
+    pub(crate) fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
         let (wheel, geometry) = (self.wheel(level)?, self.shared.geometry);
         let count = geometry.starts_within(level, from, to);
         geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.index(slot), count))

@@ -136,6 +136,13 @@ impl Geometry {
         tick & (self.span(1) - 1) == 0
     }
 
+    /// Returns whether an overflow bucket expires within `from..=to`.
+    #[inline]
+    pub(crate) fn has_overflow_start(self, from: Tick, to: Tick) -> bool {
+        let shift = self.shift(1);
+        from & (self.span(1) - 1) == 0 || from >> shift != to >> shift
+    }
+
     /// The number of ticks that a bucket of `level` spans.
     #[inline]
     pub(crate) fn span(self, level: usize) -> Tick {
@@ -245,6 +252,15 @@ mod tests {
             assert_eq!(geometry.cascades(0, deadline), moves, "{deadline}");
         }
         assert_eq!((geometry.cascades(9, 5), geometry.cascades(22, 23)), (0, 0));
+    }
+
+    #[test]
+    fn overflow_starts_within_a_span() {
+        let geometry = Geometry::new(4);
+        for (from, to) in (0..20).flat_map(|from| (from..40).map(move |to| (from, to))) {
+            let has_start = (from..=to).any(|tick| geometry.starts_overflow_bucket(tick));
+            assert_eq!(geometry.has_overflow_start(from, to), has_start, "{from} to {to}");
+        }
     }
 
     #[test]

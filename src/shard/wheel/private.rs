@@ -30,7 +30,11 @@ use crate::tick::Tick;
 
 /// A private wheel for each level. A wheel is made when it is first needed, and dropped when it has
 /// been idle.
-pub(in crate::shard) struct PrivateWheels(Box<[Option<PrivateWheel>]>);
+pub(in crate::shard) struct PrivateWheels {
+    levels: Box<[Option<PrivateWheel>]>,
+    /// No bucket that holds a node expires before this tick.
+    none_before: Tick,
+}
 
 pub(in crate::shard) struct PrivateWheel {
     /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
@@ -42,11 +46,11 @@ pub(in crate::shard) struct PrivateWheel {
 
 impl PrivateWheels {
     pub(in crate::shard) fn new(levels: usize) -> Self {
-        Self((0..levels).map(|_| None).collect())
+        Self { levels: (0..levels).map(|_| None).collect(), none_before: Tick::MAX }
     }
 
     pub(in crate::shard) fn level(&self, level: usize) -> Option<&PrivateWheel> {
-        self.0[level].as_ref()
+        self.levels[level].as_ref()
     }
 
     /// Links a chain of one stripe, from `first` to the node whose link is `last`, in front of its
@@ -60,14 +64,16 @@ impl PrivateWheels {
         first: NodeId,
         last: &AtomicU32,
     ) -> bool {
-        let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
+        let Some(wheel) = self.wheel_or_new(geometry, slot) else { return false };
         wheel.splice(geometry.private_index(slot), first, last);
         true
     }
 
+    /// The wheel of a slot that is about to hold a node.
     #[inline]
-    fn wheel_or_new(&mut self, geometry: Geometry, level: usize) -> Option<&mut PrivateWheel> {
-        let wheel = &mut self.0[level];
+    fn wheel_or_new(&mut self, geometry: Geometry, slot: Slot) -> Option<&mut PrivateWheel> {
+        self.none_before = self.none_before.min(geometry.expiration(slot));
+        let wheel = &mut self.levels[slot.level];
         if wheel.is_none() {
             *wheel = PrivateWheel::new(geometry.private_wheel_size());
         }
@@ -77,7 +83,7 @@ impl PrivateWheels {
     /// Takes a bucket's lists and clears its bit; `None` if the bit is clear.
     #[inline]
     pub(in crate::shard) fn take(&mut self, level: usize, index: usize) -> Option<[NodeId; STRIPES]> {
-        self.0[level].as_mut()?.take(index)
+        self.levels[level].as_mut()?.take(index)
     }
 
     /// Puts lists into a bucket that is empty, for example because [`take`](Self::take) has emptied
@@ -93,7 +99,7 @@ impl PrivateWheels {
             return true;
         }
         let index = geometry.private_index(slot);
-        let Some(wheel) = self.wheel_or_new(geometry, slot.level) else { return false };
+        let Some(wheel) = self.wheel_or_new(geometry, slot) else { return false };
         debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
         wheel.buckets[index] = lists;
         wheel.occupied.insert(index);
@@ -102,17 +108,40 @@ impl PrivateWheels {
 
     /// Takes a bucket's lists and leaves its bit, because the sweep links the nodes again.
     pub(in crate::shard) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
-        let wheel = self.0[level].as_mut();
+        let wheel = self.levels[level].as_mut();
         wheel.map_or([NIL; STRIPES], |wheel| std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]))
     }
 
     /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
     pub(in crate::shard) fn settle(&mut self, level: usize, index: usize) {
-        if let Some(wheel) = &mut self.0[level]
+        if let Some(wheel) = &mut self.levels[level]
             && wheel.buckets[index] == [NIL; STRIPES]
         {
             wheel.occupied.remove(index);
         }
+    }
+
+    /// Whether a bucket that expires at or before `tick` may hold a node.
+    #[inline]
+    pub(in crate::shard) fn may_hold_before(&self, tick: Tick) -> bool {
+        self.none_before <= tick
+    }
+
+    /// The earliest tick within `from..=to` at which a bucket that holds a node expires. O(1) if
+    /// none does; otherwise as [`next_occupied`](Self::next_occupied).
+    #[inline]
+    pub(in crate::shard) fn next_occupied_within(
+        &mut self,
+        geometry: Geometry,
+        from: Tick,
+        to: Tick,
+    ) -> Option<Tick> {
+        if self.none_before > to {
+            return None;
+        }
+        let next = self.next_occupied(geometry, from);
+        self.none_before = next.unwrap_or(Tick::MAX);
+        next.filter(|&tick| tick <= to)
     }
 
     /// The earliest tick, from `from` on, at which a bucket that holds a node expires. O(wheels x
@@ -127,14 +156,25 @@ impl PrivateWheels {
             Some(tick) => Some(tick),
             None => {
                 let overflow =
-                    (1..self.0.len()).filter_map(|level| self.next_occupied_at(level, geometry, from));
+                    (1..self.levels.len()).filter_map(|level| self.next_occupied_at(level, geometry, from));
                 overflow.chain(finest).min()
             }
         }
     }
 
+    /// No bucket that holds a node expires before this tick; `None` if there is no such bucket.
+    #[inline]
+    pub(in crate::shard) fn none_before(&self) -> Option<Tick> {
+        Some(self.none_before).filter(|&tick| tick < Tick::MAX || self.levels.iter().any(Option::is_some))
+    }
+
     #[inline(always)]
-    fn next_occupied_at(&self, level: usize, geometry: Geometry, from: Tick) -> Option<Tick> {
+    pub(in crate::shard) fn next_occupied_at(
+        &self,
+        level: usize,
+        geometry: Geometry,
+        from: Tick,
+    ) -> Option<Tick> {
         let wheel = self.level(level)?;
         geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.private_index(slot)))
     }
@@ -142,7 +182,7 @@ impl PrivateWheels {
     /// Drops an empty wheel. It is made anew when it is needed.
     pub(in crate::shard) fn drop_empty(&mut self, level: usize) {
         debug_assert!(self.level(level).is_none_or(PrivateWheel::is_empty));
-        self.0[level] = None;
+        self.levels[level] = None;
     }
 }
 
@@ -248,7 +288,10 @@ mod tests {
                     assert!(own.splice(geometry, slot, 1, &AtomicU32::new(NIL)));
                 }
                 let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
-                for asked in from..=earliest.expect("there are two") {
+                let first = earliest.expect("there are two");
+                for asked in from..=first {
+                    assert_eq!(own.next_occupied_within(geometry, asked, first), earliest);
+                    assert_eq!(own.next_occupied_within(geometry, asked, first.saturating_sub(1)), None);
                     assert_eq!(
                         own.next_occupied(geometry, asked),
                         earliest,

@@ -24,25 +24,75 @@ fn placed(count: usize, ticks: &[Tick]) -> Vec<u64> {
     placed.collect()
 }
 
+/// In the first quarter of the lead, which is 16 ticks.
 #[test]
-fn so_many_nodes_are_drawn_for_each_tick() {
-    let each = NODES_PER_TICK;
-    assert_eq!(placed(1_000, &[0, 1, 2, 2, 5]), [0, each, 2 * each, 2 * each, 5 * each]);
+fn a_few_nodes_are_drawn_for_each_tick() {
+    let each = LEAST_NODES + 1_000 / (SLOW * 16);
+    assert_eq!(placed(1_000, &[0, 1, 2, 2, 3]), [0, each, 2 * each, 2 * each, 3 * each]);
 }
 
+/// A clock that comes late in the lead makes up for it in all the ticks that are left.
 #[test]
-fn an_advance_draws_no_more_than_so_many() {
-    assert_eq!(placed(1_000, &[12, 13]), [MOST_NODES, MOST_NODES + NODES_PER_TICK]);
+fn a_late_clock_draws_the_more() {
+    // Without the last eighth of the lead, 2 ticks are left.
+    assert_eq!(placed(1_000, &[12]), [LEAST_NODES + 1_000 / 2]);
+}
+
+const BURST: u64 = 100_000;
+
+/// A shard in which all timers are due within one overflow bucket, and its expiration.
+fn burst() -> (Shard, Tick) {
+    let (scheduler, advancer) = crate::shard::<u32>(&crate::Config::default());
+    let size = advancer.shared.geometry.wheel_size() as Tick;
+    (0..BURST).for_each(|i| assert!(scheduler.schedule(10 * size + i % size, 0).is_ok()));
+    ((scheduler, advancer), 10 * size)
+}
+
+/// The greatest number of nodes that a tick of the lead may move.
+fn most(size: Tick) -> u64 {
+    let (slow, fast) = (LEAST_NODES + BURST / SLOW / size, LEAST_NODES + 8 * BURST / (5 * size) + 1);
+    fast.max(MOST_TICKS * slow)
+}
+
+/// However many timers wait in one bucket, no tick of its lead moves more than its share.
+#[test]
+fn a_full_bucket_is_emptied_in_equal_shares() {
+    let ((scheduler, mut advancer), expiration) = burst();
+    let mut before = 0;
+    for now in 1..expiration {
+        assert_eq!(advancer.advance(now).count(), 0);
+        let placed = scheduler.stats().cascaded;
+        assert!(placed - before <= most(expiration / 10), "{} at {now}", placed - before);
+        before = placed;
+    }
+    assert_eq!(before, BURST, "nothing is left for the expiration");
+    assert_eq!(advancer.advance(2 * expiration).count() as u64, BURST);
+}
+
+/// An event loop that sleeps until the next expiration is woken in time to begin.
+#[test]
+fn an_event_loop_empties_a_full_bucket_in_equal_shares() {
+    let ((scheduler, mut advancer), expiration) = burst();
+    let (mut before, mut turns) = (0, 0);
+    while let Some(now) = advancer.next_expiration().filter(|&next| next < expiration) {
+        assert_eq!(advancer.advance(now).count(), 0);
+        let placed = scheduler.stats().cascaded;
+        assert!(placed - before <= most(expiration / 10), "{} at {now}", placed - before);
+        (before, turns) = (placed, turns + 1);
+    }
+    assert_eq!(before, BURST, "nothing is left for the expiration");
+    assert!(turns <= expiration / 10, "{turns} turns for a lead of {} ticks", expiration / 10);
 }
 
 #[test]
 fn where_nothing_is_left_the_next_look_comes_later() {
-    let (scheduler, mut advancer) = bucket_of(0, 16);
-    drop(advancer.advance(1));
-    scheduler.schedule(16, 0).expect("open");
-    for (now, placed) in [(REST, 0), (REST + 1, 1)] {
-        drop(advancer.advance(now));
-        assert_eq!(scheduler.stats().cascaded, placed, "at {now}");
+    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
+    let size = advancer.shared.geometry.wheel_size() as Tick;
+    drop(advancer.advance(size + 1));
+    assert!(scheduler.schedule(2 * size + 9, 0).is_ok());
+    for (later, placed) in [(REST - 1, 0), (REST, 1)] {
+        drop(advancer.advance(size + 1 + later));
+        assert_eq!(scheduler.stats().cascaded, placed, "{later} later");
     }
 }
 

@@ -142,7 +142,7 @@ fn a_small_batch_waits_for_more() {
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
     // The wait for more nodes has begun again.
     scene.retire(&nodes[3..6]);
-    scene.poll(PATIENCE as usize - 2 * POLLS);
+    scene.poll((PATIENCE as usize).saturating_sub(2 * POLLS));
     assert!(scene.recycler.waiting.is_none());
 }
 

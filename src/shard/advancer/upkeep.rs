@@ -1,0 +1,73 @@
+//! Upkeep: the background work of an advance, and the tick at which there is some again.
+//!
+//! Most ticks need none. So each piece of work says when it is next due, and an advance before the
+//! earliest of these ticks compares one word. What other threads ask for in the meantime (a sweep,
+//! a recount of the lanes) they note in a word that every advance reads after its fence.
+//!
+//! | work | due |
+//! |---|---|
+//! | giving idle wheels back | every 4,096 ticks |
+//! | early cascade | at the tick that its last step has set |
+//! | recount of the lanes, a new sweep | when a producer has noted it |
+//! | epoch steps, a sweep under way | at the next tick |
+//! | giving freed nodes to the producers | at the next tick while a batch is being given, else after [`LULL`] ticks |
+//! | giving segments back | at the next tick while there are too many, else after [`LULL`] ticks |
+//!
+//! An advance that does not move the clock does it in any case, except what goes by the clock: the
+//! early cascade and giving segments back.
+
+use crate::shard::advancer::Advancer;
+use crate::tick::Tick;
+
+/// Ticks until the next upkeep if nothing is under way.
+const LULL: Tick = if cfg!(shardwheel_loom) {
+    1
+} else if crate::config::SMALL {
+    3
+} else {
+    64
+};
+
+impl<T> Advancer<T> {
+    /// Whether the tick has come at which there is work.
+    #[inline]
+    pub(super) fn is_upkeep_due(&self) -> bool {
+        self.now >= self.upkeep_due
+    }
+
+    /// Whether a producer has asked for a sweep, or lanes have changed hands; after the fence.
+    #[inline]
+    pub(super) fn is_upkeep_asked_for(&self) -> bool {
+        self.shared.is_sweep_requested() || self.are_lane_totals_stale()
+    }
+
+    /// Does a share of the background work.
+    pub(super) fn keep_up(&mut self, moves: bool) {
+        self.refresh_lane_totals();
+        self.help_epochs();
+        self.sweep_in_steps();
+        self.poll_recycler();
+        let mut has_excess = false;
+        if moves {
+            self.cascade_early();
+            has_excess = self.give_memory_back();
+        }
+        self.upkeep_due = self.next_upkeep(has_excess);
+    }
+
+    /// May unlink a segment; true if there is more memory than the pending timers need.
+    fn give_memory_back(&mut self) -> bool {
+        let (scheduled, pending) = (self.scheduled(), self.pending());
+        let (shared, reclaimer) = self.shared.parts();
+        if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
+            self.reclaim_leftovers(pending);
+        }
+        self.recycler.has_excess(&self.shared.slab, pending)
+    }
+
+    fn next_upkeep(&self, has_excess: bool) -> Tick {
+        let is_at_work = self.sweep.is_under_way() || self.lane_totals.owes_help() || has_excess;
+        let rest = if is_at_work || self.recycler.is_giving() { 1 } else { LULL };
+        self.now.saturating_add(rest).min(self.idle.next_look()).min(self.early_cascade.next())
+    }
+}
