@@ -78,8 +78,7 @@ pub(crate) enum Memory {
 }
 
 /// Writes a number of timers in the shortest form: `10k`, `1M`.
-#[must_use]
-pub fn label(size: usize) -> String {
+pub(crate) fn label(size: usize) -> String {
     match size {
         0 => "0".to_owned(),
         _ if size.is_multiple_of(MILLION) => format!("{}M", size / MILLION),

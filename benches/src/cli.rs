@@ -23,8 +23,7 @@ static SUITES: [(&Suite, Judge); 4] = [
 ];
 
 /// Runs the program; returns a failure if a run failed or a file was not written.
-#[must_use]
-pub fn run() -> ExitCode {
+pub(crate) fn run() -> ExitCode {
     let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     dispatch(cli.command).unwrap_or_else(|error| {
         eprintln!("{error}");

@@ -1,10 +1,7 @@
 //! The suite `report`: one shard beside a heap behind a mutex, in one process.
 
-use std::time::Duration;
-
 use crate::args::label;
 use crate::engines::{BareHeap, Engine, Heap, Wheel};
-use crate::machine::pin;
 use crate::measure::memory::{BYTES, LEFT, burst, growth, growth_advanced, growth_alone};
 use crate::measure::one_thread::{
     CANCEL_ALL, NODES, STANDING, both_nodes, cancel, constant, extend, fire_by_ticks, pairs_name,
@@ -12,7 +9,7 @@ use crate::measure::one_thread::{
 use crate::measure::two_threads::{OPERATIONS, producers, producers_of_a_lock};
 use crate::names::{ALONE, APART, BOTH, FIRE, OURS, RANDOM, SCHEDULE};
 use crate::results::Results;
-use crate::suite::{Outcome, Section, Sizes, Suite, Task, runs};
+use crate::suite::{Section, Sizes, Suite, runs};
 use crate::table::Requirement;
 
 const MILLION: usize = 1_000_000;
@@ -117,24 +114,4 @@ fn scaling(results: &Results, operation: &str) -> Requirement {
     let readings = sizes.filter_map(|size| Some((label(size), ratio(size)?))).collect();
     let text = format!("throughput of 2 producers on 2 shards over 1 on 1: {operation}");
     Requirement::at_least(1.8, text, readings)
-}
-
-/// Returns the engines of a section of `report`.
-#[must_use]
-pub fn engines(section: &str) -> Vec<&'static str> {
-    let section = SUITE.sections.iter().find(|it| it.name == section);
-    section.into_iter().flat_map(|it| it.runs).map(|run| run.engine).collect()
-}
-
-/// Runs a section of `report` once and returns the time of the pass behind one of its figures;
-/// panics if there is no such figure.
-#[must_use]
-pub fn pass(section: &str, figure: &str, engine: &str, timers: usize) -> Duration {
-    pin(0);
-    let task = Task { timers, round: 0, operations: timers, span: Duration::ZERO, cold: true };
-    let runs = SUITE.sections.iter().filter(|it| it.name == section).flat_map(|it| it.runs);
-    let mut outcomes = runs.filter(|run| run.engine == engine).map(|run| (run.measure)(&task));
-    let find = |outcome: Outcome| outcome.figures.into_iter().find(|(what, _)| what == figure);
-    let (_, ns) = outcomes.find_map(find).expect("the section has this figure");
-    Duration::from_nanos((ns * timers as f64) as u64)
 }
