@@ -1,12 +1,14 @@
 //! The command line, and numbers of timers as people write them.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::names::MILLION;
+
 const THOUSAND: usize = 1_000;
-const MILLION: usize = 1_000_000;
 
 /// Measures what shardwheel costs beside its peers, and prints Markdown
 #[derive(Parser)]
@@ -43,8 +45,8 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Plan {
     /// How often each figure is measured
-    #[arg(long, default_value = "5", value_parser = parse_rounds)]
-    pub(crate) rounds: usize,
+    #[arg(long, default_value = "5")]
+    pub(crate) rounds: NonZeroUsize,
     /// Sections to run (default: all)
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -98,11 +100,6 @@ fn parse_size(text: &str) -> Result<usize, String> {
     let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
     let size = size.filter(|&size| size > 0 && u32::try_from(size).is_ok());
     size.ok_or_else(|| "it has to be a number of timers such as 10k or 1M, below 2^32".to_owned())
-}
-
-fn parse_rounds(text: &str) -> Result<usize, String> {
-    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
-    rounds.ok_or_else(|| "it has to be a number of 1 or more".to_owned())
 }
 
 fn parse_span(text: &str) -> Result<Duration, String> {

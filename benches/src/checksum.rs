@@ -1,7 +1,5 @@
 //! A sum over the timers that fired. It does not depend on the order of timers of the same tick.
 
-/// A sum over the timers that fired, and over their order.
-///
 /// Two sums are equal if the same pairs of deadline and payload went in and, in both, no deadline
 /// came after a later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +8,8 @@ pub(crate) struct Checksum {
     sum: u64,
     xor: u64,
     out_of_order: u64,
-    last: u64,
+    /// The deadline that was added last.
+    pub(crate) last: u64,
 }
 
 impl Checksum {

@@ -33,6 +33,7 @@ pub(crate) fn run() -> ExitCode {
 
 /// The command line, with the names and the options that each suite has.
 fn command() -> clap::Command {
+    let refuse = |_: &str| Err::<String, _>("this subcommand has no such option");
     SUITES.iter().fold(Cli::command(), |command, (suite, _)| {
         command.mut_subcommand(suite.name, |command| {
             let parser = |engines| ValueParser::from(PossibleValuesParser::new(names(suite, engines)));
@@ -47,10 +48,6 @@ fn command() -> clap::Command {
             })
         })
     })
-}
-
-fn refuse(_: &str) -> Result<String, &'static str> {
-    Err("this subcommand has no such option")
 }
 
 fn dispatch(command: Command) -> io::Result<ExitCode> {
@@ -97,7 +94,7 @@ mod tests {
         let read = |line: &str| command().try_get_matches_from(format!("x {line}").split(' '));
         for (line, part) in [
             ("peers --fast", "--fast"),
-            ("report --rounds 0", "1 or more"),
+            ("report --rounds 0", "zero"),
             ("peers --sizes 1M,,2M", "10k or 1M"),
             ("report --only nothing", "memory"),
             ("report --span 3", "no such option"),
@@ -110,12 +107,11 @@ mod tests {
         let line = "report --rounds 2 --only cancel,memory --memory cold --json out.json";
         let cli = Cli::from_arg_matches(&read(line).unwrap()).unwrap();
         let Command::Report(plan) = cli.command else { panic!("it is a report") };
-        assert!(plan.rounds == 2 && plan.only == ["cancel", "memory"] && plan.memory.is_some());
+        assert!(plan.rounds.get() == 2 && plan.only == ["cancel", "memory"] && plan.memory.is_some());
         assert!(plan.sizes == [10_000, 1_000_000, 10_000_000] && plan.json == Some("out.json".into()));
     }
 
-    /// On a busy machine the deadline of a live timer may pass before the engine gets the timer;
-    /// the timer is neither early nor lost.
+    /// On a busy machine a live timer may be late; it is neither early nor lost.
     #[test]
     fn every_engine_fires_the_same_in_every_section() {
         for section in SUITES.iter().flat_map(|(suite, _)| suite.sections) {

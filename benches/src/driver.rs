@@ -1,5 +1,6 @@
 //! Runs a suite: its sections round after round, the engines in turns, in child processes or here.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -29,7 +30,7 @@ pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Result
     let mut results = Results { heading: heading(suite, plan), ..Results::default() };
     print!("{}", results.heading);
     let before = Usage::now();
-    for round in 0..plan.rounds {
+    for round in 0..plan.rounds.get() {
         let sections = suite.sections.iter().enumerate();
         for (nth, section) in sections.filter(|(_, section)| wants(&plan.only, section.name)) {
             for size in if section.once && round > 0 { Vec::new() } else { sizes(section, plan) } {
@@ -48,14 +49,10 @@ pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Result
 }
 
 fn heading(suite: &Suite, plan: &Plan) -> String {
+    let (title, machine, method, rounds) = (suite.title, describe(), suite.method, plan.rounds);
     format!(
-        "# {}\n\n{}- method: {}\n- rounds: {}; figures are medians, with the least and the greatest in brackets; \
-         after ×, how many times the figure of {} it is\n\n",
-        suite.title,
-        describe(),
-        suite.method,
-        plan.rounds,
-        OURS,
+        "# {title}\n\n{machine}- method: {method}\n- rounds: {rounds}; figures are medians, with the least and the \
+         greatest in brackets; after ×, how many times the figure of {OURS} it is\n\n"
     )
 }
 
@@ -90,7 +87,7 @@ fn sizes(section: &Section, plan: &Plan) -> Vec<Option<usize>> {
 /// Runs each engine of a section, a different one first in each round, and compares what fired.
 fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Plan, results: &mut Results) {
     let section = &suite.sections[nth];
-    let timers = size.unwrap_or_else(|| plan.timers[0]);
+    let timers = size.or(plan.timers.iter().copied().max()).unwrap_or_default();
     let (span, cold) = (plan.span.unwrap_or_default(), plan.memory == Some(Memory::Cold));
     let task = Task { timers, round, operations: suite.operations, span, cold };
     let mut fired = Vec::new();
@@ -118,8 +115,7 @@ fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Pla
     }
 }
 
-/// Starts this program again for one run, by its hidden subcommand; the child writes one line of
-/// JSON.
+/// Starts this program again for one run; the child writes one line of JSON.
 fn ask(job: &Job) -> io::Result<Outcome> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("child").arg(serde_json::to_string(job)?);
@@ -147,13 +143,10 @@ pub(crate) fn run_child(suite: &Suite, job: &Job) -> io::Result<ExitCode> {
 }
 
 /// Returns the names of a suite's sections, or of its engines.
-pub(crate) fn names(suite: &Suite, engines: bool) -> Vec<&'static str> {
+pub(crate) fn names(suite: &Suite, engines: bool) -> BTreeSet<&'static str> {
     let of_section = |section: &'static Section| section.runs.iter().map(|run| run.engine);
-    let mut names = match engines {
-        true => suite.sections.iter().flat_map(of_section).collect::<Vec<_>>(),
+    match engines {
+        true => suite.sections.iter().flat_map(of_section).collect(),
         false => suite.sections.iter().map(|section| section.name).collect(),
-    };
-    names.sort_unstable();
-    names.dedup();
-    names
+    }
 }

@@ -14,8 +14,7 @@ fn cores() -> &'static [CoreId] {
     CORES.get_or_init(|| core_affinity::get_core_ids().unwrap_or_default())
 }
 
-/// Pins the calling thread to the `nth` core; returns whether that worked. Does nothing if there is
-/// no such core.
+/// Pins the calling thread to the `nth` core; returns whether there is one and that worked.
 pub(crate) fn pin(nth: usize) -> bool {
     cores().get(nth).is_some_and(|&core| core_affinity::set_for_current(core))
 }
@@ -55,14 +54,10 @@ fn huge_pages() -> Option<String> {
 }
 
 fn commit() -> Option<String> {
-    let git = |words: &[&str]| {
-        let output =
-            Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(words).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let clean = git(&["status", "--porcelain"])?.is_empty();
-    Some(if clean { hash } else { format!("{hash}, with changes that are not committed") })
+    let words =
+        ["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty"];
+    let output = Command::new("git").args(words).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Makes the machine provide `bytes` of memory and gives it back to the system.
@@ -107,15 +102,14 @@ impl Usage {
     }
 
     fn parse(all: &str, own: &str) -> Option<Self> {
-        let numbers =
-            |text: &str| text.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect::<Vec<_>>();
+        let number = |word: &str| word.parse().unwrap_or(0);
+        let numbers = |text: &str| text.split_whitespace().map(number).collect::<Vec<_>>();
         // Time of users, nice ones, the kernel, idle, waiting for a disk, interrupts (2), stolen by
         // the hypervisor; the fields of guests follow and are included.
         let all = numbers(all.lines().next()?.strip_prefix("cpu")?);
         let [user, nice, system, idle, waiting, hard, soft, stolen] = *all.first_chunk::<8>()?;
         let busy = user + nice + system + hard + soft;
-        // After the program's name, which may contain spaces: the times of this process and of the
-        // children that it has waited for.
+        // After the program's name: the times of this process and of its children that have ended.
         let own = numbers(own.rsplit_once(')')?.1).get(11..15)?.iter().sum();
         Some(Self { total: busy + idle + waiting + stolen, busy, stolen, own })
     }

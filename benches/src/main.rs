@@ -1,9 +1,8 @@
 //! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
 //!
 //! The program has a subcommand for each suite: `report`, `peers`, `live` and `scale`; `charts`
-//! redraws the charts of earlier runs. A suite is a table of sections (`suite::Section`): a name,
-//! what it measures, and a function for each engine. `driver` runs the sections in turns, `results`
-//! has the figures, and requirements judge them.
+//! redraws the charts of earlier runs. A suite is a table of sections (`suite::Section`). `driver`
+//! runs the sections in turns, `results` has the figures, and requirements judge them.
 
 mod args;
 mod charts;
@@ -15,6 +14,7 @@ mod live;
 mod machine;
 mod measure {
     //! What is measured on structures with a virtual clock.
+    pub(crate) mod clock;
     pub(crate) mod memory;
     pub(crate) mod one_thread;
     pub(crate) mod two_threads;
@@ -24,6 +24,7 @@ mod passes;
 mod peers;
 mod report;
 mod results;
+mod rhythm;
 mod samples;
 mod scale;
 mod suite;

@@ -3,17 +3,20 @@
 /// The engine that the others are compared with.
 pub(crate) const OURS: &str = "shardwheel";
 
-/// Sections of `peers` that have charts.
+/// Numbers of timers.
+pub(crate) const MILLION: usize = 1_000_000;
+pub(crate) const TEN_MILLION: usize = 10_000_000;
+
+/// The section of `peers` that has charts.
 pub(crate) const RANDOM: &str = "random";
-pub(crate) const TWO_CHURN: &str = "two-churn";
-pub(crate) const TWO_SCHEDULE: &str = "two-schedule";
 
 /// Figures of [`RANDOM`].
 pub(crate) const SCHEDULE: &str = "schedule";
 pub(crate) const FIRE: &str = "fire";
 pub(crate) const BOTH: &str = "schedule + fire";
 
-/// Figures of [`TWO_CHURN`] and [`TWO_SCHEDULE`].
+/// A section of `report` and `peers`, and its layouts.
+pub(crate) const PRODUCERS: &str = "producers";
 pub(crate) const ALONE: &str = "1 thread";
 pub(crate) const APART: &str = "2 threads, one each";
 pub(crate) const SHARED: &str = "2 threads on one";

@@ -4,23 +4,26 @@ use crate::args::label;
 use crate::engines::{BareHeap, Engine, Heap, Wheel};
 use crate::measure::memory::{BYTES, LEFT, burst, growth, growth_advanced, growth_alone};
 use crate::measure::one_thread::{
-    CANCEL_ALL, NODES, STANDING, both_nodes, cancel, constant, extend, fire_by_ticks, pairs_name,
+    CANCEL_ALL, NODES, PAIRS_OVER, both_nodes, cancel, constant, extend, pairs_name,
 };
 use crate::measure::two_threads::{OPERATIONS, producers, producers_of_a_lock};
-use crate::names::{ALONE, APART, BOTH, FIRE, OURS, RANDOM, SCHEDULE};
+use crate::names::{ALONE, APART, BOTH, FIRE, MILLION, OURS, PRODUCERS, RANDOM, SCHEDULE, TEN_MILLION};
 use crate::results::Results;
-use crate::suite::{Section, Sizes, Suite, runs};
+use crate::suite::{Run, Section, Sizes, Suite, runs};
 use crate::table::Requirement;
 
-const MILLION: usize = 1_000_000;
-const TEN_MILLION: usize = 10_000_000;
+const HEAPS: [&str; 2] = [Heap::NAME, BareHeap::NAME];
 const CANCEL: &str = "cancel";
-const PRODUCERS: &str = "producers";
 const MEMORY: &str = "memory";
-const MEMORY_TITLE: &str = "Memory (resident, one measurement each)";
+const PRODUCERS_RUNS: &[Run] = runs!(producers: Wheel; producers_of_a_lock: Heap);
 
 /// The number of pairs over which memory may grow.
 const PAIRS: Sizes = Sizes::Fixed(&[20 * MILLION]);
+
+const fn memory(sizes: Sizes, runs: &'static [Run]) -> Section {
+    let section = Section::new(MEMORY, "Memory (resident, one measurement each)", runs);
+    Section { once: true, sizes, ..section }
+}
 
 pub(crate) static SUITE: Suite = Suite {
     name: "report",
@@ -36,36 +39,16 @@ pub(crate) static SUITE: Suite = Suite {
         Section::new(RANDOM, "Random over 30 minutes, ns a timer", runs!(both_nodes: Wheel, Heap, BareHeap)),
         Section::new(
             "constant",
-            "Placed within one second, ns a timer",
+            "Placed within a second, ns a timer",
             runs!(constant: Wheel, Heap, BareHeap),
         ),
-        Section {
-            // With fewer timers most ticks have no due timer.
-            least: 100_000,
-            ..Section::new(
-                "ticks",
-                "The clock moved tick by tick, ns a timer",
-                runs!(fire_by_ticks: Wheel, Heap),
-            )
-        },
         Section::new(CANCEL, "Schedule + cancel, ns a pair", runs!(cancel: Wheel, Heap)),
         Section::new("extend", "Extend, ns a timer", runs!(extend: Wheel, Heap)),
-        Section::new(
-            PRODUCERS,
-            "Producers, ns a timer, all threads together",
-            runs!(producers: Wheel; producers_of_a_lock: Heap),
-        ),
-        Section {
-            once: true,
-            // With fewer timers the pages of the program itself are too large a share.
-            least: MILLION,
-            ..Section::new(MEMORY, MEMORY_TITLE, runs!(burst: Wheel, Heap))
-        },
-        Section {
-            once: true,
-            ..Section::new(MEMORY, MEMORY_TITLE, runs!(growth_advanced: Wheel)).with(PAIRS)
-        },
-        Section { once: true, ..Section::new(MEMORY, MEMORY_TITLE, runs!(growth_alone: Wheel)).with(PAIRS) },
+        Section::new(PRODUCERS, "Producers, ns a timer, all threads together", PRODUCERS_RUNS),
+        // With fewer timers the pages of the program itself are too large a share.
+        Section { least: MILLION, ..memory(Sizes::Each, runs!(burst: Wheel, Heap)) },
+        memory(PAIRS, runs!(growth_advanced: Wheel)),
+        memory(PAIRS, runs!(growth_alone: Wheel)),
     ],
 };
 
@@ -76,13 +59,11 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
         Requirement::at_most(limit, format!("{section}: {what}{unit}"), readings)
     };
     let mut all = Vec::from(NODES.map(|nodes| at_most(RANDOM, format!("{SCHEDULE}{nodes}"), 30.0)));
-    let pairs = [(0, true), (0, false), (STANDING, true), (STANDING, false)];
-    all.extend(pairs.map(|(standing, advanced)| at_most(CANCEL, pairs_name(standing, advanced), 45.0)));
+    all.extend(PAIRS_OVER.map(|(standing, advanced)| at_most(CANCEL, pairs_name(standing, advanced), 45.0)));
     all.push(at_most(CANCEL, CANCEL_ALL.to_owned(), 45.0));
-    for nodes in NODES {
-        all.extend(
-            [(MILLION, 2.0), (TEN_MILLION, 6.0)].map(|(size, times)| faster(results, nodes, size, times)),
-        );
+    for both in NODES.map(|nodes| format!("{BOTH}{nodes}")) {
+        let sizes = [(MILLION, 2.0), (TEN_MILLION, 6.0)];
+        all.extend(sizes.map(|(size, times)| results.ahead((RANDOM, size), [&both; 2], &HEAPS, times)));
     }
     for what in NODES.map(|nodes| format!("{FIRE}{nodes}")) {
         let growth = results.growth(RANDOM, [MILLION, TEN_MILLION], &what);
@@ -95,14 +76,6 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     all.extend([true, false].map(|advanced| at_most(MEMORY, growth(advanced), 16.0)));
     all.extend(OPERATIONS.map(|operation| scaling(results, operation)));
     all
-}
-
-/// Compares with both heaps, so the verdict rests on the faster one.
-fn faster(results: &Results, nodes: &str, size: usize, times: f64) -> Requirement {
-    let what = &*format!("{BOTH}{nodes}");
-    let readings = results.against((RANDOM, Some(size)), [what, what], &[Heap::NAME, BareHeap::NAME]);
-    let text = format!("times faster than a heap: {what}, {} timers", label(size));
-    Requirement::at_least(times, text, readings)
 }
 
 /// Divides the throughput of two producers on two shards by that of one on one. The figures are

@@ -1,5 +1,4 @@
-//! Every figure of a run: kept by section, number of timers, name and engine, shown as tables, and
-//! written as JSON.
+//! Every figure of a run, kept by section, number of timers, name and engine.
 
 use std::fmt::Write;
 
@@ -59,8 +58,7 @@ impl Results {
         }
     }
 
-    /// Records a failed run. The engine's figures in the section are dropped, so that the figures
-    /// of a table are of the same rounds.
+    /// Records a failed run and drops the engine's figures in the section, also of other rounds.
     pub(crate) fn fail(&mut self, section: &str, engine: &str, why: String) {
         eprintln!("{section} with {engine} has failed: {why}");
         self.figures.retain(|series| series.section != section || series.engine != engine);
@@ -98,17 +96,27 @@ impl Results {
         self.sizes(section).into_iter().filter_map(median).collect()
     }
 
-    /// Returns the median of one figure over another, divided round by round. A figure is a name
-    /// and an engine.
+    /// Returns the median of one figure, a name and an engine, over another, round by round.
     pub(crate) fn ratio(&self, at: At<'_>, [over, under]: [(&str, &str); 2]) -> Option<f64> {
         let [over, under] = [over, under].map(|(what, engine)| self.get(at, what, engine));
         Some(over?.over(under?).median())
     }
 
-    /// Divides what peers cost by what we cost, in one figure and in ours.
-    pub(crate) fn against(&self, at: At<'_>, [of_peer, ours]: [&str; 2], peers: &[&str]) -> Readings {
-        let ratio = |peer| self.ratio(at, [(of_peer, peer), (ours, OURS)]);
-        peers.iter().filter_map(|peer| Some(((*peer).to_owned(), ratio(peer)?))).collect()
+    /// Requires that a figure of each of `peers` is so many times ours, in this or another figure.
+    pub(crate) fn ahead(
+        &self,
+        at: (&str, usize),
+        what: [&str; 2],
+        peers: &[&str],
+        times: f64,
+    ) -> Requirement {
+        let ((section, size), [theirs, ours]) = (at, what);
+        let ratio = |peer| self.ratio((section, Some(size)), [(theirs, peer), (ours, OURS)]);
+        let readings = peers.iter().filter_map(|peer| Some(((*peer).to_owned(), ratio(peer)?)));
+        let what = if theirs == ours { ours.to_owned() } else { format!("{theirs} / {ours}") };
+        let peers = peers.join(", ");
+        let text = format!("cost of {peers} over ours: {section}, {what}, {} timers", label(size));
+        Requirement::at_least(times, text, readings.collect())
     }
 
     /// Divides our figure with many timers by our figure with few.
@@ -118,25 +126,15 @@ impl Results {
         ratio.map(|ratio| ("ratio".to_owned(), ratio)).into_iter().collect()
     }
 
-    /// Shows a section: a table for each number of timers, or one table if there is one engine.
+    /// Shows a section: a table for each number of timers.
     pub(crate) fn show(&self, section: &Section) -> String {
         let mut text = format!("## {}\n\n", section.title);
-        let sizes = self.sizes(section.name);
         let engines = names(self.of(section.name).map(|series| &series.engine));
-        if let ([engine], [Some(_), ..]) = (&engines[..], &sizes[..]) {
-            let rows = names(self.of(section.name).map(|series| &series.what));
-            let heads = sizes.iter().map(|&size| show_size(size)).collect::<Vec<_>>();
-            let cell =
-                |row: usize, column: usize| self.cell((section.name, sizes[column]), &rows[row], engine);
-            let _ = writeln!(text, "{}", Table::cross(engine, &rows, &heads, &cell));
-        } else {
-            for &size in &sizes {
-                let of = self.of(section.name).filter(|series| series.timers == size);
-                let rows = names(of.map(|series| &series.what));
-                let cell =
-                    |row: usize, column: usize| self.cell((section.name, size), &rows[row], &engines[column]);
-                let _ = writeln!(text, "{}", Table::cross(&show_size(size), &rows, &engines, &cell));
-            }
+        for size in self.sizes(section.name) {
+            let of = self.of(section.name).filter(|series| series.timers == size);
+            let rows = names(of.map(|series| &series.what));
+            let cell = |row: usize, nth: usize| self.cell((section.name, size), &rows[row], &engines[nth]);
+            let _ = writeln!(text, "{}", Table::cross(&show_size(size), [&rows, &engines], &cell));
         }
         text
     }
@@ -203,9 +201,10 @@ mod tests {
     fn a_failure_drops_the_figures() {
         let mut results = results();
         results.fail("nap", "heap", "on purpose".to_owned());
+        assert!(results.get(("nap", Some(1000)), "one", "heap").is_none());
         assert!(
-            results.has_failed("nap", "heap") && results.get(("nap", Some(1000)), "one", "heap").is_none()
+            results.has_failed("nap", "heap")
+                && results.show_failures().contains("heap has failed in nap**: on purpose")
         );
-        assert!(results.show_failures().contains("heap has failed in nap**: on purpose"));
     }
 }

@@ -41,12 +41,10 @@ impl Samples {
     pub(crate) fn show(&self) -> String {
         let (median, least, greatest) = (self.median(), self.least(), self.greatest());
         let is_whole = self.0.iter().all(|figure| figure.fract() == 0.0);
-        let digits = if is_whole {
-            0
-        } else if median < 2.0 {
-            3
-        } else {
-            1
+        let digits = match median {
+            _ if is_whole => 0,
+            small if small < 2.0 => 3,
+            _ => 1,
         };
         match &self.0[..] {
             [] => "-".to_owned(),
@@ -66,6 +64,8 @@ impl Times {
 
     const NEARLY_ALL: f64 = 99.99;
 
+    pub(crate) const LONGEST: &str = ", longest";
+
     pub(crate) fn new() -> Self {
         Self(Histogram::new_with_max(Self::LIMIT_NS, 3).expect("a histogram can have three digits"))
     }
@@ -79,18 +79,13 @@ impl Times {
         result
     }
 
-    /// Names the figure of the longest operation.
-    pub(crate) fn longest_of(what: &str) -> String {
-        format!("{what}, longest")
-    }
-
     /// Returns the mean, what 99.99 % do not exceed, and the longest, in ns.
     pub(crate) fn figures(&self, what: &str) -> [(String, f64); 3] {
         let nearly_all = self.0.value_at_percentile(Self::NEARLY_ALL) as f64;
         [
             (format!("{what}, mean"), self.0.mean()),
             (format!("{what}, {} %", Self::NEARLY_ALL), nearly_all),
-            (Self::longest_of(what), self.0.max() as f64),
+            (format!("{what}{}", Self::LONGEST), self.0.max() as f64),
         ]
     }
 }

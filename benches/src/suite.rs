@@ -27,8 +27,7 @@ pub(crate) struct Suite {
     pub(crate) backing: usize,
 }
 
-/// A group of measurements: its name for `--only`, what it measures, and a function for each
-/// engine.
+/// A group of measurements, with a function for each engine.
 pub(crate) struct Section {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
@@ -59,7 +58,7 @@ pub(crate) enum Sizes {
     /// Each of `--timers`.
     Many,
     Fixed(&'static [usize]),
-    /// `--timers`; the tables do not show it.
+    /// The greatest of `--timers`; the tables do not show it.
     Unnamed,
 }
 

@@ -12,14 +12,10 @@ pub(crate) struct Table {
 
 impl Table {
     /// Makes a table of rows and columns by their names; a table that is wider than high is turned.
-    pub(crate) fn cross(
-        corner: &str,
-        rows: &[String],
-        columns: &[String],
-        cell: &dyn Fn(usize, usize) -> String,
-    ) -> Self {
+    pub(crate) fn cross(corner: &str, names: [&[String]; 2], cell: &dyn Fn(usize, usize) -> String) -> Self {
+        let [rows, columns] = names;
         if columns.len() > rows.len() {
-            return Self::cross(corner, columns, rows, &|row, column| cell(column, row));
+            return Self::cross(corner, [columns, rows], &|row, column| cell(column, row));
         }
         let head = [corner.to_owned()].into_iter().chain(columns.iter().cloned()).collect();
         let row = |(nth, name): (usize, &String)| {

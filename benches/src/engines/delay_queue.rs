@@ -29,8 +29,7 @@ fn stay_in(runtime: &'static Runtime) {
     mem::forget(runtime.enter());
 }
 
-/// A [`delay_queue::DelayQueue`] on a paused clock. The queues of a thread share its clock, so a
-/// thread uses one at a time.
+/// A queue on a paused clock, which a thread's queues share: a thread uses one at a time.
 pub(crate) struct DelayQueue {
     runtime: &'static Runtime,
     queue: delay_queue::DelayQueue<u64>,

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::structure::{Locked, Removal, Structure};
+use super::structure::{First, Locked, Removal, Structure};
 
 const NO_SLOT: u32 = u32::MAX;
 
@@ -153,6 +153,14 @@ impl Structure for LazyHeap {
                 return Some((deadline, payload));
             }
         }
+    }
+}
+
+/// The entry may be stale; then no timer is due at its deadline.
+impl First for LazyHeap {
+    #[inline]
+    fn next_expiration(&self) -> Option<u64> {
+        self.heap.peek().map(|first| first.deadline)
     }
 }
 

@@ -1,10 +1,9 @@
-//! Wheels with one level, a bucket for each tick of 35 minutes: the crate `wheel_timer`, and the
-//! least that a timer wheel can be.
+//! Wheels with one level, a bucket for each tick of 35 minutes: `wheel_timer`, and a lower bound.
 //!
 //! [`RingWheel`] is a ring of `Vec`s. It cannot cancel, and has no delay beyond the ring.
 //! [`FlatWheel`] has no lock and no cascade; a bucket is a list linked through a `Vec` of nodes. A
 //! cancel marks the node, and the pass over the bucket frees it. It has 8 MiB of buckets and visits
-//! every tick, so it is a lower bound, not a structure to use.
+//! every tick: a lower bound, not a structure to use.
 
 use std::mem;
 

@@ -12,10 +12,9 @@ use hierarchical_hash_wheel_timer::wheels::Skip;
 use hierarchical_hash_wheel_timer::wheels::cancellable::{self, CancellableTimerEntry};
 use hierarchical_hash_wheel_timer::wheels::quad_wheel::{QuadWheelWithOverflow, no_prune};
 
-use super::structure::{Removal, Structure};
+use super::structure::{First, Removal, Structure};
 
-/// Moves a wheel's clock to `now` or to the first tick with due timers. Both wheels have these
-/// methods, but no common trait.
+/// Moves a clock to `now` or to the first tick with due timers. The wheels have no common trait.
 macro_rules! move_clock {
     ($self:ident, $now:ident) => {
         while $self.due.is_empty() && $self.clock < $now {
@@ -34,6 +33,25 @@ macro_rules! move_clock {
         }
     };
 }
+
+/// Both wheels say how many ticks they can skip; something may be due at the tick after those.
+macro_rules! first {
+    ($wheel:ty) => {
+        impl First for $wheel {
+            #[inline]
+            fn next_expiration(&self) -> Option<u64> {
+                match self.wheel.can_skip() {
+                    Skip::Empty if self.due.is_empty() => None,
+                    Skip::Millis(ticks) if self.due.is_empty() => Some(self.clock + u64::from(ticks) + 1),
+                    _ => Some(self.clock + 1),
+                }
+            }
+        }
+    };
+}
+
+first!(QuadWheel);
+first!(WeakQuadWheel);
 
 pub(crate) struct QuadWheel {
     wheel: QuadWheelWithOverflow<(u64, u64)>,

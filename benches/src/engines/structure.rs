@@ -1,19 +1,17 @@
-//! The traits through which timer structures are measured, and engines made of structures that have
-//! one owner.
+//! The traits by which timer structures are measured, and engines made of structures with one owner.
 //!
 //! [`Engine`] and [`Producer`] mirror the two halves of a shard: the side that moves the clock, and
 //! the producers. A peer that was written for one thread implements [`Structure`], and [`Removal`]
 //! if it can cancel. [`Locked`] is how threads share it. [`Unlocked`] is how a program with a
 //! structure for each core has it: both halves share an `Rc`, about 1 ns an operation.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use crate::checksum::Checksum;
 
-/// Timers taken out under one lock. A batch keeps the cost of the lock out of the pops and is short
-/// enough for a waiting producer.
+/// Timers taken out under one lock: many for the cost of a lock, few for a waiting producer.
 const BATCH: usize = 64;
 
 /// A timer structure under measurement: the side that moves the clock.
@@ -32,8 +30,13 @@ pub(crate) trait Engine {
     fn advance(&mut self, now: u64, fired: &mut Checksum);
 }
 
-/// Adds timers, one producer a thread. A producer that is not `Send` belongs to a one-thread
-/// engine.
+/// An engine that an event loop can drive.
+pub(crate) trait Next: Engine {
+    /// Returns the tick to move the clock to next: no timer is due before. `None` if it is empty.
+    fn next_expiration(&self) -> Option<u64>;
+}
+
+/// Adds timers, one producer a thread. That of a one-thread engine is not `Send`.
 pub(crate) trait Producer {
     type Handle: Copy;
 
@@ -66,6 +69,11 @@ pub(crate) trait Structure {
 
     /// Moves the clock to `now` and takes out the earliest due timer: its deadline and payload.
     fn pop(&mut self, now: u64) -> Option<(u64, u64)>;
+}
+
+/// A structure that knows when its clock has to move next.
+pub(crate) trait First: Structure {
+    fn next_expiration(&self) -> Option<u64>;
 }
 
 pub(crate) trait Removal: Structure {
@@ -120,6 +128,14 @@ macro_rules! engine {
             }
         }
 
+        impl<S: First> Next for $pointer<S> {
+            #[inline]
+            fn next_expiration(&self) -> Option<u64> {
+                let $this = self;
+                $access.next_expiration()
+            }
+        }
+
         impl<S: Removal> Cancel for $pointer<S> {
             #[inline]
             fn cancel(&self, handle: S::Handle) -> Option<u64> {
@@ -141,17 +157,25 @@ const SOUND: &str = "no thread panics with the lock";
 engine!(Locked, 0, |it| Arc::new(Mutex::new(it)), pop_locked, |it| it.lock().expect(SOUND));
 engine!(Unlocked, 1, |it| Rc::new(RefCell::new(it)), pop_unlocked, |it| it.borrow_mut());
 
+thread_local! {
+    /// Kept between calls, so that a tick does not allocate.
+    static BATCH_BUFFER: Cell<Vec<(u64, u64)>> = const { Cell::new(Vec::new()) };
+}
+
 fn pop_locked<S: Structure>(shared: &Locked<S>, now: u64, fired: &mut Checksum) {
-    let mut batch = Vec::with_capacity(BATCH);
     loop {
-        {
-            let mut structure = shared.lock().expect(SOUND);
-            batch.extend(std::iter::from_fn(|| structure.pop(now)).take(BATCH));
-        }
-        if batch.is_empty() {
+        let mut structure = shared.lock().expect(SOUND);
+        let Some(first) = structure.pop(now) else { return };
+        let mut batch = BATCH_BUFFER.take();
+        batch.push(first);
+        batch.extend(std::iter::from_fn(|| structure.pop(now)).take(BATCH - 1));
+        drop(structure);
+        let is_last = batch.len() < BATCH;
+        batch.drain(..).for_each(|(deadline, payload)| fired.add(deadline, payload));
+        BATCH_BUFFER.set(batch);
+        if is_last {
             return;
         }
-        batch.drain(..).for_each(|(deadline, payload)| fired.add(deadline, payload));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::structure::{Removal, Structure};
+use super::structure::{First, Removal, Structure};
 
 pub(crate) struct Tree {
     timers: BTreeMap<(u64, u64), u64>,
@@ -31,6 +31,13 @@ impl Structure for Tree {
         let first = self.timers.first_entry().filter(|first| first.key().0 <= now)?;
         let ((deadline, _), payload) = first.remove_entry();
         Some((deadline, payload))
+    }
+}
+
+impl First for Tree {
+    #[inline]
+    fn next_expiration(&self) -> Option<u64> {
+        self.timers.first_key_value().map(|(&(deadline, _), _)| deadline)
     }
 }
 

@@ -1,9 +1,8 @@
-//! One shard of `shardwheel` with its default configuration: 2,048 buckets a wheel, no bound on the
-//! number of timers.
+//! One shard of `shardwheel` as it comes: 2,048 buckets a wheel, no bound on the timers.
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use super::structure::{Cancel, Engine, Producer};
+use super::structure::{Cancel, Engine, Next, Producer};
 use crate::checksum::Checksum;
 
 /// One shard: its advancer, and a scheduler to clone for each producer.
@@ -31,6 +30,13 @@ impl Engine for Wheel {
         for timer in self.advancer.advance(now) {
             fired.add(timer.deadline, timer.payload);
         }
+    }
+}
+
+impl Next for Wheel {
+    #[inline]
+    fn next_expiration(&self) -> Option<u64> {
+        self.advancer.next_expiration()
     }
 }
 

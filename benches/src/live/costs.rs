@@ -15,7 +15,7 @@ use cpu_time::ProcessTime;
 use super::ledger::Ledger;
 use super::timer::{Cancels, Live, MILLISECOND, Schedules, Sleeps};
 use crate::machine::{back_memory, field};
-use crate::passes::{race_then, time};
+use crate::passes::{race, time};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, Workload};
 
@@ -61,7 +61,7 @@ pub(super) fn sleeps<E: Sleeps>(_: &Task) -> Outcome {
     };
     let mut outcome = Outcome::default();
     for (threads, what) in (1..).zip(SLEEP) {
-        outcome.time(what, race_then(vec![prepare; threads], drop).0, threads * SLEEPS);
+        outcome.time(what, race(vec![prepare; threads], drop), threads * SLEEPS);
     }
     outcome
 }

@@ -3,7 +3,8 @@
 use crate::checksum::Checksum;
 use crate::engines::{Cancel, Engine, Producer};
 use crate::machine::{PEAK, RESIDENT, memory_kib};
-use crate::passes::PAIRS_PER_ADVANCE;
+use crate::measure::one_thread::PAIRS_PER_ADVANCE;
+use crate::passes::pair_each;
 use crate::suite::{Outcome, Task};
 use crate::workload::THIRTY_MINUTES;
 
@@ -59,14 +60,12 @@ pub(crate) fn growth_alone<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome 
 }
 
 fn measure_growth<E: Engine<Producer: Cancel>>(task: &Task, advanced: bool) -> Option<Outcome> {
+    let delays = [THIRTY_MINUTES; PAIRS_PER_ADVANCE];
     let start = memory_kib(RESIDENT)?;
     let mut engine = E::new();
     let producer = engine.producer();
     for _ in 0..task.timers.div_ceil(PAIRS_PER_ADVANCE) {
-        for payload in 0..PAIRS_PER_ADVANCE as u64 {
-            let handle = producer.schedule(THIRTY_MINUTES, payload);
-            assert_eq!(producer.cancel(handle), Some(payload), "a pending timer was not cancelled");
-        }
+        pair_each(&producer, 0, &delays);
         if advanced {
             engine.advance(0, &mut Checksum::default());
         }
