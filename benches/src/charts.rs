@@ -1,8 +1,6 @@
-//! Charts of what `peers` and `live` measured: lines over two logarithmic axes, one for each
-//! engine.
+//! Charts of what `peers` and `live` measured: a line for each engine over two logarithmic axes.
 //!
-//! The name of a file tells what the chart shows; the chart has the machine and the commit of its
-//! figures. `shardwheel` is red and thick.
+//! A chart names the machine and the commit of its figures. `shardwheel` is red and thick.
 
 use std::error::Error;
 use std::fs;
@@ -17,7 +15,7 @@ use plotters::series::LineSeries;
 use plotters::style::TRANSPARENT;
 
 use crate::args::label;
-use crate::names::{FIRE, LATE, LIVE_FINE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
+use crate::names::{FIRE, LATE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
 use crate::results::{Results, names};
 
 const SIZE: (u32, u32) = (1100, 640);
@@ -40,13 +38,11 @@ struct Chart {
     lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// Draws every chart that `results` has figures for into `dir`, which is made if it does not exist;
-/// returns the names of the files.
+/// Draws every chart that `results` has figures for into `dir`; returns the names of the files.
 pub(crate) fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Error>> {
     fs::create_dir_all(dir)?;
     let costs = [SCHEDULE, FIRE].map(|what| cost(results, what));
-    let lateness = [LIVE_FIRE, LIVE_FINE].map(|section| lateness(results, section));
-    let charts = costs.into_iter().chain(lateness).filter(|chart| !chart.lines.is_empty());
+    let charts = costs.into_iter().chain([lateness(results)]).filter(|chart| !chart.lines.is_empty());
     let draw = |chart: Chart| {
         let file = format!("{}.svg", chart.name);
         chart.draw(&dir.join(&file), &source(&results.heading))?;
@@ -73,14 +69,14 @@ fn cost(results: &Results, what: &str) -> Chart {
 }
 
 /// How late timers fire, against the share of timers that are later still.
-fn lateness(results: &Results, section: &str) -> Chart {
+fn lateness(results: &Results) -> Chart {
+    let most = results.sizes(LIVE_FIRE).pop().flatten();
     let at = |engine: &str, share: f64| {
-        Some((1.0 / (1.0 - share), results.get((section, None), &late(share), engine)?.median()))
+        Some((1.0 / (1.0 - share), results.get((LIVE_FIRE, most), &late(share), engine)?.median()))
     };
-    let tick = if section == LIVE_FINE { "100 µs" } else { "1 ms" };
     Chart {
-        name: format!("late-{section}"),
-        title: format!("How late timers fire in real time, ticks of {tick}"),
+        name: format!("late-{LIVE_FIRE}"),
+        title: "How late timers fire in real time, ticks of 1 ms".to_owned(),
         x: "share of the timers, %",
         ticks: [0.0, 0.9, 0.99, 0.999, 0.9999, 0.99999].map(|share| 1.0 / (1.0 - share)).into(),
         label: |x| short((1.0 - 1.0 / x) * 100.0),

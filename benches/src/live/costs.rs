@@ -1,20 +1,19 @@
 //! What single calls cost, and what an idle timer does.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Wake, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use cpu_time::ProcessTime;
 
 use super::ledger::Ledger;
-use super::timer::{Cancels, Live, MILLISECOND, Schedules, Sleeps};
-use crate::machine::{back_memory, field};
+use super::switches::{SWITCHES, runs_between, switches};
+use super::timer::{Live, MILLISECOND, Schedules, Sleeps};
+use crate::machine::back_memory;
 use crate::passes::{race, time};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, Workload};
@@ -40,12 +39,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 const WATCHED: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_secs(5) };
 const SETTLING: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_secs(1) };
 
-/// A sleep of 30 minutes that is created, polled once and dropped, as a timeout is of an operation
-/// that ends before it: the time for each sleep of all threads together, with one thread and two.
+/// A sleep that is created, polled once and dropped, as the timeout of an operation that ends before.
 ///
 /// Each thread polls with one waker that counts its references, as a task's does. Another sleep of
-/// the thread, due earlier, is pending meanwhile: without it each sleep would be the first and wake
-/// the engine's thread.
+/// the thread, due earlier, is pending: without it each sleep would wake the engine's thread.
 pub(super) fn sleeps<E: Sleeps>(_: &Task) -> Outcome {
     let engine = E::start(MILLISECOND);
     let prepare = || {
@@ -80,25 +77,16 @@ impl Wake for Ignore {
     fn wake(self: Arc<Self>) {}
 }
 
-/// `schedule_after` with a small closure, for an engine that cannot cancel.
-pub(super) fn schedule_alone<E: Schedules>(_: &Task) -> Outcome {
+/// `schedule_after` with a small closure; again in nodes of cancelled timers, if it can cancel.
+pub(super) fn schedule<E: Schedules>(_: &Task) -> Outcome {
     let (closures, mut outcome) = (Closures::<E>::new(), Outcome::default());
     let mut keys = closures.fire_as_many();
     outcome.time(AFTER_FIRED, closures.schedule(&mut keys), CLOSURES);
-    outcome
-}
-
-/// As [`schedule_alone`], for an engine that can: cancels the closures and schedules them again, in
-/// nodes of cancelled timers.
-pub(super) fn schedule_and_cancel<E: Cancels>(_: &Task) -> Outcome {
-    let (closures, mut outcome) = (Closures::<E>::new(), Outcome::default());
-    let mut keys = closures.fire_as_many();
-    outcome.time(AFTER_FIRED, closures.schedule(&mut keys), CLOSURES);
-    let mut cancelled = 0;
-    let cancel = time(|| cancelled = keys.iter().filter(|&&key| closures.engine.cancel(key)).count());
-    assert_eq!(cancelled, CLOSURES, "{}: a pending timer was not cancelled", E::NAME);
-    outcome.time(AFTER_CANCELLED, closures.schedule(&mut keys), CLOSURES);
-    outcome.time("cancel, all in a row, ns", cancel, CLOSURES);
+    if E::CAN_CANCEL {
+        let cancelled = keys.iter().filter(|&&key| closures.engine.cancel(key)).count();
+        assert_eq!(cancelled, CLOSURES, "{}: a pending timer was not cancelled", E::NAME);
+        outcome.time(AFTER_CANCELLED, closures.schedule(&mut keys), CLOSURES);
+    }
     assert_eq!(closures.sum.load(Ordering::Relaxed), 0, "{} fired a cancelled timer", E::NAME);
     outcome
 }
@@ -149,55 +137,20 @@ impl<E: Schedules> Closures<E> {
     }
 }
 
-/// One timer, an hour away: how often other threads than this one ran, and the processor time of
-/// all, this one's included.
+/// One timer, an hour away: how often other threads ran, and the processor time of all threads.
 pub(super) fn idle<E: Live>(_: &Task) -> Outcome {
     let engine = E::start(MILLISECOND);
     let _entered = engine.enter();
     let kept = engine.place(Instant::now() + 60 * MINUTE, Ledger::leak(1).note(0));
     thread::sleep(SETTLING);
-    let (before, start) = (switches(), ProcessTime::now());
+    let (before, start) = (switches(SWITCHES), ProcessTime::now());
     thread::sleep(WATCHED);
     let mut outcome = Outcome::default();
     outcome.figure(SPENT, start.elapsed().as_secs_f64() * 1e6);
-    outcome.figure(WAKES, before.zip(switches()).map(|(before, after)| runs_between(&before, &after) as f64));
+    outcome.figure(
+        WAKES,
+        before.zip(switches(SWITCHES)).map(|(before, after)| runs_between(&before, &after) as f64),
+    );
     drop(kept);
     outcome
-}
-
-type Switches = BTreeMap<String, u64>;
-
-/// Returns the context switches of each other thread, voluntary or not: a thread that sleeps has
-/// none. On Linux only.
-fn switches() -> Option<Switches> {
-    let me = fs::read_link("/proc/thread-self").ok()?;
-    let threads = fs::read_dir("/proc/self/task").ok()?.flatten().map(|thread| thread.path());
-    // A thread may end before its file is read.
-    let count = |path: PathBuf| {
-        let status = fs::read_to_string(path.join("status")).ok()?;
-        let of = |name| field(&status, name)?.parse::<u64>().ok();
-        let count = of("voluntary_ctxt_switches")? + of("nonvoluntary_ctxt_switches")?;
-        Some((path.display().to_string(), count))
-    };
-    Some(threads.filter(|thread| thread.file_name() != me.file_name()).filter_map(count).collect())
-}
-
-/// Returns how often threads ran. A thread that started or ended ran at least once.
-fn runs_between(before: &Switches, after: &Switches) -> u64 {
-    let ended = before.keys().filter(|thread| !after.contains_key(*thread)).count() as u64;
-    let ran = |(thread, now): (_, &u64)| before.get(thread).map_or(1.max(*now), |was| now - was);
-    ended + after.iter().map(ran).sum::<u64>()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_that_start_or_end_have_run() {
-        let switches = |threads: &[(&str, u64)]| threads.iter().map(|&(id, n)| (id.to_owned(), n)).collect();
-        let before = switches(&[("1", 10), ("2", 5), ("3", 1)]);
-        assert_eq!(runs_between(&before, &before), 0);
-        assert_eq!(runs_between(&before, &switches(&[("1", 12), ("2", 5), ("4", 0)])), 2 + 1 + 1);
-    }
 }

@@ -1,5 +1,4 @@
-//! A timer as a program writes it for itself: a thread with a binary heap behind a mutex, and a
-//! condition variable.
+//! A timer as a program writes it for itself: a thread, a heap behind a mutex, a condition variable.
 //!
 //! A new timer wakes the thread only if it is the first of all. The thread takes up to 64 due
 //! timers out under one lock and calls them without it. It cannot cancel, which makes it faster.
@@ -35,7 +34,7 @@ struct Shared {
 
 impl Shared {
     fn now(&self) -> u64 {
-        nanos(self.start.elapsed())
+        self.start.elapsed().as_nanos() as u64
     }
 
     fn push(&self, deadline: u64, item: Task) {
@@ -76,10 +75,6 @@ impl Shared {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 pub(super) struct HeapThread<const TICKED: bool> {
     shared: Arc<Shared>,
     /// Deadlines are rounded up to a multiple of it, in ns.
@@ -92,7 +87,7 @@ pub(super) type Ticked = HeapThread<true>;
 
 impl<const TICKED: bool> HeapThread<TICKED> {
     fn schedule_at(&self, due: Instant, task: Task) {
-        let due = nanos(due.saturating_duration_since(self.shared.start));
+        let due = due.saturating_duration_since(self.shared.start).as_nanos() as u64;
         self.shared.push(due.checked_next_multiple_of(self.tick).unwrap_or(u64::MAX), task);
     }
 }
@@ -107,7 +102,7 @@ impl<const TICKED: bool> Live for HeapThread<TICKED> {
         let shared = Arc::new(Shared { start: Instant::now(), state, changed });
         let threads = Arc::clone(&shared);
         let thread = Some(thread::spawn(move || threads.run()));
-        Self { shared, tick: if TICKED { nanos(tick) } else { 1 }, thread }
+        Self { shared, tick: if TICKED { tick.as_nanos() as u64 } else { 1 }, thread }
     }
 
     fn place(&self, due: Instant, note: Note) {
@@ -116,6 +111,8 @@ impl<const TICKED: bool> Live for HeapThread<TICKED> {
 }
 
 impl<const TICKED: bool> Schedules for HeapThread<TICKED> {
+    const CAN_CANCEL: bool = false;
+
     type Key = ();
 
     #[inline]

@@ -21,8 +21,7 @@ pub(super) const NEVER: [&str; 3] = ["timers lost", "timers fired again", "timer
 /// The place of a timer that has not fired.
 const PENDING: u64 = u64::MAX;
 
-/// A place for each timer; ns since the ledger was made, written by the thread that fires the
-/// timer.
+/// A place for each timer: ns since the ledger was made, written by the thread that fires it.
 pub(super) struct Ledger {
     start: Instant,
     fired: Vec<AtomicU64>,
@@ -31,8 +30,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Makes a ledger that is never freed, so that a note counts no references. Its memory is
-    /// touched.
+    /// Makes a ledger that is never freed: a note counts no references. Its memory is touched.
     pub(super) fn leak(timers: usize) -> &'static Self {
         let fired = (0..timers).map(|_| AtomicU64::new(PENDING)).collect();
         Box::leak(Box::new(Self { start: Instant::now(), fired, again: AtomicU64::new(0) }))
@@ -43,8 +41,7 @@ impl Ledger {
         Note { ledger: self, timer: u32::try_from(timer).expect("fewer than 2^32 timers") }
     }
 
-    /// Sleeps until `last`, when the last timer is due, then until all have fired or `patience` is
-    /// over.
+    /// Sleeps until the last timer is due, then until all have fired or `patience` is over.
     pub(super) fn wait(&self, last: Instant, patience: Duration) {
         thread::sleep(last.saturating_duration_since(Instant::now()));
         let mut seen = 0;

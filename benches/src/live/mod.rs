@@ -4,19 +4,22 @@ mod costs;
 mod fire;
 mod heap_thread;
 mod ledger;
+mod switches;
 mod timer;
 
-use crate::names::{LIVE_FINE, LIVE_FIRE, late};
-use crate::results::Results;
+use crate::args::label;
+use crate::names::{LIVE_FINE, LIVE_FIRE, MILLION, late};
+use crate::results::{At, Results};
 use crate::samples::Samples;
 use crate::suite::{Run, Section, Sizes, Suite, runs};
 use crate::table::{Readings, Requirement};
-use costs::{AFTER_CANCELLED, AFTER_FIRED, idle, schedule_alone, schedule_and_cancel, sleeps};
-use fire::{FIRING, coarse, fine};
+use costs::{AFTER_CANCELLED, AFTER_FIRED, idle, schedule, sleeps};
+use fire::{FIRING, WAKES_A_TICK, coarse, fine, wakes};
 use heap_thread::{Exact, Ticked};
 use ledger::NEVER;
-use timer::{Live, OneShard, Shardwheel, ShardwheelSleeps, Tokio};
+use timer::{Live, OneShard, Shardwheel, ShardwheelSleeps, SixteenShards, Tokio};
 
+const WAKES: &str = "wakes";
 const SLEEP: &str = "sleep";
 const SCHEDULE: &str = "schedule";
 const IDLE: &str = "idle";
@@ -25,81 +28,102 @@ pub(crate) static SUITE: Suite = Suite {
     name: "live",
     title: "Live timers",
     method: "real time, a process for each run, the engines in turns",
-    options: &[("timers", "1M"), ("span", "10")],
+    options: &[("timers", "100k,1M"), ("span", "10")],
     operations: 1,
     pinned: false,
     apart: true,
     backing: 0,
     sections: &[
-        unnamed(LIVE_FIRE, "Fire: due evenly, placed from two threads, ticks of 1 ms", FIRE_RUNS),
+        Section::new(LIVE_FIRE, "Fire: due evenly, placed from two threads, ticks of 1 ms", FIRE_RUNS)
+            .with(Sizes::Many),
         unnamed(LIVE_FINE, "The same, ticks of 100 µs", runs!(fine: Shardwheel)),
+        Section::new(WAKES, "The same from 16 threads, ticks of 1 ms, one timer a tick each", WAKES_RUNS)
+            .with(Sizes::Fixed(&[160_000])),
         unnamed(SLEEP, "Sleeps of 30 minutes, all threads together", runs!(sleeps: Shardwheel, Tokio)),
-        unnamed(SCHEDULE, "Closures, one thread, a million within 30 minutes", SCHEDULE_RUNS),
+        unnamed(
+            SCHEDULE,
+            "Closures, one thread, a million within 30 minutes",
+            runs!(schedule: Shardwheel, Exact),
+        ),
         unnamed(IDLE, "One timer an hour away, watched for 5 s", runs!(idle: Shardwheel, Tokio, Exact)),
     ],
 };
 
 const FIRE_RUNS: &[Run] = runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, Exact, Ticked);
-const SCHEDULE_RUNS: &[Run] = runs!(schedule_and_cancel: Shardwheel; schedule_alone: Exact);
+const WAKES_RUNS: &[Run] = runs!(wakes: Shardwheel, OneShard, SixteenShards, Tokio);
 
 const fn unnamed(name: &'static str, title: &'static str, runs: &'static [Run]) -> Section {
     Section::new(name, title, runs).with(Sizes::Unnamed)
 }
 
+const A_MILLION: At<'_> = (LIVE_FIRE, Some(MILLION));
+const CALLS: &[&str] = &[Shardwheel::NAME];
+const AS_IT_COMES: &[&str] = &[Shardwheel::NAME, ShardwheelSleeps::NAME];
+const ONE_SHARD: &[&str] = &[OneShard::NAME];
+
 /// `shardwheel` as it comes: closures and sleeps; and with one shard.
 const ENGINES: [&str; 3] = [Shardwheel::NAME, ShardwheelSleeps::NAME, OneShard::NAME];
 
-/// The requirements, judged. What must never happen is judged by the worst round, everything else
-/// by medians.
+/// A section and a number of timers; our engines, a peer, and how many times its cost ours may be.
+type Share<'a> = (At<'a>, &'a [&'a str], &'a str, f64);
+
+/// A peer that calls closures is compared with closures.
+const FIRE_SHARES: [Share<'_>; 7] = [
+    ((LIVE_FIRE, Some(100_000)), AS_IT_COMES, Tokio::NAME, 1.1),
+    (A_MILLION, AS_IT_COMES, Tokio::NAME, 0.75),
+    (A_MILLION, CALLS, Exact::NAME, 0.2),
+    (A_MILLION, CALLS, Ticked::NAME, 0.2),
+    (A_MILLION, ONE_SHARD, Tokio::NAME, 0.5),
+    (A_MILLION, ONE_SHARD, Exact::NAME, 0.2),
+    (A_MILLION, ONE_SHARD, Ticked::NAME, 0.2),
+];
+
+/// What must never happen is judged by the worst round, everything else by medians.
 pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     let never = |section, what| {
         let text = format!("{section}: {what}, in the worst round");
         let readings = read(results, (section, what), &ENGINES, Samples::greatest);
         Requirement::at_most(0.0, text, readings)
     };
-    let at_most = |section, what: &str, limit| {
-        let readings = read(results, (section, what), &ENGINES, Samples::median);
+    let at_most = |section, what: &str, engines: &[&str], limit| {
+        let readings = read(results, (section, what), engines, Samples::median);
         Requirement::at_most(limit, format!("{section}: {what}"), readings)
     };
     let mut all = [LIVE_FIRE, LIVE_FINE].map(|section| NEVER.map(|what| never(section, what))).concat();
     let limits = [(0.5, 1000.0), (0.99, 2000.0), (0.999, 4000.0)];
-    all.extend(limits.map(|(share, micros)| at_most(LIVE_FIRE, &late(share), micros)));
-    all.push(at_most(LIVE_FINE, &late(0.5), 150.0));
-    // A peer that calls closures is compared with closures.
-    let (tokio, heaps) = ((Tokio::NAME, 0.5), [Exact::NAME, Ticked::NAME].map(|heap| (heap, 0.2)));
-    for (engines, closures) in [(&ENGINES[..2], &ENGINES[..1]), (&ENGINES[2..], &ENGINES[2..])] {
-        all.push(share(results, (LIVE_FIRE, FIRING), engines, tokio));
-        all.extend(heaps.map(|heap| share(results, (LIVE_FIRE, FIRING), closures, heap)));
+    all.extend(limits.map(|(share, micros)| at_most(LIVE_FIRE, &late(share), &ENGINES, micros)));
+    all.push(at_most(LIVE_FINE, &late(0.5), &ENGINES, 150.0));
+    all.push(at_most(WAKES, WAKES_A_TICK, &[SixteenShards::NAME], 2.0));
+    all.extend(FIRE_SHARES.map(|row| share(results, FIRING, row)));
+    for (what, limit) in costs::SLEEP.into_iter().zip([0.5, 0.25]) {
+        all.push(share(results, what, ((SLEEP, None), &ENGINES, Tokio::NAME, limit)));
     }
-    let sleeps = costs::SLEEP.into_iter().zip([0.5, 0.25]);
-    all.extend(sleeps.map(|(what, limit)| share(results, (SLEEP, what), &ENGINES, (Tokio::NAME, limit))));
-    all.extend([AFTER_FIRED, AFTER_CANCELLED].map(|what| at_most(SCHEDULE, what, 60.0)));
-    all.extend([never(IDLE, costs::WAKES), at_most(IDLE, costs::SPENT, 1000.0)]);
+    all.extend([AFTER_FIRED, AFTER_CANCELLED].map(|what| at_most(SCHEDULE, what, &ENGINES, 60.0)));
+    all.extend([never(IDLE, costs::WAKES), at_most(IDLE, costs::SPENT, &ENGINES, 1000.0)]);
     all
 }
 
-/// Reads a figure of each of `engines` that was measured.
-fn read(
-    results: &Results,
-    (section, what): (&str, &str),
-    engines: &[&str],
-    of: impl Fn(&Samples) -> f64,
-) -> Readings {
-    let figure = |engine: &str| Some(of(results.get((section, None), what, engine)?));
-    engines.iter().filter_map(|engine| Some(((*engine).to_owned(), figure(engine)?))).collect()
+/// Reads a figure of each of `engines` at each number of timers.
+fn read(results: &Results, at: (&str, &str), engines: &[&str], of: fn(&Samples) -> f64) -> Readings {
+    let (section, what) = at;
+    let mut readings = Readings::new();
+    for size in results.sizes(section) {
+        let timers = size.map(|size| format!(", {}", label(size))).unwrap_or_default();
+        let figure = |engine: &&str| {
+            Some((format!("{engine}{timers}"), of(results.get((section, size), what, engine)?)))
+        };
+        readings.extend(engines.iter().filter_map(figure));
+    }
+    readings
 }
 
 /// Divides what `engines` take by what a peer takes, round by round.
-fn share(
-    results: &Results,
-    (section, what): (&str, &str),
-    engines: &[&str],
-    (peer, limit): (&str, f64),
-) -> Requirement {
-    let over = |peer: &Samples| read(results, (section, what), engines, |ours| ours.over(peer).median());
-    let readings = results.get((section, None), what, peer).map(over).unwrap_or_default();
-    let shards = if engines == &ENGINES[2..] { ", with one shard" } else { "" };
-    Requirement::at_most(limit, format!("{section}: {what}, over that of {peer}{shards}"), readings)
+fn share(results: &Results, what: &str, (at, engines, peer, limit): Share<'_>) -> Requirement {
+    let ratio = |engine| results.ratio(at, [(what, engine), (what, peer)]);
+    let readings = engines.iter().filter_map(|engine| Some(((*engine).to_owned(), ratio(engine)?)));
+    let timers = at.1.map(|size| format!(", {} timers", label(size))).unwrap_or_default();
+    let text = format!("{}: {what}{timers}, over that of {peer}", at.0);
+    Requirement::at_most(limit, text, readings.collect())
 }
 
 #[cfg(test)]
@@ -107,22 +131,15 @@ mod tests {
     use super::*;
     use crate::suite::Outcome;
 
-    fn add(results: &mut Results, section: &str, engine: &str, what: &str, figure: f64) {
-        results.add((section, None), engine, Outcome::of(what, figure));
-    }
-
-    fn verdicts(results: &Results, part: &str) -> Vec<String> {
-        let found = requirements(results).into_iter().filter(|it| it.requirement.contains(part));
-        found.map(|it| it.verdict).collect()
-    }
-
     #[test]
     fn one_lost_timer_is_too_many() {
         let mut results = Results::default();
         assert!(requirements(&results).iter().all(|it| it.verdict == "not measured"));
         for lost in [0.0, 0.0, 1.0] {
-            add(&mut results, LIVE_FIRE, Shardwheel::NAME, NEVER[0], lost);
+            results.add((LIVE_FIRE, None), Shardwheel::NAME, Outcome::of(NEVER[0], lost));
         }
-        assert_eq!(verdicts(&results, "fire: timers lost"), ["**NOT met**"]);
+        let judged =
+            requirements(&results).into_iter().find(|it| it.requirement.contains("fire: timers lost"));
+        assert_eq!(judged.unwrap().verdict, "**NOT met**");
     }
 }

@@ -1,26 +1,24 @@
 //! The timers that run in real time: the traits, `Timer` of `shardwheel`, and the timer of `tokio`.
 //!
-//! Every engine is a [`Live`]. Sleeps, closures and cancelling are traits of their own, and an
-//! engine takes part in the sections that it can do.
+//! Every engine is a [`Live`]. Sleeps and closures are traits of their own, and an engine takes part
+//! in the sections that it can do.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use shardwheel::{DEFAULT_WHEEL_SIZE, ScheduleError, Sleep, Timer, TimerKey};
+use shardwheel::{ScheduleError, Sleep, Timer, TimerKey};
 use tokio::runtime::{Builder, Runtime};
 
 use super::ledger::Note;
 
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Shards of a `Timer`, and workers of a runtime.
-const THREADS: usize = 2;
+const WORKERS: usize = 2;
 
-/// Buckets of a wheel with one shard: a revolution of 16 s at ticks of 1 ms, longer than all
-/// delays.
-const LARGE: usize = 1 << 14;
+/// The number of shards of a `Timer` as it comes: one for each core.
+const AS_IT_COMES: usize = 0;
 
 /// A timer with threads that goes by real time.
 pub(super) trait Live: Sync {
@@ -44,17 +42,19 @@ pub(super) trait Sleeps: Live {
 }
 
 pub(super) trait Schedules: Live {
+    const CAN_CANCEL: bool;
+
     type Key: Copy;
 
     fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Key;
+
+    /// Cancels a pending timer; returns whether it did.
+    fn cancel(&self, _: Self::Key) -> bool {
+        false
+    }
 }
 
-pub(super) trait Cancels: Schedules {
-    fn cancel(&self, key: Self::Key) -> bool;
-}
-
-/// A sleep that was polled, and the waker it was polled with. Both are kept until it has fired, so
-/// that firing frees neither.
+/// A sleep that was polled, and its waker: both are kept, so that firing frees neither.
 type Polled<S> = (Pin<Box<S>>, Waker);
 
 /// Polls `sleep` once, with a waker that writes the note.
@@ -68,8 +68,14 @@ fn poll_once<S: Future>(sleep: S, note: Note) -> Polled<S> {
 }
 
 fn start(tick: Duration, shards: usize) -> Timer {
-    let wheel_size = if shards == 1 { LARGE } else { DEFAULT_WHEEL_SIZE };
-    Timer::builder().tick(tick).shards(shards).wheel_size(wheel_size).build().expect("a timer can start")
+    let builder = Timer::builder().tick(tick);
+    let builder = match shards {
+        AS_IT_COMES => builder,
+        // A revolution of 16 s at ticks of 1 ms, longer than all delays.
+        1 => builder.shards(1).wheel_size(1 << 14),
+        _ => builder.shards(shards),
+    };
+    builder.build().expect("a timer can start")
 }
 
 fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
@@ -80,11 +86,16 @@ fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
 /// and wheels so large that no timer is moved before it fires.
 pub(super) struct Calls<const SHARDS: usize>(Timer);
 
-pub(super) type Shardwheel = Calls<THREADS>;
+pub(super) type Shardwheel = Calls<AS_IT_COMES>;
 pub(super) type OneShard = Calls<1>;
+pub(super) type SixteenShards = Calls<16>;
 
 impl<const SHARDS: usize> Live for Calls<SHARDS> {
-    const NAME: &'static str = if SHARDS == 1 { "shardwheel one shard" } else { "shardwheel" };
+    const NAME: &'static str = match SHARDS {
+        AS_IT_COMES => "shardwheel",
+        1 => "shardwheel one shard",
+        _ => "shardwheel 16 shards",
+    };
 
     type Kept = ();
 
@@ -105,16 +116,15 @@ impl<const SHARDS: usize> Sleeps for Calls<SHARDS> {
 }
 
 impl<const SHARDS: usize> Schedules for Calls<SHARDS> {
+    const CAN_CANCEL: bool = true;
+
     type Key = TimerKey;
 
     #[inline]
     fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> TimerKey {
         accepted(self.0.schedule_after(delay, task))
     }
-}
 
-impl<const SHARDS: usize> Cancels for Calls<SHARDS> {
-    #[inline]
     fn cancel(&self, key: TimerKey) -> bool {
         self.0.cancel(key)
     }
@@ -129,7 +139,7 @@ impl Live for ShardwheelSleeps {
     type Kept = Polled<Sleep>;
 
     fn start(tick: Duration) -> Self {
-        Self(start(tick, THREADS))
+        Self(start(tick, AS_IT_COMES))
     }
 
     fn place(&self, due: Instant, note: Note) -> Self::Kept {
@@ -147,7 +157,7 @@ impl Live for Tokio {
     type Kept = Polled<tokio::time::Sleep>;
 
     fn start(_: Duration) -> Self {
-        let built = Builder::new_multi_thread().worker_threads(THREADS).enable_time().build();
+        let built = Builder::new_multi_thread().worker_threads(WORKERS).enable_time().build();
         Self(built.expect("a runtime can start"))
     }
 
