@@ -105,7 +105,7 @@ const AHEAD: [(&str, usize, &str, &[&str], f64); 8] = [
     ("constant", MILLION, FIRE, HEAP, 4.0),
     ("extend", MILLION, EXTEND[0], &[LOCKED[3]], 3.0),
     ("ticks", MILLION, TICKED[0], &[LOCKED[2]], 1.8),
-    ("ticks", TEN_MILLION, TICKED[0], &LOCKED, 1.0),
+    ("ticks", TEN_MILLION, TICKED[0], &[LOCKED[0], LOCKED[2]], 1.0),
     ("small", FEW, BOTH, HEAP, 1.0),
 ];
 

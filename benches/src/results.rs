@@ -114,7 +114,7 @@ impl Results {
         let ratio = |peer| self.ratio((section, Some(size)), [(theirs, peer), (ours, OURS)]);
         let readings = peers.iter().filter_map(|peer| Some(((*peer).to_owned(), ratio(peer)?)));
         let what = if theirs == ours { ours.to_owned() } else { format!("{theirs} / {ours}") };
-        let peers = peers.join(", ");
+        let peers = if peers.len() > 2 { "a peer behind a lock".to_owned() } else { peers.join(", ") };
         let text = format!("cost of {peers} over ours: {section}, {what}, {} timers", label(size));
         Requirement::at_least(times, text, readings.collect())
     }
