@@ -28,14 +28,6 @@ pub(crate) enum Command {
     Live(Plan),
     /// A hundred million timers on one shard
     Scale(Plan),
-    /// Draws the charts of earlier runs
-    Charts {
-        /// The directory that gets the charts
-        dir: PathBuf,
-        /// Files that --json wrote
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-    },
     /// One run, for the parent process
     #[command(hide = true)]
     Child { job: String },

@@ -7,7 +7,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use plotters::chart::{ChartBuilder, SeriesLabelPosition};
+use plotters::chart::ChartBuilder;
+use plotters::chart::SeriesLabelPosition::UpperLeft;
 use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
 use plotters::element::{Circle, PathElement};
 use plotters::prelude::{Color, IntoDrawingArea, IntoFont, RGBColor, SVGBackend, Text, TextStyle, WHITE};
@@ -53,10 +54,9 @@ pub(crate) fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, 
 
 /// The cost of a timer, against the number of timers.
 fn cost(results: &Results, what: &str) -> Chart {
-    let ticks = results.sizes(RANDOM).into_iter().flatten().map(|size| size as f64).collect::<Vec<_>>();
-    let at = |engine: &str, size: f64| {
-        Some((size, results.get((RANDOM, Some(size as usize)), what, engine)?.median()))
-    };
+    let ticks = results.sizes(RANDOM).into_iter().map(|size| size as f64).collect::<Vec<_>>();
+    let at =
+        |engine: &str, size: f64| Some((size, results.get((RANDOM, size as usize), what, engine)?.median()));
     Chart {
         name: what.to_owned(),
         title: format!("Cost to {what} a timer, deadlines at random over 30 minutes"),
@@ -70,7 +70,7 @@ fn cost(results: &Results, what: &str) -> Chart {
 
 /// How late timers fire, against the share of timers that are later still.
 fn lateness(results: &Results) -> Chart {
-    let most = results.sizes(LIVE_FIRE).pop().flatten();
+    let most = results.sizes(LIVE_FIRE).pop().unwrap_or_default();
     let at = |engine: &str, share: f64| {
         Some((1.0 / (1.0 - share), results.get((LIVE_FIRE, most), &late(share), engine)?.median()))
     };
@@ -128,10 +128,8 @@ impl Chart {
             chart.draw_series(points.map(|point| Circle::new(point, width + 1, colour.filled())))?;
         }
         let mut legend = chart.configure_series_labels();
-        legend.position(SeriesLabelPosition::UpperLeft).label_font(text(15));
-        legend.background_style(WHITE.mix(0.8)).draw()?;
-        root.present()?;
-        Ok(())
+        legend.position(UpperLeft).label_font(text(15)).background_style(WHITE.mix(0.8)).draw()?;
+        Ok(root.present()?)
     }
 
     /// Returns the range of all points along one axis, and some space around it.
@@ -162,11 +160,11 @@ mod tests {
         let heading = "- machine: a fast one\n- compiler: x\n- commit: abc123\n".to_owned();
         let mut results = Results { heading, ..Results::default() };
         for (engine, cost) in [(OURS, 20.0), ("heap", 90.0)] {
-            results.add((RANDOM, Some(10_000)), engine, Outcome::of(SCHEDULE, cost));
-            results.add((RANDOM, Some(1_000_000)), engine, Outcome::of(SCHEDULE, 2.0 * cost));
+            results.add((RANDOM, 10_000), engine, Outcome::of(SCHEDULE, cost));
+            results.add((RANDOM, 1_000_000), engine, Outcome::of(SCHEDULE, 2.0 * cost));
             LATE.map(late)
                 .iter()
-                .for_each(|what| results.add((LIVE_FIRE, None), engine, Outcome::of(what, cost)));
+                .for_each(|what| results.add((LIVE_FIRE, 1), engine, Outcome::of(what, cost)));
         }
         let dir = std::env::temp_dir().join(format!("shardwheel-charts-{}", std::process::id()));
         let files = draw_charts(&dir, &results).unwrap();

@@ -23,7 +23,8 @@ static SUITES: [(&Suite, Judge); 4] = [
 ];
 
 /// Runs the program; returns a failure if a run failed or a file was not written.
-pub(crate) fn run() -> ExitCode {
+#[must_use]
+pub fn run() -> ExitCode {
     let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     dispatch(cli.command).unwrap_or_else(|error| {
         eprintln!("{error}");
@@ -56,12 +57,6 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
         Command::Peers(plan) => measure(1, &plan),
         Command::Live(plan) => measure(2, &plan),
         Command::Scale(plan) => measure(3, &plan),
-        Command::Charts { dir, files } => {
-            for file in files {
-                draw(&dir, &serde_json::from_slice(&std::fs::read(file)?)?)?;
-            }
-            Ok(ExitCode::SUCCESS)
-        }
         Command::Child { job } => {
             let job = serde_json::from_str::<Job>(&job)?;
             let suite = SUITES.iter().find(|(suite, _)| suite.name == job.suite);
@@ -87,6 +82,8 @@ fn draw(dir: &Path, results: &Results) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::MILLION;
+    use crate::programs::programs;
     use crate::suite::{Run, Task};
 
     #[test]
@@ -126,5 +123,11 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_program_that_criterion_measures_runs() {
+        let small = programs().filter(|program| program.timers < MILLION);
+        small.for_each(|program| assert!(!program.time(1).is_zero(), "{}", program.id));
     }
 }

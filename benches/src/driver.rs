@@ -33,8 +33,8 @@ pub(crate) fn run(suite: &Suite, plan: &Plan, judge: Judge) -> io::Result<Result
     for round in 0..plan.rounds.get() {
         let sections = suite.sections.iter().enumerate();
         for (nth, section) in sections.filter(|(_, section)| wants(&plan.only, section.name)) {
-            for size in if section.once && round > 0 { Vec::new() } else { sizes(section, plan) } {
-                turn(suite, nth, size, round, plan, &mut results);
+            for timers in if section.once && round > 0 { Vec::new() } else { sizes(section, plan) } {
+                turn(suite, nth, timers, round, plan, &mut results);
             }
         }
     }
@@ -74,20 +74,18 @@ fn wants(names: &[String], name: &str) -> bool {
     names.is_empty() || names.iter().any(|named| named == name)
 }
 
-fn sizes(section: &Section, plan: &Plan) -> Vec<Option<usize>> {
+fn sizes(section: &Section, plan: &Plan) -> Vec<usize> {
     let sizes = match section.sizes {
         Sizes::Each => &plan.sizes,
         Sizes::Many => &plan.timers,
         Sizes::Fixed(sizes) => sizes,
-        Sizes::Unnamed => return vec![None],
     };
-    sizes.iter().copied().filter(|size| *size >= section.least).map(Some).collect()
+    sizes.iter().copied().filter(|size| *size >= section.least).collect()
 }
 
 /// Runs each engine of a section, a different one first in each round, and compares what fired.
-fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Plan, results: &mut Results) {
+fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, results: &mut Results) {
     let section = &suite.sections[nth];
-    let timers = size.or(plan.timers.iter().copied().max()).unwrap_or_default();
     let (span, cold) = (plan.span.unwrap_or_default(), plan.memory == Some(Memory::Cold));
     let task = Task { timers, round, operations: suite.operations, span, cold };
     let mut fired = Vec::new();
@@ -102,16 +100,19 @@ fn turn(suite: &Suite, nth: usize, size: Option<usize>, round: usize, plan: &Pla
         match if suite.apart || section.once { ask(&job) } else { measure(suite, &job) } {
             Ok(outcome) => {
                 fired.extend((!outcome.figures.is_empty()).then_some((engine, outcome.checksum)));
-                results.add((section.name, size), engine, outcome);
+                results.add((section.name, timers), engine, outcome);
             }
             Err(error) => results.fail(section.name, engine, error.to_string()),
         }
     }
-    let expected = fired.iter().find(|fired| fired.0 == OURS).map(|fired| fired.1);
-    for (engine, checksum) in fired {
-        if expected.is_some_and(|expected| expected != checksum) {
-            results.fail(section.name, engine, format!("it did not fire what {OURS} did"));
-        }
+    compare(section, &fired, results);
+}
+
+/// Each engine has to fire what ours did.
+fn compare(section: &Section, fired: &[(&str, u64)], results: &mut Results) {
+    let ours = fired.iter().find(|(engine, _)| *engine == OURS);
+    for (engine, _) in fired.iter().filter(|(_, sum)| ours.is_some_and(|ours| ours.1 != *sum)) {
+        results.fail(section.name, engine, format!("it did not fire what {OURS} did"));
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) const RESIDENT: &str = "VmRSS";
 pub(crate) const PEAK: &str = "VmHWM";
 
 /// Returns [`RESIDENT`] or [`PEAK`] in KiB; `None` except on Linux.
-pub(crate) fn memory_kib(name: &str) -> Option<u64> {
+pub(crate) fn memory_kib(name: &str) -> Option<f64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, name)?.strip_suffix(" kB")?.parse().ok()
 }
 

@@ -1,36 +1,5 @@
-//! Benchmarks of `shardwheel` beside a binary heap behind a mutex, and beside its peers.
-//!
-//! The program has a subcommand for each suite: `report`, `peers`, `live` and `scale`; `charts`
-//! redraws the charts of earlier runs. A suite is a table of sections (`suite::Section`). `driver`
-//! runs the sections in turns, `results` has the figures, and requirements judge them.
-
-mod args;
-mod charts;
-mod checksum;
-mod cli;
-mod driver;
-mod engines;
-mod live;
-mod machine;
-mod measure {
-    //! What is measured on structures with a virtual clock.
-    pub(crate) mod clock;
-    pub(crate) mod memory;
-    pub(crate) mod one_thread;
-    pub(crate) mod two_threads;
-}
-mod names;
-mod passes;
-mod peers;
-mod report;
-mod results;
-mod rhythm;
-mod samples;
-mod scale;
-mod suite;
-mod table;
-mod workload;
+//! Measures what `shardwheel` costs beside its peers; `--help` lists the subcommands.
 
 fn main() -> std::process::ExitCode {
-    cli::run()
+    shardwheel_benches::run()
 }

@@ -21,7 +21,7 @@ pub(crate) const ALONE: &str = "1 thread";
 pub(crate) const APART: &str = "2 threads, one each";
 pub(crate) const SHARED: &str = "2 threads on one";
 
-/// Sections of `live` that have charts.
+/// Sections of `live`; the first one has a chart.
 pub(crate) const LIVE_FIRE: &str = "fire";
 pub(crate) const LIVE_FINE: &str = "fine";
 

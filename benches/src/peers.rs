@@ -5,9 +5,7 @@ use crate::engines::{
     BareHeap, DelayQueue, Engine, FlatWheel, Heap, LazyHeap, Locked, QuadWheel, RingWheel, Tree, Unlocked,
     WeakQuadWheel, Wheel,
 };
-use crate::measure::clock::{
-    IDLE, INTO, burst_by_ticks, bursts, event_loop, idle_ticks, small, ticks, worst,
-};
+use crate::measure::clock::{IDLE, INTO, burst, event_loop, idle_ticks, small, ticks, worst};
 use crate::measure::one_thread::{EXTEND, PAIR, churn, constant, extend, random, second};
 use crate::measure::two_threads::{CROSS, OPERATIONS, cross_cancel, producers, producers_of_a_lock};
 use crate::names::{APART, BOTH, FIRE, MILLION, OURS, PRODUCERS, RANDOM, SHARED, TEN_MILLION};
@@ -18,46 +16,31 @@ use crate::suite::{Run, Section, Sizes, Suite, runs};
 use crate::table::Requirement;
 
 /// Peers that threads can share as they are measured, by a lock.
-const LOCKED: [&str; 4] =
-    [Heap::NAME, BareHeap::NAME, <Locked<Tree> as Engine>::NAME, <Locked<DelayQueue> as Engine>::NAME];
+const LOCKED: [&str; 4] = [Heap::NAME, BareHeap::NAME, <Locked<Tree> as Engine>::NAME, Queue::NAME];
 
 const FEW: usize = 10_000;
 const HEAP: &[&str] = &[LOCKED[0]];
 
+/// A run for each engine that can cancel and has a next expiration, and for `$more`.
+macro_rules! common {
+    ($measure:ident $(, $more:ty)*) => {
+        runs!($measure: Wheel, Heap, Unlocked<LazyHeap>, Locked<Tree>, Unlocked<WeakQuadWheel> $(, $more)*)
+    };
+}
+
 /// A run for each engine.
 macro_rules! every {
     ($measure:ident) => {
-        runs!($measure: Wheel, Heap, Unlocked<LazyHeap>, BareHeap, Locked<Tree>, Locked<DelayQueue>,
-            Unlocked<WeakQuadWheel>, Unlocked<QuadWheel>, Unlocked<RingWheel>, Unlocked<FlatWheel>)
+        common!($measure, BareHeap, Queue, Quad, Unlocked<RingWheel>, Flat)
     };
 }
 
-/// A run for each engine that can cancel.
-macro_rules! cancelling {
-    ($measure:ident) => {
-        runs!($measure: Wheel, Heap, Unlocked<LazyHeap>, Locked<Tree>, Locked<DelayQueue>,
-            Unlocked<WeakQuadWheel>, Unlocked<FlatWheel>)
-    };
-}
+type Queue = Locked<DelayQueue>;
+type Quad = Unlocked<QuadWheel>;
+type Flat = Unlocked<FlatWheel>;
 
-/// A run for each engine that programs drive tick by tick.
-macro_rules! ticking {
-    ($measure:ident) => {
-        runs!($measure: Wheel, Heap, Unlocked<LazyHeap>, Locked<Tree>, Unlocked<WeakQuadWheel>,
-            Unlocked<QuadWheel>, Unlocked<FlatWheel>)
-    };
-}
-
-const LOOP_RUNS: &[Run] = runs!(
-    event_loop: Wheel, Heap, Unlocked<LazyHeap>, Locked<Tree>, Unlocked<WeakQuadWheel>, Unlocked<QuadWheel>
-);
-const BURST_RUNS: &[Run] = runs!(
-    bursts: Wheel, Heap, Unlocked<LazyHeap>, Locked<Tree>, Unlocked<WeakQuadWheel>, Unlocked<QuadWheel>;
-    burst_by_ticks: Unlocked<FlatWheel>
-);
 const CROSS_RUNS: &[Run] = runs!(cross_cancel: Wheel, Heap, Locked<Tree>);
-const PRODUCERS_RUNS: &[Run] =
-    runs!(producers: Wheel; producers_of_a_lock: Heap, Locked<Tree>, Locked<DelayQueue>);
+const PRODUCERS_RUNS: &[Run] = runs!(producers: Wheel; producers_of_a_lock: Heap, Locked<Tree>, Queue);
 
 pub(crate) static SUITE: Suite = Suite {
     name: "peers",
@@ -74,23 +57,23 @@ pub(crate) static SUITE: Suite = Suite {
         Section::new(RANDOM, "Random over 30 minutes, ns a timer", every!(random)),
         Section::new("second", "All due within one second, in random order, ns a timer", every!(second)),
         Section::new("constant", "Constant delay, placed within one second, ns a timer", every!(constant)),
-        Section::new("churn", "Churn over standing timers, ns a pair", cancelling!(churn))
+        Section::new("churn", "Churn over standing timers, ns a pair", common!(churn, Queue, Flat))
             .with(Sizes::Fixed(&[0, 100_000, MILLION])),
-        Section::new("extend", "Extend, ns a timer", cancelling!(extend)).with(Sizes::Many),
+        Section::new("extend", "Extend, ns a timer", common!(extend, Queue, Flat)).with(Sizes::Many),
         Section::new(PRODUCERS, "Producers, ns a timer, all threads together", PRODUCERS_RUNS)
             .with(Sizes::Many),
         Section::new("worst", "Single moves of the clock, random, ns", every!(worst)).with(Sizes::Many),
-        Section::new("tick", "Ticks at which nothing is due, ns a tick", ticking!(idle_ticks))
+        Section::new("tick", "Ticks at which nothing is due, ns a tick", common!(idle_ticks, Quad, Flat))
             .with(Sizes::Fixed(&[0, FEW])),
         Section {
             // With fewer timers the ticks alone cost anything.
             least: 100_000,
-            ..Section::new("ticks", "The clock moved tick by tick, random, ns a timer", ticking!(ticks))
+            ..Section::new("ticks", "Fire tick by tick, random, ns a timer", common!(ticks, Quad, Flat))
         },
-        Section::new("loop", "Event loop: the next expiration, then an advance to it, ns a timer", LOOP_RUNS),
-        Section::new("burst", "Placed within one second: ns a timer, and single advances, ns", BURST_RUNS)
+        Section::new("loop", "Fire as an event loop, random, ns a timer", common!(event_loop, Quad)),
+        Section::new("burst", "Placed within one second, ns a timer, ns an advance", common!(burst, Quad))
             .with(Sizes::Many),
-        Section::new("small", "Few timers, in nodes used before, ns a timer", ticking!(small))
+        Section::new("small", "Few timers, in nodes used before, ns a timer", common!(small, Quad, Flat))
             .with(Sizes::Fixed(&[FEW])),
         Section::new("cross-cancel", "Cancelled in random order by another thread, ns a cancel", CROSS_RUNS)
             .with(Sizes::Many),
@@ -157,14 +140,14 @@ fn within(results: &Results, (section, size, what, limit): (&str, usize, &str, f
         true => (Samples::least, ", in the best round"),
         false => (Samples::median, ""),
     };
-    let reading = results.get((section, Some(size)), what, OURS).map(|it| (OURS.to_owned(), of(it)));
+    let reading = results.get((section, size), what, OURS).map(|it| (OURS.to_owned(), of(it)));
     let text = format!("{section}: {what}, {} timers{round}, ns", label(size));
     Requirement::at_most(limit, text, reading.into_iter().collect())
 }
 
 /// Every peer behind a lock costs more than ours, in the same figure or in another.
 fn over_locked(results: &Results, section: &str, what: [&str; 2], times: f64) -> Vec<Requirement> {
-    let sizes = results.sizes(section).into_iter().flatten();
+    let sizes = results.sizes(section).into_iter();
     sizes.map(|size| results.ahead((section, size), what, &LOCKED, times)).collect()
 }
 
@@ -189,7 +172,7 @@ mod tests {
     fn locked_peers_count_and_others_do_not() {
         let mut results = Results::default();
         let mut verdict = |engine, cost| {
-            results.add(("churn", Some(0)), engine, Outcome::of(PAIR, cost));
+            results.add(("churn", 0), engine, Outcome::of(PAIR, cost));
             requirements(&results)[0].verdict.clone()
         };
         assert_eq!(verdict(Wheel::NAME, 10.0), "not measured");

@@ -9,6 +9,7 @@ use crate::measure::one_thread::{
 use crate::measure::two_threads::{OPERATIONS, producers, producers_of_a_lock};
 use crate::names::{ALONE, APART, BOTH, FIRE, MILLION, OURS, PRODUCERS, RANDOM, SCHEDULE, TEN_MILLION};
 use crate::results::Results;
+use crate::samples::Samples;
 use crate::suite::{Run, Section, Sizes, Suite, runs};
 use crate::table::Requirement;
 
@@ -37,11 +38,7 @@ pub(crate) static SUITE: Suite = Suite {
     backing: 160,
     sections: &[
         Section::new(RANDOM, "Random over 30 minutes, ns a timer", runs!(both_nodes: Wheel, Heap, BareHeap)),
-        Section::new(
-            "constant",
-            "Placed within a second, ns a timer",
-            runs!(constant: Wheel, Heap, BareHeap),
-        ),
+        Section::new("constant", "Placed in a second, ns a timer", runs!(constant: Wheel, Heap, BareHeap)),
         Section::new(CANCEL, "Schedule + cancel, ns a pair", runs!(cancel: Wheel, Heap)),
         Section::new("extend", "Extend, ns a timer", runs!(extend: Wheel, Heap)),
         Section::new(PRODUCERS, "Producers, ns a timer, all threads together", PRODUCERS_RUNS),
@@ -54,7 +51,7 @@ pub(crate) static SUITE: Suite = Suite {
 
 pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     let at_most = |section, what: String, limit| {
-        let readings = results.medians(section, &what);
+        let readings = results.read((section, &what), &[OURS], Samples::median);
         let unit = if section == MEMORY { "" } else { ", ns" };
         Requirement::at_most(limit, format!("{section}: {what}{unit}"), readings)
     };
@@ -70,8 +67,8 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
         all.push(Requirement::at_most(1.5, format!("cost at 10M over cost at 1M: {what}"), growth));
     }
     all.push(at_most(MEMORY, BYTES.to_owned(), 80.0));
-    let mut left = results.medians(MEMORY, LEFT);
-    left.retain(|(size, _)| *size == label(TEN_MILLION));
+    let left = results.get((MEMORY, TEN_MILLION), LEFT, OURS);
+    let left = left.map(|left| (label(TEN_MILLION), left.median())).into_iter().collect();
     all.push(Requirement::at_most(0.1, format!("{MEMORY}: {LEFT}"), left));
     all.extend([true, false].map(|advanced| at_most(MEMORY, growth(advanced), 16.0)));
     all.extend(OPERATIONS.map(|operation| scaling(results, operation)));
@@ -82,8 +79,8 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
 /// times for each timer of all threads, so the ratio of throughputs is that of times, inverted.
 fn scaling(results: &Results, operation: &str) -> Requirement {
     let [one, two] = [ALONE, APART].map(|layout| format!("{operation}: {layout}"));
-    let sizes = results.sizes(PRODUCERS).into_iter().flatten().filter(|size| *size >= MILLION);
-    let ratio = |size| results.ratio((PRODUCERS, Some(size)), [(&one, OURS), (&two, OURS)]);
+    let sizes = results.sizes(PRODUCERS).into_iter().filter(|size| *size >= MILLION);
+    let ratio = |size| results.ratio((PRODUCERS, size), [(&one, OURS), (&two, OURS)]);
     let readings = sizes.filter_map(|size| Some((label(size), ratio(size)?))).collect();
     let text = format!("throughput of 2 producers on 2 shards over 1 on 1: {operation}");
     Requirement::at_least(1.8, text, readings)

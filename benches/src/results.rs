@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::args::label;
 use crate::names::OURS;
@@ -11,13 +11,10 @@ use crate::suite::{Outcome, Section};
 use crate::table::{Readings, Requirement, Table};
 
 /// The figures of one engine under one name.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 pub(crate) struct Series {
-    #[serde(default)]
     pub(crate) section: String,
-    /// None in sections that have no number of timers.
-    #[serde(default)]
-    pub(crate) timers: Option<usize>,
+    pub(crate) timers: usize,
     pub(crate) what: String,
     pub(crate) engine: String,
     pub(crate) rounds: Samples,
@@ -26,19 +23,16 @@ pub(crate) struct Series {
 }
 
 /// A section and a number of timers.
-pub(crate) type At<'a> = (&'a str, Option<usize>);
+pub(crate) type At<'a> = (&'a str, usize);
 
 /// Everything measured so far, in the order of the first measurement.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Default, Serialize)]
 pub(crate) struct Results {
     pub(crate) heading: String,
     pub(crate) conditions: String,
     pub(crate) figures: Vec<Series>,
     /// Runs that did not end well: section, engine, and why.
-    #[serde(skip_deserializing)]
     pub(crate) failed: Vec<[String; 3]>,
-    #[serde(skip_deserializing)]
     pub(crate) requirements: Vec<Requirement>,
 }
 
@@ -83,17 +77,23 @@ impl Results {
     }
 
     /// Returns the numbers of timers that a section was measured with, rising.
-    pub(crate) fn sizes(&self, section: &str) -> Vec<Option<usize>> {
+    pub(crate) fn sizes(&self, section: &str) -> Vec<usize> {
         let mut sizes = self.of(section).map(|series| series.timers).collect::<Vec<_>>();
         sizes.sort_unstable();
         sizes.dedup();
         sizes
     }
 
-    /// Returns our median at every number of timers.
-    pub(crate) fn medians(&self, section: &str, what: &str) -> Readings {
-        let median = |size| Some((show_size(size), self.get((section, size), what, OURS)?.median()));
-        self.sizes(section).into_iter().filter_map(median).collect()
+    /// Reads a figure of each of `engines` at each number of timers.
+    pub(crate) fn read(&self, at: (&str, &str), engines: &[&str], of: fn(&Samples) -> f64) -> Readings {
+        let ((section, what), mut readings) = (at, Readings::new());
+        for size in self.sizes(section) {
+            let figure = |engine: &&str| {
+                Some((format!("{engine}, {}", label(size)), of(self.get((section, size), what, engine)?)))
+            };
+            readings.extend(engines.iter().filter_map(figure));
+        }
+        readings
     }
 
     /// Returns the median of one figure, a name and an engine, over another, round by round.
@@ -103,15 +103,9 @@ impl Results {
     }
 
     /// Requires that a figure of each of `peers` is so many times ours, in this or another figure.
-    pub(crate) fn ahead(
-        &self,
-        at: (&str, usize),
-        what: [&str; 2],
-        peers: &[&str],
-        times: f64,
-    ) -> Requirement {
+    pub(crate) fn ahead(&self, at: At<'_>, what: [&str; 2], peers: &[&str], times: f64) -> Requirement {
         let ((section, size), [theirs, ours]) = (at, what);
-        let ratio = |peer| self.ratio((section, Some(size)), [(theirs, peer), (ours, OURS)]);
+        let ratio = |peer| self.ratio(at, [(theirs, peer), (ours, OURS)]);
         let readings = peers.iter().filter_map(|peer| Some(((*peer).to_owned(), ratio(peer)?)));
         let what = if theirs == ours { ours.to_owned() } else { format!("{theirs} / {ours}") };
         let peers = if peers.len() > 2 { "a peer behind a lock".to_owned() } else { peers.join(", ") };
@@ -121,7 +115,7 @@ impl Results {
 
     /// Divides our figure with many timers by our figure with few.
     pub(crate) fn growth(&self, section: &str, sizes: [usize; 2], what: &str) -> Readings {
-        let [few, many] = sizes.map(|size| self.get((section, Some(size)), what, OURS));
+        let [few, many] = sizes.map(|size| self.get((section, size), what, OURS));
         let ratio = many.zip(few).map(|(many, few)| many.over(few).median());
         ratio.map(|ratio| ("ratio".to_owned(), ratio)).into_iter().collect()
     }
@@ -134,7 +128,7 @@ impl Results {
             let of = self.of(section.name).filter(|series| series.timers == size);
             let rows = names(of.map(|series| &series.what));
             let cell = |row: usize, nth: usize| self.cell((section.name, size), &rows[row], &engines[nth]);
-            let _ = writeln!(text, "{}", Table::cross(&show_size(size), [&rows, &engines], &cell));
+            let _ = writeln!(text, "{}", Table::cross(&label(size), [&rows, &engines], &cell));
         }
         text
     }
@@ -165,10 +159,6 @@ pub(crate) fn names<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
     names
 }
 
-fn show_size(size: Option<usize>) -> String {
-    size.map_or_else(|| "engine".to_owned(), label)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,20 +170,22 @@ mod tests {
     fn results() -> Results {
         let mut results = Results::default();
         for (engine, figure) in [("shardwheel", 10.0), ("heap", 20.0), ("shardwheel", 14.0), ("heap", 28.0)] {
-            results.add(("nap", Some(1000)), engine, Outcome::of("one", figure));
-            results.add(("nap", Some(1000)), engine, Outcome::of("two", figure / 2.0));
+            results.add(("nap", 1000), engine, Outcome::of("one", figure));
+            results.add(("nap", 1000), engine, Outcome::of("two", figure / 2.0));
         }
         results
     }
 
     #[test]
-    fn tables_have_figures_and_ratios_and_json_comes_back() {
-        let json = serde_json::to_string(&results()).unwrap();
-        let results = serde_json::from_str::<Results>(&json).unwrap();
+    fn tables_have_figures_and_ratios() {
+        let results = results();
         let table = results.show(&SECTION);
         assert!(table.contains("| 1k | shardwheel | heap |"), "{table}");
         assert!(table.contains("| one | 12 (10..14) | 24 (20..28) ×2.00 |"), "{table}");
-        assert_eq!(results.medians("nap", "one"), [("1k".to_owned(), 12.0)]);
+        assert_eq!(
+            results.read(("nap", "one"), &[OURS], Samples::median),
+            [("shardwheel, 1k".to_owned(), 12.0)]
+        );
         assert_eq!(results.figures[0].median, Some(12.0));
     }
 
@@ -201,10 +193,7 @@ mod tests {
     fn a_failure_drops_the_figures() {
         let mut results = results();
         results.fail("nap", "heap", "on purpose".to_owned());
-        assert!(results.get(("nap", Some(1000)), "one", "heap").is_none());
-        assert!(
-            results.has_failed("nap", "heap")
-                && results.show_failures().contains("heap has failed in nap**: on purpose")
-        );
+        assert!(results.get(("nap", 1000), "one", "heap").is_none());
+        assert!(results.show_failures().contains("heap has failed in nap**: on purpose"));
     }
 }

@@ -6,15 +6,12 @@ use std::time::{Duration, Instant};
 use crate::checksum::Checksum;
 use crate::engines::{Engine, Next};
 
-/// The figures of [`ByTicks`] and of [`ByLoop`].
+/// The figures of [`ByTicks`] and of [`ByLoop`]: a timer that fires, all calls included, and a call.
 pub(crate) const TICKED: [&str; 2] = ["fire, tick by tick", "advance, tick by tick"];
 pub(crate) const LOOPED: [&str; 2] = ["fire, event loop", "advance, event loop"];
 
 /// How a program moves the clock of an engine.
 pub(crate) trait Rhythm<E> {
-    /// The figure of a timer that fires, all calls included, and that of a single call.
-    const FIGURES: [&'static str; 2];
-
     /// Returns the tick that the clock moves to after `now`; `None` at the end.
     fn next(engine: &E, now: u64, end: u64) -> Option<u64>;
 }
@@ -29,16 +26,12 @@ pub(crate) struct ByTicks;
 pub(crate) struct ByLoop;
 
 impl<E> Rhythm<E> for AtOnce {
-    const FIGURES: [&'static str; 2] = ["fire, in one call", "advance, in one call"];
-
     fn next(_: &E, now: u64, end: u64) -> Option<u64> {
         (now < end).then_some(end)
     }
 }
 
 impl<E> Rhythm<E> for ByTicks {
-    const FIGURES: [&'static str; 2] = TICKED;
-
     #[inline]
     fn next(_: &E, now: u64, end: u64) -> Option<u64> {
         (now < end).then_some(now + 1)
@@ -46,8 +39,6 @@ impl<E> Rhythm<E> for ByTicks {
 }
 
 impl<E: Next> Rhythm<E> for ByLoop {
-    const FIGURES: [&'static str; 2] = LOOPED;
-
     #[inline]
     fn next(engine: &E, _: u64, _: u64) -> Option<u64> {
         engine.next_expiration()

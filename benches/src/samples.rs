@@ -4,11 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The figures of a series, in the order of the rounds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Samples(pub(crate) Vec<f64>);
 
 impl Samples {

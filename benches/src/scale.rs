@@ -125,9 +125,9 @@ impl Run<'_> {
     }
 
     /// Resident memory with all timers standing, at its peak, and at the end.
-    fn memory(&mut self, start: Option<u64>, [standing, peak, end]: [Option<u64>; 3]) {
+    fn memory(&mut self, start: Option<f64>, [standing, peak, end]: [Option<f64>; 3]) {
         let keys = size_of_val(&self.keys[..]) as f64;
-        let beyond = |now: Option<u64>| Some(now?.saturating_sub(start?) as f64 * KIB - keys);
+        let beyond = |now: Option<f64>| Some((now? - start?) * KIB - keys);
         let a_timer = |now| Some(beyond(now)? / self.task.timers as f64 - PAYLOAD_BYTES);
         let mib = |bytes: f64| bytes / KIB / KIB;
         for (what, figure) in [

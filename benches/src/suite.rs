@@ -58,8 +58,6 @@ pub(crate) enum Sizes {
     /// Each of `--timers`.
     Many,
     Fixed(&'static [usize]),
-    /// The greatest of `--timers`; the tables do not show it.
-    Unnamed,
 }
 
 pub(crate) struct Run {

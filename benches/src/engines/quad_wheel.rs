@@ -36,8 +36,8 @@ macro_rules! move_clock {
 
 /// Both wheels say how many ticks they can skip; something may be due at the tick after those.
 macro_rules! first {
-    ($wheel:ty) => {
-        impl First for $wheel {
+    ($($wheel:ty),+) => {
+        $(impl First for $wheel {
             #[inline]
             fn next_expiration(&self) -> Option<u64> {
                 match self.wheel.can_skip() {
@@ -46,12 +46,11 @@ macro_rules! first {
                     _ => Some(self.clock + 1),
                 }
             }
-        }
+        })+
     };
 }
 
-first!(QuadWheel);
-first!(WeakQuadWheel);
+first!(QuadWheel, WeakQuadWheel);
 
 pub(crate) struct QuadWheel {
     wheel: QuadWheelWithOverflow<(u64, u64)>,

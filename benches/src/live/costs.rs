@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use cpu_time::ProcessTime;
 
 use super::ledger::Ledger;
-use super::switches::{SWITCHES, runs_between, switches};
+use super::switches::{switches, wakes_between};
 use super::timer::{Live, MILLISECOND, Schedules, Sleeps};
 use crate::machine::back_memory;
 use crate::passes::{race, time};
@@ -22,12 +22,8 @@ pub(super) const SLEEP: [&str; 2] =
     ["create, poll and drop, one thread, ns", "create, poll and drop, two threads, ns"];
 pub(super) const AFTER_FIRED: &str = "schedule_after, after as many have fired, ns";
 pub(super) const AFTER_CANCELLED: &str = "schedule_after, after as many were cancelled, ns";
-pub(super) const WAKES: &str = "times that one of its threads ran";
+pub(super) const WAKES: &str = "wake-ups of its threads";
 pub(super) const SPENT: &str = "processor time of the process, µs";
-
-/// Sleeps of each thread, and closures.
-const SLEEPS: usize = if cfg!(test) { 1_000 } else { 2_000_000 };
-const CLOSURES: usize = if cfg!(test) { 1_000 } else { 1_000_000 };
 
 /// Bytes that are backed: more than an engine takes for a timer, its key and its closure.
 const BYTES: usize = 256;
@@ -43,22 +39,22 @@ const SETTLING: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_s
 ///
 /// Each thread polls with one waker that counts its references, as a task's does. Another sleep of
 /// the thread, due earlier, is pending: without it each sleep would wake the engine's thread.
-pub(super) fn sleeps<E: Sleeps>(_: &Task) -> Outcome {
+pub(super) fn sleeps<E: Sleeps>(task: &Task) -> Outcome {
     let engine = E::start(MILLISECOND);
     let prepare = || {
         let (entered, waker) = (engine.enter(), Waker::from(Arc::new(Ignore)));
         let mut standing = Box::pin(engine.sleep(10 * MINUTE));
         assert!(standing.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        doze(&engine, &waker, SLEEPS / 10);
+        doze(&engine, &waker, task.timers / 10);
         let engine = &engine;
         move || {
-            doze(engine, &waker, SLEEPS);
+            doze(engine, &waker, task.timers);
             drop((standing, entered));
         }
     };
     let mut outcome = Outcome::default();
     for (threads, what) in (1..).zip(SLEEP) {
-        outcome.time(what, race(vec![prepare; threads], drop), threads * SLEEPS);
+        outcome.time(what, race(vec![prepare; threads], drop), threads * task.timers);
     }
     outcome
 }
@@ -78,14 +74,14 @@ impl Wake for Ignore {
 }
 
 /// `schedule_after` with a small closure; again in nodes of cancelled timers, if it can cancel.
-pub(super) fn schedule<E: Schedules>(_: &Task) -> Outcome {
-    let (closures, mut outcome) = (Closures::<E>::new(), Outcome::default());
+pub(super) fn schedule<E: Schedules>(task: &Task) -> Outcome {
+    let (closures, mut outcome) = (Closures::<E>::new(task.timers), Outcome::default());
     let mut keys = closures.fire_as_many();
-    outcome.time(AFTER_FIRED, closures.schedule(&mut keys), CLOSURES);
-    if E::CAN_CANCEL {
-        let cancelled = keys.iter().filter(|&&key| closures.engine.cancel(key)).count();
-        assert_eq!(cancelled, CLOSURES, "{}: a pending timer was not cancelled", E::NAME);
-        outcome.time(AFTER_CANCELLED, closures.schedule(&mut keys), CLOSURES);
+    outcome.time(AFTER_FIRED, closures.schedule(&mut keys), task.timers);
+    let cancelled = keys.iter().filter(|&&key| closures.engine.cancel(key)).count();
+    if cancelled > 0 {
+        assert_eq!(cancelled, task.timers, "{}: a pending timer was not cancelled", E::NAME);
+        outcome.time(AFTER_CANCELLED, closures.schedule(&mut keys), task.timers);
     }
     assert_eq!(closures.sum.load(Ordering::Relaxed), 0, "{} fired a cancelled timer", E::NAME);
     outcome
@@ -100,9 +96,9 @@ struct Closures<E> {
 }
 
 impl<E: Schedules> Closures<E> {
-    fn new() -> Self {
-        let work = Workload::new(Spread::ThirtyMinutes, CLOSURES, SEED);
-        back_memory(CLOSURES * BYTES);
+    fn new(timers: usize) -> Self {
+        let work = Workload::new(Spread::ThirtyMinutes, timers, SEED);
+        back_memory(timers * BYTES);
         let delays = work.delays.iter().map(|&millis| MINUTE + Duration::from_millis(millis)).collect();
         Self { engine: E::start(MILLISECOND), delays, sum: Box::leak(Box::default()) }
     }
@@ -111,8 +107,8 @@ impl<E: Schedules> Closures<E> {
     /// they have fired. Their keys are stale; the memory of the keys is touched.
     fn fire_as_many(&self) -> Vec<E::Key> {
         let mut rng = fastrand::Rng::with_seed(SEED);
-        let lead = Duration::from_micros(CLOSURES as u64);
-        let timers = 0..CLOSURES as u64;
+        let timers = 0..self.delays.len() as u64;
+        let lead = Duration::from_micros(timers.end);
         let all = timers.clone().sum::<u64>();
         let keys = timers.map(|timer| self.one(lead + lead.mul_f64(rng.f64()), timer)).collect();
         // Ordering: Relaxed; only the sum matters.
@@ -137,20 +133,18 @@ impl<E: Schedules> Closures<E> {
     }
 }
 
-/// One timer, an hour away: how often other threads ran, and the processor time of all threads.
+/// One timer, an hour away: how often other threads woke, and the processor time of all threads.
 pub(super) fn idle<E: Live>(_: &Task) -> Outcome {
     let engine = E::start(MILLISECOND);
     let _entered = engine.enter();
     let kept = engine.place(Instant::now() + 60 * MINUTE, Ledger::leak(1).note(0));
     thread::sleep(SETTLING);
-    let (before, start) = (switches(SWITCHES), ProcessTime::now());
+    let (before, start) = (switches(), ProcessTime::now());
     thread::sleep(WATCHED);
     let mut outcome = Outcome::default();
     outcome.figure(SPENT, start.elapsed().as_secs_f64() * 1e6);
-    outcome.figure(
-        WAKES,
-        before.zip(switches(SWITCHES)).map(|(before, after)| runs_between(&before, &after) as f64),
-    );
+    let wakes = before.zip(switches()).map(|(before, after)| wakes_between(&before, &after) as f64);
+    outcome.figure(WAKES, wakes);
     drop(kept);
     outcome
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cpu_time::ProcessTime;
 
 use super::ledger::Ledger;
-use super::switches::{WAKE_UPS, runs_between, switches};
+use super::switches::{switches, wakes_between};
 use super::timer::{Live, MILLISECOND};
 use crate::suite::{Outcome, Task};
 
@@ -57,12 +57,12 @@ fn fire<E: Live>(task: &Task, tick: Duration, placers: usize) -> Outcome {
     }
     let last = begin + LEAD + task.span;
     let ticks = (last - Instant::now().max(begin + LEAD)).div_duration_f64(tick);
-    let (before, spent) = (switches(WAKE_UPS), ProcessTime::now());
+    let (before, spent) = (switches(), ProcessTime::now());
     ledger.wait(last, PATIENCE);
-    let (firing, after) = (spent.elapsed(), switches(WAKE_UPS));
+    let (firing, after) = (spent.elapsed(), switches());
     ledger.judge(|timer| begin + due(task, placers, timer), &mut outcome);
     outcome.figure(FIRING, firing.as_secs_f64() * 1e3);
-    let wakes = before.zip(after).map(|(before, after)| runs_between(&before, &after) as f64 / ticks);
+    let wakes = before.zip(after).map(|(before, after)| wakes_between(&before, &after) as f64 / ticks);
     outcome.figure(WAKES_A_TICK, wakes);
     drop(kept);
     outcome

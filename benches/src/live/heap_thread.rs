@@ -111,8 +111,6 @@ impl<const TICKED: bool> Live for HeapThread<TICKED> {
 }
 
 impl<const TICKED: bool> Schedules for HeapThread<TICKED> {
-    const CAN_CANCEL: bool = false;
-
     type Key = ();
 
     #[inline]

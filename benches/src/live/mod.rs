@@ -12,7 +12,7 @@ use crate::names::{LIVE_FINE, LIVE_FIRE, MILLION, late};
 use crate::results::{At, Results};
 use crate::samples::Samples;
 use crate::suite::{Run, Section, Sizes, Suite, runs};
-use crate::table::{Readings, Requirement};
+use crate::table::Requirement;
 use costs::{AFTER_CANCELLED, AFTER_FIRED, idle, schedule, sleeps};
 use fire::{FIRING, WAKES_A_TICK, coarse, fine, wakes};
 use heap_thread::{Exact, Ticked};
@@ -36,27 +36,25 @@ pub(crate) static SUITE: Suite = Suite {
     sections: &[
         Section::new(LIVE_FIRE, "Fire: due evenly, placed from two threads, ticks of 1 ms", FIRE_RUNS)
             .with(Sizes::Many),
-        unnamed(LIVE_FINE, "The same, ticks of 100 µs", runs!(fine: Shardwheel)),
+        Section::new(LIVE_FINE, "The same, ticks of 100 µs", runs!(fine: Shardwheel)).with(Sizes::Many),
         Section::new(WAKES, "The same from 16 threads, ticks of 1 ms, one timer a tick each", WAKES_RUNS)
             .with(Sizes::Fixed(&[160_000])),
-        unnamed(SLEEP, "Sleeps of 30 minutes, all threads together", runs!(sleeps: Shardwheel, Tokio)),
-        unnamed(
-            SCHEDULE,
-            "Closures, one thread, a million within 30 minutes",
-            runs!(schedule: Shardwheel, Exact),
-        ),
-        unnamed(IDLE, "One timer an hour away, watched for 5 s", runs!(idle: Shardwheel, Tokio, Exact)),
+        Section::new(SLEEP, "Sleeps of 30 minutes, all threads together", runs!(sleeps: Shardwheel, Tokio))
+            .with(Sizes::Fixed(&[SLEEPS])),
+        Section::new(SCHEDULE, "Closures, one thread, within 30 minutes", runs!(schedule: Shardwheel, Exact))
+            .with(Sizes::Fixed(&[MILLION])),
+        Section::new(IDLE, "A timer an hour away, watched for 5 s", runs!(idle: Shardwheel, Tokio, Exact))
+            .with(Sizes::Fixed(&[1])),
     ],
 };
+
+/// Sleeps of each thread.
+const SLEEPS: usize = 2 * MILLION;
 
 const FIRE_RUNS: &[Run] = runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, Exact, Ticked);
 const WAKES_RUNS: &[Run] = runs!(wakes: Shardwheel, OneShard, SixteenShards, Tokio);
 
-const fn unnamed(name: &'static str, title: &'static str, runs: &'static [Run]) -> Section {
-    Section::new(name, title, runs).with(Sizes::Unnamed)
-}
-
-const A_MILLION: At<'_> = (LIVE_FIRE, Some(MILLION));
+const A_MILLION: At<'_> = (LIVE_FIRE, MILLION);
 const CALLS: &[&str] = &[Shardwheel::NAME];
 const AS_IT_COMES: &[&str] = &[Shardwheel::NAME, ShardwheelSleeps::NAME];
 const ONE_SHARD: &[&str] = &[OneShard::NAME];
@@ -69,7 +67,7 @@ type Share<'a> = (At<'a>, &'a [&'a str], &'a str, f64);
 
 /// A peer that calls closures is compared with closures.
 const FIRE_SHARES: [Share<'_>; 7] = [
-    ((LIVE_FIRE, Some(100_000)), AS_IT_COMES, Tokio::NAME, 1.1),
+    ((LIVE_FIRE, 100_000), AS_IT_COMES, Tokio::NAME, 1.1),
     (A_MILLION, AS_IT_COMES, Tokio::NAME, 0.75),
     (A_MILLION, CALLS, Exact::NAME, 0.2),
     (A_MILLION, CALLS, Ticked::NAME, 0.2),
@@ -82,11 +80,11 @@ const FIRE_SHARES: [Share<'_>; 7] = [
 pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     let never = |section, what| {
         let text = format!("{section}: {what}, in the worst round");
-        let readings = read(results, (section, what), &ENGINES, Samples::greatest);
+        let readings = results.read((section, what), &ENGINES, Samples::greatest);
         Requirement::at_most(0.0, text, readings)
     };
     let at_most = |section, what: &str, engines: &[&str], limit| {
-        let readings = read(results, (section, what), engines, Samples::median);
+        let readings = results.read((section, what), engines, Samples::median);
         Requirement::at_most(limit, format!("{section}: {what}"), readings)
     };
     let mut all = [LIVE_FIRE, LIVE_FINE].map(|section| NEVER.map(|what| never(section, what))).concat();
@@ -96,33 +94,18 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     all.push(at_most(WAKES, WAKES_A_TICK, &[SixteenShards::NAME], 2.0));
     all.extend(FIRE_SHARES.map(|row| share(results, FIRING, row)));
     for (what, limit) in costs::SLEEP.into_iter().zip([0.5, 0.25]) {
-        all.push(share(results, what, ((SLEEP, None), &ENGINES, Tokio::NAME, limit)));
+        all.push(share(results, what, ((SLEEP, SLEEPS), &ENGINES, Tokio::NAME, limit)));
     }
     all.extend([AFTER_FIRED, AFTER_CANCELLED].map(|what| at_most(SCHEDULE, what, &ENGINES, 60.0)));
     all.extend([never(IDLE, costs::WAKES), at_most(IDLE, costs::SPENT, &ENGINES, 1000.0)]);
     all
 }
 
-/// Reads a figure of each of `engines` at each number of timers.
-fn read(results: &Results, at: (&str, &str), engines: &[&str], of: fn(&Samples) -> f64) -> Readings {
-    let (section, what) = at;
-    let mut readings = Readings::new();
-    for size in results.sizes(section) {
-        let timers = size.map(|size| format!(", {}", label(size))).unwrap_or_default();
-        let figure = |engine: &&str| {
-            Some((format!("{engine}{timers}"), of(results.get((section, size), what, engine)?)))
-        };
-        readings.extend(engines.iter().filter_map(figure));
-    }
-    readings
-}
-
 /// Divides what `engines` take by what a peer takes, round by round.
 fn share(results: &Results, what: &str, (at, engines, peer, limit): Share<'_>) -> Requirement {
     let ratio = |engine| results.ratio(at, [(what, engine), (what, peer)]);
     let readings = engines.iter().filter_map(|engine| Some(((*engine).to_owned(), ratio(engine)?)));
-    let timers = at.1.map(|size| format!(", {} timers", label(size))).unwrap_or_default();
-    let text = format!("{}: {what}{timers}, over that of {peer}", at.0);
+    let text = format!("{}: {what}, {} timers, over that of {peer}", at.0, label(at.1));
     Requirement::at_most(limit, text, readings.collect())
 }
 
@@ -136,10 +119,9 @@ mod tests {
         let mut results = Results::default();
         assert!(requirements(&results).iter().all(|it| it.verdict == "not measured"));
         for lost in [0.0, 0.0, 1.0] {
-            results.add((LIVE_FIRE, None), Shardwheel::NAME, Outcome::of(NEVER[0], lost));
+            results.add((LIVE_FIRE, MILLION), Shardwheel::NAME, Outcome::of(NEVER[0], lost));
         }
-        let judged =
-            requirements(&results).into_iter().find(|it| it.requirement.contains("fire: timers lost"));
+        let judged = requirements(&results).into_iter().find(|it| it.requirement.contains(NEVER[0]));
         assert_eq!(judged.unwrap().verdict, "**NOT met**");
     }
 }

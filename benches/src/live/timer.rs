@@ -42,13 +42,11 @@ pub(super) trait Sleeps: Live {
 }
 
 pub(super) trait Schedules: Live {
-    const CAN_CANCEL: bool;
-
     type Key: Copy;
 
     fn schedule_after<F: FnOnce() + Send + 'static>(&self, delay: Duration, task: F) -> Self::Key;
 
-    /// Cancels a pending timer; returns whether it did.
+    /// Cancels a pending timer; returns whether it did. An engine that cannot cancel never does.
     fn cancel(&self, _: Self::Key) -> bool {
         false
     }
@@ -116,8 +114,6 @@ impl<const SHARDS: usize> Sleeps for Calls<SHARDS> {
 }
 
 impl<const SHARDS: usize> Schedules for Calls<SHARDS> {
-    const CAN_CANCEL: bool = true;
-
     type Key = TimerKey;
 
     #[inline]

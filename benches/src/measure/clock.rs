@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::checksum::Checksum;
 use crate::engines::{Engine, Next};
 use crate::names::BOTH;
-use crate::passes::{round_trip, schedule_all};
-use crate::rhythm::{AtOnce, ByLoop, ByTicks, Rhythm, drive, fire};
+use crate::passes::{fire_all, round_trip, schedule_all};
+use crate::rhythm::{ByLoop, ByTicks, LOOPED, Rhythm, TICKED, drive, fire};
 use crate::samples::Times;
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, THIRTY_MINUTES, Workload};
@@ -17,79 +17,77 @@ pub(crate) const INTO: &str = "schedule, as many pending";
 /// The ticks over which an idle tick is measured, fewer than the flat wheel has buckets.
 const IDLE_TICKS: u64 = 1_000_000;
 
-/// Schedules a workload in a new engine at tick 0; returns both and what has to fire.
-fn placed<E: Engine>(task: &Task, spread: Spread) -> (E, Workload, Checksum) {
-    let (engine, work) = (E::new(), task.workload(spread, 0));
-    schedule_all(&engine.producer(), 0, &work);
-    let expected = work.expected(0, 1);
-    (engine, work, expected)
+/// Schedules a workload in a new engine at tick 0; returns the engine and what has to fire.
+fn placed<E: Engine>(work: &Workload) -> (E, Checksum) {
+    let engine = E::new();
+    schedule_all(&engine.producer(), 0, work);
+    (engine, work.expected(0, 1))
+}
+
+/// Fires a workload, placed in a new engine, in a rhythm; returns the time to fire it.
+pub(crate) fn fire_placed<E: Engine, R: Rhythm<E>>(work: &Workload) -> Duration {
+    let (mut engine, expected) = placed::<E>(work);
+    fire::<E, R>(&mut engine, 0..work.span, &expected)
 }
 
 /// Fires a workload in a rhythm.
-fn whole<E: Engine, R: Rhythm<E>>(task: &Task, spread: Spread) -> Outcome {
-    let (mut outcome, mut elapsed) = (Outcome::default(), Duration::ZERO);
-    for _ in 0..task.repeats() {
-        let (mut engine, work, expected) = placed::<E>(task, spread);
-        elapsed += fire::<E, R>(&mut engine, 0..work.span, &expected);
-        outcome.checksum = expected.digest();
-    }
-    outcome.time(R::FIGURES[0], elapsed, task.repeats() * task.timers);
+fn whole<E: Engine, R: Rhythm<E>>(task: &Task, spread: Spread, what: &str) -> Outcome {
+    let work = task.workload(spread, 0);
+    let elapsed = (0..task.repeats()).map(|_| fire_placed::<E, R>(&work)).sum();
+    let mut outcome = Outcome::new(work.expected(0, 1).digest());
+    outcome.time(what, elapsed, task.repeats() * task.timers);
     outcome
 }
 
 /// Times each call of a rhythm, until a workload has fired.
-fn single<E: Engine, R: Rhythm<E>>(task: &Task, spread: Spread) -> Outcome {
-    let (mut engine, work, expected) = placed::<E>(task, spread);
-    let (mut outcome, mut calls) = (Outcome::new(expected.digest()), Times::new());
+fn single<E: Engine, R: Rhythm<E>>(task: &Task, spread: Spread, what: &str) -> Outcome {
+    let work = task.workload(spread, 0);
+    let ((mut engine, expected), mut calls) = (placed::<E>(&work), Times::new());
     drive::<E, R>(&mut engine, 0..work.span, &expected, |engine, now, fired| {
         calls.time(|| engine.advance(now, fired));
     });
-    outcome.figures.extend(calls.figures(R::FIGURES[1]));
-    outcome
+    Outcome { checksum: expected.digest(), figures: calls.figures(what).into() }
 }
 
 /// Deadlines over 30 minutes, and a call for each tick.
 pub(crate) fn ticks<E: Engine>(task: &Task) -> Outcome {
-    whole::<E, ByTicks>(task, Spread::ThirtyMinutes)
+    whole::<E, ByTicks>(task, Spread::ThirtyMinutes, TICKED[0])
 }
 
 /// Deadlines over 30 minutes, as an event loop.
 pub(crate) fn event_loop<E: Next>(task: &Task) -> Outcome {
-    whole::<E, ByLoop>(task, Spread::ThirtyMinutes)
+    whole::<E, ByLoop>(task, Spread::ThirtyMinutes, LOOPED[0])
 }
 
 /// Deadlines over 30 minutes; single calls.
 pub(crate) fn worst<E: Engine>(task: &Task) -> Outcome {
-    single::<E, ByTicks>(task, Spread::ThirtyMinutes)
+    single::<E, ByTicks>(task, Spread::ThirtyMinutes, TICKED[1])
 }
 
-fn burst<E: Engine, R: Rhythm<E>>(task: &Task) -> Outcome {
-    let mut outcome = whole::<E, R>(task, Spread::PlacedInOneSecond);
-    outcome.figures.extend(single::<E, R>(task, Spread::PlacedInOneSecond).figures);
+/// All placed within one second for 30 minutes later: tick by tick, then as an event loop.
+pub(crate) fn burst<E: Next>(task: &Task) -> Outcome {
+    let spread = Spread::PlacedInOneSecond;
+    let mut outcome = whole::<E, ByTicks>(task, spread, TICKED[0]);
+    outcome.figures.extend(single::<E, ByTicks>(task, spread, TICKED[1]).figures);
+    outcome.figures.extend(whole::<E, ByLoop>(task, spread, LOOPED[0]).figures);
+    outcome.figures.extend(single::<E, ByLoop>(task, spread, LOOPED[1]).figures);
     outcome
 }
 
-/// All placed within one second for 30 minutes later, with a call for each tick.
-pub(crate) fn burst_by_ticks<E: Engine>(task: &Task) -> Outcome {
-    burst::<E, ByTicks>(task)
-}
-
-/// As [`burst_by_ticks`], then as an event loop.
-pub(crate) fn bursts<E: Next>(task: &Task) -> Outcome {
-    let mut outcome = burst::<E, ByTicks>(task);
-    outcome.figures.extend(burst::<E, ByLoop>(task).figures);
-    outcome
+/// Moves the clock of a new engine tick by tick, while a workload waits that is due later.
+pub(crate) fn idle<E: Engine>(work: &Workload, ticks: u64) -> Duration {
+    let mut engine = E::new();
+    schedule_all(&engine.producer(), ticks, work);
+    let elapsed = fire::<E, ByTicks>(&mut engine, 0..ticks, &Checksum::default());
+    fire_all(&mut engine, ticks + work.span, &work.expected(ticks, 1));
+    elapsed
 }
 
 /// Ticks at which nothing is due, one after the other, with the task's timers pending.
 pub(crate) fn idle_ticks<E: Engine>(task: &Task) -> Outcome {
-    let (mut engine, work) = (E::new(), task.workload(Spread::ThirtyMinutes, 0));
-    schedule_all(&engine.producer(), IDLE_TICKS, &work);
-    let elapsed = fire::<E, ByTicks>(&mut engine, 0..IDLE_TICKS, &Checksum::default());
-    let expected = work.expected(IDLE_TICKS, 1);
-    fire::<E, AtOnce>(&mut engine, IDLE_TICKS..IDLE_TICKS + THIRTY_MINUTES, &expected);
-    let mut outcome = Outcome::new(expected.digest());
-    outcome.time(IDLE, elapsed, IDLE_TICKS as usize);
+    let work = task.workload(Spread::ThirtyMinutes, 0);
+    let mut outcome = Outcome::new(work.expected(IDLE_TICKS, 1).digest());
+    outcome.time(IDLE, idle::<E>(&work, IDLE_TICKS), IDLE_TICKS as usize);
     outcome
 }
 

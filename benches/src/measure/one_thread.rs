@@ -100,7 +100,12 @@ pub(crate) fn cancel<E: Engine<Producer: Cancel>>(task: &Task) -> Outcome {
     outcome
 }
 
-fn pairs_over<E: Engine<Producer: Cancel>>(work: [&Workload; 2], repeats: usize, advanced: bool) -> Duration {
+/// Schedules and cancels at once what the second workload has, over the first one.
+pub(crate) fn pairs_over<E: Engine<Producer: Cancel>>(
+    work: [&Workload; 2],
+    repeats: usize,
+    advanced: bool,
+) -> Duration {
     let [standing, work] = work;
     let (mut engine, mut fired) = (E::new(), Checksum::default());
     let producer = engine.producer();

@@ -9,17 +9,13 @@ use std::time::Duration;
 use crate::checksum::Checksum;
 use crate::engines::{Cancel, Engine, Producer};
 use crate::machine::pin;
-use crate::names::{ALONE, APART, SHARED};
+use crate::names::{ALONE, APART, MILLION, SHARED};
 use crate::passes::{cancel_all, fire_all, pairs, race, round_trip, schedule_all, schedule_keeping};
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, Workload};
 
-/// Bytes a timer that are backed for each run.
-const BYTES: usize = 128;
-
-/// The most timers and operations of a run that waits for a lock: the lock is as contended with
-/// fewer timers, and a run with more takes minutes.
-const ENOUGH_FOR_A_LOCK: usize = 1_000_000;
+/// Bytes a timer that are backed for each run: more than an engine and a workload take.
+pub(crate) const BYTES: usize = 128;
 
 pub(crate) const CROSS: &str = "cancel, scheduled by another thread";
 
@@ -35,10 +31,11 @@ pub(crate) fn producers<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outc
     operations::<E>(task, task.repeats())
 }
 
-/// As [`producers`], with fewer repeats: two threads that wait for a lock are slow.
+/// As [`producers`], with a million timers and operations at most: a lock is as contended with
+/// fewer timers, and two threads that wait for a lock take minutes for more.
 pub(crate) fn producers_of_a_lock<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outcome {
-    let repeats = task.operations.min(ENOUGH_FOR_A_LOCK).div_ceil(task.timers);
-    operations::<E>(task, if task.timers > ENOUGH_FOR_A_LOCK { 0 } else { repeats })
+    let repeats = task.operations.min(MILLION).div_ceil(task.timers);
+    operations::<E>(task, if task.timers > MILLION { 0 } else { repeats })
 }
 
 /// Measures each operation in each layout, a different layout first in each round.
