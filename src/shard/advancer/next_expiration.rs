@@ -10,7 +10,7 @@ pub(super) const INBOX_LOOK: usize = 64;
 
 /// With at most this many pending timers, no cascade takes long, and the advancer need not wake for
 /// the early cascade.
-const FEW: usize = if crate::config::SMALL { 2 } else { 1024 };
+const FEW: usize = if crate::config::SMALL { 2 } else { 4096 };
 
 impl<T> Advancer<T> {
     /// The earliest tick at which anything may be due that producers have not added since the last
@@ -52,12 +52,13 @@ impl<T> Advancer<T> {
         let (geometry, span) = (self.shared.geometry, self.shared.geometry.span(level));
         let private = self.private.next_occupied_at(level, geometry, from);
         let private = private.map(|expiration| expiration.saturating_sub(span));
-        // The bits of a shared bucket stay set when the early cascade has emptied it. During its
-        // lead the advancer therefore looks again after half of what is left.
-        let shared = self.shared.next_occupied_at(level, from, Tick::MAX).map(|expiration| {
-            let lead = expiration.saturating_sub(span);
-            if lead < from { from + (expiration - from) / 2 } else { lead }
-        });
+        // The bits of a shared bucket stay set when the early cascade has emptied it, so within the
+        // lead the lists count. What a producer is about to push there waits for the expiration.
+        let shared = self.shared.next_occupied_at(level, from, Tick::MAX);
+        let is_ahead = |&expiration: &Tick| {
+            expiration.saturating_sub(span) >= from || self.shared.holds_nodes(level, expiration)
+        };
+        let shared = shared.filter(is_ahead).map(|expiration| expiration.saturating_sub(span));
         private.into_iter().chain(shared).min()
     }
 

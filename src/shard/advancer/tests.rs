@@ -30,6 +30,36 @@ impl Woken {
     }
 }
 
+/// The tick at which an idle shard has given its memory back, with so many advances to each tick.
+fn given_back_at(advances: usize) -> Tick {
+    let (scheduler, mut advancer) = crate::shard::<[u8; 4096]>(&crate::Config::default());
+    let schedule = |deadline| assert!(scheduler.schedule(deadline, [0; 4096]).is_ok());
+    schedule(1 << 40);
+    (0..256 * 40).for_each(|_| schedule(5));
+    assert_eq!(advancer.advance(5).count(), 256 * 40);
+    let has_gone = |now: &Tick| {
+        (0..advances).for_each(|_| assert_eq!(advancer.advance(*now).count(), 0));
+        scheduler.shared.slab.size() <= 2
+    };
+    (6..10_000).find(has_gone).expect("memory goes back")
+}
+
+#[test]
+fn memory_goes_back_as_fast_with_several_advances_to_a_tick() {
+    assert_eq!([2, 3].map(given_back_at), [given_back_at(1); 2]);
+}
+
+/// A producer that has counted its timer and has not put it into a list is no reason to wake at the
+/// end of time.
+#[test]
+fn a_timer_that_is_only_counted_has_no_expiration() {
+    let (scheduler, mut advancer) = small();
+    assert!(scheduler.schedule(20, 0).is_ok());
+    assert_eq!((1..=20).map(|now| advancer.advance(now).count()).sum::<usize>(), 1);
+    scheduler.shared.lanes.enter().parts().0.tally.scheduled.add(1);
+    assert_eq!(advancer.next_expiration(), None);
+}
+
 /// A tick with nothing to do puts off the background work, and a producer that asks for a sweep
 /// brings it forward.
 #[test]

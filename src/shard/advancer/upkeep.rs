@@ -52,7 +52,9 @@ impl<T> Advancer<T> {
             self.cascade_early();
             has_excess = self.give_memory_back();
         }
-        self.upkeep_due = self.next_upkeep(has_excess);
+        let next = self.next_upkeep(has_excess);
+        // What goes by the clock was not done if the clock stands.
+        self.upkeep_due = if moves { next } else { next.min(self.upkeep_due) };
     }
 
     /// May unlink a segment; true if there is more memory than the pending timers need.

@@ -42,10 +42,9 @@ impl Reclaimer {
         &self.participant
     }
 
-    /// The last grace period that has begun, for memory that is unlinked now. `None` after
-    /// [`split`](Self::split).
-    pub(super) fn unlinks_at(&mut self) -> Option<GraceNumber> {
-        self.unlinks.then(|| self.participant.last_grace())
+    /// Whether it unlinks memory: not after [`split`](Self::split).
+    pub(super) fn may_unlink(&self) -> bool {
+        self.unlinks
     }
 
     /// Makes a second reclaimer, for a walk over the nodes that ends the shard. From now on neither
@@ -68,6 +67,8 @@ fn has_memory() -> bool {
 
 #[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
 mod imp {
+    use std::marker::PhantomData;
+
     use crossbeam_epoch::{Collector, LocalHandle};
 
     use super::{Reclaimer, has_memory};
@@ -165,8 +166,8 @@ mod imp {
     impl Participant {
         /// Pins the participant. No user code runs while it is pinned.
         #[inline]
-        pub(crate) fn pin(&self) -> Guard {
-            Guard { _epoch: self.handle().pin() }
+        pub(crate) fn pin(&self) -> Guard<'_> {
+            Guard { _epoch: self.handle().pin(), participant: PhantomData }
         }
 
         /// Leaves the epochs: from now on the participant delays no grace period and costs no other
@@ -189,9 +190,10 @@ mod imp {
         }
 
         /// The last grace period that has begun.
-        pub(super) fn last_grace(&self) -> GraceNumber {
-            // Ordering: Relaxed, grace periods begin and memory is unlinked by the same thread.
-            self.graces.begun.load(Ordering::Relaxed)
+        pub(in crate::shard::memory) fn last_grace(&self) -> GraceNumber {
+            // Ordering: AcqRel, pairs with itself in `Grace::begin`: a period with a later number
+            // begins after what the caller has done. A load might return an older number.
+            self.graces.begun.fetch_add(0, Ordering::AcqRel)
         }
 
         pub(crate) fn has_joined(&self) -> bool {
@@ -205,8 +207,10 @@ mod imp {
 
     /// While a guard exists, nothing that its participant can reach is given back.
     #[derive(Debug)]
-    pub(crate) struct Guard {
+    pub(crate) struct Guard<'p> {
         _epoch: crossbeam_epoch::Guard,
+        /// Meanwhile the participant is not handed to another thread.
+        participant: PhantomData<&'p Participant>,
     }
 
     /// A period after which no participant holds anything that was unreachable at its start.
@@ -223,8 +227,8 @@ mod imp {
                 return None;
             }
             let [graces, passed] = [(); 2].map(|()| Arc::clone(&advancer.graces));
-            // Ordering: Relaxed, only the number matters.
-            let number = graces.begun.fetch_add(1, Ordering::Relaxed) + 1;
+            // Ordering: AcqRel, see `last_grace`.
+            let number = graces.begun.fetch_add(1, Ordering::AcqRel) + 1;
             let guard = advancer.handle().pin();
             // Protects: every reader that was pinned before this and may have found a node, a
             // segment or a wheel before the caller made it unreachable.
@@ -259,6 +263,8 @@ mod imp {
 
 #[cfg(all(shardwheel_loom, not(feature = "loom-epoch")))]
 mod imp {
+    use std::marker::PhantomData;
+
     use super::Reclaimer;
 
     pub(crate) const IS_STAND_IN: bool = true;
@@ -290,8 +296,8 @@ mod imp {
     pub(crate) struct Participant;
 
     impl Participant {
-        pub(crate) fn pin(&self) -> Guard {
-            Guard { _private: () }
+        pub(crate) fn pin(&self) -> Guard<'_> {
+            Guard(PhantomData)
         }
 
         pub(crate) fn leave(&mut self) -> Self {
@@ -302,7 +308,7 @@ mod imp {
             Self
         }
 
-        pub(super) fn last_grace(&self) -> GraceNumber {}
+        pub(in crate::shard::memory) fn last_grace(&self) -> GraceNumber {}
 
         pub(crate) fn has_joined(&self) -> bool {
             true
@@ -310,9 +316,7 @@ mod imp {
     }
 
     #[derive(Debug)]
-    pub(crate) struct Guard {
-        _private: (),
-    }
+    pub(crate) struct Guard<'p>(PhantomData<&'p Participant>);
 
     #[derive(Debug)]
     pub(crate) struct Grace;

@@ -23,7 +23,7 @@ pub(crate) struct Segment<T> {
     /// same era, so a segment that replaces one given back hands out no generation that was handed
     /// out there before.
     pub(crate) era: u32,
-    pub(crate) free: FreeBits,
+    pub(in crate::shard::memory) free: FreeBits,
 }
 
 impl<T> Segment<T> {

@@ -85,7 +85,7 @@ impl<T> Slab<T> {
     /// takes longer. A producer with few timers usually finds them in the segment it allocates
     /// from.
     #[inline]
-    pub(crate) fn stay<'l>(&self, id: NodeId, free: &'l FreeWord, who: &Participant) -> Stay<'l> {
+    pub(crate) fn stay<'l>(&self, id: NodeId, free: &'l FreeWord, who: &'l Participant) -> Stay<'l> {
         let segment = free.segment::<T>();
         let is_kept = free.bits != 0 && segment == id as usize >> Segment::<T>::SHIFT;
         Stay::new(id, (!is_kept).then(|| who.pin()))

@@ -27,7 +27,7 @@ pub(crate) struct Keep<'g>(PhantomData<&'g ()>);
 impl<'g> Keep<'g> {
     /// A pinned participant keeps everything that it can reach.
     #[inline(always)]
-    pub(crate) fn pinned(_: &'g Guard) -> Self {
+    pub(crate) fn pinned(_: &'g Guard<'_>) -> Self {
         Self(PhantomData)
     }
 
@@ -128,7 +128,9 @@ impl<M, const N: usize, const P: usize> Slots<M, N, P> {
         held: Option<Box<M>>,
         reclaimer: &mut Reclaimer,
     ) -> Option<Unlinked<M>> {
-        let number = reclaimer.unlinks_at()?;
+        if !reclaimer.may_unlink() {
+            return None;
+        }
         assert!(index >= P, "what slot {index} holds stays");
         if held.is_some() {
             self.note_height(index);
@@ -136,6 +138,8 @@ impl<M, const N: usize, const P: usize> Slots<M, N, P> {
         // Ordering: Release, pairs with `get`. The grace period orders the readers of what was
         // there.
         let former = self.places[index].swap(held.map_or(null_mut(), Box::into_raw), Ordering::Release);
+        // After the swap: a period that begins later begins after it.
+        let number = reclaimer.participant().last_grace();
         Some(Unlinked { held: NonNull::new(former)?, of: self.identity(), number })
     }
 

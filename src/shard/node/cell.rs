@@ -49,6 +49,19 @@ pub(crate) struct Vacant<'n, T> {
     word: Word,
 }
 
+/// The right to link a node that has just been armed. Until it is linked, its segment stays.
+#[must_use = "the timer is in no list, and never fires"]
+pub(crate) struct Armed<'n, T>(&'n Node<T>);
+
+impl<T> std::ops::Deref for Armed<'_, T> {
+    type Target = Node<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Node<T> {
+        self.0
+    }
+}
+
 /// The right to a node whose payload is out, without a borrow of the node.
 #[derive(Debug)]
 #[must_use = "the node is lost"]
@@ -267,7 +280,7 @@ impl<'n, T> Vacant<'n, T> {
         self.word
     }
 
-    pub(crate) fn node(&self) -> &'n Node<T> {
+    pub(crate) fn node(&self) -> &Node<T> {
         self.node
     }
 
@@ -276,9 +289,16 @@ impl<'n, T> Vacant<'n, T> {
     /// node's segment back.
     #[inline]
     pub(super) fn fill(self, word: Word, seed: impl IntoPayload<T>) {
+        let _ = self.arm(word, seed);
+    }
+
+    /// As [`fill`](Self::fill), of a node that is in no list: returns the right to link it.
+    #[inline]
+    pub(super) fn arm(self, word: Word, seed: impl IntoPayload<T>) -> Armed<'n, T> {
         self.put(seed);
         // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
         self.node.word.store(word.with_status(Status::Pending).raw(), Ordering::Release);
+        Armed(self.node)
     }
 
     /// Writes the payload, then swaps the word for one that says that it is pending, at its `base`.

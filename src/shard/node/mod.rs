@@ -17,7 +17,7 @@ mod recurring;
 mod reuse;
 pub(crate) mod state;
 
-pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Vacant};
+pub(crate) use cell::{Armed, Filled, Node, PayloadSlot, Running, Vacant};
 pub(crate) use recurring::{Ended, Run};
 
 use crate::shard::node::payload::IntoPayload;
@@ -246,11 +246,11 @@ impl<T> Node<T> {
 }
 
 impl<'n, T> Vacant<'n, T> {
-    /// Puts a timer into a free node; returns the timer's version.
-    pub(crate) fn arm_free(self, seed: impl IntoPayload<T>) -> u32 {
+    /// Puts a timer into a free node; returns the timer's version, and the right to link the node.
+    #[inline]
+    pub(crate) fn arm_free(self, seed: impl IntoPayload<T>) -> (u32, Armed<'n, T>) {
         let next = self.word().next_version(Status::Pending);
-        self.fill(next, seed);
-        next.version()
+        (next.version(), self.arm(next, seed))
     }
 }
 

@@ -18,7 +18,7 @@ fn armed() -> (Node<Name>, u64) {
 fn arm<T>(node: &Node<T>, deadline: Tick, payload: T) -> u64 {
     // SAFETY: the node is free, and in no segment.
     let vacant = unsafe { node.prepare(deadline) }.expect("it is not worn out");
-    vacant.arm_free(payload).into()
+    vacant.arm_free(payload).0.into()
 }
 
 /// Fires the pending timer.

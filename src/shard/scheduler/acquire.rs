@@ -3,11 +3,12 @@
 
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
+use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::{OwnedNode, Slab};
 use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::{NodeId, join};
 use crate::shard::scheduler::Scheduler;
-use crate::shard::shared::lanes::{Lane, Local};
+use crate::shard::shared::lanes::{Lane, Nodes};
 use crate::tick::Tick;
 
 /// How many hinted nodes a schedule tries to claim; each try may be a cache miss.
@@ -28,38 +29,45 @@ impl<T> Scheduler<T> {
     #[inline(always)]
     pub(super) fn acquire(
         &self,
-        local: &mut Local,
+        who: &Participant,
+        nodes: &mut Nodes,
         deadline: Tick,
     ) -> Result<Acquired<'_, T>, ScheduleErrorKind> {
         let slab = &self.shared.slab;
-        if !local.held.is_none() {
-            let (owned, linked_for) = (slab.regain(&mut local.held), local.held.linked_for());
+        if !nodes.held.is_none() {
+            let (owned, linked_for) = (slab.regain(&mut nodes.held), nodes.held.linked_for());
             if linked_for <= deadline && owned.vacant().can_be_armed(deadline) {
                 return Ok(Acquired::Held(owned));
             }
-            local.hints.push(owned.id(), linked_for);
+            nodes.hints.push(owned.id(), linked_for);
             owned.into_vacant().cancelled();
         }
-        if let Some(id) = local.hints.pop(deadline)
-            && let Some(claimed) = self.claim(local, id, deadline)
+        if let Some(id) = nodes.hints.pop(deadline)
+            && let Some(claimed) = self.claim(who, nodes, id, deadline)
         {
             return Ok(Acquired::Claimed(claimed));
         }
-        slab.take(&mut local.free, &local.participant, deadline).map(Acquired::Free)
+        slab.take(&mut nodes.free, who, deadline).map(Acquired::Free)
     }
 
     /// Claims the node that `hint` names, or else a node that a further hint names.
     #[inline]
-    fn claim(&self, local: &mut Local, hint: NodeId, deadline: Tick) -> Option<OwnedNode<'_, T>> {
+    fn claim(
+        &self,
+        who: &Participant,
+        nodes: &mut Nodes,
+        hint: NodeId,
+        deadline: Tick,
+    ) -> Option<OwnedNode<'_, T>> {
         self.shared.counting.note_look();
         let mut id = hint;
         for tried in 1..=HINTS_TRIED {
-            let claimed = self.shared.slab.claim(id, &local.free, &local.participant, deadline);
+            let claimed = self.shared.slab.claim(id, &nodes.free, who, deadline);
             if claimed.is_some() {
                 return claimed;
             }
             if tried < HINTS_TRIED {
-                id = local.hints.pop(deadline)?;
+                id = nodes.hints.pop(deadline)?;
             }
         }
         None
@@ -75,7 +83,7 @@ impl<T> Scheduler<T> {
     pub(super) fn arm_and_insert(
         &self,
         lane: &Lane,
-        local: &Local,
+        who: &Participant,
         acquired: Acquired<'_, T>,
         deadline: Tick,
         seed: impl IntoPayload<T>,
@@ -83,9 +91,9 @@ impl<T> Scheduler<T> {
         let shared = &*self.shared;
         let (id, era, version, must_wake) = match acquired {
             Acquired::Free(owned) => {
-                let (id, era, node) = (owned.id(), owned.era(), owned.vacant().node());
-                let version = owned.into_vacant().arm_free(seed);
-                let must_wake = shared.insert(id, node, deadline, &local.participant);
+                let (id, era) = (owned.id(), owned.era());
+                let (version, armed) = owned.into_vacant().arm_free(seed);
+                let must_wake = shared.insert(id, armed, deadline, who);
                 (id, era, version, must_wake)
             }
             Acquired::Claimed(owned) => {
@@ -106,11 +114,11 @@ impl<T> Scheduler<T> {
 }
 
 impl<T> Acquired<'_, T> {
-    pub(super) fn give_back(self, local: &mut Local) {
+    pub(super) fn give_back(self, nodes: &mut Nodes) {
         match self {
-            Self::Free(owned) => Slab::<T>::put_back(&mut local.free, owned),
+            Self::Free(owned) => Slab::<T>::put_back(&mut nodes.free, owned),
             Self::Claimed(owned) => owned.into_vacant().unclaim(),
-            Self::Held(owned) => local.held.hold_again(owned),
+            Self::Held(owned) => nodes.held.hold_again(owned),
         }
     }
 }

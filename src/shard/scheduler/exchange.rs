@@ -38,7 +38,7 @@ impl<T> Scheduler<T> {
         let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
         let (_, local) = entered.parts();
         // Protects: the node, as in `cancel_and`.
-        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         let exchanged = self.find(&stay);
         let exchanged =
             exchanged.and_then(|(node, era)| node.exchange(era, key.generation, &mut payload, &harvest));

@@ -93,7 +93,7 @@ impl<T> Scheduler<T> {
         if let Err(kind) = shared.bound.reserve() {
             return Err(ScheduleError::new(kind, seed));
         }
-        let acquired = match self.acquire(local, deadline) {
+        let acquired = match self.acquire(&local.participant, &mut local.nodes, deadline) {
             Ok(acquired) => acquired,
             Err(kind) => {
                 shared.bound.release();
@@ -153,14 +153,14 @@ impl<T> Scheduler<T> {
         let (lane, local) = entered.parts();
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         self.shared.firing.note_look();
-        if local.held.is_none() && lane.may_hold {
-            local.held = self.shared.slab.hold(&stay, key.generation, &mut place, harvest)?;
+        if local.nodes.held.is_none() && lane.may_hold {
+            local.nodes.held = self.shared.slab.hold(&stay, key.generation, &mut place, harvest)?;
         } else {
             let (node, era) = self.shared.slab.get(&stay)?;
             let linked_for = node.cancel_into(era, key.generation, &mut place, harvest)?;
-            local.hints.push(key.node(), linked_for);
+            local.nodes.hints.push(key.node(), linked_for);
         }
         drop(stay);
         self.count_cancelled(lane);
@@ -215,7 +215,7 @@ impl<T> Scheduler<T> {
         let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
         // Protects: the node, as in `cancel_and`.
-        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         let (node, era) = self.find(&stay)?;
         match node.extend(era, key.generation, deadline) {
             Extended::Gone => None,
@@ -315,7 +315,7 @@ impl<T> Scheduler<T> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         lane.tally.scheduled.add(1);
-        let (key, must_wake) = self.arm_and_insert(lane, local, acquired, deadline, seed);
+        let (key, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, seed);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
@@ -335,7 +335,7 @@ impl<T> Scheduler<T> {
         let (linked_for, payload) = node.cancel(era, key.generation)?;
         lane.tally.scheduled.take_back();
         self.shared.bound.release();
-        local.hints.push(key.node(), linked_for);
+        local.nodes.hints.push(key.node(), linked_for);
         Some(payload)
     }
 
@@ -343,7 +343,7 @@ impl<T> Scheduler<T> {
     #[inline]
     fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
         if !lane.may_keep() {
-            self.shared.slab.hand_back(&mut local.free, &local.participant);
+            self.shared.slab.hand_back(&mut local.nodes.free, &local.participant);
         }
     }
 

@@ -32,7 +32,7 @@ impl<T> Scheduler<T> {
         let (_, local) = entered.parts();
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         self.find(&stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
     }
 
@@ -50,14 +50,14 @@ impl<T> Scheduler<T> {
         let (lane, local) = entered.parts();
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.free, &local.participant);
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
         let (node, era) = self.find(&stay)?;
         let ended = node.stop(era, key.generation)?;
         drop(stay);
         self.count_cancelled(lane);
         match ended {
             Ended::Cancelled(linked_for, payload) => {
-                local.hints.push(key.node(), linked_for);
+                local.nodes.hints.push(key.node(), linked_for);
                 if self.note_dead(lane, local) {
                     self.wake_advancer(entered);
                 }

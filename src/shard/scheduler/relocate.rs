@@ -30,7 +30,7 @@ impl<T> Scheduler<T> {
         // which would keep the segment otherwise.
         let stay = Stay::pinned(key.node(), &local.participant);
         let (node, era) = self.find(&stay)?;
-        let Ok(acquired) = self.acquire(local, deadline) else {
+        let Ok(acquired) = self.acquire(&local.participant, &mut local.nodes, deadline) else {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
         let taken = match node.take(era, key.generation) {
@@ -41,17 +41,17 @@ impl<T> Scheduler<T> {
             taken => taken,
         };
         let Some((vacant, linked_for, payload)) = taken.map(Taken::into_parts) else {
-            acquired.give_back(local);
+            acquired.give_back(&mut local.nodes);
             self.return_spare_nodes(lane, local);
             return None;
         };
-        let (moved, must_wake) = self.arm_and_insert(lane, local, acquired, deadline, payload);
+        let (moved, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         vacant.cancelled();
         drop(stay);
         self.return_spare_nodes(lane, local);
-        local.hints.push(key.node(), linked_for);
+        local.nodes.hints.push(key.node(), linked_for);
         let owes_request = self.note_dead(lane, local);
         Some((moved, must_wake || owes_request))
     }

@@ -91,6 +91,13 @@ impl<T> Consumer<T> {
         self.wheel(0).filter(|wheel| wheel.is_occupied(index)).map(|_| tick)
     }
 
+    /// Whether a list of the shared bucket of that level and expiration holds a node.
+    pub(crate) fn holds_nodes(&self, level: usize, expiration: Tick) -> bool {
+        let geometry = self.shared.geometry;
+        self.wheel(level)
+            .is_some_and(|wheel| wheel.holds_nodes(geometry.index(geometry.slot(level, expiration))))
+    }
+
     /// As [`next_occupied`](Self::next_occupied), of one level.
     pub(crate) fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
         let (wheel, geometry) = (self.wheel(level)?, self.shared.geometry);

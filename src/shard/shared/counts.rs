@@ -256,7 +256,7 @@ impl<T> Shared<T> {
         self.lanes.iter().map(|lane| lane.tally.moved.get()).sum()
     }
 
-    pub(crate) fn stats(&self, pinned: &Guard) -> ShardStats {
+    pub(crate) fn stats(&self, pinned: &Guard<'_>) -> ShardStats {
         let pending = self.len();
         let (node_capacity, nodes) = self.slab.usage(pinned);
         let dead_nodes = usize::try_from(self.dead()).unwrap_or(usize::MAX);

@@ -87,7 +87,7 @@ use super::Shared;
 use super::advancer_waker::AdvancerWaker;
 use super::table::WheelTable;
 use crate::shard::memory::epochs::Participant;
-use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::node::{Armed, NIL, Node, NodeId};
 use crate::shard::wheel::geometry::Slot;
 use crate::shard::wheel::{ListSlot, STRIPES};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
@@ -221,7 +221,7 @@ impl<T> Shared<T> {
     /// advancer. Lock-free.
     #[inline]
     #[must_use]
-    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick, who: &Participant) -> bool {
+    pub(crate) fn insert(&self, id: NodeId, node: Armed<'_, T>, deadline: Tick, who: &Participant) -> bool {
         let flushed = self.clock.flushed();
         if deadline > flushed {
             let slot = self.geometry.place(flushed, deadline);
@@ -239,7 +239,7 @@ impl<T> Shared<T> {
                 }
             }
         }
-        self.push_to_inbox(id, node);
+        self.push_to_inbox(id, &node);
         self.must_wake(deadline)
     }
 

@@ -46,7 +46,7 @@ impl WheelTable {
 
     /// Keeps the wheel of a level while a producer uses it.
     #[inline]
-    pub(super) fn stay(level: usize, who: &Participant) -> Option<Guard> {
+    pub(super) fn stay(level: usize, who: &Participant) -> Option<Guard<'_>> {
         (level >= FIRST_TO_GO).then(|| who.pin())
     }
 
@@ -57,7 +57,7 @@ impl WheelTable {
         &'g self,
         level: usize,
         flushed: Tick,
-        pinned: Option<&'g Guard>,
+        pinned: Option<&'g Guard<'g>>,
     ) -> Option<&'g Wheel> {
         let keep = pinned.map(Keep::pinned);
         match self.wheels.get_or_permanent(level, keep) {

@@ -276,6 +276,12 @@ impl Wheel {
         (word.load(Ordering::Relaxed) >> shift) & STRIPE_MASK != 0
     }
 
+    /// Returns whether a list of the bucket holds a node now.
+    pub(crate) fn holds_nodes(&self, index: usize) -> bool {
+        // Ordering: Relaxed, a hint.
+        self.buckets[index].0.iter().any(|head| Head(head.load(Ordering::Relaxed)).first() != NIL)
+    }
+
     /// Finds the first bucket that may hold a node, from the bucket `from` on, among `count`
     /// buckets and with wrap-around. Returns its distance from `from`.
     ///

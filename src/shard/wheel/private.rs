@@ -165,7 +165,8 @@ impl PrivateWheels {
     /// No bucket that holds a node expires before this tick; `None` if there is no such bucket.
     #[inline]
     pub(in crate::shard) fn none_before(&self) -> Option<Tick> {
-        Some(self.none_before).filter(|&tick| tick < Tick::MAX || self.levels.iter().any(Option::is_some))
+        let holds_any = || self.levels.iter().flatten().any(|wheel| !wheel.is_empty());
+        Some(self.none_before).filter(|&tick| tick < Tick::MAX || holds_any())
     }
 
     #[inline(always)]

@@ -20,7 +20,7 @@ impl<T> Node<T> {
     pub fn arm(&self, deadline: Tick, payload: T) -> Option<u64> {
         // SAFETY: the caller of `arm` states that the node is free and its own.
         let vacant = unsafe { self.0.prepare(deadline)? };
-        Some(vacant.arm_free(payload).into())
+        Some(vacant.arm_free(payload).0.into())
     }
 
     /// Cancels the timer of that generation.

@@ -122,20 +122,20 @@ pub(crate) struct Stay<'l> {
     pub(super) id: NodeId,
     /// Protects: the segment, if the caller's free nodes do not.
     #[cfg_attr(not(test), expect(dead_code, reason = "its drop unpins"))]
-    pub(super) pinned: Option<Guard>,
+    pub(super) pinned: Option<Guard<'l>>,
     /// Otherwise the caller's free nodes, which lie in the same segment. The borrow prevents
     /// handing them out meanwhile.
     free: PhantomData<&'l FreeWord>,
 }
 
-impl Stay<'_> {
+impl<'l> Stay<'l> {
     #[inline]
-    pub(super) fn new(id: NodeId, pinned: Option<Guard>) -> Self {
+    pub(super) fn new(id: NodeId, pinned: Option<Guard<'l>>) -> Self {
         Self { id, pinned, free: PhantomData }
     }
 
     #[inline]
-    pub(crate) fn pinned(id: NodeId, who: &Participant) -> Self {
+    pub(crate) fn pinned(id: NodeId, who: &'l Participant) -> Self {
         Self::new(id, Some(who.pin()))
     }
 }

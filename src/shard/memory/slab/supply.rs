@@ -31,7 +31,7 @@ impl<T> Slab<T> {
     }
 
     /// The next word with free nodes, from `word` on and round all segments.
-    fn find_free(&self, word: usize, pinned: &Guard) -> Option<FreeWord> {
+    fn find_free(&self, word: usize, pinned: &Guard<'_>) -> Option<FreeWord> {
         let words = Segment::<T>::WORDS;
         let height = self.height();
         let start = word / words;

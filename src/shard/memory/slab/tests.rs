@@ -245,7 +245,7 @@ fn what_is_pending_ends_with_the_slab() {
     let mut free = FreeWord::default();
     for deadline in 1..=3 {
         let owned = slab.take(&mut free, &who, deadline).expect("there is memory");
-        owned.into_vacant().arm_free(Arc::clone(&payload));
+        let _ = owned.into_vacant().arm_free(Arc::clone(&payload));
     }
     assert_eq!(Arc::strong_count(&payload), 4);
     drop(slab);

@@ -14,7 +14,7 @@ impl<T> Slab<T> {
 
     /// The number of nodes that have memory, and how many of them are in use, set aside or worn
     /// out.
-    pub(crate) fn usage(&self, pinned: &Guard) -> (usize, usize) {
+    pub(crate) fn usage(&self, pinned: &Guard<'_>) -> (usize, usize) {
         self.all(Keep::pinned(pinned)).fold((0, 0), |(capacity, used), segment| {
             let free = &segment.free;
             (capacity + free.capacity(), used + free.capacity().saturating_sub(free.count()))

@@ -10,10 +10,10 @@ fn a_free_node_that_is_given_back_is_the_next() {
     let mut entered = scheduler.shared.lanes.enter();
     let (_, local) = entered.parts();
     let ids = [(); 3].map(|()| {
-        let acquire = scheduler.acquire(local, 5).expect("there is memory");
+        let acquire = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
         let Acquired::Free(owned) = &acquire else { panic!("nothing has been cancelled") };
         let id = owned.id();
-        acquire.give_back(local);
+        acquire.give_back(&mut local.nodes);
         id
     });
     assert_eq!(ids, [ids[0]; 3]);
@@ -28,16 +28,16 @@ fn a_cancelled_node_that_is_given_back_is_held_or_dead_as_before() {
     let (_, local) = entered.parts();
     // The lane holds the first node, and a hint names the second.
     for _ in 0..2 {
-        let acquire = scheduler.acquire(local, 5).expect("there is memory");
+        let acquire = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
         assert!(matches!(&acquire, Acquired::Held(owned) if owned.id() == keys[0].node()));
-        acquire.give_back(local);
+        acquire.give_back(&mut local.nodes);
     }
-    let held = scheduler.acquire(local, 5).expect("there is memory");
-    let claimed = scheduler.acquire(local, 5).expect("there is memory");
+    let held = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
+    let claimed = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
     let Acquired::Claimed(owned) = &claimed else { panic!("a hint names it") };
     assert_eq!((owned.id(), owned.vacant().node().observe()), (keys[1].node(), Observed::Busy));
-    claimed.give_back(local);
-    held.give_back(local);
+    claimed.give_back(&mut local.nodes);
+    held.give_back(&mut local.nodes);
     drop(entered);
     assert!(matches!(advancer.node(keys[1].node()).observe(), Observed::Cancelled(_)));
     assert_eq!(advancer.advance(9).count(), 0);

@@ -226,9 +226,9 @@ impl Lane {
         let local = self.local.get();
         // SAFETY: no call is under way, and none begins while the lane is revoked, whichever thread
         // owns it. Outside calls, only a revocation uses this part.
-        let free = unsafe { &mut (*local).free };
+        let free = unsafe { &mut (*local).nodes.free };
         // SAFETY: likewise.
-        let held = unsafe { &mut (*local).held };
+        let held = unsafe { &mut (*local).nodes.held };
         Some((std::mem::take(free), std::mem::take(held)))
     }
 
@@ -241,7 +241,7 @@ impl Lane {
     unsafe fn leave(&self) -> Participant {
         let local = self.local.get();
         // SAFETY: by the caller's promise.
-        let hints = unsafe { &mut (*local).hints };
+        let hints = unsafe { &mut (*local).nodes.hints };
         // SAFETY: likewise.
         let participant = unsafe { &mut (*local).participant };
         hints.forget();
@@ -390,9 +390,9 @@ impl Tidied<'_> {
     /// Takes the leftover free nodes and the held node.
     pub(crate) fn take_nodes(&mut self) -> (FreeWord, Held) {
         let (_, local) = self.0.parts();
-        local.hints.forget();
+        local.nodes.hints.forget();
         // A lane that was lent for a call has not left the epochs.
         drop(local.participant.leave());
-        (std::mem::take(&mut local.free), std::mem::take(&mut local.held))
+        (std::mem::take(&mut local.nodes.free), std::mem::take(&mut local.nodes.held))
     }
 }

@@ -49,7 +49,7 @@ mod turnover;
 
 pub(crate) use self::lane::{Entered, Lane, LaneHandle};
 pub(crate) use self::list::Lanes;
-pub(crate) use self::local::Local;
+pub(crate) use self::local::{Local, Nodes};
 
 /// How many of a shard's lanes threads may own. An owner may keep free nodes and a held node from
 /// one call to the next. At each advance the advancer looks at held nodes whose bucket is past or
