@@ -56,6 +56,13 @@ const HELPS_PER_LANE: usize = 1;
 const LEAST_HELPS: usize = 8;
 
 impl LaneTotals {
+    /// Totals without lanes, in the former memory.
+    fn begin_anew(&mut self) -> Self {
+        let mut in_use = std::mem::take(&mut self.in_use);
+        in_use.clear();
+        Self { in_use, helps: self.helps, reclaimed_at: self.reclaimed_at, ..Self::default() }
+    }
+
     /// Whether what threads have left in the epochs is not yet freed.
     pub(super) fn owes_help(&self) -> bool {
         self.helps > 0
@@ -117,13 +124,7 @@ impl<T> Advancer<T> {
     fn recount_lanes(&mut self, changes: u64) {
         let shared = self.shared.share();
         let former = self.lane_totals.in_use.len();
-        let mut lane_totals = LaneTotals {
-            in_use: std::mem::take(&mut self.lane_totals.in_use),
-            helps: self.lane_totals.helps,
-            reclaimed_at: self.lane_totals.reclaimed_at,
-            ..LaneTotals::default()
-        };
-        lane_totals.in_use.clear();
+        let mut lane_totals = self.lane_totals.begin_anew();
         let mut has_memory = true;
         for lane in shared.lanes.iter() {
             if let Some(mut tidied) = lane.tidy() {

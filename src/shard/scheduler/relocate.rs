@@ -33,13 +33,7 @@ impl<T> Scheduler<T> {
         let Ok(acquired) = self.acquire(&local.participant, &mut local.nodes, deadline) else {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
-        let taken = match node.take(era, key.generation) {
-            Some(taken) if self.shared.clock.is_closed() => {
-                taken.restore();
-                None
-            }
-            taken => taken,
-        };
+        let taken = node.take(era, key.generation).and_then(|taken| self.keep_unless_closed(taken));
         let Some((vacant, linked_for, payload)) = taken.map(Taken::into_parts) else {
             acquired.give_back(&mut local.nodes);
             self.return_spare_nodes(lane, local);
@@ -54,5 +48,14 @@ impl<T> Scheduler<T> {
         local.nodes.hints.push(key.node(), linked_for);
         let owes_request = self.note_dead(lane, local);
         Some((moved, must_wake || owes_request))
+    }
+
+    /// Puts the payload back if the shard is closed: it is for the final walk.
+    fn keep_unless_closed<'n>(&self, taken: Taken<'n, T>) -> Option<Taken<'n, T>> {
+        if self.shared.clock.is_closed() {
+            taken.restore();
+            return None;
+        }
+        Some(taken)
     }
 }
