@@ -10,7 +10,7 @@ pub(super) const INBOX_LOOK: usize = 64;
 
 /// With at most this many pending timers, no cascade takes long, and the advancer need not wake for
 /// the early cascade.
-const FEW: usize = if crate::config::SMALL { 2 } else { 4096 };
+const FEW: usize = if crate::config::SMALL { 8 } else { 4096 };
 
 impl<T> Advancer<T> {
     /// The earliest tick at which anything may be due that producers have not added since the last
