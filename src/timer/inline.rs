@@ -1,8 +1,8 @@
 //! A task's content with its type erased: in the task itself if it fits, boxed if it does not.
 //!
-//! This file holds all unsafe code of `Timer`. Invariant: `room` holds a live value of the type that
-//! `view` was made for, from [`Inline::hold`] until the drop. The owner of the `Inline` owns the
-//! value, and it alone reads and writes it.
+//! This file holds all unsafe code of `Timer`. Invariant: `room` holds a live value of the type
+//! that `view` was made for, from [`Inline::hold`] until the drop. The owner of the `Inline` owns
+//! the value, and it alone reads and writes it.
 
 use std::any::Any;
 use std::marker::PhantomData;

@@ -117,8 +117,8 @@ impl Worker {
         self.lagged = if lags { self.lagged.saturating_add(1) } else { 0 };
     }
 
-    /// Whether the clock has lagged several times in turn. A clock that panics once may show the time
-    /// when it is read again.
+    /// Whether the clock has lagged several times in turn. A clock that panics once may show the
+    /// time when it is read again.
     pub(crate) fn lags(&self) -> bool {
         self.lagged > LAGS_FORGIVEN
     }

@@ -36,8 +36,8 @@ use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
 
-/// A step places at least this many nodes of a bucket for each tick that the clock has moved by, and
-/// counts at most [`MOST_TICKS`] ticks in the first quarter of the lead.
+/// A step places at least this many nodes of a bucket for each tick that the clock has moved by. In
+/// the first quarter of the lead it counts at most [`MOST_TICKS`] ticks.
 const LEAST_NODES: u64 = if crate::config::SMALL { 1 } else { 64 };
 const MOST_TICKS: Tick = if crate::config::SMALL { 3 } else { 8 };
 
@@ -72,29 +72,28 @@ impl EarlyCascade {
         self.next
     }
 
-    /// How many nodes of the bucket that expires at `expiration`, after a lead of `span` ticks, a
-    /// step places at `now`. The clock has moved by `moved` ticks since the last step.
-    fn share(
-        &mut self,
-        level: usize,
-        expiration: Tick,
-        span: Tick,
-        pending: u64,
-        now: Tick,
-        moved: Tick,
-    ) -> u64 {
+    /// The lead of that level's bucket that expires at `expiration`.
+    fn lead(&mut self, level: usize, expiration: Tick) -> &mut Lead {
         let lead = &mut self.leads[level];
         if lead.expiration != expiration {
             *lead = Lead { expiration, placed: 0 };
         }
-        let (left, fast) = (expiration - now, span - span / 4);
+        lead
+    }
+}
+
+impl Lead {
+    /// How many nodes a step places, with `left` of the lead's `span` ticks to go. The clock has
+    /// moved by `moved` ticks since the last step.
+    fn share(&self, span: Tick, left: Tick, moved: Tick, pending: u64) -> u64 {
+        let fast = span - span / 4;
         if left > fast {
             return moved.min(MOST_TICKS) * (LEAST_NODES + pending / SLOW / span);
         }
         // If steps were left out, all the ticks that are left make up for it, not this one alone.
         let moved = if left.saturating_add(moved) > fast { 1 } else { moved };
         let ticks = left.saturating_sub(span / 8).max(1);
-        moved.saturating_mul(LEAST_NODES + pending.saturating_sub(lead.placed).div_ceil(ticks))
+        moved.saturating_mul(LEAST_NODES + pending.saturating_sub(self.placed).div_ceil(ticks))
     }
 }
 
@@ -114,8 +113,9 @@ impl<T> Advancer<T> {
         let mut is_done = true;
         for level in 1..geometry.levels() {
             let Some(slot) = self.next_early_bucket(level) else { continue };
-            let (expiration, span) = (geometry.expiration(slot), geometry.span(level));
-            let mut share = self.early_cascade.share(level, expiration, span, pending, self.now, moved);
+            let expiration = geometry.expiration(slot);
+            let lead = self.early_cascade.lead(level, expiration);
+            let mut share = lead.share(geometry.span(level), expiration - self.now, moved, pending);
             while share > 0
                 && let Some(lists) = self.take_early_lists(slot)
             {

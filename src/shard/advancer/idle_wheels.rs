@@ -67,11 +67,6 @@ impl IdleWatch {
         Self { next_look, levels: vec![Idle { since: start, looks: 0 }; levels].into() }
     }
 
-    /// No look is due before this tick.
-    pub(super) fn next_look(&self) -> Tick {
-        self.next_look
-    }
-
     /// Notes that a wheel of that level held something.
     #[inline]
     pub(super) fn note_use(&mut self, level: usize, tick: Tick) {

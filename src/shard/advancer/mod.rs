@@ -183,8 +183,9 @@ impl<T> Advancer<T> {
     ///
     /// In addition, an advance does a bounded share of the background work:
     ///
-    /// - It takes timers out of the overflow buckets that expire next: for each tick that the clock
-    ///   has moved by, at most about 1.6 times what is pending, divided by the wheel size.
+    /// - It takes timers out of the next bucket of each overflow wheel. For each tick that the
+    ///   clock has moved by, these are 64, and up to 1.6 times what is pending, divided by the
+    ///   wheel size. If the clock has left ticks out, they are more.
     /// - It gives freed nodes back: up to 1,024 words of up to 64 nodes, and one word more for each
     ///   node freed since the last advance.
     /// - It gives at most one segment and one idle wheel back to the system.
@@ -200,7 +201,7 @@ impl<T> Advancer<T> {
         let moves = now > self.now;
         self.now = self.now.max(now);
         let is_due = !moves || self.is_upkeep_due();
-        let closed = if is_due { self.close_idle_wheels() } else { Vec::new() };
+        let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
         self.look_at_shared_wheels(self.flushed);
         self.admit_newcomers(closed);

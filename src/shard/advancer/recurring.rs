@@ -41,7 +41,7 @@ pub(crate) struct RearmTicket {
 }
 
 /// What became of a timer's node.
-enum Taken {
+enum AfterRun {
     Recurring(Running),
     /// It is free. True unless the timer was stopped meanwhile.
     Over(Freed, bool),
@@ -64,17 +64,17 @@ impl<T> Advancer<T> {
     pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
         let (key, deadline, due) = self.next_taken(|hand, word| {
             Some(match hand.run(word, &recurs)? {
-                Run::Recurring(running, payload) => (Taken::Recurring(running), payload),
+                Run::Recurring(running, payload) => (AfterRun::Recurring(running), payload),
                 Run::Over(vacant, has_fired, payload) => {
-                    (Taken::Over(hand.freed(vacant), has_fired), payload)
+                    (AfterRun::Over(hand.freed(vacant), has_fired), payload)
                 }
             })
         })?;
         Some(match due {
-            (Taken::Recurring(running), payload) => {
+            (AfterRun::Recurring(running), payload) => {
                 Due::Recurring(RearmTicket { key, deadline, running }, payload)
             }
-            (Taken::Over(node, has_fired), payload) => {
+            (AfterRun::Over(node, has_fired), payload) => {
                 self.retire_run(node, has_fired);
                 Due::Fired(Fired { key, deadline, payload })
             }
@@ -108,8 +108,8 @@ impl<T> Advancer<T> {
         self.retire_run(node, has_fired);
     }
 
-    /// Retires the node of a timer whose payload is out, and counts the timer unless it was stopped:
-    /// it then counts as cancelled.
+    /// Retires the node of a timer whose payload is out, and counts the timer unless it was
+    /// stopped: it then counts as cancelled.
     fn retire_run(&mut self, node: Freed, has_fired: bool) {
         if has_fired {
             self.retire_fired(node);

@@ -6,15 +6,16 @@
 //!
 //! | work | due |
 //! |---|---|
-//! | giving idle wheels back | every 4,096 ticks |
 //! | early cascade | at the tick that its last step has set |
 //! | recount of the lanes, a new sweep | when a producer has noted it |
 //! | epoch steps, a sweep under way | at the next tick |
-//! | giving freed nodes to the producers | at the next tick while a batch is being given, else after [`LULL`] ticks |
-//! | giving segments back | at the next tick while there are too many, else after [`LULL`] ticks |
+//! | giving freed nodes to the producers | at the next tick while a batch is given |
+//! | giving segments back | at the next tick while there are too many |
+//! | all of it | after [`LULL`] ticks |
 //!
-//! An advance that does not move the clock does it in any case, except what goes by the clock: the
-//! early cascade and giving segments back.
+//! An advance that does not move the clock does its share of the work whenever it is called. Only
+//! the early cascade and giving segments back go by the clock. Idle wheels are looked at apart from
+//! this, before the fence (see [`idle_wheels`](crate::shard::advancer::idle_wheels)).
 
 use crate::shard::advancer::Advancer;
 use crate::tick::Tick;
@@ -70,6 +71,6 @@ impl<T> Advancer<T> {
     fn next_upkeep(&self, has_excess: bool) -> Tick {
         let is_at_work = self.sweep.is_under_way() || self.lane_totals.owes_help() || has_excess;
         let rest = if is_at_work || self.recycler.is_giving() { 1 } else { LULL };
-        self.now.saturating_add(rest).min(self.idle.next_look()).min(self.early_cascade.next())
+        self.now.saturating_add(rest).min(self.early_cascade.next())
     }
 }

@@ -10,6 +10,7 @@
 //! The fields are private to this file, so no other code can break this.
 
 use std::mem::MaybeUninit;
+use std::ops::Deref;
 
 use super::payload::IntoPayload;
 use super::state::{Status, Word};
@@ -53,7 +54,7 @@ pub(crate) struct Vacant<'n, T> {
 #[must_use = "the timer is in no list, and never fires"]
 pub(crate) struct Armed<'n, T>(&'n Node<T>);
 
-impl<T> std::ops::Deref for Armed<'_, T> {
+impl<T> Deref for Armed<'_, T> {
     type Target = Node<T>;
 
     #[inline(always)]
@@ -98,8 +99,8 @@ impl<T> Node<T> {
     /// The word. What the thread that stored it had done before is visible.
     #[inline]
     pub(super) fn word(&self) -> Word {
-        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`: payload
-        // and `base` are visible, or the payload is out.
+        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`:
+        // payload and `base` are visible, or the payload is out.
         Word::from_raw(self.word.load(Ordering::Acquire))
     }
 
@@ -327,7 +328,8 @@ impl<'n, T> Vacant<'n, T> {
         });
     }
 
-    /// Makes the node, which is linked, one that any producer may claim.
+    /// Makes the node, which is linked, one that any producer may claim: at the end of a cancel, or
+    /// to give back unused what [`Node::claim`] took.
     #[inline]
     pub(crate) fn cancelled(self) {
         // Ordering: Release, pairs with the Acquire in `claim` and `observe`: the payload is out
@@ -335,8 +337,8 @@ impl<'n, T> Vacant<'n, T> {
         self.node.word.store(self.word.with_status(Status::Cancelled).raw(), Ordering::Release);
     }
 
-    /// Frees the node by a swap of the word; false if its timer has been stopped meanwhile. The node
-    /// is free in both cases.
+    /// Frees the node by a swap of the word; false if its timer has been stopped meanwhile. The
+    /// node is free in both cases.
     pub(super) fn end(self) -> (Self, bool) {
         let ended = self.node.replace(self.word, self.word.with_status(Status::Free));
         (if ended { self } else { self.free() }, ended)

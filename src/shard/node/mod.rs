@@ -1,8 +1,8 @@
 //! A node: the memory of one timer.
 //!
-//! A node ([`cell`]) has an atomic [`Word`] (status, version, extension), a `base` tick, a link and a payload
-//! cell. Every operation on a timer is a transition of the word; [`state`] has the table. The list
-//! that a node is linked in does not decide its fate.
+//! A node ([`cell`]) has an atomic [`Word`] (status, version, extension), a `base` tick, a link and
+//! a payload cell. Every operation on a timer is a transition of the word; [`state`] has the table.
+//! The list that a node is linked in does not decide its fate.
 //!
 //! # Invariants
 //!
@@ -180,7 +180,8 @@ impl<T> Node<T> {
     /// Returns what the node holds. For the advancer, which has the node in a list that no other
     /// thread can take apart.
     pub(crate) fn observe(&self) -> Observed {
-        // A node reused in place is not pushed again, so the list does not make its payload visible.
+        // A node reused in place is not pushed again, so the list does not make its payload
+        // visible.
         let word = self.word();
         if word.is(Status::Pending) {
             Observed::Pending(self.deadline(word), word)

@@ -60,9 +60,9 @@ impl<T> Vacant<'_, T> {
         self.arm_in_place(claimed, deadline, seed)
     }
 
-    /// Puts a timer into a node that the caller holds; returns the timer's version. `deadline` is no
-    /// earlier than the tick that the node is linked for, and the node [can](Self::can_be_armed) be
-    /// armed.
+    /// Puts a timer into a node that the caller holds; returns the timer's version. `deadline` is
+    /// no earlier than the tick that the node is linked for, and the node [can](Self::can_be_armed)
+    /// be armed.
     #[inline]
     pub(crate) fn arm_held(self, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
         let next = self.word().next_version_in_place(Status::Claimed);
@@ -84,10 +84,5 @@ impl<T> Vacant<'_, T> {
         // Ordering: Relaxed, the caller acquired the word that published it.
         let base = self.node().base.load(Ordering::Relaxed);
         !self.word().is_last_version() && deadline - base <= MAX_EXTENSION
-    }
-
-    /// Gives back, unused, what [`Node::claim`] took.
-    pub(crate) fn unclaim(self) {
-        self.cancelled();
     }
 }

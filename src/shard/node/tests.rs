@@ -42,7 +42,7 @@ fn can_be_claimed(node: &Node<Name>, deadline: Tick) -> bool {
         return false;
     };
     assert!(node.observe() == Observed::Busy && node.claim(deadline).is_none());
-    claimed.unclaim();
+    claimed.cancelled();
     assert!(matches!(node.observe(), Observed::Cancelled(_)));
     true
 }

@@ -117,7 +117,7 @@ impl<T> Acquired<'_, T> {
     pub(super) fn give_back(self, nodes: &mut Nodes) {
         match self {
             Self::Free(owned) => Slab::<T>::put_back(&mut nodes.free, owned),
-            Self::Claimed(owned) => owned.into_vacant().unclaim(),
+            Self::Claimed(owned) => owned.into_vacant().cancelled(),
             Self::Held(owned) => nodes.held.hold_again(owned),
         }
     }

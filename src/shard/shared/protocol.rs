@@ -58,11 +58,11 @@
 //! # Sleep
 //!
 //! To sleep, the advancer stores in `wake_below` the tick before the earliest one that it has in
-//! hand, passes a SeqCst fence, and only then looks at the bits and the inbox. If it finds something
-//! earlier, it lowers `wake_below` and its answer. A producer loads `wake_below` after its own
-//! fence. Its fence comes after it has set the bit (for the inbox: after the push; for a node that
-//! is reused in place: after the store of the node's word). If the producer's fence comes first,
-//! the advancer's look sees the bit. If the advancer's comes first, the producer sees
+//! hand, passes a SeqCst fence, and only then looks at the bits and the inbox. If it finds
+//! something earlier, it lowers `wake_below` and its answer. A producer loads `wake_below` after
+//! its own fence. Its fence comes after it has set the bit (for the inbox: after the push; for a
+//! node that is reused in place: after the store of the node's word). If the producer's fence comes
+//! first, the advancer's look sees the bit. If the advancer's comes first, the producer sees
 //! `wake_below`, and wakes the advancer (see [`advancer_waker`](super::advancer_waker)) once it has
 //! left its lane. The bit comes before the push, so the advancer may wake for nothing. It never
 //! wakes too late.
@@ -175,8 +175,8 @@ impl ShardClock {
         Reading { now, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
     }
 
-    /// Begins a sleep and publishes when it ends. The advancer looks at the bits and the inbox once
-    /// more after this.
+    /// Begins a sleep and publishes when it ends. The advancer looks at the bits and the inbox
+    /// after this.
     pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
         self.waker.begin_sleep();
         // Ordering: Relaxed, the fence orders it.

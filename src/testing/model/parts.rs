@@ -37,7 +37,7 @@ impl<T> Node<T> {
     /// Claims a cancelled node for a timer, and gives it back unused. Returns false if it cannot be
     /// claimed.
     pub fn claim_in_vain(&self, deadline: Tick) -> bool {
-        self.0.claim(deadline).map(shard::Vacant::unclaim).is_some()
+        self.0.claim(deadline).map(shard::Vacant::cancelled).is_some()
     }
 
     /// Does what the advancer does with a cancelled node that it meets. If that succeeds, the node

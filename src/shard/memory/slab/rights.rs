@@ -59,7 +59,8 @@ impl Held {
         self.linked_for
     }
 
-    /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is as it was.
+    /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is
+    /// as it was.
     pub(crate) fn hold_again<T>(&mut self, owned: OwnedNode<'_, T>) {
         (self.node, self.word) = (owned.id, owned.vacant.word());
     }
@@ -121,8 +122,7 @@ impl<T> Deref for InHand<'_, T> {
 pub(crate) struct Stay<'l> {
     pub(super) id: NodeId,
     /// Protects: the segment, if the caller's free nodes do not.
-    #[cfg_attr(not(test), expect(dead_code, reason = "its drop unpins"))]
-    pub(super) pinned: Option<Guard<'l>>,
+    pub(super) _pinned: Option<Guard<'l>>,
     /// Otherwise the caller's free nodes, which lie in the same segment. The borrow prevents
     /// handing them out meanwhile.
     free: PhantomData<&'l FreeWord>,
@@ -131,7 +131,7 @@ pub(crate) struct Stay<'l> {
 impl<'l> Stay<'l> {
     #[inline]
     pub(super) fn new(id: NodeId, pinned: Option<Guard<'l>>) -> Self {
-        Self { id, pinned, free: PhantomData }
+        Self { id, _pinned: pinned, free: PhantomData }
     }
 
     #[inline]

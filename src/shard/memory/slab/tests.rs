@@ -149,7 +149,7 @@ fn a_segment_is_opened_when_it_has_free_nodes() {
 fn own_free_nodes_keep_their_segment() {
     let mut scene = Scene::full(1);
     scene.take();
-    let is_pinned = |id: usize, free| scene.slab.stay(id as NodeId, free, &scene.who).pinned.is_some();
+    let is_pinned = |id: usize, free| scene.slab.stay(id as NodeId, free, &scene.who)._pinned.is_some();
     assert!(!is_pinned(NODES, &scene.free) && !is_pinned(2 * NODES - 1, &scene.free));
     assert!(is_pinned(NODES - 1, &scene.free) && is_pinned(2 * NODES, &scene.free));
     assert!(is_pinned(NODES, &FreeWord { bits: 0, word: scene.free.word }), "there are none left");

@@ -100,8 +100,8 @@ pub(super) struct LaneRef {
 }
 
 thread_local! {
-    /// The lane of the thread's last call, which is the lane of an [`OwnedLane`] of the thread. Has no
-    /// destructor, so it is reached in one step.
+    /// The lane of the thread's last call, which is the lane of an [`OwnedLane`] of the thread. Has
+    /// no destructor, so it is reached in one step.
     static LAST: Cell<LaneRef> = const { Cell::new(LaneRef::NONE) };
 }
 
