@@ -27,7 +27,8 @@ mod unwind;
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
 pub use error::{BuildError, ConfigError, ScheduleError, ScheduleErrorKind};
-pub use future::{Interval, Sleep, SleepError, Timeout, TimeoutError};
+pub use future::global::{self, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
+pub use future::{Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
 pub use timer::{

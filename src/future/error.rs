@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 
 use crate::error::ScheduleErrorKind;
 
@@ -44,6 +45,48 @@ impl fmt::Display for SleepError {
 
 impl Error for SleepError {}
 
+/// The error of a [`timeout`](crate::timeout()) whose future has no result: the time limit has
+/// passed.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::ErrorKind;
+/// use std::time::Duration;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let never = std::future::pending::<()>();
+/// let elapsed = block_on(shardwheel::timeout(Duration::from_millis(5), never)).unwrap_err();
+/// assert_eq!(std::io::Error::from(elapsed).kind(), ErrorKind::TimedOut);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Elapsed(());
+
+impl Elapsed {
+    pub(super) fn new() -> Self {
+        Self(())
+    }
+}
+
+/// What the two errors of a time limit that has passed say.
+const ELAPSED: &str = "the time is over";
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(ELAPSED)
+    }
+}
+
+impl Error for Elapsed {}
+
+impl From<Elapsed> for io::Error {
+    /// Of the kind [`TimedOut`](io::ErrorKind::TimedOut).
+    fn from(elapsed: Elapsed) -> Self {
+        Self::new(io::ErrorKind::TimedOut, elapsed)
+    }
+}
+
 /// The error of a [`Timeout`](crate::Timeout) whose future has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -65,8 +108,8 @@ impl TimeoutError {
 impl fmt::Display for TimeoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Elapsed => f.write_str("the time is over"),
-            Self::Sleep(error) => error.fmt(f),
+            Self::Elapsed => f.write_str(ELAPSED),
+            Self::Sleep(_) => f.write_str("there is no timer for the time limit"),
         }
     }
 }
@@ -77,5 +120,22 @@ impl Error for TimeoutError {
             Self::Elapsed => None,
             Self::Sleep(error) => Some(error),
         }
+    }
+}
+
+impl From<TimeoutError> for io::Error {
+    /// Of the kind [`TimedOut`](io::ErrorKind::TimedOut) if the time limit has passed. A time limit
+    /// that the timer refused has not passed: then the kind is
+    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the system gave no memory, else
+    /// [`Other`](io::ErrorKind::Other).
+    fn from(error: TimeoutError) -> Self {
+        let kind = match error {
+            TimeoutError::Elapsed => io::ErrorKind::TimedOut,
+            TimeoutError::Sleep(refused) => match refused.kind() {
+                ScheduleErrorKind::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+                _ => io::ErrorKind::Other,
+            },
+        };
+        Self::new(kind, error)
     }
 }

@@ -5,15 +5,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use futures_core::Stream;
+use futures_core::{FusedStream, Stream};
 
+use super::after;
 use super::error::SleepError;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
 use crate::timer::schedule::{Every, Missed, Schedule};
 
-/// Yields moments one period apart, the first after one period. Made by
-/// [`Timer::interval`](crate::Timer::interval).
+/// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
+/// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at).
 ///
 /// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
@@ -61,6 +62,17 @@ impl Interval {
         Self { schedule: self.schedule.missed(missed), ..self }
     }
 
+    /// Sets what happens to missed ticks.
+    pub fn set_missed_tick_behavior(&mut self, missed: Missed) {
+        self.schedule = self.schedule.missed(missed);
+    }
+
+    /// Returns what happens to missed ticks.
+    #[must_use]
+    pub fn missed_tick_behavior(&self) -> Missed {
+        self.schedule.missed_behavior()
+    }
+
     /// Returns the time between two ticks.
     #[must_use]
     pub fn period(&self) -> Duration {
@@ -76,10 +88,43 @@ impl Interval {
     /// [`SleepError`], if the timer has been shut down or refuses another sleep, or the period is
     /// zero. After a refusal the next call waits for the same tick.
     pub async fn tick(&mut self) -> Result<Instant, SleepError> {
-        poll_fn(|context| self.poll_tick(context.waker())).await
+        poll_fn(|context| self.poll_tick(context)).await
     }
 
-    fn poll_tick(&mut self, waker: &Waker) -> Poll<Result<Instant, SleepError>> {
+    /// Polls for the next tick, as [`tick`](Self::tick) waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`tick`](Self::tick).
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, SleepError>> {
+        self.poll_due(context.waker())
+    }
+
+    /// Makes the next tick come one period from now.
+    pub fn reset(&mut self) {
+        self.reset_after(self.period());
+    }
+
+    /// Makes the next tick come at once.
+    pub fn reset_immediately(&mut self) {
+        self.reset_after(Duration::ZERO);
+    }
+
+    /// Makes the next tick come when `delay` has passed from now. Later ticks count from there.
+    ///
+    /// A stream that has ended stays ended.
+    pub fn reset_after(&mut self, delay: Duration) {
+        self.sleep.reset_to(after(self.sleep.handle(), delay));
+    }
+
+    /// Makes the next tick come at `deadline`. Later ticks count from there.
+    ///
+    /// A stream that has ended stays ended.
+    pub fn reset_at(&mut self, deadline: Instant) {
+        self.sleep.reset(deadline);
+    }
+
+    fn poll_due(&mut self, waker: &Waker) -> Poll<Result<Instant, SleepError>> {
         if self.period().is_zero() {
             return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
         }
@@ -113,10 +158,17 @@ impl Stream for Interval {
         if this.ended {
             return Poll::Ready(None);
         }
-        this.poll_tick(context.waker()).map(|tick| {
+        this.poll_due(context.waker()).map(|tick| {
             this.ended = tick.is_err_and(is_final);
             Some(tick)
         })
+    }
+}
+
+impl FusedStream for Interval {
+    /// Whether the stream has ended.
+    fn is_terminated(&self) -> bool {
+        self.ended
     }
 }
 

@@ -2,52 +2,89 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `sleep.rs` | [`Sleep`]: the base of all others, and the argument for its races |
+//! | `wait.rs` | the wait for a deadline: the base of all others, and the argument for its races |
+//! | `sleep.rs` | [`Sleep`]: a wait on a `Timer` |
 //! | `timeout.rs` | [`Timeout`]: a future with a time limit |
 //! | `interval.rs` | [`Interval`]: a stream of moments |
 //! | `error.rs` | the errors |
+//! | `global/` | functions on the global timer, and their futures without errors of the timer |
 
 mod error;
+pub mod global;
 mod interval;
 mod sleep;
 mod timeout;
+mod wait;
 
-use std::future::Future;
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::timer::{Timer, nanos};
+use crate::timer::{Nanos, ShardHandle, Timer, nanos};
 
-pub use error::{SleepError, TimeoutError};
+pub use error::{Elapsed, SleepError, TimeoutError};
 pub use interval::Interval;
 pub use sleep::Sleep;
 pub use timeout::Timeout;
 
 impl Timer {
-    /// Returns a future that is ready when `duration` has passed from now.
+    /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready
+    /// at its first poll.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let handle = self.handle();
-        Sleep::new(Arc::clone(handle), handle.now_or_later().saturating_add(nanos(duration)))
+        Sleep::new(Arc::clone(handle), after(handle, duration))
     }
 
-    /// Returns a future that is ready at `deadline`.
+    /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready
+    /// at its first poll.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
     }
 
     /// Limits `future` to `duration` from now.
-    pub fn timeout<F: Future>(&self, duration: Duration, future: F) -> Timeout<F> {
-        Timeout::new(future, self.sleep(duration))
+    pub fn timeout<F: IntoFuture>(&self, duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep(duration))
     }
 
     /// Limits `future` to the time until `deadline`.
-    pub fn timeout_at<F: Future>(&self, deadline: Instant, future: F) -> Timeout<F> {
-        Timeout::new(future, self.sleep_until(deadline))
+    pub fn timeout_at<F: IntoFuture>(&self, deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep_until(deadline))
     }
 
     /// Returns a stream of moments `period` apart. The first comes one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
         Interval::new(self.sleep(period), period)
     }
+
+    /// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed,
+    /// at once.
+    ///
+    /// # Examples
+    ///
+    /// A stream whose first tick comes at once:
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use shardwheel::Timer;
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let timer = Timer::new()?;
+    /// let start = Instant::now();
+    /// let mut interval = timer.interval_at(start, Duration::from_secs(60));
+    /// assert!(block_on(interval.tick())? >= start); // no minute has passed
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
+        Interval::new(self.sleep_until(start), period)
+    }
+}
+
+/// The deadline `delay` from now. The fast clock may be ahead by microseconds, so it is not used for
+/// a delay of zero, which is over at once.
+#[inline]
+fn after(handle: &ShardHandle, delay: Duration) -> Nanos {
+    let now = if delay.is_zero() { handle.now() } else { handle.now_or_later() };
+    now.saturating_add(nanos(delay))
 }

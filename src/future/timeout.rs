@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use futures_core::FusedFuture;
 use pin_project_lite::pin_project;
 
 use super::error::TimeoutError;
@@ -36,12 +37,13 @@ pin_project! {
         #[pin]
         future: F,
         sleep: Sleep,
+        ended: bool,
     }
 }
 
 impl<F> Timeout<F> {
     pub(crate) fn new(future: F, sleep: Sleep) -> Self {
-        Self { future, sleep }
+        Self { future, sleep, ended: false }
     }
 
     /// Returns the future.
@@ -65,11 +67,20 @@ impl<F: Future> Future for Timeout<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        if let Poll::Ready(output) = this.future.poll(context) {
-            return Poll::Ready(Ok(output));
-        }
         let elapsed =
             |ended: Result<(), _>| Err(ended.map_or_else(TimeoutError::Sleep, |()| TimeoutError::Elapsed));
-        this.sleep.poll_sleep(context.waker()).map(elapsed)
+        let output = match this.future.poll(context) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => this.sleep.poll_sleep(context.waker()).map(elapsed),
+        };
+        *this.ended = output.is_ready();
+        output
+    }
+}
+
+impl<F: Future> FusedFuture for Timeout<F> {
+    /// Whether the timeout has resolved.
+    fn is_terminated(&self) -> bool {
+        self.ended
     }
 }

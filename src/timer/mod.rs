@@ -10,8 +10,10 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `shard_handle.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
+//! | `recurring.rs` | The calls that schedule a recurring timer. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
@@ -24,11 +26,13 @@ mod builder;
 mod counts;
 mod drive;
 mod executor;
+mod global;
 mod inline;
 mod key;
 mod pace;
 mod panics;
 mod parker;
+mod recurring;
 mod run;
 pub(crate) mod schedule;
 mod shard_handle;
@@ -55,12 +59,11 @@ pub(crate) use shard_handle::ShardHandle;
 pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
-use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::error::{BuildError, ScheduleError};
 use crate::shard::{ShardId, Stopped};
 use crate::tick::Tick;
-use crate::unwind::{self, DropQuietly};
 use drive::Drive;
-use task::{Once, Recurring};
+use task::Once;
 
 /// Runs callbacks and wakes futures when they are due.
 ///
@@ -107,6 +110,26 @@ struct Inner {
 }
 
 impl Timer {
+    /// Makes a timer with the defaults of [`builder`](Self::builder), and starts its threads.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::new()?;
+    /// timer.schedule_after(Duration::from_millis(5), || println!("five milliseconds later"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`], if the system gives no memory or starts no thread.
+    pub fn new() -> Result<Self, BuildError> {
+        Self::builder().build()
+    }
+
     /// Returns a builder with the defaults: a tick of 1 ms, one shard for each available core,
     /// threads that are not pinned, no bound on pending timers, the system's monotonic clock.
     pub fn builder() -> TimerBuilder {
@@ -155,72 +178,6 @@ impl Timer {
         let handle = self.handle();
         let (callback, tick) = handle.beside(callback, || handle.tick_for(deadline));
         self.schedule_once(handle, tick, callback)
-    }
-
-    /// Calls `callback` every `period`, starting one period from now.
-    ///
-    /// The rate is fixed: missed occurrences are made up for. [`Every`] with
-    /// [`schedule_with`](Self::schedule_with) offers other choices.
-    ///
-    /// The key names the timer for all its occurrences. A cancel while the callback runs prevents
-    /// all later occurrences.
-    ///
-    /// # Errors
-    ///
-    /// As [`schedule_after`](Self::schedule_after), and if the period is zero.
-    ///
-    /// # Performance
-    ///
-    /// As [`schedule_after`](Self::schedule_after). The callback is boxed once. An occurrence
-    /// allocates nothing: the same node is armed anew.
-    pub fn schedule_every<F>(&self, period: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
-    where
-        F: FnMut() + Send + 'static,
-    {
-        if period.is_zero() {
-            return Err(ScheduleError::new(ScheduleErrorKind::ZeroPeriod, callback));
-        }
-        self.schedule_with(Every::new(period), callback)
-    }
-
-    /// Calls `callback` at each time that `schedule` returns, until it returns `None`.
-    ///
-    /// # Errors
-    ///
-    /// As [`schedule_after`](Self::schedule_after), and if the schedule has no first occurrence. An
-    /// [`Every`] has none if the system's `Instant` cannot represent the end of its first period.
-    ///
-    /// # Performance
-    ///
-    /// As [`schedule_every`](Self::schedule_every).
-    pub fn schedule_with<S, F>(&self, schedule: S, callback: F) -> Result<TimerKey, ScheduleError<F>>
-    where
-        S: Schedule,
-        F: FnMut() + Send + 'static,
-    {
-        let handle = self.handle();
-        // The clock and the schedule may panic, and so may the drops of the schedule and the
-        // callback.
-        let mut schedule = DropQuietly::new(schedule);
-        let (callback, first) = unwind::beside(callback, || {
-            let first = schedule.next(handle.now_instant())?;
-            Some((first, handle.tick_for(first)))
-        });
-        let Some((first, tick)) = first else {
-            handle.discard(schedule.into_inner());
-            return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
-        };
-        let schedule = schedule.into_inner();
-        let scheduled =
-            task::schedule_in_place(&handle.scheduler, tick, Recurring::new(schedule, first, tick, callback));
-        let key = scheduled.map_err(|refused| {
-            refused.map(|mut recurring| {
-                let callback = recurring.take_callback();
-                handle.discard(recurring);
-                callback
-            })
-        })?;
-        Ok(TimerKey::recurring(key))
     }
 
     /// Cancels a timer.
@@ -312,6 +269,9 @@ impl Timer {
     ///   `advance` and `jump`. It does wait for a callback that waits for the caller by other means
     ///   (a lock, a channel).
     ///
+    /// The [global](Self::global) timer is not shut down: the call returns nothing, and the timer
+    /// works on.
+    ///
     /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the
     /// end of a thread.
     ///
@@ -320,7 +280,7 @@ impl Timer {
     /// O(nodes in use), without a copy of what is pending: the callbacks stay in the timer's memory
     /// until they are taken or dropped. Sleeps are woken before the call returns.
     pub fn shutdown(&self) -> Unfired {
-        self.inner.shutdown()
+        if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
     }
 
     /// The calling thread's own shard.

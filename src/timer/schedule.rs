@@ -108,6 +108,11 @@ impl Every {
         Self { missed, ..self }
     }
 
+    /// What happens to missed occurrences.
+    pub(crate) fn missed_behavior(&self) -> Missed {
+        self.missed
+    }
+
     /// Returns the time between two occurrences.
     #[must_use]
     pub fn period(&self) -> Duration {

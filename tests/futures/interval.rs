@@ -4,7 +4,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use futures::stream::Stream;
+use futures::stream::{FusedStream, Stream};
 use shardwheel::{Interval, ManualClock, Missed, ScheduleErrorKind, SleepError, Timer};
 
 use crate::support::{Bell, HOUR, by_hand, is_balanced, manual, ms};
@@ -183,4 +183,80 @@ fn a_refusal_loses_no_tick_and_shutdown_ends_the_stream() {
     assert!(matches!(next(&mut first), Poll::Ready(Some(Err(error))) if error.is_shut_down()));
     assert_eq!(next(&mut first), Poll::Ready(None));
     is_balanced(&timer);
+}
+
+/// An interval may begin at any moment, one that has passed included, and later ticks count from
+/// there. Promise 1.
+#[test]
+fn an_interval_begins_where_it_is_told() {
+    let (timer, clock) = manual();
+    let start = timer.now();
+    let mut interval = timer.interval_at(start, ms(10));
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start)));
+    assert_eq!(tick(&mut interval, Waker::noop()), None);
+    clock.advance(ms(10));
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + ms(10))));
+    let mut later = timer.interval_at(start + ms(100), ms(10));
+    clock.advance(ms(89));
+    assert_eq!(tick(&mut later, Waker::noop()), None);
+    clock.advance(ms(1));
+    assert_eq!(tick(&mut later, Waker::noop()), Some(Ok(start + ms(100))));
+}
+
+/// A reset moves the next tick; those after it count from there. Promise 1.
+#[test]
+fn a_reset_moves_the_next_tick() {
+    let (timer, clock) = manual();
+    let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    let go_to = |interval: &mut Interval, at: u64| {
+        clock.advance((start + ms(at)).saturating_duration_since(timer.now() + ms(1)));
+        assert!(timer.now() >= start + ms(at) || tick(interval, Waker::noop()).is_none(), "early: {at}");
+        clock.advance((start + ms(at)).saturating_duration_since(timer.now()));
+        assert_eq!(tick(interval, Waker::noop()), Some(Ok(start + ms(at))));
+        assert_eq!(tick(interval, Waker::noop()), None);
+    };
+    go_to(&mut interval, 10);
+    clock.advance(ms(5));
+    interval.reset();
+    go_to(&mut interval, 25);
+    interval.reset_after(ms(3));
+    go_to(&mut interval, 28);
+    go_to(&mut interval, 38);
+    interval.reset_at(start + ms(50));
+    go_to(&mut interval, 50);
+    clock.advance(ms(4));
+    interval.reset_immediately();
+    go_to(&mut interval, 54);
+    go_to(&mut interval, 64);
+    is_balanced(&timer);
+}
+
+/// What happens to missed ticks may be changed under way.
+#[test]
+fn missed_ticks_may_be_treated_otherwise_under_way() {
+    let (timer, clock) = manual();
+    let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    assert_eq!(interval.missed_tick_behavior(), Missed::Burst);
+    clock.advance(ms(35));
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + ms(10))));
+    interval.set_missed_tick_behavior(Missed::Skip);
+    assert_eq!(interval.missed_tick_behavior(), Missed::Skip);
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + ms(20))));
+    assert_eq!(tick(&mut interval, Waker::noop()), None);
+    clock.advance(ms(5));
+    assert_eq!(tick(&mut interval, Waker::noop()), Some(Ok(start + ms(40))));
+}
+
+/// `poll_tick` is `tick`; the stream is terminated when it has ended.
+#[test]
+fn an_interval_is_polled_and_is_fused() {
+    let (timer, clock) = manual();
+    let (mut interval, start) = (timer.interval(ms(10)), timer.now());
+    let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(interval.poll_tick(&mut context), Poll::Pending);
+    clock.advance(ms(10));
+    assert_eq!(interval.poll_tick(&mut context), Poll::Ready(Ok(start + ms(10))));
+    assert!(!interval.is_terminated());
+    drop(timer.shutdown());
+    assert!(matches!(next(&mut interval), Poll::Ready(Some(Err(_)))) && interval.is_terminated());
 }

@@ -10,6 +10,7 @@
 
 mod changing_wakers;
 mod ending;
+mod global;
 mod interval;
 mod reentry;
 mod runtimes;

@@ -45,42 +45,73 @@ fn a_sleep_from_within_a_tick_rounds_up() {
     assert_eq!(ready(&mut sleep), Ok(()));
 }
 
-/// A sleep whose deadline has passed at its first poll is ready at that poll, or at the next tick.
-/// Promise 1.
+/// A sleep whose deadline has passed at its first poll is ready at that poll, although the shard has
+/// not moved, and needs no timer. Promise 1.
 #[test]
-fn a_sleep_polled_after_its_deadline_is_ready_within_a_tick() {
+fn a_sleep_polled_after_its_deadline_is_ready_at_once() {
     let (timer, clock) = manual();
-    for begin in [ms(0), ms(1), ms(300)] {
+    for begin in [ms(0), Duration::from_nanos(1), ms(1), ms(300)] {
         let mut sleep = timer.sleep(begin);
-        clock.advance(begin + ms(1));
-        let (bell, waker) = Bell::new();
-        if poll(&mut sleep, &waker).is_pending() {
-            clock.advance(ms(1));
-            assert_eq!(bell.rings(), 1);
-        }
+        clock.advance(begin);
         assert_eq!(ready(&mut sleep), Ok(()));
     }
-    let past = timer.now().checked_sub(ms(100)).unwrap_or(timer.now());
-    let mut sleep = timer.sleep_until(past);
-    let _ = poll(&mut sleep, Waker::noop());
+    for past in [timer.now(), timer.now().checked_sub(ms(100)).unwrap_or(timer.now())] {
+        assert_eq!(ready(&mut timer.sleep_until(past)), Ok(()));
+    }
+    assert_eq!(timer.stats().scheduled, 0);
+}
+
+/// The same in real time, on a shard that sleeps for good. Promise 1.
+#[test]
+fn a_past_sleep_is_ready_at_once_on_an_idle_timer_in_real_time() {
+    let timer = threads(1);
+    for tick in [0, 1, 20].map(ms) {
+        let mut sleep = timer.sleep(tick);
+        std::thread::sleep(tick);
+        assert_eq!(ready(&mut sleep), Ok(()));
+        assert_eq!(ready(&mut timer.sleep_until(Instant::now())), Ok(()));
+        sleep.reset(Instant::now());
+        assert_eq!(ready(&mut sleep), Ok(()));
+    }
+    assert_eq!(timer.stats().scheduled, 0);
+}
+
+/// A sleep is not ready a nanosecond before its deadline, and at its deadline it is, within a tick.
+/// Promise 1.
+#[test]
+fn the_first_poll_goes_by_the_nanosecond() {
+    let (timer, clock) = manual();
+    let length = Duration::from_nanos(500);
+    let (mut early, mut exact) = (timer.sleep(length), timer.sleep(length));
+    clock.advance(Duration::from_nanos(499));
+    is_pending(&mut early, Waker::noop());
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(ready(&mut exact), Ok(()));
+    // The timer decides for a sleep that waits: it fires at a tick.
+    is_pending(&mut early, Waker::noop());
     clock.advance(ms(1));
-    assert_eq!(ready(&mut sleep), Ok(()));
+    assert_eq!(ready(&mut early), Ok(()));
     is_balanced(&timer);
 }
 
-/// `is_elapsed` goes by the clock before the first poll; a sleep that is polled then is over at the
-/// next tick at the latest. Promise 1.
+/// Once `is_elapsed` is true it stays true: before the first poll, after it, and after a reset to
+/// the past. Promise 1.
 #[test]
-fn is_elapsed_goes_by_the_clock_before_the_first_poll() {
+fn is_elapsed_never_goes_back_to_false() {
     let (timer, clock) = manual();
     let mut sleep = timer.sleep(ms(5));
     assert!(!sleep.is_elapsed());
     clock.advance(ms(10));
     assert!(sleep.is_elapsed());
-    let _ = poll(&mut sleep, Waker::noop());
-    clock.advance(ms(1));
+    assert_eq!(ready(&mut sleep), Ok(()));
+    assert!(sleep.is_elapsed());
+    sleep.reset(timer.now() + HOUR);
+    assert!(!sleep.is_elapsed());
+    is_pending(&mut sleep, Waker::noop());
+    sleep.reset(timer.now());
     assert!(sleep.is_elapsed());
     assert_eq!(ready(&mut sleep), Ok(()));
+    assert!(sleep.is_elapsed());
     is_balanced(&timer);
 }
 
@@ -217,17 +248,46 @@ fn a_reset_after_it_was_ready_waits_again() {
     is_balanced(&timer);
 }
 
-/// A sleep that is reset to the past is over at the next tick. Promise 4.
+/// A sleep that is reset to the past is ready at the next poll, whichever task polls it; its timer
+/// is cancelled there. Promise 4.
 #[test]
-fn a_reset_to_the_past_is_ready_at_the_next_tick() {
+fn a_reset_to_the_past_is_ready_at_the_next_poll() {
     let (timer, clock) = manual();
     clock.advance(ms(100));
-    let (bell, waker) = Bell::new();
-    let mut sleep = timer.sleep(HOUR);
+    let past = timer.now().checked_sub(ms(50)).unwrap_or(timer.now());
+    for deadline in [past, timer.now()] {
+        let (bell, waker) = Bell::new();
+        let mut sleep = timer.sleep(HOUR);
+        is_pending(&mut sleep, &waker);
+        sleep.reset(deadline);
+        assert_eq!(ready(&mut sleep), Ok(()));
+        drop(waker);
+        assert_eq!((Arc::strong_count(&bell), timer.stats().pending), (1, 0));
+    }
+    is_balanced(&timer);
+}
+
+/// A sleep that is reset to the past still wakes the task that polled it, by the next tick. It may
+/// be reset to the future before that, or dropped. Promises 2 and 4.
+#[test]
+fn a_reset_to_the_past_wakes_the_task() {
+    let (timer, clock) = manual();
+    let ((bell, waker), (unwoken, other)) = (Bell::new(), Bell::new());
+    let (mut sleep, mut again, mut dropped) = (timer.sleep(HOUR), timer.sleep(HOUR), timer.sleep(HOUR));
     is_pending(&mut sleep, &waker);
-    sleep.reset(timer.now().checked_sub(ms(50)).unwrap_or(timer.now()));
+    is_pending(&mut again, &other);
+    is_pending(&mut dropped, &other);
+    for sleep in [&mut sleep, &mut again, &mut dropped] {
+        sleep.reset(timer.now());
+    }
+    again.reset(timer.now() + ms(20));
+    drop(dropped);
+    is_pending(&mut again, &other);
     clock.advance(ms(1));
-    assert_eq!((bell.rings(), ready(&mut sleep)), (1, Ok(())));
+    assert_eq!((bell.rings(), unwoken.rings()), (1, 0));
+    assert_eq!(ready(&mut sleep), Ok(()));
+    clock.advance(ms(19));
+    assert_eq!((bell.rings(), unwoken.rings(), ready(&mut again)), (1, 1, Ok(())));
     is_balanced(&timer);
 }
 

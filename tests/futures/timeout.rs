@@ -1,12 +1,15 @@
 //! A future with a time limit, polled by hand.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::future::{self, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures::channel::oneshot;
+use futures::future::FusedFuture;
 use shardwheel::{TimeoutError, Timer};
 
 use crate::support::{Bell, HOUR, by_hand, is_balanced, is_pending, manual, ms, ready};
@@ -133,6 +136,46 @@ fn a_refused_limit_is_an_error_with_a_source() {
         ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("the timer is shut down");
     assert!(matches!(error, TimeoutError::Sleep(sleep) if sleep.is_shut_down()));
     drop(clock);
+}
+
+/// A limit takes what becomes a future. A sleep and a timeout say when they have resolved.
+#[test]
+fn a_limit_takes_what_becomes_a_future_and_is_fused() {
+    struct Five;
+    impl future::IntoFuture for Five {
+        type Output = u8;
+        type IntoFuture = future::Ready<u8>;
+
+        fn into_future(self) -> future::Ready<u8> {
+            future::ready(5)
+        }
+    }
+    let (timer, clock) = manual();
+    assert_eq!(ready(&mut timer.timeout(ms(10), Five)), Ok(5));
+    assert_eq!(ready(&mut timer.timeout_at(timer.now(), Five)), Ok(5));
+    let (mut sleep, mut timeout) = (timer.sleep(ms(10)), timer.timeout(ms(10), future::pending::<()>()));
+    is_pending(&mut sleep, Waker::noop());
+    is_pending(&mut timeout, Waker::noop());
+    assert!(!sleep.is_terminated() && !timeout.is_terminated());
+    clock.advance(ms(10));
+    assert!(ready(&mut sleep).is_ok() && ready(&mut timeout).is_err());
+    assert!(sleep.is_terminated() && timeout.is_terminated());
+    sleep.reset(timer.now() + ms(1));
+    assert!(!sleep.is_terminated());
+}
+
+/// As an error of input and output, a limit that has passed is `TimedOut`; one that was refused is
+/// not.
+#[test]
+fn a_timeout_error_becomes_one_of_input_and_output() {
+    let passed = io::Error::from(TimeoutError::Elapsed);
+    assert_eq!((passed.kind(), passed.to_string()), (io::ErrorKind::TimedOut, "the time is over".into()));
+    let (timer, _clock) = manual();
+    drop(timer.shutdown());
+    let refused = ready(&mut timer.timeout(ms(10), future::pending::<()>())).expect_err("it is shut down");
+    let refused = io::Error::from(refused);
+    assert_eq!(refused.kind(), io::ErrorKind::Other);
+    assert!(refused.source().expect("the reason").to_string().contains("shut down"), "{refused:?}");
 }
 
 /// The future can be accessed while the timeout waits.

@@ -12,7 +12,7 @@ use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
 
 use crate::child::at_every_request;
 use crate::faults::short;
-use crate::support::HOUR;
+use crate::support::{Bell, HOUR};
 
 fn timer() -> (Timer, ManualClock) {
     let clock = ManualClock::new();
@@ -113,6 +113,26 @@ fn a_sleep_is_pending_or_refused() {
         assert!(refused <= 20);
         assert_eq!(timer.stats().pending, 0);
         clock.advance(HOUR);
+    });
+}
+
+/// A sleep on the global timer has no error: if it is refused, its task is woken and polls again.
+#[test]
+fn a_global_sleep_tries_again() {
+    at_every_request(|| {
+        let timer = Timer::global();
+        let _ = timer.now();
+        let (bell, waker) = Bell::new();
+        let mut context = Context::from_waker(&waker);
+        let mut sleep = shardwheel::sleep(HOUR);
+        let polled = short(|| Pin::new(&mut sleep).poll(&mut context));
+        assert!(polled.is_pending());
+        let was_refused = timer.stats().pending == 0;
+        assert_eq!(bell.has_rung(), was_refused);
+        assert!(Pin::new(&mut sleep).poll(&mut context).is_pending());
+        assert_eq!((timer.stats().pending, bell.has_rung()), (1, was_refused));
+        drop(sleep);
+        assert_eq!(timer.stats().pending, 0);
     });
 }
 

@@ -1,0 +1,178 @@
+//! Functions that wait on the [global timer](crate::Timer::global), and the futures that they
+//! return.
+//!
+//! They have the names and the results of `tokio::time`, and need no runtime: any executor may poll
+//! them. The functions are in the root of the crate, too.
+//!
+//! The global timer has no bound and is never shut down, so these futures have no errors of the
+//! timer. One reason for a refusal is left: the system gives no memory for another timer. The
+//! future then wakes its task at once and tries again at the next poll, until there is memory or
+//! its deadline has passed. It is late then, but it is neither lost nor early.
+//!
+//! # Examples
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use shardwheel::{sleep, timeout};
+//! # use std::future::Future;
+//! # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+//!
+//! block_on(async {
+//!     let begin = Instant::now();
+//!     sleep(Duration::from_millis(10)).await;
+//!     assert!(begin.elapsed() >= Duration::from_millis(10));
+//!     assert_eq!(timeout(Duration::from_secs(60), async { 5 }).await, Ok(5));
+//! });
+//! ```
+
+mod interval;
+mod sleep;
+mod timeout;
+
+use std::future::IntoFuture;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+pub use interval::Interval;
+pub use sleep::Sleep;
+pub use timeout::Timeout;
+
+use super::after;
+use crate::timer::Timer;
+
+/// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
+/// its first poll.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let begin = Instant::now();
+/// block_on(shardwheel::sleep(Duration::from_millis(10)));
+/// assert!(begin.elapsed() >= Duration::from_millis(10));
+/// ```
+///
+/// # Panics
+///
+/// If the [global timer](Timer::global) cannot be made.
+///
+/// # Performance
+///
+/// As a sleep of a [`Timer`], without the two operations that count the uses of that.
+pub fn sleep(duration: Duration) -> Sleep {
+    let handle = Timer::global().handle();
+    Sleep::new(handle, after(handle, duration))
+}
+
+/// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready at
+/// its first poll.
+///
+/// # Panics
+///
+/// If the [global timer](Timer::global) cannot be made.
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    let handle = Timer::global().handle();
+    Sleep::new(handle, handle.time.since_start(deadline))
+}
+
+/// Limits `future` to `duration` from now.
+///
+/// Each poll polls the future before the time limit, so a future that is ready in time never times
+/// out.
+///
+/// # Examples
+///
+/// ```
+/// use std::future;
+/// use std::time::Duration;
+/// use shardwheel::timeout;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let limit = Duration::from_millis(10);
+/// assert_eq!(block_on(timeout(limit, future::ready(5))), Ok(5));
+/// assert!(block_on(timeout(limit, future::pending::<u8>())).is_err());
+/// ```
+///
+/// # Errors
+///
+/// The future resolves to [`Elapsed`](crate::Elapsed) if the time limit passes first.
+///
+/// # Panics
+///
+/// If the [global timer](Timer::global) cannot be made.
+#[inline]
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), sleep(duration))
+}
+
+/// Limits `future` to the time until `deadline`; as [`timeout()`].
+///
+/// # Errors
+///
+/// The future resolves to [`Elapsed`](crate::Elapsed) if the deadline passes first.
+///
+/// # Panics
+///
+/// If the [global timer](Timer::global) cannot be made.
+#[inline]
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    Timeout::new(future.into_future(), sleep_until(deadline))
+}
+
+/// Returns a stream of moments `period` apart. The first comes one period from now.
+/// [`interval_at`] chooses another first moment.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use shardwheel::interval;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let begin = Instant::now();
+/// let mut interval = interval(Duration::from_millis(5));
+/// block_on(async {
+///     for count in 1..=3 {
+///         let due: Instant = interval.tick().await;
+///         assert!(begin.elapsed() >= count * Duration::from_millis(5));
+///         assert!(due <= Instant::now());
+///     }
+/// });
+/// ```
+///
+/// # Panics
+///
+/// If the period is zero, or the [global timer](Timer::global) cannot be made.
+#[track_caller]
+pub fn interval(period: Duration) -> Interval {
+    check(period);
+    Interval::new(Timer::global().interval(period))
+}
+
+/// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed, at
+/// once.
+///
+/// # Panics
+///
+/// If the period is zero, or the [global timer](Timer::global) cannot be made.
+#[track_caller]
+pub fn interval_at(start: Instant, period: Duration) -> Interval {
+    check(period);
+    Interval::new(Timer::global().interval_at(start, period))
+}
+
+#[track_caller]
+fn check(period: Duration) {
+    assert!(!period.is_zero(), "the period is 0 ns; it must be at least 1 ns");
+}
+
+/// Makes the task poll again at once, because the timer has refused a sleep.
+fn wake_to_try_again<R>(waker: &Waker) -> Poll<R> {
+    waker.wake_by_ref();
+    Poll::Pending
+}
