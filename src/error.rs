@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use crate::tick::Tick;
 
@@ -153,6 +154,12 @@ pub enum ScheduleErrorKind {
         /// The window's last tick, which is before the first.
         end: Tick,
     },
+    /// The window passed to [`Timer::schedule_within`](crate::Timer::schedule_within) ends before it
+    /// starts.
+    WindowEndsBeforeStart {
+        /// The time from its end to its start.
+        by: Duration,
+    },
     /// The period passed to [`schedule_every`](crate::Timer::schedule_every) is zero.
     ZeroPeriod,
     /// The schedule passed to [`schedule_with`](crate::Timer::schedule_with) has no first
@@ -182,6 +189,9 @@ impl fmt::Display for ScheduleErrorKind {
             }
             Self::EmptyWindow { start, end } => {
                 write!(f, "the window {start}..={end} is empty: its end must not be before its start")
+            }
+            Self::WindowEndsBeforeStart { by } => {
+                write!(f, "the window ends {by:?} before it starts; it must not end before its start")
             }
             Self::ZeroPeriod => f.write_str("the period is 0 ns; it must be at least 1 ns"),
             Self::NoOccurrence => f.write_str("the schedule has no first occurrence, so there is no timer"),

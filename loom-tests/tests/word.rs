@@ -51,6 +51,36 @@ fn shorten(scheduler: &Scheduler<Payload>, _: &Ledger, key: Key) {
     assert!(scheduler.reschedule(key, 1).is_none_or(|moved| moved != key));
 }
 
+/// Asks for the deadline of a timer that was due at 1, and may have been put off to 5.
+fn ask(scheduler: &Scheduler<Payload>, _: &Ledger, key: Key) {
+    assert!(scheduler.deadline(key).is_none_or(|deadline| deadline == 1 || deadline == 5));
+}
+
+/// Cancels the timer, and schedules another, which may get its node. The first one's key never has
+/// the second one's deadline.
+fn replace(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) {
+    if let Some(payload) = scheduler.cancel(key) {
+        let second = scheduler.schedule(7, payload).expect("it is open");
+        assert_eq!(scheduler.deadline(key), None);
+        ledger.cancelled(scheduler.cancel(second));
+    }
+}
+
+#[test]
+fn hazard_4_fire_against_a_question() {
+    contend(1, &[1], ask, None);
+}
+
+#[test]
+fn hazard_4_extend_against_a_question() {
+    contend(1, &[1], ask, Some(extend));
+}
+
+#[test]
+fn hazard_7_reuse_against_a_question() {
+    contend(1, &[1], ask, Some(replace));
+}
+
 #[test]
 fn hazard_4_fire_against_cancel() {
     contend(1, &[1], cancel, None);

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
+use super::occurrence::Occasion;
 use super::time::{Nanos, Time};
 use crate::tick::Tick;
 
@@ -27,7 +28,7 @@ pub(crate) enum Kind {
 pub(crate) trait Run: Send {
     fn kind(&self) -> Kind;
 
-    fn run(&mut self);
+    fn run(&mut self, occasion: Occasion<'_>);
 
     /// When the callback is due next. It ran for tick `due`, and the time is `now`.
     fn next(&mut self, _due: Tick, _time: &Time, _now: Instant) -> Option<Nanos> {
@@ -93,8 +94,23 @@ fn view<R: Run + 'static>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::key::TimerKey;
+    use super::super::panics::PanicGuard;
+    use super::super::shard_handle::ShardHandle;
     use super::super::task::{Once, ReservedBox, Task};
     use super::*;
+    use crate::{Config, shard};
+
+    fn handle() -> ShardHandle {
+        let (scheduler, _advancer) = shard(&Config::default());
+        let time = Time::start(None, std::time::Duration::from_millis(1));
+        ShardHandle::new(scheduler, time, PanicGuard::default())
+    }
+
+    fn key() -> TimerKey {
+        let (scheduler, _advancer) = shard(&Config::default());
+        TimerKey::once(scheduler.schedule(1, ()).expect("it is open"))
+    }
 
     #[test]
     fn a_node_with_a_task_is_a_cache_line() {
@@ -120,7 +136,7 @@ mod tests {
             let mut task = Task::callback(once, place);
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {
-                task.run();
+                task.run(Occasion { key: key(), deadline: 0, handle: &handle() });
                 assert_eq!(Arc::strong_count(&held), 1);
             }
             let moved = Box::new(task);

@@ -13,7 +13,8 @@
 //! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `shard_handle.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
-//! | `recurring.rs` | The calls that schedule a recurring timer. |
+//! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback is told. |
+//! | `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
@@ -27,11 +28,14 @@ mod counts;
 mod drive;
 mod executor;
 mod global;
+mod guard;
 mod inline;
 mod key;
+mod occurrence;
 mod pace;
 mod panics;
 mod parker;
+mod query;
 mod recurring;
 mod run;
 pub(crate) mod schedule;
@@ -40,6 +44,8 @@ mod stats;
 mod task;
 mod time;
 mod unfired;
+mod weak;
+mod window;
 mod worker;
 
 use std::fmt;
@@ -48,12 +54,15 @@ use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
 pub use executor::{Executor, Job};
+pub use guard::CancelGuard;
 pub use key::TimerKey;
+pub use occurrence::Occurrence;
 pub use panics::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 use shard_handle::Ended;
 pub use stats::{Figures, Lateness, Stats};
 pub use unfired::{Unfired, UnfiredTask};
+pub use weak::WeakTimer;
 
 pub(crate) use shard_handle::ShardHandle;
 pub(crate) use task::{Task, ToWake};
@@ -194,12 +203,7 @@ impl Timer {
     ///
     /// O(1), lock-free, no allocation.
     pub fn cancel(&self, key: TimerKey) -> bool {
-        let Some(handle) = self.inner.home_of(key) else { return false };
-        if key.recurs() {
-            !matches!(handle.scheduler.stop(key.key()), Stopped::Gone)
-        } else {
-            handle.scheduler.cancel(key.key()).is_some()
-        }
+        self.inner.home_of(key).is_some_and(|handle| cancel_in(handle, key))
     }
 
     /// Makes a pending timer fire when `delay` has passed from now, and returns the key that the
@@ -315,11 +319,21 @@ impl Timer {
     }
 }
 
+/// Cancels a timer of that shard; the callback is dropped here.
+#[inline]
+fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
+    if key.recurs() {
+        !matches!(handle.scheduler.stop(key.key()), Stopped::Gone)
+    } else {
+        handle.scheduler.cancel(key.key()).is_some()
+    }
+}
+
 impl Inner {
     /// The shard that the key belongs to, if it is a shard of this timer.
     #[inline]
-    fn home_of(&self, key: TimerKey) -> Option<&ShardHandle> {
-        self.handles.get(key.key().shards_after(self.first)).map(|handle| &**handle)
+    fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
+        self.handles.get(key.key().shards_after(self.first))
     }
 
     fn shutdown(&self) -> Unfired {

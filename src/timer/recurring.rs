@@ -1,7 +1,9 @@
 //! The calls that schedule a recurring timer: at a fixed rate, or by any schedule.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::occurrence::{Callback, Occurrence, Told, Untold};
 use super::schedule::{Every, Schedule};
 use super::task::{self, Recurring};
 use super::{Timer, TimerKey};
@@ -50,6 +52,84 @@ impl Timer {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
+        self.schedule_recurring(schedule, callback, Untold, |Untold(callback)| callback)
+    }
+
+    /// Calls `callback` every `period`, starting one period from now, until it returns `Break`.
+    ///
+    /// As [`schedule_every`](Self::schedule_every), and the callback is told its timer's key, when
+    /// the occurrence was due, and how late it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let mut attempts = 0;
+    /// let key = timer.schedule_repeating(Duration::from_secs(5), move |occurrence| {
+    ///     println!("{:?}, {:?} late", occurrence.key, occurrence.late);
+    ///     attempts += 1;
+    ///     if attempts < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    /// })?;
+    ///
+    /// clock.advance(Duration::from_secs(60));
+    /// assert_eq!(timer.stats().fired, 3);
+    /// assert!(!timer.is_pending(key));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_every`](Self::schedule_every).
+    ///
+    /// # Performance
+    ///
+    /// As [`schedule_every`](Self::schedule_every), and one more reading of the clock for each
+    /// occurrence.
+    pub fn schedule_repeating<F>(&self, period: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
+    where
+        F: FnMut(Occurrence) -> ControlFlow<()> + Send + 'static,
+    {
+        if period.is_zero() {
+            return Err(ScheduleError::new(ScheduleErrorKind::ZeroPeriod, callback));
+        }
+        self.schedule_repeating_with(Every::new(period), callback)
+    }
+
+    /// Calls `callback` at each time that `schedule` returns, until either of them ends it; as
+    /// [`schedule_repeating`](Self::schedule_repeating).
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule_with`](Self::schedule_with).
+    pub fn schedule_repeating_with<S, F>(
+        &self,
+        schedule: S,
+        callback: F,
+    ) -> Result<TimerKey, ScheduleError<F>>
+    where
+        S: Schedule,
+        F: FnMut(Occurrence) -> ControlFlow<()> + Send + 'static,
+    {
+        self.schedule_recurring(schedule, callback, Told, |Told(callback)| callback)
+    }
+
+    /// Schedules the callback that `wrap` makes of the user's; `unwrap` turns it back.
+    fn schedule_recurring<S, F, C>(
+        &self,
+        schedule: S,
+        callback: F,
+        wrap: impl FnOnce(F) -> C,
+        unwrap: impl FnOnce(C) -> F,
+    ) -> Result<TimerKey, ScheduleError<F>>
+    where
+        S: Schedule,
+        C: Callback,
+    {
         let handle = self.handle();
         // The clock and the schedule may panic, and so may the drops of the schedule and the
         // callback.
@@ -62,14 +142,13 @@ impl Timer {
             handle.discard(schedule.into_inner());
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
-        let schedule = schedule.into_inner();
-        let scheduled =
-            task::schedule_in_place(&handle.scheduler, tick, Recurring::new(schedule, first, tick, callback));
+        let recurring = Recurring::new(schedule.into_inner(), first, tick, wrap(callback));
+        let scheduled = task::schedule_in_place(&handle.scheduler, tick, recurring);
         let key = scheduled.map_err(|refused| {
             refused.map(|mut recurring| {
                 let callback = recurring.take_callback();
                 handle.discard(recurring);
-                callback
+                unwrap(callback)
             })
         })?;
         Ok(TimerKey::recurring(key))

@@ -8,14 +8,18 @@ use std::sync::mpsc::Sender;
 
 use super::inline::Kind;
 use super::key::TimerKey;
+use super::occurrence::Occasion;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::time::Nanos;
 use crate::shard::RearmTicket;
+use crate::tick::Tick;
 
 /// A task that has been taken out of its node because it is due.
 pub(crate) struct Work {
     pub(crate) key: TimerKey,
+    /// The tick at which it was due.
+    pub(crate) deadline: Tick,
     pub(crate) task: Task,
     /// The right to the node, which is kept for a recurring task.
     pub(crate) running: Option<RearmTicket>,
@@ -34,13 +38,14 @@ impl ShardHandle {
     /// Each piece of user code has its own guard: the callback, the clock, the schedule, and the
     /// drop of the task.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
-        let Work { key, mut task, running } = work;
+        let Work { key, deadline, mut task, running } = work;
         let named = (task.kind() != Kind::Wake).then_some(key);
-        self.panic_guard.run(&self.counts, named, || task.run());
+        let occasion = Occasion { key, deadline, handle: self };
+        self.panic_guard.run(&self.counts, named, || task.run(occasion));
         // A task that runs once holds no user value any more.
         let running = running?;
         let now = self.present_instant();
-        let next = || task.next(running.deadline(), &self.time, now);
+        let next = || task.next(deadline, &self.time, now);
         let next = self.panic_guard.run(&self.counts, Some(key), next).flatten();
         if next.is_none() {
             self.panic_guard.run(&self.counts, Some(key), || drop(task));

@@ -14,6 +14,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::inline::{Inline, Kind, Run, fits};
+use super::occurrence::{Callback, Occasion};
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
 use crate::error::{ScheduleError, ScheduleErrorKind};
@@ -107,15 +108,16 @@ impl Task {
 
     /// Runs the task once: calls the callback or wakes the waker.
     #[inline]
-    pub(crate) fn run(&mut self) {
+    pub(crate) fn run(&mut self, occasion: Occasion<'_>) {
         match &mut self.0 {
-            Content::Wake(waker) => {
-                if let Some(waker) = waker.take() {
-                    waker.wake();
-                }
-            }
-            Content::Callback(callback) => callback.get_mut().run(),
+            Content::Wake(waker) => wake(waker.take()),
+            Content::Callback(callback) => callback.get_mut().run(occasion),
         }
+    }
+
+    /// Wakes the waker, if the task was made of one and has not run.
+    pub(crate) fn wake_up(&mut self) {
+        wake(self.take_waker());
     }
 
     /// When the task is due next. It ran for tick `due`, and the time is `now`. `None` if the task
@@ -144,6 +146,13 @@ impl Task {
             callback.get_mut().give_back(&mut place);
         }
         place.expect("a task that was refused is what it was made of")
+    }
+}
+
+#[inline]
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }
 
@@ -181,7 +190,7 @@ impl<F: FnOnce() + Send + 'static> Run for Once<F> {
         Kind::Once
     }
 
-    fn run(&mut self) {
+    fn run(&mut self, _occasion: Occasion<'_>) {
         if let Some(callback) = self.0.take() {
             callback();
         }
@@ -198,8 +207,8 @@ impl<R: Run> Run for Box<R> {
         (**self).kind()
     }
 
-    fn run(&mut self) {
-        (**self).run();
+    fn run(&mut self, occasion: Occasion<'_>) {
+        (**self).run(occasion);
     }
 
     fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
@@ -211,7 +220,7 @@ impl<R: Run> Run for Box<R> {
     }
 }
 
-pub(super) struct Recurring<S, F> {
+pub(super) struct Recurring<S, C> {
     /// `None` once it has been given back, and while it is dropped.
     schedule: Option<S>,
     /// When the callback was due last; before the first run, when it is due first.
@@ -219,37 +228,48 @@ pub(super) struct Recurring<S, F> {
     /// The tick for `previous`.
     armed_for: Tick,
     /// `None` once it has been given back, and while it is dropped.
-    callback: Option<F>,
+    callback: Option<C>,
+    /// Whether the callback has asked for no further occurrence.
+    has_ended: bool,
 }
 
-impl<S, F> Recurring<S, F> {
+impl<S, C> Recurring<S, C> {
     /// A callback that recurs by `schedule`, first at `first`. `armed_for` is the tick for `first`.
-    pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: F) -> Self {
-        Self { schedule: Some(schedule), previous: first, armed_for, callback: Some(callback) }
+    pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: C) -> Self {
+        let (schedule, callback) = (Some(schedule), Some(callback));
+        Self { schedule, previous: first, armed_for, callback, has_ended: false }
+    }
+
+    /// When the occurrence of tick `due` was due. A timer that was rescheduled continues from its
+    /// new deadline; `None` if an `Instant` cannot represent that.
+    fn due(&self, due: Tick, time: &Time) -> Option<Instant> {
+        if due == self.armed_for { Some(self.previous) } else { time.instant(time.start_of(due)) }
     }
 
     /// The callback of a recurring timer that was refused.
-    pub(super) fn take_callback(&mut self) -> F {
+    pub(super) fn take_callback(&mut self) -> C {
         self.callback.take().expect("what was refused has its callback")
     }
 }
 
-impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
+impl<S: Schedule, C: Callback> Run for Recurring<S, C> {
     fn kind(&self) -> Kind {
         Kind::Recurring
     }
 
-    fn run(&mut self) {
+    fn run(&mut self, occasion: Occasion<'_>) {
+        let due = self.due(occasion.deadline, &occasion.handle.time);
         if let Some(callback) = &mut self.callback {
-            callback();
+            let flow = callback.call(occasion, due.unwrap_or(self.previous));
+            self.has_ended = flow.is_break();
         }
     }
 
     fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
-        if due != self.armed_for {
-            // The timer was rescheduled. The schedule continues from the new deadline.
-            self.previous = time.instant(time.start_of(due))?;
+        if self.has_ended {
+            return None;
         }
+        self.previous = self.due(due, time)?;
         let next = self.schedule.as_mut()?.next_after(self.previous, now)?;
         let mut at = time.since_start(next);
         if next <= self.previous {
@@ -262,12 +282,11 @@ impl<S: Schedule, F: FnMut() + Send + 'static> Run for Recurring<S, F> {
 
     fn give_back(&mut self, place: &mut dyn Any) {
         let (schedule, callback) = (self.schedule.take(), self.callback.take());
-        let (previous, armed_for) = (self.previous, self.armed_for);
-        put(Self { schedule, previous, armed_for, callback }, place);
+        put(Self { schedule, callback, ..*self }, place);
     }
 }
 
-impl<S, F> Drop for Recurring<S, F> {
+impl<S, C> Drop for Recurring<S, C> {
     /// Both drops are user code and may panic. If one panics, the other value is dropped all the
     /// same, and the first panic goes on.
     fn drop(&mut self) {

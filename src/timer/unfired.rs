@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::inline::Kind;
+use super::key::TimerKey;
+use super::occurrence::Occasion;
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
 use crate::Tick;
@@ -36,7 +38,9 @@ pub struct Unfired {
 
 /// A callback that was not called before its timer was shut down.
 pub struct UnfiredTask {
-    deadline: Option<Instant>,
+    key: TimerKey,
+    deadline: Tick,
+    handle: Arc<ShardHandle>,
     task: Task,
 }
 
@@ -54,7 +58,7 @@ impl Unfired {
             // The lock is released before the wakers run.
             let ended = std::mem::take(&mut *handle.ended());
             if let Ended::Retrieved(advancer) = ended {
-                let wake = |mut task: Task| _ = handle.run_guarded(move || task.run());
+                let wake = |mut task: Task| _ = handle.run_guarded(move || task.wake_up());
                 let kept = advancer.end(|task| task.kind() != Kind::Wake, wake);
                 *handle.ended() = Ended::Closed(kept);
             }
@@ -66,13 +70,13 @@ impl Unfired {
         self.handles.as_deref().unwrap_or_default()
     }
 
-    /// The next callback, and its shard's handle.
-    fn take_next(&mut self) -> Option<(Arc<ShardHandle>, Tick, Task)> {
+    fn take_next(&mut self) -> Option<UnfiredTask> {
         loop {
             let handle = Arc::clone(self.handles().get(self.place)?);
             self.current = self.current.take().or_else(|| handle.take_kept());
-            if let Some((tick, task)) = self.current.as_mut().and_then(Iterator::next) {
-                return Some((handle, tick, task));
+            if let Some((key, deadline, task)) = self.current.as_mut().and_then(Iterator::next) {
+                let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
+                return Some(UnfiredTask { key, deadline, handle, task });
             }
             (self.place, self.current) = (self.place + 1, None);
         }
@@ -100,8 +104,7 @@ impl Iterator for Unfired {
     type Item = UnfiredTask;
 
     fn next(&mut self) -> Option<UnfiredTask> {
-        let (handle, tick, task) = self.take_next()?;
-        Some(UnfiredTask { deadline: handle.time.instant(handle.time.start_of(tick)), task })
+        self.take_next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -116,7 +119,7 @@ impl FusedIterator for Unfired {}
 impl Drop for Unfired {
     /// Drops each callback under a guard of its own.
     fn drop(&mut self) {
-        while let Some((handle, _, task)) = self.take_next() {
+        while let Some(UnfiredTask { handle, task, .. }) = self.take_next() {
             handle.discard(task);
         }
     }
@@ -129,21 +132,31 @@ impl fmt::Debug for Unfired {
 }
 
 impl UnfiredTask {
+    /// Returns the timer's key: the one that the call which scheduled the timer, or rescheduled it
+    /// last, has returned. It finds nothing any more, and names the callback to its owner.
+    #[must_use]
+    pub fn key(&self) -> TimerKey {
+        self.key
+    }
+
     /// Returns when the callback was due, rounded up to a tick; `None` if the system cannot
-    /// represent that time.
+    /// represent that time, or it is more than 2^61 ticks after the timer's start.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.handle.time.instant(self.handle.time.start_of(self.deadline))
     }
 
     /// Calls the callback on the calling thread; a recurring one once.
     pub fn run(mut self) {
-        self.task.run();
+        self.task.run(Occasion { key: self.key, deadline: self.deadline, handle: &self.handle });
     }
 }
 
 impl fmt::Debug for UnfiredTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnfiredTask").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("UnfiredTask")
+            .field("key", &self.key)
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
     }
 }

@@ -136,11 +136,13 @@ impl Worker {
         Some(match due {
             Due::Fired(fired) => {
                 let key = TimerKey::once(fired.key);
-                (fired.deadline, Work { key, task: fired.payload, running: None })
+                let deadline = fired.deadline;
+                (deadline, Work { key, deadline, task: fired.payload, running: None })
             }
             Due::Recurring(running, task) => {
                 let key = TimerKey::recurring(running.key());
-                (running.deadline(), Work { key, task, running: Some(running) })
+                let deadline = running.deadline();
+                (deadline, Work { key, deadline, task, running: Some(running) })
             }
         })
     }

@@ -100,3 +100,33 @@ fn a_key_names_nothing_in_another_shard() {
     assert_eq!(rigs[1].scheduler.cancel(there), Some(10));
     assert_eq!(rigs[0].scheduler.cancel(here), Some(10));
 }
+
+/// A shard says of a key whether its timer is pending, and when it is due: after a schedule, an
+/// extension, a move, a cascade, a fire and a cancel, and when the node has another timer.
+/// Promise 6.
+#[test]
+fn a_shard_says_what_is_pending_and_when() {
+    for wheel_size in WHEEL_SIZES {
+        let mut rig = Rig::new(wheel_size, 0);
+        let at = |rig: &Rig, key| (rig.scheduler.is_pending(key), rig.scheduler.deadline(key));
+        let keys = rig.set_all(&[0, 5, 90, 7_000, Tick::MAX]);
+        let deadlines: Vec<_> = keys.iter().map(|&key| at(&rig, key)).collect();
+        assert_eq!(deadlines, [0, 5, 90, 7_000, Tick::MAX].map(|due| (true, Some(due))));
+        let later = rig.scheduler.reschedule(keys[1], 700).expect("it is pending");
+        assert_eq!(at(&rig, later), (true, Some(700)));
+        let earlier = rig.scheduler.reschedule(keys[3], 600).expect("it is pending");
+        assert_eq!((at(&rig, earlier), at(&rig, keys[3])), ((true, Some(600)), (false, None)));
+        rig.at(599);
+        assert_eq!([keys[0], keys[2]].map(|key| at(&rig, key)), [(false, None); 2]);
+        assert_eq!([later, earlier].map(|key| at(&rig, key)), [(true, Some(700)), (true, Some(600))]);
+        // Due and not yet taken.
+        drop(rig.advancer.advance(600));
+        assert_eq!(at(&rig, earlier), (true, Some(600)));
+        assert!(rig.scheduler.cancel(later).is_some() && rig.scheduler.cancel(earlier).is_some());
+        let again = rig.set_all(&[700, 7_000]);
+        assert_eq!([later, earlier].map(|key| at(&rig, key)), [(false, None); 2]);
+        assert_eq!(again.iter().map(|&key| at(&rig, key).1).collect::<Vec<_>>(), [Some(700), Some(7_000)]);
+        let other = Rig::new(wheel_size, 0);
+        assert_eq!(at(&other, again[0]), (false, None), "a key of another shard");
+    }
+}

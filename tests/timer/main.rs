@@ -13,13 +13,16 @@ mod deadlines;
 mod ending;
 mod executors;
 mod hostile;
+mod keys;
 mod last_handle;
 mod limits;
 mod panics;
 mod recurring;
+mod repeating;
 mod schedules;
 mod settings;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
 mod unruly;
+mod windows;

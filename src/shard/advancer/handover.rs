@@ -39,9 +39,10 @@
 use std::time::Duration;
 
 use crate::shard::advancer::Advancer;
+use crate::shard::key::Key;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::Word;
-use crate::shard::node::{Filled, NIL, Node, NodeId, Observed};
+use crate::shard::node::{Filled, KeptTimer, NIL, Node, NodeId, Observed, join};
 use crate::shard::shared::consumer::Consumer;
 use crate::sync::yield_now;
 use crate::tick::Tick;
@@ -209,13 +210,13 @@ impl<T> Advancer<T> {
         let mut kept = Kept { shared: self.hand_over(), first: NIL, count: 0 };
         // The walk needs neither the private wheels nor the lists.
         drop(self);
-        let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), None);
+        let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), NIL);
         let win =
             |filled: Filled<'_, T>| if filled.look(&keeps) { Ok(filled.keep()) } else { Err(filled.take()) };
         while let Some(id) = walk.next_id() {
             match walk.settle(id, |node, _, word| node.win_for_the_end(word).map(win)) {
                 None => {}
-                Some(Ok(word)) => kept.push(id, last.replace((id, word))),
+                Some(Ok(())) => kept.push(id, std::mem::replace(&mut last, id)),
                 Some(Err(payload)) => dispose(payload),
             }
         }
@@ -229,37 +230,37 @@ impl<T> Kept<T> {
     }
 
     /// Appends a node, which links to no other yet, after `last`.
-    fn push(&mut self, id: NodeId, last: Option<(NodeId, Word)>) {
+    fn push(&mut self, id: NodeId, last: NodeId) {
         self.count += 1;
-        match last {
-            None => self.first = id,
-            Some((last, word)) => {
-                // SAFETY: the chain owns its nodes, and `last` is one of them.
-                unsafe { self.shared.node(last).link(word, id) };
-            }
+        if last == NIL {
+            self.first = id;
+        } else {
+            // SAFETY: the chain owns its nodes, and `last` is the last of them.
+            unsafe { self.shared.node(last).link(id) };
         }
     }
 }
 
 impl<T> Iterator for Kept<T> {
-    type Item = (Tick, T);
+    type Item = (Key, Tick, T);
 
-    fn next(&mut self) -> Option<(Tick, T)> {
+    fn next(&mut self) -> Option<(Key, Tick, T)> {
         if self.first == NIL {
             return None;
         }
         let node = self.shared.node(self.first);
         // SAFETY: the chain owns its nodes, and this is the first of them.
-        let (next, deadline, payload) = unsafe { node.take_kept() };
+        let KeptTimer { next, version, deadline, payload } = unsafe { node.take_kept() };
+        let key = Key::new(self.shared.id, self.first, join(node.era(), version));
         (self.first, self.count) = (next, self.count - 1);
-        Some((deadline, payload))
+        Some((key, deadline, payload))
     }
 }
 
 impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         let mut panics = FirstPanic::new();
-        self.for_each(|(_, payload)| panics.catch_drop(payload));
+        self.for_each(|(.., payload)| panics.catch_drop(payload));
         panics.resume();
     }
 }

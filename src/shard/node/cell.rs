@@ -12,9 +12,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
+use super::NodeId;
+use super::kept::{self, KeptTimer};
 use super::payload::IntoPayload;
 use super::state::{Status, Word};
-use super::{NIL, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
 
@@ -78,7 +79,7 @@ impl<T> Node<T> {
         Self {
             word: AtomicU64::new(0),
             base: AtomicU64::new(0),
-            next: AtomicU32::new(NIL),
+            next: AtomicU32::new(super::NIL),
             payload: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -201,28 +202,29 @@ impl<T> Node<T> {
     }
 
     /// Takes out a timer that the shard's end has [kept](Filled::keep), which then is no longer in
-    /// the chain. Returns the next node of the chain, the deadline and the payload.
-    /// The node is not used again.
+    /// the chain. The node is not used again.
     ///
     /// # Safety
     ///
     /// The caller owns the chain, and the node is in it.
-    pub(crate) unsafe fn take_kept(&self) -> (NodeId, Tick, T) {
+    pub(crate) unsafe fn take_kept(&self) -> KeptTimer<T> {
         let word = self.peek();
         let (vacant, payload) = Filled { node: self, word }.read();
         let _ = vacant.free();
-        (word.version(), self.deadline(word), payload)
+        // Ordering: Relaxed, the caller owns the node.
+        kept::timer(word, self.base.load(Ordering::Relaxed), payload)
     }
 
     /// Makes `next` the node after this one in the chain of kept timers.
     ///
     /// # Safety
     ///
-    /// The caller owns the chain, and the node is in it.
-    pub(crate) unsafe fn link(&self, kept: Word, next: NodeId) {
-        // Ordering: Relaxed, the caller alone writes the word of a node that it keeps, and
-        // publishes nothing by it: a canceller that loads the word finds `Held` and stops there.
-        self.word.store(kept.with_version(next).raw(), Ordering::Relaxed);
+    /// The caller owns the chain, and the node is its last.
+    pub(crate) unsafe fn link(&self, next: NodeId) {
+        // Ordering: Relaxed, as in `Filled::keep`.
+        let base = self.base.load(Ordering::Relaxed);
+        // Ordering: Relaxed, likewise.
+        self.base.store(kept::followed_by(base, next), Ordering::Relaxed);
     }
 }
 
@@ -253,15 +255,18 @@ impl<'n, T> Filled<'n, T> {
     }
 
     /// Leaves the payload in the node, as the end of a chain of kept timers: the shard's end has
-    /// won the timer. Returns the word for [`Node::link`].
+    /// won the timer.
     ///
-    /// No lane names the node, so no other thread writes the word from now on, and no key finds a
-    /// pending timer in it. The version has no meaning any more: its place in the word holds the id
-    /// of the next node of the chain.
-    pub(crate) fn keep(self) -> Word {
-        // Ordering: Relaxed, as in `Node::link`.
-        self.node.word.store(self.word.with_version(NIL).raw(), Ordering::Relaxed);
-        self.word
+    /// No lane names the node, so no other thread writes the word or `base` from now on, and no key
+    /// finds a pending timer in it.
+    pub(crate) fn keep(self) {
+        let (word, base) = kept::at_the_end(self.word, self.node.deadline(self.word));
+        // Ordering: Relaxed, the caller alone writes the node, and publishes nothing by it: a
+        // thread that loads the word finds `Held` and stops there. A thread that has found the
+        // timer pending before fails with its swap.
+        self.node.base.store(base, Ordering::Relaxed);
+        // Ordering: Relaxed, as above.
+        self.node.word.store(word.raw(), Ordering::Relaxed);
     }
 
     /// Calls `look` with the payload.

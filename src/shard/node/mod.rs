@@ -12,17 +12,19 @@
 //!   after it has detached the list.
 
 mod cell;
+mod kept;
 pub(crate) mod payload;
 mod recurring;
 mod reuse;
 pub(crate) mod state;
 
 pub(crate) use cell::{Armed, Filled, Node, PayloadSlot, Running, Vacant};
+pub(crate) use kept::KeptTimer;
 pub(crate) use recurring::{Ended, Run};
 
 use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 use crate::tick::Tick;
 
 /// Names a node: its segment in the slab and its place in that segment. 0 names no node.
@@ -169,6 +171,33 @@ impl<T> Node<T> {
     #[inline]
     pub(crate) fn is_pending(&self, era: u32, generation: u64) -> bool {
         self.find(era, generation).is_some()
+    }
+
+    /// Returns the deadline of the timer of that generation, if it is pending.
+    ///
+    /// The swap leaves the word as it is: as in [`extend`](Self::extend), its success proves that
+    /// `base` belonged to this timer. Of a recurring timer, whose word may stand for two
+    /// occurrences, the answer is the deadline of one of them, which was pending during the call.
+    pub(crate) fn deadline_of(&self, era: u32, generation: u64) -> Option<Tick> {
+        loop {
+            let word = self.find(era, generation)?;
+            let deadline = self.deadline(word);
+            // Ordering: Release, pairs with the Acquire of the swap that takes the timer out of
+            // `Pending`: the next owner writes `base` after that swap, so the load in `deadline`
+            // came before.
+            fence(Ordering::Release);
+            if self.set_extension(word, word.extension()) {
+                return Some(deadline);
+            }
+        }
+    }
+
+    /// Returns whether the timer of that generation is pending, or recurs and its payload is out.
+    pub(crate) fn is_alive(&self, era: u32, generation: u64) -> bool {
+        // A hint is enough: nothing else is read.
+        let word = self.peek();
+        let is_alive = word.is(Status::Pending) || word.is(Status::Running);
+        is_alive && generation == join(era, word.version())
     }
 
     /// Returns the word if the timer of that generation is pending.

@@ -41,7 +41,7 @@
 //! | `Pending` v | `Held` v | any thread with the key | cancel, by a producer that keeps the node for its next timer |
 //! | `Held` v | `Pending` v + 1 | that producer | reuse in place; the new payload is in (a store, likewise) |
 //! | `Held` v | `Cancelled` v | that producer, or the advancer once it has taken the node from the lane | no timer needs the node (a store, likewise) |
-//! | `Pending` v | `Held` | the shard's end | it keeps the timer in its node; the next node's id replaces the version |
+//! | `Pending` v | `Held` | the shard's end | it keeps the timer in its node; the deadline's low bits replace the extension |
 //! | `Held` | `Free` | the shard's end | the payload is out (a store, likewise); the node is not used again |
 //! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse in place |
 //! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
@@ -104,6 +104,10 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 /// The largest extension, in ticks: three days at 1 ms a tick. A later deadline needs a new node.
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
+/// The number of bits of a kept timer's deadline that its word holds: those of the extension and
+/// the displaced bit, which have no meaning then.
+pub(crate) const KEPT_BITS: u32 = VERSION_SHIFT - STATUS_BITS;
+
 /// The number of timers that a node can hold, one after the other. Small under fuzzing and Miri, so
 /// that they reach worn-out nodes.
 const LAST_VERSION: u32 = if crate::config::SMALL { 7 } else { u32::MAX };
@@ -153,9 +157,21 @@ impl Word {
         (self.0 >> VERSION_SHIFT) as u32
     }
 
-    /// The same word with other bits in the place of the version.
+    /// The same word with the version given.
+    #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
     pub(crate) fn with_version(self, version: u32) -> Self {
         Self((u64::from(version) << VERSION_SHIFT) | self.0 & u64::from(u32::MAX))
+    }
+
+    /// The word of a kept timer: it holds the low [`KEPT_BITS`] of `bits`.
+    pub(crate) fn with_kept_bits(self, bits: u64) -> Self {
+        let kept = bits & ((1 << KEPT_BITS) - 1);
+        Self((u64::from(self.version()) << VERSION_SHIFT) | (kept << STATUS_BITS) | self.0 & STATUS_MASK)
+    }
+
+    /// What [`with_kept_bits`](Self::with_kept_bits) has stored.
+    pub(crate) fn kept_bits(self) -> u64 {
+        (self.0 & u64::from(u32::MAX)) >> STATUS_BITS
     }
 
     pub(crate) fn extension(self) -> Tick {
@@ -274,6 +290,16 @@ mod tests {
         let next = word.next_version_in_place(Status::Claimed);
         assert_eq!((next.version(), next.extension(), next.status()), (6, 7, Status::Claimed));
         assert!(next.is_displaced());
+    }
+
+    #[test]
+    fn kept_bits_leave_version_and_status() {
+        let word = Word(5 << VERSION_SHIFT).with_extension(7).displaced().with_status(Status::Held);
+        for bits in [0, 1, (1 << KEPT_BITS) - 1] {
+            let kept = word.with_kept_bits(bits);
+            assert_eq!((kept.kept_bits(), kept.version(), kept.status()), (bits, 5, Status::Held));
+        }
+        assert_eq!(word.with_kept_bits(1 << KEPT_BITS).kept_bits(), 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod acquire;
 mod exchange;
+mod query;
 mod recurring;
 mod relocate;
 

@@ -18,24 +18,6 @@ pub(crate) enum Stopped<T> {
 }
 
 impl<T> Scheduler<T> {
-    /// Whether the timer is pending now. A timer whose payload is out is not.
-    ///
-    /// # Performance
-    ///
-    /// O(1), lock-free; writes only what belongs to the calling thread.
-    #[inline]
-    pub(crate) fn is_pending(&self, key: Key) -> bool {
-        if !key.is_of(self.shared.id) {
-            return false;
-        }
-        let mut entered = self.shared.lanes.enter();
-        let (_, local) = entered.parts();
-        // Protects: the node that the key names, whose segment the advancer may give back
-        // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        self.find(&stay).is_some_and(|(node, era)| node.is_pending(era, key.generation))
-    }
-
     /// Cancels a timer, also one whose payload is out: the advancer then does not arm it again. The
     /// answer is final at once.
     ///

@@ -78,7 +78,8 @@ fn an_end_keeps_some_in_their_nodes() {
     );
     assert!(keys.iter().all(|&key| scheduler.cancel(key).is_none()));
     assert!(keys.iter().all(|&key| scheduler.reschedule(key, 7).is_none()));
-    assert_eq!((kept.next(), kept.next(), kept.next()), (Some((5, 0)), Some((9, 4)), Some((1_000, 8))));
+    let expected = [(keys[0], 5, 0), (keys[4], 9, 4), (keys[8], 1_000, 8)];
+    assert_eq!(kept.by_ref().take(3).collect::<Vec<_>>(), expected);
     assert_eq!((kept.len(), kept.by_ref().count(), kept.len()), (47, 47, 0));
 }
 
@@ -100,4 +101,19 @@ fn what_is_kept_is_dropped_once() {
     let drop_all = std::panic::AssertUnwindSafe(|| drop((kept, scheduler)));
     assert!(std::panic::catch_unwind(drop_all).is_err());
     assert_eq!(dropped.load(std::sync::atomic::Ordering::Relaxed), 10);
+}
+
+/// A kept timer's deadline and key come back whatever they are; the last deadlines are all one.
+#[test]
+fn what_is_kept_says_when_it_was_due() {
+    let (scheduler, advancer) = small();
+    let last = (1 << 61) - 1;
+    let ticks = [0, 1, (1 << 29) - 1, 1 << 29, (1 << 32) + 5, last - 1, last, last + 1, Tick::MAX];
+    let keys = ticks.map(|tick| scheduler.schedule(tick, 7).expect("open"));
+    let kept: Vec<_> = advancer.end(|_| true, drop).collect();
+    assert_eq!(kept.len(), ticks.len());
+    for (key, deadline, _) in kept {
+        let at = keys.iter().position(|&known| known == key).expect("it is one of the keys");
+        assert_eq!(deadline, if ticks[at] < last { ticks[at] } else { Tick::MAX });
+    }
 }

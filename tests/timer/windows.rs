@@ -1,0 +1,77 @@
+//! Timers that may fire within a window.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use shardwheel::{ScheduleErrorKind, Timer};
+
+use crate::support::{Count, Log, by_hand, is_balanced, manual, ms, secs};
+
+/// A timer fires within its window, at the roundest tick there. Promise 1.
+#[test]
+fn a_timer_fires_within_its_window() {
+    let (timer, clock) = manual();
+    let start = timer.now();
+    let fired = Log::new();
+    let windows = [(1, 1), (3, 5), (5, 7), (17, 31), (33, 63), (50, 60), (100, 1_000), (1_020, 1_030)];
+    for (from, to) in windows {
+        let (log, clock) = (fired.clone(), clock.clone());
+        let note = move || log.add((from, clock.elapsed().as_millis() as u64));
+        timer.schedule_within(start + ms(from)..=start + ms(to), note).expect("the timer is open");
+    }
+    clock.advance(secs(2));
+    let mut fired = fired.take();
+    fired.sort_unstable();
+    assert_eq!(fired, [(1, 1), (3, 4), (5, 6), (17, 24), (33, 48), (50, 56), (100, 512), (1_020, 1_024)]);
+    is_balanced(&timer);
+}
+
+/// A window in which no tick begins fires after it, never before it; one that has passed at the next
+/// tick. Promises 1 and 4.
+#[test]
+fn a_window_without_a_tick_fires_at_the_next() {
+    let (timer, clock) = manual();
+    let start = timer.now();
+    clock.advance(ms(5));
+    let micros = |micros| start + Duration::from_micros(micros);
+    let key = |window| timer.schedule_within(window, || ()).expect("the timer is open");
+    assert_eq!(timer.deadline(key(micros(7_200)..=micros(7_800))), Some(start + ms(8)));
+    assert_eq!(timer.deadline(key(micros(7_200)..=micros(8_000))), Some(start + ms(8)));
+    assert_eq!(timer.deadline(key(micros(1_000)..=micros(3_000))), Some(start + ms(6)));
+    assert_eq!(timer.deadline(key(micros(1_000)..=micros(900_000))), Some(start + ms(512)));
+    clock.advance(secs(1));
+    assert_eq!(timer.stats().fired, 4);
+}
+
+/// A window that ends before it starts is an error that says so; the callback comes back.
+#[test]
+fn an_empty_window_is_an_error() {
+    let (timer, _clock) = manual();
+    let start = timer.now() + ms(10);
+    let runs = Count::default();
+    let count = runs.clone();
+    let refused = timer.schedule_within(start..=start - ms(3), move || count.one());
+    let refused = refused.expect_err("the window is empty");
+    assert_eq!(refused.kind(), ScheduleErrorKind::WindowEndsBeforeStart { by: ms(3) });
+    assert!(refused.to_string().contains("3ms"), "{refused}");
+    refused.into_payload()();
+    assert_eq!(runs.get(), 1);
+}
+
+/// Windows that overlap share their ticks: ten thousand timers in two minutes wake the timer a few
+/// times.
+#[test]
+fn windows_that_overlap_share_ticks() {
+    let (timer, clock) = by_hand(Timer::builder().shards(1));
+    let mut ticks = BTreeSet::new();
+    for _ in 0..10_000 {
+        let now = timer.now();
+        let key = timer.schedule_within(now + secs(30)..=now + secs(40), || ()).expect("the timer is open");
+        ticks.insert(timer.deadline(key).expect("it is near"));
+        clock.advance(ms(12));
+    }
+    // Each window of ten seconds holds a multiple of 8,192 ms.
+    assert!(ticks.len() <= 2 + 120_000 / 8_192, "{}", ticks.len());
+    clock.advance(secs(40));
+    assert_eq!(timer.stats().fired, 10_000);
+}
