@@ -1,17 +1,21 @@
 //! Allocations that may fail: they return `None` if the system has no memory. The standard
 //! library's boxes abort the process instead.
 //!
-//! Also here: what owns allocations through atomic pointers ([`List`], [`MarkedBox`]).
+//! Also here: what owns allocations through atomic pointers ([`List`], [`MarkedBox`], [`Stack`]).
+
+mod stack;
 
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sync::{AtomicPtr, AtomicU64, plain};
+
+pub(crate) use stack::{Stack, Stacked};
 
 /// Makes a slice of `len` values; `None` if there is no memory.
 pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>> {
@@ -90,6 +94,11 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     // SAFETY: a slice of one value has the layout of that value, so its box can become a box of the
     // value.
     Some(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
+}
+
+/// Makes a box for a value that comes later; `None` if there is no memory.
+pub(crate) fn reserve<T>() -> Option<Box<MaybeUninit<T>>> {
+    boxed(MaybeUninit::uninit())
 }
 
 /// Returns whether the system has `bytes` bytes of memory. For a caller that is about to call code
@@ -353,41 +362,4 @@ impl<T> Drop for MarkedBox<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_handle_drops_the_value() {
-        let value = std::sync::Arc::new(());
-        let first = Handle::new(std::sync::Arc::clone(&value)).expect("there is memory");
-        let second = first.clone();
-        let third = Handle::further(first.counted());
-        assert_eq!((third.count(), std::sync::Arc::strong_count(&third)), (3, 2));
-        drop((first, second));
-        assert_eq!(std::sync::Arc::strong_count(&value), 2);
-        drop(third);
-        assert_eq!(std::sync::Arc::strong_count(&value), 1);
-    }
-
-    #[test]
-    fn a_list_keeps_its_values_until_it_is_dropped() {
-        let (list, value) = (List::new(), std::sync::Arc::new(()));
-        let kept = std::thread::scope(|scope| {
-            (0..2).for_each(|_| drop(scope.spawn(|| list.push(std::sync::Arc::clone(&value)).is_some())));
-            Handle::further(list.push(std::sync::Arc::clone(&value)).expect("there is memory"))
-        });
-        assert_eq!((list.iter().count(), std::sync::Arc::strong_count(&value)), (3, 4));
-        drop(list);
-        assert_eq!((kept.count(), std::sync::Arc::strong_count(&value)), (1, 2));
-    }
-
-    #[test]
-    fn what_is_asked_for_is_there() {
-        assert_eq!(boxed(7_u64).as_deref(), Some(&7));
-        assert_eq!(boxed(()).as_deref(), Some(&()));
-        let mut next = 0..;
-        assert_eq!(slice(3, || next.next()).as_deref(), Some(&[Some(0), Some(1), Some(2)][..]));
-        assert_eq!(slice::<u64>(usize::MAX, || 0), None);
-        assert!(has_memory(1 << 12) && !has_memory(usize::MAX));
-    }
-}
+mod tests;

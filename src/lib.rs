@@ -9,6 +9,7 @@
 
 mod clock;
 mod config;
+pub mod delay_queue;
 mod error;
 mod fallible;
 mod future;
@@ -26,6 +27,7 @@ mod unwind;
 
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
+pub use delay_queue::{DelayQueue, QueueKey};
 pub use error::{BuildError, ConfigError, ScheduleError, ScheduleErrorKind};
 pub use future::global::{self, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
 pub use future::{Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};

@@ -36,6 +36,7 @@ pub use shared::stats::ShardStats;
 
 pub(crate) use advancer::handover::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
+pub(crate) use node::Extended;
 pub(crate) use node::payload::IntoPayload;
 pub(crate) use shared::bound::Bound;
 #[cfg(fuzzing)]

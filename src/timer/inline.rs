@@ -22,6 +22,16 @@ pub(crate) enum Kind {
     Recurring,
     /// A waker: a future waits.
     Wake,
+    /// A value of a delay queue.
+    Entry,
+}
+
+impl Kind {
+    /// Whether it is a user's callback: it may run on an executor, its panics have its key, and a
+    /// shutdown returns it.
+    pub(crate) fn is_callback(self) -> bool {
+        matches!(self, Self::Once | Self::Recurring)
+    }
 }
 
 /// What a callback does. `run`, `next` and the drop are user code.

@@ -14,7 +14,7 @@ pub struct TimerKey {
 
 impl TimerKey {
     #[inline]
-    pub(super) fn once(key: Key) -> Self {
+    pub(crate) fn once(key: Key) -> Self {
         Self { key }
     }
 
@@ -29,7 +29,7 @@ impl TimerKey {
 
     /// The key that the shard knows, without the mark.
     #[inline]
-    pub(super) fn key(self) -> Key {
+    pub(crate) fn key(self) -> Key {
         self.key.unmarked()
     }
 }

@@ -29,7 +29,7 @@ mod drive;
 mod executor;
 mod global;
 mod guard;
-mod inline;
+pub(crate) mod inline;
 mod key;
 mod occurrence;
 mod pace;
@@ -41,7 +41,7 @@ mod run;
 pub(crate) mod schedule;
 mod shard_handle;
 mod stats;
-mod task;
+pub(crate) mod task;
 mod time;
 mod unfired;
 mod weak;
@@ -64,7 +64,9 @@ pub use stats::{Figures, Lateness, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use weak::WeakTimer;
 
-pub(crate) use shard_handle::ShardHandle;
+pub(crate) use inline::{Kind, Run};
+pub(crate) use occurrence::Occasion;
+pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
@@ -285,6 +287,16 @@ impl Timer {
     /// until they are taken or dropped. Sleeps are woken before the call returns.
     pub fn shutdown(&self) -> Unfired {
         if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
+    }
+
+    /// The shard that the key belongs to, if it is a shard of this timer.
+    pub(crate) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
+        self.inner.home_of(key)
+    }
+
+    /// The first shard, which each timer has.
+    pub(crate) fn first_shard(&self) -> &ShardHandle {
+        &self.inner.handles[0]
     }
 
     /// The calling thread's own shard.

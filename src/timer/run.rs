@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use super::inline::Kind;
 use super::key::TimerKey;
 use super::occurrence::Occasion;
 use super::shard_handle::ShardHandle;
@@ -39,7 +38,7 @@ impl ShardHandle {
     /// drop of the task.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
         let Work { key, deadline, mut task, running } = work;
-        let named = (task.kind() != Kind::Wake).then_some(key);
+        let named = task.kind().is_callback().then_some(key);
         let occasion = Occasion { key, deadline, handle: self };
         self.panic_guard.run(&self.counts, named, || task.run(occasion));
         // A task that runs once holds no user value any more.

@@ -5,7 +5,7 @@
 //! run on one core only, or else a number.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -42,6 +42,14 @@ pub(crate) struct ShardHandle {
     runner: AtomicU64,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
+    /// Whom the end of the shard concerns, beside its timers. Written under its lock, by any thread.
+    watchers: Mutex<Vec<Weak<dyn WatchesEnd>>>,
+}
+
+/// What a shutdown tells that the shard has ended, after all timers of the shard have.
+pub(crate) trait WatchesEnd: Send + Sync {
+    /// May run user code.
+    fn end(&self);
 }
 
 /// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
@@ -68,6 +76,7 @@ impl ShardHandle {
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
             runner: AtomicU64::new(0),
             ended: Mutex::new(Ended::default()),
+            watchers: Mutex::new(Vec::new()),
         }
     }
 
@@ -161,6 +170,29 @@ impl ShardHandle {
     pub(super) fn take_kept(&self) -> Option<Kept<Task>> {
         let ended = std::mem::take(&mut *self.ended());
         if let Ended::Closed(kept) = ended { Some(kept) } else { None }
+    }
+
+    /// Makes the shutdown call `watcher`. False if the timer has been shut down, or if there is no
+    /// memory.
+    ///
+    /// Against the shutdown, which marks the shard as stopping and then takes the watchers: the
+    /// lock orders the two, so either the shutdown finds the watcher, or this sees the mark.
+    pub(crate) fn watch_end(&self, watcher: Weak<dyn WatchesEnd>) -> bool {
+        let mut watchers = unpoisoned(self.watchers.lock());
+        watchers.retain(|watcher| watcher.strong_count() > 0);
+        let is_watched = !self.is_stopping() && watchers.try_reserve(1).is_ok();
+        if is_watched {
+            watchers.push(watcher);
+        }
+        is_watched
+    }
+
+    /// Tells all watchers, once. The lock is released before they run.
+    pub(super) fn end_watchers(&self) {
+        let watchers = std::mem::take(&mut *unpoisoned(self.watchers.lock()));
+        for watcher in watchers.iter().filter_map(Weak::upgrade) {
+            self.run_guarded(|| watcher.end());
+        }
     }
 
     /// Whether the timer has been shut down.

@@ -35,7 +35,7 @@ enum Content {
 
 /// Schedules a callback. If it is refused, the error returns it.
 #[inline]
-pub(super) fn schedule_in_place<R: Run + 'static>(
+pub(crate) fn schedule_in_place<R: Run + 'static>(
     scheduler: &Scheduler<Task>,
     tick: Tick,
     content: R,
@@ -140,7 +140,7 @@ impl Task {
     /// # Panics
     ///
     /// If the content has another type.
-    fn into_content<R: 'static>(mut self) -> R {
+    pub(crate) fn into_content<R: 'static>(mut self) -> R {
         let mut place = None::<R>;
         if let Content::Callback(callback) = &mut self.0 {
             callback.get_mut().give_back(&mut place);
@@ -297,7 +297,7 @@ impl<S, C> Drop for Recurring<S, C> {
     }
 }
 
-fn put<R: 'static>(content: R, place: &mut dyn Any) {
+pub(crate) fn put<R: 'static>(content: R, place: &mut dyn Any) {
     let place = place.downcast_mut::<Option<R>>().expect("a task is given back as what it was made of");
     *place = Some(content);
 }

@@ -11,7 +11,6 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::inline::Kind;
 use super::key::TimerKey;
 use super::occurrence::Occasion;
 use super::shard_handle::{Ended, ShardHandle};
@@ -58,11 +57,13 @@ impl Unfired {
             // The lock is released before the wakers run.
             let ended = std::mem::take(&mut *handle.ended());
             if let Ended::Retrieved(advancer) = ended {
+                // The drop of a delay queue's entry gives the value back to the queue.
                 let wake = |mut task: Task| _ = handle.run_guarded(move || task.wake_up());
-                let kept = advancer.end(|task| task.kind() != Kind::Wake, wake);
+                let kept = advancer.end(|task| task.kind().is_callback(), wake);
                 *handle.ended() = Ended::Closed(kept);
             }
         }
+        handles.iter().for_each(|handle| handle.end_watchers());
         Self { handles: Some(handles), place: 0, current: None }
     }
 

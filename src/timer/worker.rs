@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use super::advancer_slot::{Code, Phase};
 use super::executor::{Executor, Job};
-use super::inline::Kind;
 use super::key::TimerKey;
 use super::pace::Pace;
 use super::run::{Done, Outlet, Returned, Work};
@@ -156,7 +155,7 @@ impl Worker {
     /// Runs a task, or passes it to the executor. Returns the time after that.
     fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
         self.handle.counts.note_fired(deadline, begin.saturating_sub(self.handle.time.start_of(deadline)));
-        let executor = self.executor.clone().filter(|_| work.task.kind() != Kind::Wake);
+        let executor = self.executor.clone().filter(|_| work.task.kind().is_callback());
         let end = match executor {
             Some(executor) => self.hand_over(&*executor, work),
             None => self.run(work),

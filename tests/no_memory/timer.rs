@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
+use shardwheel::{DelayQueue, ManualClock, ScheduleErrorKind, Timer};
 
 use crate::child::at_every_request;
 use crate::faults::short;
@@ -133,6 +133,39 @@ fn a_global_sleep_tries_again() {
         assert_eq!((timer.stats().pending, bell.has_rung()), (1, was_refused));
         drop(sleep);
         assert_eq!(timer.stats().pending, 0);
+    });
+}
+
+/// A delay queue's value is accepted or comes back; a reset that finds no memory leaves it as it is;
+/// nothing else needs memory.
+#[test]
+fn a_delay_queue_accepts_values_or_returns_them() {
+    at_every_request(|| {
+        let (timer, clock) = timer();
+        let queue = DelayQueue::new(&timer);
+        let (mut set, mut keys) = (0, Vec::with_capacity(40));
+        for number in 0..40_u64 {
+            match short(|| queue.insert(number, HOUR + Duration::from_millis(1 << (number % 20)))) {
+                Ok(key) => {
+                    set += 1;
+                    keys.push(key);
+                }
+                Err(refused) => {
+                    assert!(is_no_memory(refused.kind()));
+                    assert_eq!(refused.into_payload(), number);
+                }
+            }
+        }
+        // Every second one is brought forward, or stays where it is.
+        for key in keys.iter().step_by(2) {
+            assert!(short(|| queue.reset(key, Duration::from_millis(7))));
+        }
+        assert!(short(|| keys.iter().skip(20).all(|key| queue.remove(key).is_some())));
+        let left = set - keys.len().saturating_sub(20);
+        assert_eq!((queue.len(), timer.stats().pending), (left, left));
+        short(|| clock.advance(2 * HOUR));
+        assert_eq!(short(|| std::iter::from_fn(|| queue.try_recv()).count()), left);
+        assert!(queue.is_empty());
     });
 }
 

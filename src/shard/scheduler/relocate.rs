@@ -3,11 +3,26 @@
 use super::Scheduler;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::Taken;
+use crate::shard::node::{Extended, Taken};
 use crate::shard::shared::lanes::{Entered, Lane, Local};
 use crate::tick::Tick;
 
 impl<T> Scheduler<T> {
+    /// As [`reschedule`](Self::reschedule), if the timer can stay in its node. Otherwise says why
+    /// it cannot, and changes nothing.
+    pub(crate) fn extend(&self, key: Key, deadline: Tick) -> Extended {
+        let Some(mut entered) = self.enter(key) else { return Extended::Gone };
+        let (lane, local) = entered.parts();
+        // Protects: the node, as in `cancel_and`.
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
+        let Some((node, era)) = self.find(&stay) else { return Extended::Gone };
+        let extended = node.extend(era, key.generation, deadline);
+        if extended == Extended::Done {
+            lane.tally.extended.add(1);
+        }
+        extended
+    }
+
     /// Moves a timer to another node, for a deadline that its present node cannot serve.
     ///
     /// The producer acquires the new node before it takes the payload out of the old one, so

@@ -1,0 +1,223 @@
+//! A value on its way through the queue, and what the threads share.
+//!
+//! A [`Ticket`] owns the value while its timer is pending. The thread that wins the node's word has
+//! the ticket to itself: a `remove` takes the value out of it, and the shard's thread runs it, which
+//! passes the value to the consumer. A ticket that is dropped otherwise was in a timer that has
+//! ended: its value goes to the unexpired ones.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use atomic_waker::AtomicWaker;
+use crossbeam_utils::CachePadded;
+
+use super::keys::QueueKey;
+use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::fallible::{self, Stack, Stacked};
+use crate::sync::Ordering;
+use crate::sync::plain::{AtomicBool, AtomicU64};
+use crate::tick::Tick;
+use crate::timer::task::put;
+use crate::timer::{Kind, Nanos, Occasion, Run, TimerKey, WatchesEnd};
+
+/// A value that has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired<T> {
+    /// The value.
+    pub value: T,
+    /// The key that `insert` returned.
+    pub key: QueueKey,
+    /// When the value was due. After a reset it is rounded up to a tick.
+    pub deadline: Instant,
+}
+
+/// A value and its times.
+pub(super) struct Entry<T> {
+    pub(super) value: T,
+    id: u64,
+    /// What `insert` was asked for, and the tick for it.
+    deadline: Nanos,
+    armed_for: Tick,
+    /// When it expired, and the key that its timer had then.
+    expired: Option<(TimerKey, Instant)>,
+}
+
+/// What the queue, its tickets and the timer's shards share.
+pub(super) struct Shared<T> {
+    /// Tells this queue from others.
+    id: u64,
+    /// What has expired. Written by the shards' threads and the consumer.
+    due: Stack<Entry<T>>,
+    /// What the timer's end has left. Written by the shutdown.
+    unexpired: Stack<Entry<T>>,
+    waker: AtomicWaker,
+    has_ended: AtomicBool,
+    is_closed: AtomicBool,
+    /// How many values have been inserted. Written by producers.
+    inserted: CachePadded<AtomicU64>,
+    /// How many of them have left the queue. Written by the consumer, and by removals.
+    left: CachePadded<AtomicU64>,
+}
+
+impl<T: Send + 'static> Shared<T> {
+    pub(super) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            // Ordering: Relaxed, the number alone matters.
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            due: Stack::new(),
+            unexpired: Stack::new(),
+            waker: AtomicWaker::new(),
+            has_ended: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            inserted: CachePadded::new(AtomicU64::new(0)),
+            left: CachePadded::new(AtomicU64::new(0)),
+        }
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn key(&self, id: u64, key: TimerKey) -> QueueKey {
+        QueueKey::new(self.id, id, Some(key))
+    }
+
+    pub(super) fn due(&self) -> &Stack<Entry<T>> {
+        &self.due
+    }
+
+    pub(super) fn unexpired(&self) -> &Stack<Entry<T>> {
+        &self.unexpired
+    }
+
+    pub(super) fn waker(&self) -> &AtomicWaker {
+        &self.waker
+    }
+
+    pub(super) fn len(&self) -> usize {
+        // Ordering: Relaxed, both are counts. `left` is read first, so the difference is not less
+        // than at some moment of the call.
+        let left = self.left.load(Ordering::Relaxed);
+        // Ordering: Relaxed, as above.
+        self.inserted.load(Ordering::Relaxed).saturating_sub(left) as usize
+    }
+
+    /// Counts a value that has left the queue.
+    pub(super) fn note_left(&self) {
+        // Ordering: Relaxed, a count.
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the timer has ended: all its values have been passed on.
+    pub(super) fn has_ended(&self) -> bool {
+        // Ordering: Acquire, pairs with the Release in `note_end`: the stacks hold all values.
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_end(&self) {
+        // Ordering: Release, pairs with the Acquire in `has_ended`.
+        self.has_ended.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    /// Nothing is consumed from now on.
+    pub(super) fn close(&self) {
+        // Ordering: Relaxed. A value that is pushed all the same is dropped with `self`.
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Passes a value to the consumer, and wakes it.
+    fn pass_on(&self, stack: &Stack<Entry<T>>, entry: Box<Stacked<Entry<T>>>) {
+        // Ordering: Relaxed, see `close`.
+        if !self.is_closed.load(Ordering::Relaxed) {
+            stack.push(entry);
+            self.waker.wake();
+        }
+    }
+}
+
+impl<T: Send + 'static> WatchesEnd for Shared<T> {
+    fn end(&self) {
+        self.note_end();
+    }
+}
+
+impl<T> Entry<T> {
+    /// Notes that the value's timer has fired.
+    fn expire(&mut self, Occasion { key, deadline, handle }: Occasion<'_>) {
+        let at = if deadline == self.armed_for { self.deadline } else { handle.time.start_of(deadline) };
+        // What has fired was due at a time that an `Instant` can represent.
+        let due = handle.time.instant(at).unwrap_or_else(|| handle.present_instant());
+        self.expired = Some((key, due));
+    }
+
+    /// `None` if it has not expired.
+    pub(super) fn into_expired(self, queue: u64) -> Option<Expired<T>> {
+        let (key, deadline) = self.expired?;
+        Some(Expired { value: self.value, key: QueueKey::new(queue, self.id, Some(key)), deadline })
+    }
+
+    /// The value and the key of what has not expired.
+    pub(super) fn into_unexpired(self, queue: u64) -> (QueueKey, T) {
+        (QueueKey::new(queue, self.id, None), self.value)
+    }
+}
+
+/// The payload of a value's timer.
+pub(super) struct Ticket<T: Send + 'static> {
+    /// `None` once the value has been taken out.
+    entry: Option<Box<Stacked<Entry<T>>>>,
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Send + 'static> Ticket<T> {
+    /// Makes a ticket, and returns the value's number.
+    pub(super) fn new(
+        shared: &Arc<Shared<T>>,
+        (deadline, armed_for): (Nanos, Tick),
+        value: T,
+    ) -> Result<(u64, Self), ScheduleError<T>> {
+        let Some(place) = fallible::reserve() else {
+            let bytes = size_of::<Stacked<Entry<T>>>();
+            return Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes }, value));
+        };
+        // Ordering: Relaxed, a count, and the number alone matters.
+        let id = shared.inserted.fetch_add(1, Ordering::Relaxed);
+        let entry = Stacked::new(place, Entry { value, id, deadline, armed_for, expired: None });
+        Ok((id, Self { entry: Some(entry), shared: Arc::clone(shared) }))
+    }
+
+    /// The value of a ticket that has not run.
+    pub(super) fn into_value(mut self) -> T {
+        let entry = self.entry.take().expect("a ticket that has not run has its value");
+        self.shared.note_left();
+        entry.into_value().value
+    }
+}
+
+impl<T: Send + 'static> Run for Ticket<T> {
+    fn kind(&self) -> Kind {
+        Kind::Entry
+    }
+
+    fn run(&mut self, occasion: Occasion<'_>) {
+        if let Some(mut entry) = self.entry.take() {
+            entry.value_mut().expire(occasion);
+            self.shared.pass_on(&self.shared.due, entry);
+        }
+    }
+
+    fn give_back(&mut self, place: &mut dyn Any) {
+        put(Self { entry: self.entry.take(), shared: Arc::clone(&self.shared) }, place);
+    }
+}
+
+impl<T: Send + 'static> Drop for Ticket<T> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.shared.pass_on(&self.shared.unexpired, entry);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The user's name for a value, and where the timers of moved values are.
+//!
+//! A value's key stays the same until the value leaves. Its timer's key does not: a reset to an
+//! earlier time moves the timer to another node. So a key has the value's number and the key of its
+//! first timer, and [`Moved`] knows the present timers of the values that were moved.
+//!
+//! All moves of a queue are made under the lock of `Moved`. A thread that finds no timer by the
+//! first key looks there: `count` was raised before the move, which the thread has seen in the
+//! node's word. No user code runs under the lock, and the shards' threads never take it.
+//!
+//! What has ended stays in the table until it has doubled. Then the move that doubles it removes
+//! what is not pending any more.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::clock::unpoisoned;
+use crate::sync::Ordering;
+use crate::tick::Tick;
+use crate::timer::{ShardHandle, Timer, TimerKey};
+use std::sync::atomic::AtomicUsize;
+
+/// Names a value of a [`DelayQueue`](crate::DelayQueue), until it has left the queue.
+///
+/// Small and `Copy`. A stale key finds nothing, for ever; neither does a key of another queue.
+#[derive(Clone, Copy)]
+pub struct QueueKey {
+    queue: u64,
+    /// The value's number in the queue. Queue and number are the identity of the key.
+    id: u64,
+    /// The key of a timer that the value has or had; none for one that the timer's end has left.
+    timer_key: Option<TimerKey>,
+}
+
+impl QueueKey {
+    pub(super) fn new(queue: u64, id: u64, timer_key: Option<TimerKey>) -> Self {
+        Self { queue, id, timer_key }
+    }
+
+    pub(super) fn is_of(&self, queue: u64) -> bool {
+        self.queue == queue
+    }
+
+    pub(super) fn timer_key(&self) -> Option<TimerKey> {
+        self.timer_key
+    }
+}
+
+impl PartialEq for QueueKey {
+    fn eq(&self, other: &Self) -> bool {
+        (self.queue, self.id) == (other.queue, other.id)
+    }
+}
+
+impl Eq for QueueKey {}
+
+impl Hash for QueueKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.queue, self.id).hash(state);
+    }
+}
+
+impl fmt::Debug for QueueKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueKey").field("queue", &self.queue).field("id", &self.id).finish()
+    }
+}
+
+/// Where the timers of moved values are.
+pub(super) struct Moved {
+    table: Mutex<Table>,
+    /// The number of values in the table; one more during a move. Written under the lock.
+    count: AtomicUsize,
+}
+
+struct Table {
+    timers: HashMap<u64, TimerKey>,
+    /// The number of values at which those that have ended are removed.
+    limit: usize,
+}
+
+/// The least [`Table::limit`].
+const LEAST_LIMIT: usize = 64;
+
+impl Moved {
+    pub(super) fn new() -> Self {
+        let table = Table { timers: HashMap::new(), limit: LEAST_LIMIT };
+        Self { table: Mutex::new(table), count: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        // Ordering: Relaxed. A thread that asks because a timer was moved has acquired the node's
+        // word, which the mover released after it had raised the count.
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes out where the value's timer is, if the value was moved.
+    pub(super) fn take(&self, key: &QueueKey) -> Option<TimerKey> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut table = self.lock();
+        let timer_key = table.timers.remove(&key.id);
+        self.note(table.timers.len());
+        timer_key
+    }
+
+    /// Moves the value's timer; false if it has ended.
+    pub(super) fn relocate(&self, timer: &Timer, handle: &ShardHandle, key: &QueueKey, tick: Tick) -> bool {
+        let mut table = self.lock();
+        let Some(present) = table.timers.get(&key.id).copied().or(key.timer_key) else { return false };
+        if table.timers.try_reserve(1).is_err() {
+            return handle.scheduler.is_pending(present.key());
+        }
+        self.note(table.timers.len() + 1);
+        let moved = handle.scheduler.reschedule(present.key(), tick).map(TimerKey::once);
+        match moved.filter(|_| moved != key.timer_key) {
+            Some(timer_key) => drop(table.timers.insert(key.id, timer_key)),
+            None => drop(table.timers.remove(&key.id)),
+        }
+        table.prune(timer);
+        self.note(table.timers.len());
+        moved.is_some()
+    }
+
+    fn note(&self, count: usize) {
+        // Ordering: Relaxed, see `is_empty`.
+        self.count.store(count, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        unpoisoned(self.table.lock())
+    }
+}
+
+impl Table {
+    fn prune(&mut self, timer: &Timer) {
+        if self.timers.len() >= self.limit {
+            self.timers.retain(|_, &mut timer_key| timer.is_pending(timer_key));
+            self.limit = LEAST_LIMIT.max(2 * self.timers.len());
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A queue whose values come out when their delays have passed.
+//!
+//! # How it works
+//!
+//! Each value is a timer of the queue's [`Timer`]: its node holds a [`Ticket`], which points to a
+//! box with the value. Insert, remove and reset are those of a timer, so any thread may call them,
+//! and they meet each other in the node's word.
+//!
+//! When the timer fires, its shard's thread pushes the box onto a stack that all shards share,
+//! without an allocation, and wakes the consumer. The consumer takes the whole stack at once and
+//! reverses it.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `entry.rs` | A value on its way: its ticket, and what the threads share. |
+//! | `keys.rs` | Keys, and where a moved value's timer is. |
+//! | `consumer.rs` | The consumer's calls: the stream, and the blocking ones. |
+//!
+//! # The wake-up
+//!
+//! The consumer's waker lies in an [`AtomicWaker`](atomic_waker::AtomicWaker). A shard's thread
+//! pushes, then wakes. The consumer looks, registers its waker, and looks again before it waits. The
+//! wake and the registration are read-modify-writes of one word, so one of them comes first:
+//!
+//! - *The wake comes first.* The registration acquires what the wake has released, so the second
+//!   look finds the value.
+//! - *The registration comes first.* The wake finds the waker and wakes the consumer, which looks
+//!   again.
+//! - *They overlap.* The `AtomicWaker` makes the later one wake the waker that is being registered.
+//!
+//! Several shards' threads may push and wake at once. A wake that meets another leaves the waking to
+//! that one, which takes the waker after both pushes. The end of the timer is announced in the same
+//! way: the flag first, then the wake.
+
+mod consumer;
+mod entry;
+mod keys;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use entry::Expired;
+pub use keys::QueueKey;
+
+use crate::error::ScheduleError;
+use crate::fallible;
+use crate::shard::Extended;
+use crate::tick::Tick;
+use crate::timer::task::schedule_in_place;
+use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
+use consumer::Consumer;
+use entry::{Shared, Ticket};
+use keys::Moved;
+
+/// A queue whose values come out when their delays have passed.
+///
+/// Any thread inserts, removes and resets values by a shared reference. One consumer takes what has
+/// expired: as a [`Stream`](futures_core::Stream), or with [`recv`](Self::recv). The stream waits
+/// while the queue is empty, because other threads may insert. It ends when the timer has been shut
+/// down and all that has expired is taken.
+///
+/// The values that expire on one shard come in the order of their deadlines, to a tick. If several
+/// threads insert, the order of values that are due at about the same time may differ.
+///
+/// The queue is a handle of its [`Timer`]: it keeps the timer from ending with its last handle.
+///
+/// # What becomes of the values
+///
+/// Each value comes out once: by the consumer when it has expired, or by [`remove`](Self::remove).
+/// If the timer is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
+/// [`Timer::shutdown`] does not return it. If the queue is dropped, the values that have expired are
+/// dropped with it, and the others at their deadlines, or when the timer ends.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use futures::{StreamExt, executor::block_on};
+/// use shardwheel::{DelayQueue, Timer};
+///
+/// let timer = Timer::new()?;
+/// let mut queue = DelayQueue::new(&timer);
+/// let slow = queue.insert("slow", Duration::from_secs(60))?;
+/// queue.insert("fast", Duration::from_millis(10))?;
+///
+/// let expired = block_on(queue.next()).expect("the timer has not been shut down");
+/// assert_eq!(expired.value, "fast");
+/// queue.reset(&slow, Duration::from_millis(10)); // the key stays the same
+/// assert_eq!(queue.recv().map(|expired| (expired.value, expired.key)), Some(("slow", slow)));
+/// assert_eq!(queue.remove(&slow), None); // it is gone
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DelayQueue<T: Send + 'static> {
+    timer: Timer,
+    shared: Arc<Shared<T>>,
+    consumer: Consumer<T>,
+    moved: Moved,
+}
+
+impl<T: Send + 'static> DelayQueue<T> {
+    /// Makes a queue whose values are timers of `timer`.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no memory for it.
+    #[must_use]
+    pub fn new(timer: &Timer) -> Self {
+        assert!(fallible::has_memory(2 * size_of::<Shared<T>>()), "no memory for a delay queue");
+        let shared = Arc::new(Shared::new());
+        let watcher = Arc::downgrade(&shared);
+        if !timer.first_shard().watch_end(watcher) {
+            shared.note_end();
+        }
+        Self { timer: timer.clone(), shared, consumer: Consumer::new(), moved: Moved::new() }
+    }
+
+    /// Inserts a value that expires when `delay` has passed from now.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`], with the value, if the timer has been shut down, if as many timers are
+    /// pending as the timer may hold, or if the system gives no memory.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share.
+    pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
+        let handle = self.timer.handle();
+        let (value, times) = handle.beside(value, || {
+            let deadline = handle.now_or_later().saturating_add(nanos(delay));
+            (deadline, handle.tick_after(delay))
+        });
+        self.insert_for(handle, times, value)
+    }
+
+    /// Inserts a value that expires at `deadline`; if that has passed, at the next tick. As
+    /// [`insert`](Self::insert).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_at(&self, value: T, deadline: Instant) -> Result<QueueKey, ScheduleError<T>> {
+        let handle = self.timer.handle();
+        let times = || (handle.time.since_start(deadline), handle.tick_for(deadline));
+        let (value, times) = handle.beside(value, times);
+        self.insert_for(handle, times, value)
+    }
+
+    fn insert_for(
+        &self,
+        handle: &ShardHandle,
+        (deadline, tick): (Nanos, Tick),
+        value: T,
+    ) -> Result<QueueKey, ScheduleError<T>> {
+        let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value)?;
+        match schedule_in_place(&handle.scheduler, tick, ticket) {
+            Ok(key) => Ok(self.shared.key(id, TimerKey::once(key))),
+            Err(refused) => Err(refused.map(Ticket::into_value)),
+        }
+    }
+
+    /// Takes a value out before it expires. Returns `None` if it has expired, also if the consumer
+    /// has not taken it yet, or was removed before. The key of another queue finds nothing.
+    ///
+    /// # Performance
+    ///
+    /// O(1), lock-free, unless the value has been moved by a reset: then it takes a lock.
+    pub fn remove(&self, key: &QueueKey) -> Option<T> {
+        let (handle, timer_key) = self.home_of(key)?;
+        let cancelled = handle.scheduler.cancel(timer_key.key()).or_else(|| {
+            let moved = self.moved.take(key)?;
+            handle.scheduler.cancel(moved.key())
+        });
+        cancelled.map(|task| task.into_content::<Ticket<T>>().into_value())
+    }
+
+    /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or was
+    /// removed. The key stays the same.
+    ///
+    /// If the system gives no memory for a move, the value keeps its deadline.
+    ///
+    /// # Performance
+    ///
+    /// O(1). To a later time it is usually one compare-and-swap. To an earlier time the value's
+    /// timer moves to another node, and the queue notes under a lock where it is.
+    pub fn reset(&self, key: &QueueKey, delay: Duration) -> bool {
+        self.move_to(key, |handle| handle.tick_after(delay))
+    }
+
+    /// Makes a value expire at `deadline`; as [`reset`](Self::reset).
+    pub fn reset_at(&self, key: &QueueKey, deadline: Instant) -> bool {
+        self.move_to(key, |handle| handle.tick_for(deadline))
+    }
+
+    fn move_to(&self, key: &QueueKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> bool {
+        let Some((handle, timer_key)) = self.home_of(key) else { return false };
+        let tick = tick(handle);
+        match handle.scheduler.extend(timer_key.key(), tick) {
+            Extended::Done => true,
+            Extended::Gone if self.moved.is_empty() => false,
+            Extended::Gone | Extended::NeedsMove => self.moved.relocate(&self.timer, handle, key, tick),
+        }
+    }
+
+    /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
+    fn home_of(&self, key: &QueueKey) -> Option<(&ShardHandle, TimerKey)> {
+        let timer_key = key.timer_key().filter(|_| key.is_of(self.shared.id()))?;
+        Some((self.timer.home_of(timer_key)?, timer_key))
+    }
+
+    /// Returns how many values the queue holds: those that wait, and those that have expired and
+    /// were not taken yet.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.len()
+    }
+
+    /// Returns whether the queue holds no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T: Send + 'static> Drop for DelayQueue<T> {
+    /// Drops what has expired. A panic in a drop goes on after the others.
+    fn drop(&mut self) {
+        self.shared.close();
+        self.consumer.drop_all(&self.shared);
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for DelayQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

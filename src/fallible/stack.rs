@@ -1,0 +1,101 @@
+//! A stack of boxes that any thread pushes to, without an allocation.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use crate::sync::plain;
+
+/// A stack of boxes. Any thread pushes, without an allocation; a thread takes all at once. Nothing
+/// is taken singly while others push, so no pointer is compared that may have been reused.
+///
+/// Invariant: each pointer in the stack came from `Box::into_raw`. The stack owns the box.
+pub(crate) struct Stack<T> {
+    head: plain::AtomicPtr<Stacked<T>>,
+    /// It may be sent and shared as a mutex may that holds the boxes.
+    owns: PhantomData<Mutex<Option<Box<T>>>>,
+}
+
+/// A value and its place in a stack.
+pub(crate) struct Stacked<T> {
+    /// The value pushed before this one. Written by the owner of the box.
+    next: plain::AtomicPtr<Self>,
+    value: T,
+}
+
+impl<T> Stacked<T> {
+    /// Puts a value into memory that was [reserved](super::reserve) for it.
+    pub(crate) fn new(place: Box<MaybeUninit<Self>>, value: T) -> Box<Self> {
+        Box::write(place, Self { next: plain::AtomicPtr::new(null_mut()), value })
+    }
+
+    pub(crate) fn into_value(self) -> T {
+        self.value
+    }
+
+    pub(crate) fn value_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Stack<T> {
+    pub(crate) fn new() -> Self {
+        Self { head: plain::AtomicPtr::new(null_mut()), owns: PhantomData }
+    }
+
+    /// Adds a value. Lock-free: another thread's push has succeeded if the loop repeats.
+    pub(crate) fn push(&self, node: Box<Stacked<T>>) {
+        let node = Box::into_raw(node);
+        // Ordering: Relaxed, the value is only linked to.
+        let mut seen = self.head.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the box is this thread's until it is published below.
+            // Ordering: Relaxed, published below.
+            unsafe { &*node }.next.store(seen, Ordering::Relaxed);
+            // Ordering: Release, pairs with the Acquire of `take_all`, also for the values behind:
+            // later pushes continue the release sequences of earlier ones.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            match self.head.compare_exchange_weak(seen, node, success, failure) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Takes all values, the last one first.
+    pub(crate) fn take_all(&self) -> Self {
+        // Ordering: Acquire, pairs with the Release of `push`.
+        let all = self.head.swap(null_mut(), Ordering::Acquire);
+        Self { head: plain::AtomicPtr::new(all), owns: PhantomData }
+    }
+
+    /// Takes the value that was pushed last; the caller has the stack to itself.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let first = NonNull::new(*self.head.get_mut())?;
+        // SAFETY: by the invariant a box, and the caller takes it out of the stack.
+        let mut node = unsafe { Box::from_raw(first.as_ptr()) };
+        *self.head.get_mut() = *node.next.get_mut();
+        Some(node.into_value())
+    }
+
+    /// The same values, the first one first.
+    pub(crate) fn reversed(mut self) -> Self {
+        let (mut rest, mut done) = (std::mem::replace(self.head.get_mut(), null_mut()), null_mut());
+        while let Some(node) = NonNull::new(rest) {
+            // SAFETY: by the invariant a box, of a stack that this call has to itself.
+            let next = unsafe { node.as_ref() };
+            // Ordering: Relaxed, as above.
+            rest = next.next.swap(done, Ordering::Relaxed);
+            done = node.as_ptr();
+        }
+        Self { head: plain::AtomicPtr::new(done), owns: PhantomData }
+    }
+}
+
+impl<T> Drop for Stack<T> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}

@@ -1,0 +1,153 @@
+//! What becomes of the values when the timer is shut down, or the queue is dropped. Promise 8.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use futures::executor::block_on;
+use futures::stream::StreamExt;
+use shardwheel::{DelayQueue, Timer};
+
+use crate::support::{Bell, HOUR, after, both, hear, in_time, is_balanced, manual, ms, pass, until};
+
+/// A shutdown leaves what has expired to the stream, which ends after that, and the rest to
+/// `unexpired`. It returns callbacks only.
+#[test]
+fn a_shutdown_loses_no_value() {
+    for (timer, clock) in both() {
+        let mut queue = DelayQueue::new(&timer);
+        let soon = queue.insert("soon", ms(5)).expect("it is open");
+        let late = queue.insert("late", HOUR).expect("it is open");
+        let moved = queue.insert("moved", 2 * HOUR).expect("it is open");
+        assert!(queue.reset(&moved, HOUR));
+        after(&timer, HOUR, || ());
+        pass(&clock, ms(5));
+        until("it expires", || timer.stats().fired == 1);
+        assert_eq!(queue.unexpired().count(), 0);
+        assert_eq!(timer.shutdown().count(), 1);
+        assert_eq!(block_on(queue.next()).map(|out| (out.value, out.key)), Some(("soon", soon)));
+        assert_eq!(block_on(queue.next()), None);
+        assert_eq!((queue.recv(), queue.len()), (None, 2));
+        assert!(queue.remove(&late).is_none() && !queue.reset(&late, ms(1)));
+        let mut rest: Vec<_> = queue.unexpired().collect();
+        rest.sort_unstable_by_key(|&(_, value)| value);
+        assert_eq!(rest, [(late, "late"), (moved, "moved")]);
+        assert!(queue.is_empty());
+        let refused = queue.insert("more", ms(1)).expect_err("the timer is shut down");
+        assert!(refused.is_shut_down());
+        assert_eq!((refused.into_payload(), queue.len()), ("more", 0));
+    }
+}
+
+/// A consumer that waits is woken by the shutdown, also if the queue is empty; a queue that is made
+/// afterwards has ended.
+#[test]
+fn a_shutdown_ends_the_consumers_wait() {
+    for inserts in [false, true] {
+        let timer = Timer::new().expect("the defaults are valid");
+        let queue = Arc::new(DelayQueue::new(&timer));
+        if inserts {
+            queue.insert(1, HOUR).expect("it is open");
+        }
+        let (sender, receiver) = mpsc::channel();
+        let waiting = Arc::clone(&queue);
+        thread::spawn(move || sender.send(waiting.recv()).expect("the test waits"));
+        thread::sleep(ms(20));
+        drop(timer.shutdown());
+        assert_eq!(hear(&receiver), None);
+        assert_eq!(queue.unexpired().count(), usize::from(inserts));
+        assert_eq!(DelayQueue::<u8>::new(&timer).recv(), None);
+    }
+}
+
+/// The waker of a consumer is woken by the shutdown once its queue has ended.
+#[test]
+fn a_shutdown_wakes_the_stream() {
+    let (timer, _clock) = manual();
+    let mut queue = DelayQueue::<u8>::new(&timer);
+    let (bell, waker) = Bell::new();
+    let mut context = std::task::Context::from_waker(&waker);
+    assert!(queue.poll_next_unpin(&mut context).is_pending());
+    drop(timer.shutdown());
+    assert_eq!(bell.rings(), 1);
+    assert!(queue.poll_next_unpin(&mut context).is_ready());
+}
+
+/// A queue keeps its timer; dropped, it drops what has expired at once and the rest at its deadline
+/// or at the timer's end.
+#[test]
+fn a_dropped_queue_drops_its_values() {
+    let (timer, clock) = manual();
+    let held = Arc::new(());
+    let queue = DelayQueue::new(&timer);
+    for delay in [ms(5), ms(6), ms(20), HOUR] {
+        queue.insert(Arc::clone(&held), delay).expect("it is open");
+    }
+    clock.advance(ms(10));
+    assert!(queue.try_recv().is_some());
+    drop(queue);
+    assert_eq!(Arc::strong_count(&held), 3);
+    clock.advance(ms(10));
+    assert_eq!(Arc::strong_count(&held), 2);
+    is_balanced(&timer);
+    assert_eq!(timer.shutdown().count(), 0);
+    assert_eq!(Arc::strong_count(&held), 1);
+    // The last handle is the queue's.
+    let (timer, clock) = manual();
+    let (weak, queue) = (timer.downgrade(), DelayQueue::new(&timer));
+    queue.insert(Arc::clone(&held), ms(5)).expect("it is open");
+    drop(timer);
+    clock.advance(ms(5));
+    assert!(queue.try_recv().is_some() && weak.upgrade().is_some());
+    drop(queue);
+    assert!(weak.upgrade().is_none());
+}
+
+/// Drops that panic: the others are dropped, and the shard goes on. Promise 7.
+#[test]
+fn values_may_panic_when_they_are_dropped() {
+    struct Bomb(Arc<()>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("one of {} values panics", Arc::strong_count(&self.0));
+        }
+    }
+    let (timer, clock) = manual();
+    let held = Arc::new(());
+    let queue = DelayQueue::new(&timer);
+    for delay in [1, 1, 1, 50, 50] {
+        queue.insert(Bomb(Arc::clone(&held)), ms(delay)).map_err(|_| ()).expect("it is open");
+    }
+    clock.advance(ms(1));
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(queue))).is_err());
+    assert_eq!(Arc::strong_count(&held), 3);
+    clock.advance(ms(50));
+    assert_eq!((Arc::strong_count(&held), timer.stats().panics), (1, 2));
+    is_balanced(&timer);
+}
+
+/// A shutdown while threads insert: each value is refused, expires or is left. In real time.
+#[test]
+fn a_shutdown_races_with_inserts_in_real_time() {
+    in_time(|| {
+        for round in 0..30 {
+            let timer = Timer::builder().shards(2).build().expect("settings within their limits");
+            let queue = DelayQueue::new(&timer);
+            let refused = thread::scope(|scope| {
+                let insert = || {
+                    let delay = |i: u64| if i.is_multiple_of(2) { HOUR } else { ms(i % 4) };
+                    (0..300).filter(|&i| queue.insert(i, delay(i)).is_err()).count()
+                };
+                let threads = [scope.spawn(insert), scope.spawn(insert)];
+                thread::sleep(Duration::from_micros(50 * round));
+                drop(timer.shutdown());
+                threads.map(|thread| thread.join().expect("no panic")).into_iter().sum::<usize>()
+            });
+            let expired = std::iter::from_fn(|| queue.recv()).count();
+            assert_eq!(refused + expired + queue.unexpired().count(), 600);
+            assert!(queue.is_empty());
+        }
+    });
+}

@@ -1,0 +1,102 @@
+//! The stream and its consumer's waker.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use futures::executor::block_on;
+use futures::stream::{Stream, StreamExt};
+use shardwheel::DelayQueue;
+use shardwheel::delay_queue::Expired;
+
+use crate::support::{Acts, Bell, HOUR, To, hooked, is_balanced, manual, ms, threads};
+
+fn poll<T: Send>(queue: &DelayQueue<T>, waker: &Waker) -> Poll<Option<Expired<T>>> {
+    let mut queue = queue;
+    Pin::new(&mut queue).poll_next(&mut Context::from_waker(waker))
+}
+
+/// The stream waits, also while the queue is empty, and the consumer is woken when a value expires.
+#[test]
+fn the_consumer_is_woken_when_a_value_expires() {
+    let (timer, clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    let (bell, waker) = Bell::new();
+    assert!(poll(&queue, &waker).is_pending());
+    queue.insert(1, ms(5)).expect("it is open");
+    queue.insert(2, ms(5)).expect("it is open");
+    assert!(poll(&queue, &waker).is_pending());
+    clock.advance(ms(4));
+    assert_eq!(bell.rings(), 0);
+    clock.advance(ms(1));
+    assert_eq!(bell.rings(), 1);
+    for value in 1..=2 {
+        assert!(matches!(poll(&queue, &waker), Poll::Ready(Some(out)) if out.value == value));
+    }
+    assert!(poll(&queue, &waker).is_pending());
+    drop(queue);
+    clock.advance(HOUR);
+    drop(waker);
+    assert_eq!((bell.rings(), Arc::strong_count(&bell)), (1, 1));
+    is_balanced(&timer);
+}
+
+/// The last waker is woken, as with any future.
+#[test]
+fn the_last_waker_is_woken() {
+    let (timer, clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    let ((first, old), (second, new)) = (Bell::new(), Bell::new());
+    queue.insert((), ms(5)).expect("it is open");
+    assert!(poll(&queue, &old).is_pending() && poll(&queue, &new).is_pending());
+    clock.advance(ms(5));
+    assert_eq!((first.rings(), second.rings()), (0, 1));
+}
+
+/// A waker that panics is counted, and the value is there. A waker may use the queue. Promise 7.
+#[test]
+fn a_waker_may_panic_or_use_the_queue() {
+    let (timer, clock) = manual();
+    let queue = Arc::new(DelayQueue::new(&timer));
+    queue.insert(1, ms(5)).expect("it is open");
+    let panics = hooked(|to| assert!(to != To::Wake, "the waker panics"));
+    assert!(poll(&*queue, &panics).is_pending());
+    clock.advance(ms(5));
+    assert_eq!(timer.stats().panics, 1);
+    assert_eq!(queue.try_recv().map(|out| out.value), Some(1));
+    let (inner, took) = (Arc::clone(&queue), Arc::new(AtomicBool::new(false)));
+    let taken = Arc::clone(&took);
+    let acts = Acts::waker(move || {
+        taken.store(inner.try_recv().is_some_and(|out| out.value == 2), Ordering::SeqCst);
+        inner.insert(3, ms(5)).expect("it is open");
+    });
+    queue.insert(2, ms(5)).expect("it is open");
+    assert!(poll(&*queue, &acts).is_pending());
+    clock.advance(ms(20));
+    assert!(took.load(Ordering::SeqCst));
+    assert_eq!(queue.try_recv().map(|out| out.value), Some(3));
+    is_balanced(&timer);
+}
+
+/// On an executor, in real time, from another thread and across two shards.
+#[test]
+fn a_stream_yields_all_in_real_time() {
+    let timer = threads(2);
+    let queue = DelayQueue::new(&timer);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let queue = &queue;
+            scope.spawn(move || {
+                for i in 0..250 {
+                    queue.insert(thread * 250 + i, ms(i % 20)).expect("it is open");
+                }
+            });
+        }
+        let mut values: Vec<_> = block_on((&queue).take(1_000).map(|out| out.value).collect());
+        values.sort_unstable();
+        assert!(values.iter().copied().eq(0..1_000));
+    });
+    assert!(queue.is_empty());
+    is_balanced(&timer);
+}
