@@ -3,8 +3,10 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::clock::unpoisoned;
 use crate::tick::Tick;
 
 /// Why a [`Config`](crate::Config) could not be built.
@@ -105,7 +107,7 @@ impl fmt::Display for BuildError {
                 write!(f, "thread_name is {name:?}; it must not have a zero byte in it")
             }
             Self::OutOfMemory { shard } => write!(f, "no memory for shard {shard}"),
-            Self::Spawn { shard, error } => write!(f, "no thread for shard {shard}: {error}"),
+            Self::Spawn { shard, .. } => write!(f, "the system started no thread for shard {shard}"),
         }
     }
 }
@@ -113,9 +115,10 @@ impl fmt::Display for BuildError {
 impl Error for BuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Config(error) => Some(error),
             Self::Spawn { error, .. } => Some(error),
-            Self::ShardsOutOfRange { .. }
+            // The message is that of the inner error, which is therefore no source.
+            Self::Config(_)
+            | Self::ShardsOutOfRange { .. }
             | Self::TooFewCores { .. }
             | Self::ThreadName { .. }
             | Self::OutOfMemory { .. } => None,
@@ -201,6 +204,27 @@ impl fmt::Display for ScheduleErrorKind {
 
 /// The error of a refused timer: the reason, and the payload.
 ///
+/// It is `Send` and `Sync` if the payload is `Send`, so `?` turns it into a
+/// `Box<dyn Error + Send + Sync>`, whatever the callback holds:
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::error::Error;
+/// use std::time::Duration;
+/// use shardwheel::Timer;
+///
+/// fn start(timer: &Timer) -> Result<(), Box<dyn Error + Send + Sync>> {
+///     let count = Cell::new(0); // `Send`, and not `Sync`
+///     timer.schedule_every(Duration::from_secs(1), move || count.set(count.get() + 1))?;
+///     Ok(())
+/// }
+///
+/// let timer = Timer::new()?;
+/// drop(timer.shutdown());
+/// assert!(start(&timer).is_err());
+/// # Ok::<(), Box<dyn Error>>(())
+/// ```
+///
 /// # Examples
 ///
 /// ```
@@ -215,16 +239,18 @@ impl fmt::Display for ScheduleErrorKind {
 /// ```
 pub struct ScheduleError<T> {
     kind: ScheduleErrorKind,
-    payload: T,
+    /// Nobody locks it. A mutex is `Sync` whether or not the payload is.
+    payload: Mutex<T>,
 }
 
 impl<T> ScheduleError<T> {
     pub(crate) fn new(kind: ScheduleErrorKind, payload: T) -> Self {
-        Self { kind, payload }
+        Self { kind, payload: Mutex::new(payload) }
     }
 
     pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> ScheduleError<U> {
-        ScheduleError { kind: self.kind, payload: make(self.payload) }
+        let kind = self.kind;
+        ScheduleError::new(kind, make(self.into_payload()))
     }
 
     /// Returns why the timer was refused.
@@ -249,7 +275,7 @@ impl<T> ScheduleError<T> {
     /// Hands back the payload.
     #[must_use]
     pub fn into_payload(self) -> T {
-        self.payload
+        unpoisoned(self.payload.into_inner())
     }
 }
 

@@ -34,8 +34,8 @@ pub use future::{Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
 pub use timer::{
-    CallbackPanic, CancelGuard, Every, Executor, Figures, Job, Lateness, Missed, Occurrence, Schedule, Stats,
-    Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask, WeakTimer,
+    CallbackPanic, CancelGuard, Every, Executor, Figures, Job, Lateness, LatenessBucket, Missed, Occurrence,
+    Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

@@ -9,6 +9,7 @@ mod fast;
 mod manual;
 mod waits;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 pub(crate) use fast::FastClock;
@@ -60,6 +61,16 @@ pub trait Clock: Send + Sync + 'static {
     /// and the same time.
     fn as_manual(&self) -> Option<&ManualClock> {
         None
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+
+    fn as_manual(&self) -> Option<&ManualClock> {
+        (**self).as_manual()
     }
 }
 

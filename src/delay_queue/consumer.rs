@@ -1,4 +1,23 @@
 //! The consumer's calls: the stream, and those that block.
+//!
+//! The consumer takes the whole stack at once and reverses it, so that values of one shard come in
+//! the order in which they expired.
+//!
+//! # The wake-up
+//!
+//! The consumer's waker lies in an [`AtomicWaker`](atomic_waker::AtomicWaker). A shard's thread
+//! pushes, then wakes. The consumer looks, registers its waker, and looks again before it waits. The
+//! wake and the registration are read-modify-writes of one word, so one of them comes first:
+//!
+//! - *The wake comes first.* The registration acquires what the wake has released, so the second
+//!   look finds the value.
+//! - *The registration comes first.* The wake finds the waker and wakes the consumer, which looks
+//!   again.
+//! - *They overlap.* The `AtomicWaker` makes the later one wake the waker that is being registered.
+//!
+//! Several shards' threads may push and wake at once. A wake that meets another leaves the waking to
+//! that one, which takes the waker after both pushes. The end of the timer is announced in the same
+//! way: the flag first, then the wake.
 
 use std::iter;
 use std::pin::Pin;

@@ -1,5 +1,10 @@
 //! A value on its way through the queue, and what the threads share.
 //!
+//! Each value is a timer of the queue's `Timer`: its node holds a [`Ticket`], which points to a box
+//! with the value. Insert, remove and reset are those of a timer, so any thread may call them, and
+//! they meet each other in the node's word. When the timer fires, its shard's thread pushes the box
+//! onto a stack that all shards share, without an allocation, and wakes the consumer.
+//!
 //! A [`Ticket`] owns the value while its timer is pending. The thread that wins the node's word has
 //! the ticket to itself: a `remove` takes the value out of it, and the shard's thread runs it, which
 //! passes the value to the consumer. A ticket that is dropped otherwise was in a timer that has

@@ -1,36 +1,8 @@
-//! A queue whose values come out when their delays have passed.
+//! A queue whose values come out when their delays have passed: [`DelayQueue`], and what comes out of
+//! it.
 //!
-//! # How it works
-//!
-//! Each value is a timer of the queue's [`Timer`]: its node holds a [`Ticket`], which points to a
-//! box with the value. Insert, remove and reset are those of a timer, so any thread may call them,
-//! and they meet each other in the node's word.
-//!
-//! When the timer fires, its shard's thread pushes the box onto a stack that all shards share,
-//! without an allocation, and wakes the consumer. The consumer takes the whole stack at once and
-//! reverses it.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `entry.rs` | A value on its way: its ticket, and what the threads share. |
-//! | `keys.rs` | Keys, and where a moved value's timer is. |
-//! | `consumer.rs` | The consumer's calls: the stream, and the blocking ones. |
-//!
-//! # The wake-up
-//!
-//! The consumer's waker lies in an [`AtomicWaker`](atomic_waker::AtomicWaker). A shard's thread
-//! pushes, then wakes. The consumer looks, registers its waker, and looks again before it waits. The
-//! wake and the registration are read-modify-writes of one word, so one of them comes first:
-//!
-//! - *The wake comes first.* The registration acquires what the wake has released, so the second
-//!   look finds the value.
-//! - *The registration comes first.* The wake finds the waker and wakes the consumer, which looks
-//!   again.
-//! - *They overlap.* The `AtomicWaker` makes the later one wake the waker that is being registered.
-//!
-//! Several shards' threads may push and wake at once. A wake that meets another leaves the waking to
-//! that one, which takes the waker after both pushes. The end of the timer is announced in the same
-//! way: the flag first, then the wake.
+//! The mechanism is documented in the source: `entry.rs` tells a value's way, `keys.rs` how a key
+//! stays the same, and `consumer.rs` how the consumer is woken.
 
 mod consumer;
 mod entry;

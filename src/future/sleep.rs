@@ -43,19 +43,20 @@ use crate::timer::{Nanos, ShardHandle};
 /// drop. A poll with the same waker reads one word.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    wait: Wait<Arc<ShardHandle>>,
+    handle: Arc<ShardHandle>,
+    wait: Wait,
 }
 
 impl Sleep {
     #[inline]
     pub(super) fn new(handle: Arc<ShardHandle>, deadline: Nanos) -> Self {
-        Self { wait: Wait::new(handle, deadline) }
+        Self { handle, wait: Wait::new(deadline) }
     }
 
     /// Returns the deadline; `None` if it is further away than the system's clock can represent.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.wait.deadline()
+        self.wait.deadline(&self.handle)
     }
 
     /// Returns whether the sleep is over: its next poll is ready.
@@ -66,18 +67,18 @@ impl Sleep {
     /// poll.)
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
-        self.wait.is_elapsed()
+        self.wait.is_elapsed(&self.handle)
     }
 
     /// Gives the sleep another deadline, whether it has resolved or not. The task that last polled
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
     /// again. If the new deadline has passed, the next poll is ready.
     pub fn reset(&mut self, deadline: Instant) {
-        self.wait.reset(deadline);
+        self.wait.reset(&self.handle, deadline);
     }
 
     pub(super) fn reset_to(&mut self, deadline: Nanos) {
-        self.wait.reset_to(deadline);
+        self.wait.reset_to(&self.handle, deadline);
     }
 
     /// Makes the next poll try again after a refusal.
@@ -86,12 +87,12 @@ impl Sleep {
     }
 
     pub(super) fn handle(&self) -> &ShardHandle {
-        self.wait.handle()
+        &self.handle
     }
 
     #[inline]
     pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
-        self.wait.poll(waker)
+        self.wait.poll(&self.handle, waker)
     }
 }
 
@@ -107,6 +108,12 @@ impl FusedFuture for Sleep {
     /// Whether the sleep has resolved, and has not been reset since.
     fn is_terminated(&self) -> bool {
         self.wait.is_terminated()
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.wait.cancel(&self.handle);
     }
 }
 

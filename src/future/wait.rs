@@ -31,7 +31,6 @@
 //! The thread that takes a waker out of the node wakes it or drops it, with no lock and no pin
 //! held.
 
-use std::ops::Deref;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
@@ -41,12 +40,14 @@ use crate::shard::{Exchanged, Key, Scheduler};
 use crate::tick::Tick;
 use crate::timer::{NEVER, Nanos, ShardHandle, Task, ToWake};
 
-/// A wait for a deadline. `H` points to the shard's handle: it is counted for a [`Sleep`], and
-/// static on the global timer, whose sleeps count nothing.
+/// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]
+/// counts its uses of the handle, and a sleep of the global timer need not. (Generic over the
+/// handle, there would be two copies of each call, and the compiler would inline neither.)
+///
+/// The owner calls [`cancel`](Self::cancel) when it is dropped.
 ///
 /// [`Sleep`]: super::Sleep
-pub(super) struct Wait<H: Deref<Target = ShardHandle>> {
-    handle: H,
+pub(super) struct Wait {
     deadline: Nanos,
     state: State,
 }
@@ -76,22 +77,22 @@ impl WakerId {
     }
 }
 
-impl<H: Deref<Target = ShardHandle>> Wait<H> {
+impl Wait {
     #[inline]
-    pub(super) fn new(handle: H, deadline: Nanos) -> Self {
-        Self { handle, deadline, state: State::Idle }
+    pub(super) fn new(deadline: Nanos) -> Self {
+        Self { deadline, state: State::Idle }
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.handle.time.instant(self.deadline)
+    pub(super) fn deadline(&self, handle: &ShardHandle) -> Option<Instant> {
+        handle.time.instant(self.deadline)
     }
 
     /// Whether the next poll is ready.
-    pub(super) fn is_elapsed(&self) -> bool {
+    pub(super) fn is_elapsed(&self, handle: &ShardHandle) -> bool {
         match self.state {
-            State::Idle | State::Done(Err(_)) => self.has_passed(self.deadline),
+            State::Idle | State::Done(Err(_)) => self.has_passed(handle, self.deadline),
             State::Waiting { key, .. } => {
-                !self.handle.scheduler.is_pending(key) && self.outcome(None).is_ok()
+                !handle.scheduler.is_pending(key) && self.outcome(handle, None).is_ok()
             }
             State::Overdue { .. } | State::Done(Ok(())) => true,
         }
@@ -102,18 +103,19 @@ impl<H: Deref<Target = ShardHandle>> Wait<H> {
         matches!(self.state, State::Done(_))
     }
 
-    pub(super) fn reset(&mut self, deadline: Instant) {
-        self.reset_to(self.handle.time.since_start(deadline));
+    pub(super) fn reset(&mut self, handle: &ShardHandle, deadline: Instant) {
+        self.reset_to(handle, handle.time.since_start(deadline));
     }
 
-    pub(super) fn reset_to(&mut self, deadline: Nanos) {
+    pub(super) fn reset_to(&mut self, handle: &ShardHandle, deadline: Nanos) {
         // Comes first: a user's clock may panic. A later deadline needs no look at the clock: the
         // sleep was pending until now.
-        let is_overdue = deadline < self.deadline && !self.is_terminated() && self.has_passed(deadline);
+        let is_overdue =
+            deadline < self.deadline && !self.is_terminated() && self.has_passed(handle, deadline);
         self.deadline = deadline;
         self.state = match self.state {
             State::Waiting { key, waker } | State::Overdue { key, waker } => {
-                match self.handle.scheduler.reschedule(key, self.tick()) {
+                match handle.scheduler.reschedule(key, self.tick(handle)) {
                     Some(key) if is_overdue => State::Overdue { key, waker },
                     Some(key) => State::Waiting { key, waker },
                     None => State::Idle,
@@ -126,9 +128,17 @@ impl<H: Deref<Target = ShardHandle>> Wait<H> {
     /// Whether `deadline` has passed by the clock. The fast clock is ahead by microseconds, so it
     /// answers alone only if the deadline is further away.
     #[inline]
-    fn has_passed(&self, deadline: Nanos) -> bool {
-        let is_near = self.handle.time.fast_now().is_none_or(|now| now >= deadline);
-        is_near && deadline != NEVER && self.handle.now() >= deadline
+    fn has_passed(&self, handle: &ShardHandle, deadline: Nanos) -> bool {
+        let is_near = handle.time.fast_now().is_none_or(|now| now >= deadline);
+        is_near && deadline != NEVER && handle.now() >= deadline
+    }
+
+    /// Cancels the timer, if there is one. The waker is dropped here.
+    #[inline]
+    pub(super) fn cancel(&self, handle: &ShardHandle) {
+        if let State::Waiting { key, .. } | State::Overdue { key, .. } = self.state {
+            drop(cancel(&handle.scheduler, key));
+        }
     }
 
     /// Makes the next poll try again after a refusal.
@@ -136,45 +146,41 @@ impl<H: Deref<Target = ShardHandle>> Wait<H> {
         self.state = State::Idle;
     }
 
-    pub(super) fn handle(&self) -> &ShardHandle {
-        &self.handle
-    }
-
     /// The deadline's tick.
     #[inline]
-    fn tick(&self) -> Tick {
-        self.handle.time.tick_for(self.deadline)
+    fn tick(&self, handle: &ShardHandle) -> Tick {
+        handle.time.tick_for(self.deadline)
     }
 
     #[inline]
-    pub(super) fn poll(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
+    pub(super) fn poll(&mut self, handle: &ShardHandle, waker: &Waker) -> Poll<Result<(), SleepError>> {
         match self.state {
             State::Done(result) => Poll::Ready(result),
-            State::Idle => self.begin(waker),
-            State::Waiting { key, waker: known } => self.look(key, known, waker),
-            State::Overdue { key, .. } => self.take_out(key),
+            State::Idle => self.begin(handle, waker),
+            State::Waiting { key, waker: known } => self.look(handle, key, known, waker),
+            State::Overdue { key, .. } => self.take_out(handle, key),
         }
     }
 
     /// Ends a sleep that was reset to the past.
     #[cold]
-    fn take_out(&mut self, key: Key) -> Poll<Result<(), SleepError>> {
+    fn take_out(&mut self, handle: &ShardHandle, key: Key) -> Poll<Result<(), SleepError>> {
         self.state = State::Done(Ok(()));
-        drop(cancel(&self.handle.scheduler, key));
+        drop(cancel(&handle.scheduler, key));
         Poll::Ready(Ok(()))
     }
 
     /// Registers `waker` with the timer, unless the deadline has passed.
-    fn begin(&mut self, waker: &Waker) -> Poll<Result<(), SleepError>> {
-        if self.has_passed(self.deadline) {
+    fn begin(&mut self, handle: &ShardHandle, waker: &Waker) -> Poll<Result<(), SleepError>> {
+        if self.has_passed(handle, self.deadline) {
             return self.end(Ok(()));
         }
-        let tick = self.tick();
+        let tick = self.tick(handle);
         let waker = waker.clone();
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&waker);
-        match self.handle.scheduler.schedule_in_place(tick, ToWake(waker)) {
+        match handle.scheduler.schedule_in_place(tick, ToWake(waker)) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
@@ -183,40 +189,51 @@ impl<H: Deref<Target = ShardHandle>> Wait<H> {
                 let kind = refused.kind();
                 // Before the clock is read: both may panic.
                 drop(refused);
-                self.end(self.outcome(Some(kind)))
+                self.end(self.outcome(handle, Some(kind)))
             }
         }
     }
 
     /// Checks whether the timer has fired; if not, makes sure that it wakes `waker`.
-    fn look(&mut self, key: Key, known: WakerId, waker: &Waker) -> Poll<Result<(), SleepError>> {
+    fn look(
+        &mut self,
+        handle: &ShardHandle,
+        key: Key,
+        known: WakerId,
+        waker: &Waker,
+    ) -> Poll<Result<(), SleepError>> {
         if known != WakerId::of(waker) {
-            self.change_waker(key, waker)
-        } else if self.handle.scheduler.is_pending(key) {
+            self.change_waker(handle, key, waker)
+        } else if handle.scheduler.is_pending(key) {
             Poll::Pending
         } else {
-            self.end(self.outcome(None))
+            self.end(self.outcome(handle, None))
         }
     }
 
     /// Replaces the waker in the node by a clone of `waker`. The timer stays pending throughout.
     #[inline(never)]
-    fn change_waker(&mut self, key: Key, waker: &Waker) -> Poll<Result<(), SleepError>> {
+    fn change_waker(
+        &mut self,
+        handle: &ShardHandle,
+        key: Key,
+        waker: &Waker,
+    ) -> Poll<Result<(), SleepError>> {
         // Clone first, because a clone may panic: the node is unchanged yet.
         let waker = waker.clone();
         let id = WakerId::of(&waker);
-        match self.handle.scheduler.exchange(key, ToWake(waker), |task| task.read_part(Task::take_waker)) {
+        match handle.scheduler.exchange(key, ToWake(waker), |task| task.read_part(Task::take_waker)) {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);
                 Poll::Pending
             }
             Exchanged::Over(former) => {
-                let ended = self.end(self.outcome(None));
+                let ended = self.end(self.outcome(handle, None));
                 drop(former);
                 ended
             }
-            Exchanged::Gone => self.end(self.outcome(None)),
+            Exchanged::Gone => self.end(self.outcome(handle, None)),
         }
     }
 
@@ -226,11 +243,11 @@ impl<H: Deref<Target = ShardHandle>> Wait<H> {
     }
 
     /// How a sleep has ended whose timer is gone or was refused.
-    fn outcome(&self, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
-        let shut_down = self.handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
+    fn outcome(&self, handle: &ShardHandle, refused: Option<ScheduleErrorKind>) -> Result<(), SleepError> {
+        let shut_down = handle.is_stopping().then_some(ScheduleErrorKind::ShutDown);
         match refused.or(shut_down) {
             // The deadline has passed: the timer has fired before the shutdown, or was not needed.
-            Some(_) if self.has_passed(self.deadline) => Ok(()),
+            Some(_) if self.has_passed(handle, self.deadline) => Ok(()),
             Some(kind) => Err(SleepError::new(kind)),
             None => Ok(()),
         }
@@ -241,12 +258,4 @@ impl<H: Deref<Target = ShardHandle>> Wait<H> {
 #[inline(always)]
 fn cancel(scheduler: &Scheduler<Task>, key: Key) -> Option<Waker> {
     scheduler.cancel_and(key, |task| task.read_part(Task::take_waker))
-}
-
-impl<H: Deref<Target = ShardHandle>> Drop for Wait<H> {
-    fn drop(&mut self) {
-        if let State::Waiting { key, .. } | State::Overdue { key, .. } = self.state {
-            drop(cancel(&self.handle.scheduler, key));
-        }
-    }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Counts {
     pub(super) panics: AtomicU64,
     pub(super) longest: AtomicU64,
     pub(super) latest: AtomicU64,
+    /// The lateness of all timers that fired, together.
+    pub(super) late: AtomicU64,
     pub(super) lateness: AtomicHistogram,
     /// The tick of the timer that the worker fired last, or until which it sleeps.
     pub(super) at_work_for: AtomicU64,
@@ -27,10 +29,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn new() -> Self {
-        let [panics, longest, latest] = std::array::from_fn(|_| AtomicU64::new(0));
+        let [panics, longest, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
         let at_work_for = AtomicU64::new(Tick::MAX);
         let lateness = AtomicHistogram::new(GROUPING, LARGEST).expect("the shape is a valid one");
-        Self { panics, longest, latest, lateness, at_work_for }
+        Self { panics, longest, latest, late, lateness, at_work_for }
     }
 
     pub(crate) fn count_panic(&self) {
@@ -43,6 +45,10 @@ impl Counts {
     pub(crate) fn note_fired(&self, deadline: Tick, late: Nanos) {
         // Ordering: Relaxed, a figure that one thread writes and others read.
         self.at_work_for.store(deadline, Ordering::Relaxed);
+        // Ordering: Relaxed, as above.
+        let sum = self.late.load(Ordering::Relaxed).saturating_add(late);
+        // Ordering: Relaxed, as above.
+        self.late.store(sum, Ordering::Relaxed);
         // Ordering: Relaxed, as above.
         if late > self.latest.load(Ordering::Relaxed) {
             // Ordering: Relaxed, as above.

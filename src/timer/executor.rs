@@ -1,6 +1,7 @@
 //! Where callbacks run if not on their shard's thread.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::run::{Outlet, Work};
 
@@ -39,6 +40,12 @@ pub trait Executor: Send + Sync + 'static {
 impl<F: Fn(Job) + Send + Sync + 'static> Executor for F {
     fn execute(&self, job: Job) {
         self(job);
+    }
+}
+
+impl<E: Executor + ?Sized> Executor for Arc<E> {
+    fn execute(&self, job: Job) {
+        (**self).execute(job);
     }
 }
 

@@ -20,7 +20,7 @@
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
 //! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns. How its sleep ends, and when. |
 //! | `drive.rs`, `advancer_slot.rs` | Threads or a manual clock. How a shutdown takes the advancers. |
-//! | `counts.rs`, `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
+//! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod builder;
@@ -31,6 +31,7 @@ mod global;
 mod guard;
 pub(crate) mod inline;
 mod key;
+mod lateness;
 mod occurrence;
 mod pace;
 mod panics;
@@ -56,11 +57,12 @@ pub use builder::TimerBuilder;
 pub use executor::{Executor, Job};
 pub use guard::CancelGuard;
 pub use key::TimerKey;
+pub use lateness::{Lateness, LatenessBucket};
 pub use occurrence::Occurrence;
 pub use panics::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 use shard_handle::Ended;
-pub use stats::{Figures, Lateness, Stats};
+pub use stats::{Figures, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use weak::WeakTimer;
 

@@ -1,19 +1,17 @@
 //! What a timer has done, and how late.
 
-use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
-use histogram::Histogram;
-
+use super::lateness::Lateness;
 use super::shard_handle::ShardHandle;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
 /// What a [`Timer`](crate::Timer) has done since it was built, and what it holds.
 ///
-/// Holds the figures of all shards together, to which it dereferences, and the figures of each
-/// shard.
+/// Holds the figures of all shards together, and the figures of each shard. It dereferences to the
+/// former: `stats.pending` is `stats.total.pending`.
 ///
 /// While other threads use the timer, the numbers may be a few operations apart from one another.
 /// When the timer is quiet, `scheduled + recurred = fired + cancelled + handed_back + pending`.
@@ -105,7 +103,7 @@ impl Figures {
             panics: counts.panics.load(Ordering::Relaxed),
             longest_callback: duration(&counts.longest),
             backlog: Duration::from_nanos(handle.time.now().saturating_sub(next)),
-            lateness: Lateness { histogram: Some(counts.lateness.load()), max: duration(&counts.latest) },
+            lateness: Lateness::of(counts),
             node_capacity: shard.node_capacity,
             core: handle.core.get().copied(),
         }
@@ -126,69 +124,5 @@ impl Figures {
         self.longest_callback = self.longest_callback.max(other.longest_callback);
         self.backlog = self.backlog.max(other.backlog);
         self.lateness.add(&other.lateness);
-    }
-}
-
-/// How late timers fired: a histogram whose buckets are at most a sixteenth of their value wide.
-#[derive(Clone, Default)]
-pub struct Lateness {
-    /// `None` in the default value, before the first shard is added.
-    histogram: Option<Histogram>,
-    max: Duration,
-}
-
-impl Lateness {
-    /// Returns the lateness that a share of `quantile` (0 to 1) of all timers did not exceed.
-    ///
-    /// The value is rounded up to the end of its bucket, but does not exceed [`max`](Self::max). It
-    /// is zero if no timer has fired, or if `quantile` is out of range.
-    #[must_use]
-    pub fn quantile(&self, quantile: f64) -> Duration {
-        let found = self.histogram.as_ref().and_then(|histogram| histogram.quantile(quantile).ok().flatten());
-        let bucket = found.and_then(|found| found.entries().values().next().cloned());
-        bucket.map_or(Duration::ZERO, |bucket| Duration::from_nanos(bucket.end()).min(self.max))
-    }
-
-    /// Returns the median: half of all timers were at most this late.
-    #[must_use]
-    pub fn p50(&self) -> Duration {
-        self.quantile(0.5)
-    }
-
-    /// Returns the 99th percentile: 99 % of all timers were at most this late.
-    #[must_use]
-    pub fn p99(&self) -> Duration {
-        self.quantile(0.99)
-    }
-
-    /// Returns the 99.9th percentile: 99.9 % of all timers were at most this late.
-    #[must_use]
-    pub fn p999(&self) -> Duration {
-        self.quantile(0.999)
-    }
-
-    /// Returns the greatest lateness of all timers; exact.
-    #[must_use]
-    pub fn max(&self) -> Duration {
-        self.max
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.max = self.max.max(other.max);
-        self.histogram = match (self.histogram.take(), &other.histogram) {
-            (Some(mine), Some(theirs)) => mine.checked_add(theirs).ok(),
-            (mine, theirs) => mine.or_else(|| theirs.clone()),
-        };
-    }
-}
-
-impl fmt::Debug for Lateness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lateness")
-            .field("p50", &self.p50())
-            .field("p99", &self.p99())
-            .field("p999", &self.p999())
-            .field("max", &self.max)
-            .finish()
     }
 }

@@ -130,6 +130,27 @@ fn lateness_quantiles_are_ordered_and_the_maximum_is_exact() {
     assert_eq!(lateness.quantile(7.0), Duration::ZERO, "there is no such quantile");
 }
 
+/// The histogram's buckets hold each timer once, in order and without overlaps, over all shards; the
+/// sum is exact.
+#[test]
+fn the_buckets_of_the_lateness_hold_each_timer_once() {
+    let (timer, clock) = manual();
+    assert_eq!((timer.stats().lateness.buckets().count(), timer.stats().lateness.sum()), (0, ms(0)));
+    for delay in 1..=1_000 {
+        timer.schedule_after(ms(delay), || ()).expect("the timer is open");
+    }
+    clock.jump(ms(1_000));
+    let lateness = timer.stats().total.lateness;
+    let buckets: Vec<_> = lateness.buckets().collect();
+    assert!(buckets.iter().all(|bucket| bucket.count > 0 && bucket.range.start() <= bucket.range.end()));
+    assert!(buckets.windows(2).all(|pair| pair[0].range.end() < pair[1].range.start()));
+    assert_eq!(buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 1_000);
+    assert_eq!((lateness.count(), lateness.sum()), (1_000, ms((0..1_000).sum())));
+    for late in (0..1_000).map(ms) {
+        assert!(buckets.iter().any(|bucket| bucket.range.contains(&late)), "{late:?}");
+    }
+}
+
 /// A recurring timer whose callback takes longer than its period leaves other timers their turns,
 /// however it treats what it misses. Promise 7.
 #[test]

@@ -1,11 +1,11 @@
 //! Settings: a refused setting is named in the error, and an accepted one takes effect.
 
 use std::error::Error;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel::{BuildError, Clock, Figures, ManualClock, Timer, TimerBuilder};
+use shardwheel::{BuildError, Clock, Executor, Figures, Job, ManualClock, Timer, TimerBuilder};
 
 use crate::support::{Count, are_threads, hear, manual, ms, secs, threads, threads_named};
 
@@ -30,11 +30,13 @@ fn errors_name_the_value_and_the_limit() {
     says(Timer::builder().thread_name("a\0b"), &["thread_name", r"a\0b", "zero byte"]);
 }
 
-/// An error has a kind; an error of the shard's settings has that as its source.
+/// An error has a kind. One of the shard's settings has the message of that error, which is
+/// therefore not its source as well.
 #[test]
-fn errors_have_a_kind_and_a_source() {
+fn errors_have_a_kind() {
     let error = refusal(Timer::builder().wheel_size(100));
-    assert!(matches!(error, BuildError::Config(_)) && error.source().is_some());
+    assert!(matches!(&error, BuildError::Config(inner) if inner.to_string() == error.to_string()));
+    assert!(error.source().is_none());
     let error = refusal(Timer::builder().shards(0));
     assert!(matches!(error, BuildError::ShardsOutOfRange { value: 0, min: 1, max: 1024 }), "{error:?}");
     assert!(error.source().is_none());
@@ -181,4 +183,51 @@ fn debug_output_names_the_type_and_its_settings() {
     assert!(format!("{:?}", timer.stats().lateness).contains("p99"));
     assert!(format!("{:?}", timer.shutdown()).contains("len: 1"));
     assert_eq!(Figures::default().pending, 0);
+}
+
+/// The chain of an error's messages says each thing once: no message contains that of its source.
+#[test]
+fn no_error_repeats_its_source() {
+    let (timer, _clock) = manual();
+    drop(timer.shutdown());
+    let never = std::future::pending::<()>();
+    let limit = futures::executor::block_on(timer.timeout(ms(1), never)).expect_err("it is shut down");
+    let spawn = BuildError::Spawn { shard: 3, error: std::io::Error::other("no more threads") };
+    let refused = timer.schedule_after(ms(1), || ()).expect_err("it is shut down");
+    let errors: [Box<dyn Error + Send + Sync>; 5] = [
+        Box::new(refusal(Timer::builder().wheel_size(100))),
+        Box::new(spawn),
+        Box::new(limit),
+        Box::new(std::io::Error::from(limit)),
+        refused.into(),
+    ];
+    for error in errors {
+        let mut next: Option<&dyn Error> = Some(&*error);
+        while let Some(error) = next {
+            next = error.source();
+            let source = next.map(ToString::to_string);
+            assert!(source.is_none_or(|source| !error.to_string().contains(&source)), "{error}");
+        }
+    }
+}
+
+/// A shared clock and a shared executor are a clock and an executor, whatever is behind them.
+#[test]
+fn a_clock_and_an_executor_may_be_shared() {
+    let (manual, runs) = (ManualClock::new(), Count::default());
+    let count = runs.clone();
+    let clock: Arc<dyn Clock> = Arc::new(manual.clone());
+    let executor: Arc<dyn Executor> = Arc::new(move |job: Job| {
+        count.one();
+        job.run();
+    });
+    let timers = [(); 2].map(|()| {
+        let builder = Timer::builder().clock(Arc::clone(&clock)).executor(Arc::clone(&executor));
+        builder.build().expect("settings within their limits")
+    });
+    for timer in &timers {
+        timer.schedule_after(ms(5), || ()).expect("the timer is open");
+    }
+    manual.advance(ms(5));
+    assert_eq!((runs.get(), timers.map(|timer| timer.stats().fired)), (2, [1, 1]));
 }

@@ -32,38 +32,39 @@ use crate::timer::{Nanos, ShardHandle};
 /// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    wait: Wait<&'static ShardHandle>,
+    handle: &'static ShardHandle,
+    wait: Wait,
 }
 
 impl Sleep {
     #[inline]
     pub(super) fn new(handle: &'static ShardHandle, deadline: Nanos) -> Self {
-        Self { wait: Wait::new(handle, deadline) }
+        Self { handle, wait: Wait::new(deadline) }
     }
 
     /// Returns the deadline; `None` if it is further away than the system's clock can represent.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.wait.deadline()
+        self.wait.deadline(self.handle)
     }
 
     /// Returns whether the sleep is over: its next poll is ready. Between two resets, the answer
     /// never returns to false.
     #[must_use]
     pub fn is_elapsed(&self) -> bool {
-        self.wait.is_elapsed()
+        self.wait.is_elapsed(self.handle)
     }
 
     /// Gives the sleep another deadline, whether it has resolved or not. The task that last polled
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
     /// again. If the new deadline has passed, the next poll is ready.
     pub fn reset(&mut self, deadline: Instant) {
-        self.wait.reset(deadline);
+        self.wait.reset(self.handle, deadline);
     }
 
     #[inline(always)]
     pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<()> {
-        match self.wait.poll(waker) {
+        match self.wait.poll(self.handle, waker) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Ready(Err(_)) => self.try_again(waker),
@@ -89,6 +90,12 @@ impl FusedFuture for Sleep {
     /// Whether the sleep has resolved, and has not been reset since.
     fn is_terminated(&self) -> bool {
         self.wait.is_terminated()
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.wait.cancel(self.handle);
     }
 }
 

@@ -211,13 +211,19 @@ impl<T> Advancer<T> {
         // The walk needs neither the private wheels nor the lists.
         drop(self);
         let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), NIL);
-        let win =
-            |filled: Filled<'_, T>| if filled.look(&keeps) { Ok(filled.keep()) } else { Err(filled.take()) };
+        let win = |filled: Filled<'_, T>| {
+            if filled.look(&keeps) {
+                filled.keep();
+                None
+            } else {
+                Some(filled.take())
+            }
+        };
         while let Some(id) = walk.next_id() {
             match walk.settle(id, |node, _, word| node.win_for_the_end(word).map(win)) {
                 None => {}
-                Some(Ok(())) => kept.push(id, std::mem::replace(&mut last, id)),
-                Some(Err(payload)) => dispose(payload),
+                Some(None) => kept.push(id, std::mem::replace(&mut last, id)),
+                Some(Some(payload)) => dispose(payload),
             }
         }
         kept

@@ -26,6 +26,7 @@ fn holds_for_every_payload<'a, T: Send + 'a>() {
     crosses::<Fired<T>>();
     iterates::<Expired<'a, T>, T>();
     fails::<ScheduleError<T>>();
+    is_shared::<ScheduleError<T>>();
 }
 
 /// The halves cross threads as they should, whatever the payload is; errors are errors, whether or
