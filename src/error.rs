@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::clock::unpoisoned;
 use crate::tick::Tick;
+use crate::unwind::unpoisoned;
 
 /// Why a [`Config`](crate::Config) could not be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,24 +205,21 @@ impl fmt::Display for ScheduleErrorKind {
 /// The error of a refused timer: the reason, and the payload.
 ///
 /// It is `Send` and `Sync` if the payload is `Send`, so `?` turns it into a
-/// `Box<dyn Error + Send + Sync>`, whatever the callback holds:
+/// `Box<dyn Error + Send + Sync>`, whatever the payload or the callback holds:
 ///
 /// ```
 /// use std::cell::Cell;
 /// use std::error::Error;
-/// use std::time::Duration;
-/// use shardwheel::Timer;
+/// use shardwheel::{Config, Scheduler, shard};
 ///
-/// fn start(timer: &Timer) -> Result<(), Box<dyn Error + Send + Sync>> {
-///     let count = Cell::new(0); // `Send`, and not `Sync`
-///     timer.schedule_every(Duration::from_secs(1), move || count.set(count.get() + 1))?;
+/// fn start(scheduler: &Scheduler<Cell<u32>>) -> Result<(), Box<dyn Error + Send + Sync>> {
+///     scheduler.schedule(10, Cell::new(0))?; // `Send`, and not `Sync`
 ///     Ok(())
 /// }
 ///
-/// let timer = Timer::new()?;
-/// drop(timer.shutdown());
-/// assert!(start(&timer).is_err());
-/// # Ok::<(), Box<dyn Error>>(())
+/// let (scheduler, advancer) = shard(&Config::default());
+/// drop(advancer);
+/// assert!(start(&scheduler).is_err());
 /// ```
 ///
 /// # Examples

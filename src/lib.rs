@@ -1,4 +1,5 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "timer", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "timer"), doc = "A lock-free hierarchical timing wheel: the shard alone.")]
 //!
 //! # How it is built
 //!
@@ -7,11 +8,20 @@
 //! and with which tool. `cargo doc --document-private-items` documents the folders, with the
 //! invariants of each.
 
+// Without `timer`, what a shard offers to a `Timer` alone is not used.
+#![cfg_attr(
+    not(feature = "timer"),
+    allow(dead_code, unused_imports, unreachable_pub, reason = "for `Timer` alone")
+)]
+
+#[cfg(feature = "timer")]
 mod clock;
 mod config;
+#[cfg(feature = "timer")]
 pub mod delay_queue;
 mod error;
 mod fallible;
+#[cfg(feature = "timer")]
 mod future;
 mod hardware;
 #[cfg(doc)]
@@ -19,20 +29,28 @@ mod hardware;
 pub mod proof {}
 mod shard;
 mod sync;
-#[cfg(any(feature = "model", fuzzing))]
+#[cfg(any(shardwheel_loom, shardwheel_model, fuzzing))]
 mod testing;
 mod tick;
+#[cfg(feature = "timer")]
 mod timer;
 mod unwind;
 
+#[cfg(feature = "timer")]
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use config::{Config, ConfigBuilder, DEFAULT_WHEEL_SIZE, MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
+#[cfg(feature = "timer")]
 pub use delay_queue::{DelayQueue, QueueKey};
-pub use error::{BuildError, ConfigError, ScheduleError, ScheduleErrorKind};
+#[cfg(feature = "timer")]
+pub use error::BuildError;
+pub use error::{ConfigError, ScheduleError, ScheduleErrorKind};
+#[cfg(feature = "timer")]
 pub use future::global::{self, interval, interval_at, sleep, sleep_until, timeout, timeout_at};
+#[cfg(feature = "timer")]
 pub use future::{Elapsed, Interval, Sleep, SleepError, Timeout, TimeoutError};
-pub use shard::{Advancer, Expired, Fired, Key, Scheduler, ShardStats, shard};
+pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
+#[cfg(feature = "timer")]
 pub use timer::{
     CallbackPanic, CancelGuard, Every, Executor, Figures, Job, Lateness, LatenessBucket, Missed, Occurrence,
     Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask, WeakTimer,
@@ -41,7 +59,7 @@ pub use timer::{
 #[cfg(shardwheel_stall)]
 #[doc(hidden)]
 pub use sync::stall;
-#[cfg(feature = "model")]
+#[cfg(any(shardwheel_loom, shardwheel_model))]
 #[doc(hidden)]
 pub use testing::model;
 #[cfg(fuzzing)]

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::PoisonError;
 use std::thread;
 
 /// What a panic carries.
@@ -12,6 +13,11 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 /// The drop of a payload may panic with a further payload. [`drop_quietly`] drops this many further
 /// payloads and leaks the next one.
 const PATIENCE: u32 = 4;
+
+/// The data behind a lock is valid even after a panic: no user code runs under the lock.
+pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
+    result.unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs user code and catches a panic in it. True if there was no panic.
 ///

@@ -2,7 +2,7 @@
 //! models are small, because epochs multiply the interleavings. Run them with `--features
 //! loom-epoch` and `--cfg crossbeam_loom`.
 
-#![cfg(feature = "loom-epoch")]
+#![cfg(shardwheel_loom_epoch)]
 #![allow(missing_docs)]
 
 use std::sync::Arc;

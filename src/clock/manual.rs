@@ -11,11 +11,11 @@
 //! lock. The driver checks `passed` before it leaves the seat, and drives on if it is set.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use super::Clock;
 use super::waits::{ThreadNumber, Wait, this_thread};
+use super::{Clock, unpoisoned};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
@@ -197,11 +197,6 @@ impl ManualClock {
         seat.driver = Some(me);
         Some(Driving(self))
     }
-}
-
-/// The data behind the lock is valid even after a panic: no user code runs under the lock.
-pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
-    result.unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The right to drive; released on drop.

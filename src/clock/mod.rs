@@ -12,9 +12,10 @@ mod waits;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub(crate) use crate::unwind::unpoisoned;
 pub(crate) use fast::FastClock;
+pub(crate) use manual::Driven;
 pub use manual::ManualClock;
-pub(crate) use manual::{Driven, unpoisoned};
 pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 
 /// A source of time.

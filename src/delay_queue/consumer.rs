@@ -20,12 +20,16 @@
 //! way: the flag first, then the wake.
 
 use std::iter;
+#[cfg(feature = "stream")]
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+#[cfg(feature = "stream")]
+use std::task::Context;
+use std::task::{Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+#[cfg(feature = "stream")]
 use futures_core::Stream;
 
 use super::entry::{Entry, Expired, Shared};
@@ -157,6 +161,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 }
 
+#[cfg(feature = "stream")]
 /// Yields what has expired; waits while nothing has. Ends when the timer has been shut down.
 impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
@@ -166,6 +171,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     }
 }
 
+#[cfg(feature = "stream")]
 /// The same by a shared reference, for a queue that other threads insert into. There should be one
 /// consumer: of several, the last that waited is woken.
 impl<T: Send + 'static> Stream for &DelayQueue<T> {

@@ -1,10 +1,12 @@
 //! A stream of moments.
 
 use std::future::poll_fn;
+#[cfg(feature = "stream")]
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
 
 use super::after;
@@ -49,12 +51,18 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 pub struct Interval {
     sleep: Sleep,
     schedule: Every,
+    #[cfg(feature = "stream")]
     ended: bool,
 }
 
 impl Interval {
     pub(crate) fn new(sleep: Sleep, period: Duration) -> Self {
-        Self { sleep, schedule: Every::new(period), ended: false }
+        Self {
+            sleep,
+            schedule: Every::new(period),
+            #[cfg(feature = "stream")]
+            ended: false,
+        }
     }
 
     /// Sets what happens to missed ticks.
@@ -150,6 +158,7 @@ impl Interval {
     }
 }
 
+#[cfg(feature = "stream")]
 impl Stream for Interval {
     type Item = Result<Instant, SleepError>;
 
@@ -165,6 +174,7 @@ impl Stream for Interval {
     }
 }
 
+#[cfg(feature = "stream")]
 impl FusedStream for Interval {
     /// Whether the stream has ended.
     fn is_terminated(&self) -> bool {

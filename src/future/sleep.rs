@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+#[cfg(feature = "stream")]
 use futures_core::FusedFuture;
 
 use super::error::SleepError;
@@ -104,6 +105,7 @@ impl Future for Sleep {
     }
 }
 
+#[cfg(feature = "stream")]
 impl FusedFuture for Sleep {
     /// Whether the sleep has resolved, and has not been reset since.
     fn is_terminated(&self) -> bool {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+#[cfg(feature = "stream")]
 use futures_core::FusedFuture;
 use pin_project_lite::pin_project;
 
@@ -78,6 +79,7 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
+#[cfg(feature = "stream")]
 impl<F: Future> FusedFuture for Timeout<F> {
     /// Whether the timeout has resolved.
     fn is_terminated(&self) -> bool {

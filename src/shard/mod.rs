@@ -30,8 +30,8 @@ pub use advancer::Advancer;
 pub use advancer::fire::{Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
-pub use scheduler::Scheduler;
-pub(crate) use scheduler::{Exchanged, Stopped};
+pub(crate) use scheduler::{Ahead, Exchanged, Stopped};
+pub use scheduler::{CancelBatch, Scheduler};
 pub use shared::stats::ShardStats;
 
 pub(crate) use advancer::handover::Kept;
@@ -41,7 +41,7 @@ pub(crate) use node::payload::IntoPayload;
 pub(crate) use shared::bound::Bound;
 #[cfg(fuzzing)]
 pub(crate) use wheel::geometry::{Geometry, Slot};
-#[cfg(feature = "model")]
+#[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) use {
     memory::epochs::{Epochs, Grace, Participant},
     memory::free_bits::{FreeBits, WORD_NODES},

@@ -60,7 +60,7 @@ mod imp {
         #[inline(always)]
         pub(crate) fn note_use(&self) {}
 
-        #[cfg(feature = "model")]
+        #[cfg(any(shardwheel_loom, shardwheel_model))]
         pub(crate) fn note_end(&self) {}
     }
 
@@ -87,7 +87,7 @@ mod imp {
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
-        #[cfg(any(all(test, not(fuzzing)), feature = "model"))]
+        #[cfg(any(all(test, not(fuzzing)), shardwheel_loom, shardwheel_model))]
         pub(crate) fn new(value: T) -> Self {
             Self(std::cell::UnsafeCell::new(value))
         }

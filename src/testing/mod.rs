@@ -1,6 +1,6 @@
 //! Access for models and fuzzers. Nothing here is part of the API: it changes without notice.
 
-#[cfg(feature = "model")]
+#[cfg(any(shardwheel_loom, shardwheel_model))]
 pub mod model;
 #[cfg(fuzzing)]
 pub mod slots;

@@ -8,8 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use core_affinity::CoreId;
-
+use super::affinity::Core;
 use super::drive::{Drive, ManualWorkers};
 use super::executor::Executor;
 use super::panics::{CallbackPanic, PanicGuard};
@@ -84,6 +83,7 @@ impl TimerBuilder {
     /// With fewer cores than shards, `build` fails. If the system refuses to pin a thread, the
     /// thread runs unpinned, and [`Figures::core`](crate::Figures::core) is `None`. A manual clock
     /// has no threads to pin.
+    #[cfg(feature = "affinity")]
     pub fn pin_to_cores(mut self, pin: bool) -> Self {
         self.pin_to_cores = pin;
         self
@@ -165,11 +165,11 @@ impl TimerBuilder {
     }
 
     /// A core for each shard, or none at all.
-    fn cores(&self, shards: usize) -> Result<Vec<CoreId>, BuildError> {
+    fn cores(&self, shards: usize) -> Result<Vec<Core>, BuildError> {
         if !self.pin_to_cores {
             return Ok(Vec::new());
         }
-        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        let cores = Core::all();
         // A system that does not list its cores cannot pin a thread either.
         if (1..shards).contains(&cores.len()) {
             return Err(BuildError::TooFewCores { shards, cores: cores.len() });
@@ -201,7 +201,7 @@ impl TimerBuilder {
         (id, first): (u64, ShardId),
         handles: Arc<[Arc<ShardHandle>]>,
         workers: Vec<Worker>,
-        cores: &[CoreId],
+        cores: &[Core],
     ) -> Result<Timer, BuildError> {
         let (ready, started) = mpsc::channel();
         let mut threads = Vec::new();
@@ -226,7 +226,7 @@ impl TimerBuilder {
     fn spawn(
         &self,
         worker: Worker,
-        core: Option<CoreId>,
+        core: Option<Core>,
         ready: mpsc::Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
         let (timer, shard) = worker.number();
@@ -235,8 +235,8 @@ impl TimerBuilder {
             handle.parker.set_thread();
             handle.set_runner();
             // Set here only, so `set` succeeds.
-            if let Some(core) = core.filter(|&core| core_affinity::set_for_current(core)) {
-                let _ = handle.core.set(core.id);
+            if let Some(core) = core.filter(|core| core.pin()) {
+                let _ = handle.core.set(core.id());
             }
             settle_in(timer, shard as usize);
             drop(ready);

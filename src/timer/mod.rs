@@ -12,9 +12,10 @@
 //! |---|---|
 //! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
+//! | `affinity.rs` | Cores, and threads that are pinned to them. |
 //! | `shard_handle.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
 //! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback is told. |
-//! | `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
+//! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
@@ -23,6 +24,8 @@
 //! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
+mod affinity;
+mod batch;
 mod builder;
 mod counts;
 mod drive;

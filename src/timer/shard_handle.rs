@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
+use super::affinity::Core;
 use super::counts::Counts;
 use super::panics::PanicGuard;
 use super::parker::Parker;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
 use crate::clock::{ThreadNumber, this_thread, unpoisoned};
-use crate::fallible;
 use crate::shard::Kept;
 use crate::sync::Ordering;
 use crate::sync::plain::{AtomicU32, AtomicU64};
@@ -291,15 +291,10 @@ fn origin() -> Origin {
 }
 
 fn find_origin() -> Origin {
-    /// In bytes; more than the list of cores takes.
-    const MOST_ASKED_FOR: usize = 1 << 14;
     static THREADS: AtomicU32 = AtomicU32::new(0);
-    // `get_core_ids` ends the process if there is no memory for the list.
-    let has_memory = fallible::has_memory(MOST_ASKED_FOR);
-    // Lists the cores that the calling thread may run on.
-    match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
-        Some([only]) => Origin::Core(only.id),
+    match Core::only() {
+        Some(only) => Origin::Core(only.id()),
         // Ordering: Relaxed, the number alone matters.
-        _ => Origin::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
+        None => Origin::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
     }
 }

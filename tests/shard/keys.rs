@@ -130,3 +130,26 @@ fn a_shard_says_what_is_pending_and_when() {
         assert_eq!(at(&other, again[0]), (false, None), "a key of another shard");
     }
 }
+
+/// A batch cancels what is pending and returns each payload in the place of its key; dropped, it
+/// cancels the rest. Promise 2.
+#[test]
+fn a_batch_cancels_each_key_once() {
+    let mut rig = Rig::new(64, 0);
+    for many in [0, 1, 7, 8, 9, 17, 100] {
+        let keys: Vec<_> = (0..many).map(|i| rig.set(1_000 + i)).collect();
+        let removed =
+            keys.iter().skip(3).step_by(5).filter_map(|&key| rig.scheduler.cancel(key)).count() as u64;
+        let answers: Vec<_> = rig.scheduler.cancel_batch(keys.iter().copied()).collect();
+        let cancelled = (0..many).map(|i| (i % 5 != 3).then_some(1_000 + i)).collect::<Vec<_>>();
+        assert_eq!(answers, cancelled);
+        assert_eq!(cancelled.iter().flatten().count() as u64, many - removed);
+        assert!(rig.scheduler.cancel_batch(keys).all(|answer| answer.is_none()));
+        let keys: Vec<_> = (0..many).map(|i| rig.set(1_000 + i)).collect();
+        let mut batch = rig.scheduler.cancel_batch(keys);
+        assert_eq!(batch.next(), (many > 0).then_some(Some(1_000)));
+        drop(batch);
+        assert!(rig.scheduler.is_empty());
+    }
+    assert_eq!(rig.at(2_000), []);
+}

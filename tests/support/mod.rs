@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `ledger.rs` | the ledger: what became of each payload |
-//! | `waiting.rs` | waits with a time limit, gates |
+//! | `waiting.rs` | lengths of time, waits with a time limit, gates |
 //! | `counting.rs` | counts and logs that callbacks write |
 //! | `timers.rs` | timers for tests, and checks of their statistics |
 //! | `wakers.rs` | wakers that count or act, polls by hand |
@@ -16,6 +16,7 @@ pub(crate) mod counting;
 pub(crate) mod hostile;
 pub(crate) mod ledger;
 pub(crate) mod processes;
+#[cfg(feature = "affinity")]
 pub(crate) mod timers;
 pub(crate) mod waiting;
 pub(crate) mod wakers;
@@ -23,6 +24,7 @@ pub(crate) mod wakers;
 pub(crate) use counting::*;
 pub(crate) use hostile::*;
 pub(crate) use processes::*;
+#[cfg(feature = "affinity")]
 pub(crate) use timers::*;
 pub(crate) use waiting::*;
 pub(crate) use wakers::*;

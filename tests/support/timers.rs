@@ -6,17 +6,7 @@ use std::time::{Duration, Instant};
 use core_affinity::CoreId;
 use shardwheel::{Clock, Figures, ManualClock, Timer, TimerBuilder, TimerKey};
 
-use super::waiting::PATIENCE;
-
-pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-
-pub(crate) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub(crate) const fn secs(secs: u64) -> Duration {
-    Duration::from_secs(secs)
-}
+use super::waiting::{HOUR, PATIENCE, ms};
 
 /// A timer on a manual clock, and the clock.
 pub(crate) fn manual() -> (Timer, ManualClock) {

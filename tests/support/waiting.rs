@@ -1,10 +1,20 @@
-//! Waits with a time limit.
+//! Lengths of time, and waits with a time limit.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+pub(crate) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
 
 /// How long a test waits for an event that must come, on a busy machine too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -169,3 +169,30 @@ fn a_weak_handle_keeps_no_timer_alive() {
         assert!(weak.upgrade().is_none());
     }
 }
+
+/// A batch cancels each pending timer, recurring ones and those of other shards too, and counts
+/// them; a panic in a drop comes after the others. Promises 2 and 7.
+#[test]
+fn a_batch_cancels_and_counts() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a drop panics");
+        }
+    }
+    let timer = threads(2);
+    let set = || (0..50).map(|i| after(&timer, HOUR + ms(i), || ())).collect::<Vec<_>>();
+    let mut keys = set();
+    keys.extend(std::thread::scope(|scope| scope.spawn(set).join().expect("no panic")));
+    keys.push(timer.schedule_every(HOUR, || ()).expect("the timer is open"));
+    keys.push(after(&threads(1), HOUR, || ()));
+    assert!(timer.cancel(keys[7]));
+    assert_eq!((timer.cancel_batch(keys.iter().copied()), timer.cancel_batch(keys)), (100, 0));
+    let bomb = Bomb;
+    let mut keys = vec![after(&timer, HOUR, move || drop(bomb))];
+    keys.extend(set());
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| timer.cancel_batch(keys)));
+    assert!(panics.is_err());
+    assert_eq!(timer.stats().pending, 0);
+    is_balanced(&timer);
+}

@@ -59,16 +59,15 @@ pub const SUITES: [Suite; 4] = [
     STRESS,
     Suite {
         name: "epoch",
-        cfgs: &["shardwheel_loom", "crossbeam_loom"],
-        features: &["model", "loom-epoch"],
-        arguments: &["--release", "--features", "loom-epoch", "--test", "epoch"],
+        cfgs: &["shardwheel_loom", "shardwheel_loom_epoch", "crossbeam_loom"],
+        arguments: &["--release", "--test", "epoch"],
         ..MODELS
     },
 ];
 
 const STRESS: Suite = Suite { name: "stress", arguments: &["--test", "shard"], ..Suite::NATIVE };
 
-const MODELS: Suite = Suite { package: "loom-tests", features: &["model"], is_native: false, ..STRESS };
+const MODELS: Suite = Suite { package: "loom-tests", is_native: false, ..STRESS };
 
 /// A test that was built.
 #[derive(Debug)]
@@ -99,7 +98,7 @@ impl Suite {
         cfgs: &[],
         flags: &[],
         toolchain: None,
-        features: &[],
+        features: &["timer", "affinity", "stream"],
         arguments: &[],
         environment: &[],
         sees_fences: true,
@@ -261,8 +260,9 @@ mod tests {
         let host = BTreeSet::from(["unix".to_owned()]);
         let set = |name| SUITES.iter().find(|suite| suite.name == name).map(|suite| suite.set(&host));
         assert!(set("loom").is_some_and(|names| names.contains("shardwheel_loom")));
-        assert!(set("epoch").is_some_and(|names| names.contains(r#"feature="loom-epoch""#)));
-        assert_eq!(set("stress"), Some(host.clone()));
+        assert!(set("epoch").is_some_and(|names| names.contains("shardwheel_loom_epoch")));
+        assert!(set("stress").is_some_and(|names| names.contains(r#"feature="timer""#)));
+        assert!(set("stress").is_some_and(|names| names.is_superset(&host) && names.len() == 4));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A stream of moments on the global timer.
 
 use std::future::poll_fn;
+#[cfg(feature = "stream")]
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
 
 use super::wake_to_try_again;
@@ -82,6 +84,7 @@ impl Interval {
     }
 }
 
+#[cfg(feature = "stream")]
 impl Stream for Interval {
     type Item = Instant;
 
@@ -90,6 +93,7 @@ impl Stream for Interval {
     }
 }
 
+#[cfg(feature = "stream")]
 impl FusedStream for Interval {
     /// Always false: the stream does not end.
     fn is_terminated(&self) -> bool {

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+#[cfg(feature = "stream")]
 use futures_core::FusedFuture;
 
 use super::wake_to_try_again;
@@ -86,6 +87,7 @@ impl Future for Sleep {
     }
 }
 
+#[cfg(feature = "stream")]
 impl FusedFuture for Sleep {
     /// Whether the sleep has resolved, and has not been reset since.
     fn is_terminated(&self) -> bool {

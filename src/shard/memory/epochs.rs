@@ -56,16 +56,16 @@ impl Reclaimer {
 }
 
 /// Bytes; more than crossbeam-epoch requests at once.
-#[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
+#[cfg(any(not(shardwheel_loom), shardwheel_loom_epoch))]
 const MOST_ASKED_FOR: usize = 4096;
 
 /// Whether the system has memory for crossbeam-epoch's next request.
-#[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
+#[cfg(any(not(shardwheel_loom), shardwheel_loom_epoch))]
 fn has_memory() -> bool {
     crate::fallible::has_memory(MOST_ASKED_FOR)
 }
 
-#[cfg(any(not(shardwheel_loom), feature = "loom-epoch"))]
+#[cfg(any(not(shardwheel_loom), shardwheel_loom_epoch))]
 mod imp {
     use std::marker::PhantomData;
 
@@ -261,7 +261,7 @@ mod imp {
     }
 }
 
-#[cfg(all(shardwheel_loom, not(feature = "loom-epoch")))]
+#[cfg(all(shardwheel_loom, not(shardwheel_loom_epoch)))]
 mod imp {
     use std::marker::PhantomData;
 

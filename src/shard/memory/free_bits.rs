@@ -78,7 +78,7 @@ impl FreeBits {
     }
 
     /// Tells the model that the segment's memory is freed.
-    #[cfg(feature = "model")]
+    #[cfg(any(shardwheel_loom, shardwheel_model))]
     pub(crate) fn end(&self) {
         self.life.note_end();
     }

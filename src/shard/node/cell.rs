@@ -74,7 +74,7 @@ pub(crate) struct Running {
 }
 
 impl<T> Node<T> {
-    #[cfg(any(all(test, not(fuzzing)), shardwheel_loom, feature = "model"))]
+    #[cfg(any(all(test, not(fuzzing)), shardwheel_loom, shardwheel_model))]
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),

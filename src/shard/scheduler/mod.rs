@@ -10,11 +10,14 @@
 //! [`protocol`](crate::shard::shared::protocol)).
 
 mod acquire;
+mod batch;
 mod exchange;
 mod query;
 mod recurring;
 mod relocate;
 
+pub(crate) use batch::Ahead;
+pub use batch::CancelBatch;
 pub(crate) use exchange::Exchanged;
 pub(crate) use recurring::Stopped;
 
@@ -270,7 +273,7 @@ impl<T> Scheduler<T> {
     }
 
     /// For models: see [`model`](crate::model).
-    #[cfg(feature = "model")]
+    #[cfg(any(shardwheel_loom, shardwheel_model))]
     pub(crate) fn let_producers_hold(&self) {
         self.shared.lanes.let_hold();
     }

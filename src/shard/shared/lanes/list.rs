@@ -201,7 +201,7 @@ impl Lanes {
     }
 
     /// Lets threads hold nodes in lanes made from now on, also in a model.
-    #[cfg(feature = "model")]
+    #[cfg(any(shardwheel_loom, shardwheel_model))]
     pub(crate) fn let_hold(&self) {
         // Ordering: Relaxed, before there are producers.
         self.holding.store(true, Ordering::Relaxed);

@@ -1,0 +1,60 @@
+//! Cores: which there are, and how a thread is pinned to one. Without the feature `affinity` there are
+//! none.
+
+/// A core that a thread can be pinned to.
+#[derive(Clone, Copy)]
+pub(super) struct Core {
+    #[cfg(feature = "affinity")]
+    core: core_affinity::CoreId,
+    #[cfg(not(feature = "affinity"))]
+    never: std::convert::Infallible,
+}
+
+#[cfg(feature = "affinity")]
+impl Core {
+    /// The cores that the calling thread may run on; none if the system does not list them.
+    pub(super) fn all() -> Vec<Self> {
+        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        cores.into_iter().map(|core| Self { core }).collect()
+    }
+
+    /// The only core that the calling thread may run on, if there is only one.
+    pub(super) fn only() -> Option<Self> {
+        /// In bytes; more than the list of cores takes.
+        const MOST_ASKED_FOR: usize = 1 << 14;
+        // `get_core_ids` ends the process if there is no memory for the list.
+        let has_memory = crate::fallible::has_memory(MOST_ASKED_FOR);
+        match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
+            Some(&[core]) => Some(Self { core }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn id(self) -> usize {
+        self.core.id
+    }
+
+    /// Pins the calling thread; false if the system refuses.
+    pub(super) fn pin(self) -> bool {
+        core_affinity::set_for_current(self.core)
+    }
+}
+
+#[cfg(not(feature = "affinity"))]
+impl Core {
+    pub(super) fn all() -> Vec<Self> {
+        Vec::new()
+    }
+
+    pub(super) fn only() -> Option<Self> {
+        None
+    }
+
+    pub(super) fn id(self) -> usize {
+        match self.never {}
+    }
+
+    pub(super) fn pin(self) -> bool {
+        match self.never {}
+    }
+}
