@@ -2,7 +2,7 @@
 //!
 //! # How it is built
 //!
-//! A [`Timer`] runs shards: it gives each shard a thread, the time and the callbacks. A shard
+//! A [`Timer`] runs shards: it gives them threads, the time and the callbacks. A shard
 //! ([`shard()`]) is the data structure alone. The [`proof`] page lists what is shown about both,
 //! and with which tool. `cargo doc --document-private-items` documents the folders, with the
 //! invariants of each.
@@ -31,8 +31,8 @@ pub use future::{Interval, Sleep, SleepError, Timeout, TimeoutError};
 pub use shard::{Advancer, Expired, Fired, Key, Scheduler, ShardStats, shard};
 pub use tick::Tick;
 pub use timer::{
-    CallbackPanic, Every, Executor, Figures, Job, Lateness, Missed, Schedule, Stats, Timer, TimerBuilder,
-    TimerKey, Unfired, UnfiredTask,
+    CallbackPanic, Drivers, Every, Executor, Figures, Job, Lateness, Missed, Placement, Schedule, Stats,
+    Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask,
 };
 
 #[cfg(shardwheel_stall)]

@@ -1,9 +1,10 @@
 //! `Timer`: shards with threads, real time and callbacks.
 //!
-//! A *worker* runs each shard. In turns, it moves the shard's clock to the present, runs what is
-//! due, and sleeps until the next expiration. Producers schedule through the [`ShardHandle`] of
-//! their own shard. Only the worker uses the shard's advancer, until a shutdown takes it. While
-//! user code runs, the advancer lies in a slot, where a shutdown may take it.
+//! A *worker* runs each shard. In turns, it moves the shard's clock to the present and runs what is
+//! due. *Drivers* are threads that visit the workers: by default one of them visits all. Producers
+//! schedule through the [`ShardHandle`] of their own shard. Only the worker uses the shard's
+//! advancer, until a shutdown takes it. While user code runs, the advancer lies in a slot, where a
+//! shutdown may take it.
 //!
 //! Invariants: a callback never runs early, and user code runs while no lock is held and no epoch
 //! is pinned.
@@ -11,24 +12,30 @@
 //! | file | contents |
 //! |---|---|
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
-//! | `shard_handle.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
+//! | `inner.rs` | What all handles share, and the timer's end. |
+//! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
-//! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns. How its sleep ends, and when. |
-//! | `drive.rs`, `advancer_slot.rs` | Threads or a manual clock. How a shutdown takes the advancers. |
+//! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
+//! | `driver.rs`, [`drivers`] | The threads: which of them visits which shard. |
+//! | `drive.rs`, `advancer_slot.rs`, `phase.rs` | How a shutdown takes the advancers and ends the threads. |
 //! | `counts.rs`, `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod builder;
 mod counts;
 mod drive;
+mod driver;
+pub(crate) mod drivers;
 mod executor;
 mod inline;
+mod inner;
 mod key;
 mod pace;
 mod panics;
-mod parker;
+mod phase;
+mod placement;
 mod run;
 pub(crate) mod schedule;
 mod shard_handle;
@@ -43,11 +50,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
+pub use drivers::Drivers;
 pub use executor::{Executor, Job};
 pub use key::TimerKey;
 pub use panics::CallbackPanic;
+pub use placement::Placement;
 pub use schedule::{Every, Missed, Schedule};
-use shard_handle::Ended;
 pub use stats::{Figures, Lateness, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 
@@ -56,23 +64,24 @@ pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::shard::{ShardId, Stopped};
+use crate::shard::Stopped;
 use crate::tick::Tick;
 use crate::unwind::{self, DropQuietly};
-use drive::Drive;
+use inner::Inner;
 use task::{Once, Recurring};
 
 /// Runs callbacks and wakes futures when they are due.
 ///
-/// By default a timer has one shard for each core. Each shard has a thread that sleeps until the
-/// shard's next timer is due.
+/// By default a timer has one shard for each core. A thread sleeps until the next timer of any
+/// shard is due. More threads take shards over when there is more work, or when a callback blocks:
+/// see [`Drivers`].
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
 /// thread. Clones are handles of the same timer. The timer is shut down when the last handle is
 /// dropped. A callback that holds a handle keeps the timer from that until the callback has run.
 ///
-/// Each thread schedules on one shard. A thread that is pinned to one core when it first uses a
-/// timer gets that core's shard. Any other thread is assigned a shard and keeps it.
+/// Each thread schedules on one shard, which it gets when it first uses the timer. [`Placement`]
+/// says which, and offers other choices.
 ///
 /// # Examples
 ///
@@ -95,15 +104,6 @@ use task::{Once, Recurring};
 #[derive(Clone)]
 pub struct Timer {
     inner: Arc<Inner>,
-}
-
-struct Inner {
-    /// Tells this timer from others in thread locals.
-    id: u64,
-    handles: Arc<[Arc<ShardHandle>]>,
-    /// The number of the first shard. The other shards have the numbers after it.
-    first: ShardId,
-    drive: Drive,
 }
 
 impl Timer {
@@ -231,7 +231,7 @@ impl Timer {
     ///
     /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
     /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the shard's thread.
+    /// after it, where it ran or on the timer's thread.
     ///
     /// # Performance
     ///
@@ -307,10 +307,10 @@ impl Timer {
     /// - It does not wait for a callback that in turn waits for the caller, as neither wait would
     ///   end. Examples are two callbacks that shut down each other's timer, and a callback that
     ///   moves a [`ManualClock`](crate::ManualClock) that the calling thread drives. Such a
-    ///   callback is the last of its shard, and the shard's thread ends after it. The timer knows
-    ///   of waits in `shutdown`, in the drop of a timer's last handle, and in the manual clock's
-    ///   `advance` and `jump`. It does wait for a callback that waits for the caller by other means
-    ///   (a lock, a channel).
+    ///   callback is the last of its shard, and the thread that runs it ends after it. The timer
+    ///   knows of waits in `shutdown`, in the drop of a timer's last handle, and in the manual
+    ///   clock's `advance` and `jump`. It does wait for a callback that waits for the caller by
+    ///   other means (a lock, a channel).
     ///
     /// It may be called from anywhere: from callbacks, wakers, drops, executors, clocks, and at the
     /// end of a thread.
@@ -323,10 +323,11 @@ impl Timer {
         self.inner.shutdown()
     }
 
-    /// The calling thread's own shard.
+    /// The shard that the calling thread schedules on.
     #[inline]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        &self.inner.handles[shard_handle::own_shard(self.inner.id, &self.inner.handles)]
+        let Inner { id, handles, placement, users, .. } = &*self.inner;
+        &handles[placement::shard_of_thread(*id, *placement, users, handles)]
     }
 
     #[inline]
@@ -352,37 +353,6 @@ impl Timer {
         } else {
             handle.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
         }
-    }
-}
-
-impl Inner {
-    /// The shard that the key belongs to, if it is a shard of this timer.
-    #[inline]
-    fn home_of(&self, key: TimerKey) -> Option<&ShardHandle> {
-        self.handles.get(key.key().shards_after(self.first)).map(|handle| &**handle)
-    }
-
-    fn shutdown(&self) -> Unfired {
-        let Some((first, others)) = self.handles.split_first() else { return Unfired::default() };
-        if !first.stop() {
-            return Unfired::default();
-        }
-        for handle in others {
-            handle.stop();
-        }
-        for (shard, handle) in self.handles.iter().enumerate() {
-            if let Some(advancer) = self.drive.retrieve(handle, shard) {
-                *handle.ended() = Ended::Retrieved(advancer);
-            }
-        }
-        self.drive.join(&self.handles);
-        Unfired::of(Arc::clone(&self.handles))
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        drop(self.shutdown());
     }
 }
 
