@@ -76,6 +76,9 @@ impl<T> Advancer<T> {
     /// Fires the next timer that is due, if there is one up to the clock.
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
+        if self.flushed >= self.now && !self.holds_due() {
+            return None;
+        }
         let (key, deadline, (node, payload)) = self.next_taken(|hand, word| {
             let (vacant, payload) = hand.fire(word)?;
             Some((hand.freed(vacant), payload))
@@ -140,15 +143,21 @@ impl<T> Advancer<T> {
     }
 
     /// Ends a drain. After a long one its nodes become reusable at once.
+    #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
-        let drained = std::mem::take(&mut self.drained);
-        if std::mem::take(&mut self.has_ended_some) {
-            // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
-            // check to be near.
-            self.shared.check_dead();
+        if self.has_ended_some {
+            self.note_ended();
         }
-        if drained >= LONG_DRAIN {
+    }
+
+    #[inline(never)]
+    fn note_ended(&mut self) {
+        self.has_ended_some = false;
+        // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
+        // check to be near.
+        self.shared.check_dead();
+        if std::mem::take(&mut self.drained) >= LONG_DRAIN {
             let (shared, reclaimer) = self.shared.parts();
             self.recycler.poll_to_the_end(&shared.slab, reclaimer);
         }

@@ -111,10 +111,16 @@ impl<T> Consumer<T> {
         self.shared.push_to_inbox(first, &self.node(last));
     }
 
+    /// Whether the inbox holds a node.
+    #[inline]
+    pub(crate) fn has_inbox(&self) -> bool {
+        // Ordering: Relaxed; the next advance finds a push that this load misses.
+        self.shared.inbox.load(Ordering::Relaxed) != NIL
+    }
+
     /// Takes all nodes of the inbox, as a list.
     pub(crate) fn take_inbox(&self) -> NodeId {
-        // Ordering: Relaxed; the next advance finds a push that this load misses.
-        if self.shared.inbox.load(Ordering::Relaxed) == NIL {
+        if !self.has_inbox() {
             return NIL;
         }
         // Ordering: Acquire, pairs with the Release of each push. Each push is a read-modify-write,
