@@ -12,7 +12,11 @@ use crate::shard::node::{Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
 
-/// A drain that has fired at least this many timers makes their nodes reusable at its end.
+/// At the end of a drain with which so many nodes have been freed since the last check, the advancer
+/// checks the number of dead nodes. Otherwise that waits for the next upkeep.
+const ENOUGH: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
+
+/// A drain that has freed at least this many nodes makes them reusable at its end.
 pub(super) const LONG_DRAIN: usize = 1 << 14;
 
 /// A buffer with room for more entries than this is freed when it is empty.
@@ -117,7 +121,6 @@ impl<T> Advancer<T> {
     pub(super) fn retire_fired(&mut self, node: Freed) {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
-        self.drained += 1;
         self.retire(node);
         if self.recycler.is_ripe() {
             self.poll_recycler();
@@ -133,7 +136,7 @@ impl<T> Advancer<T> {
     /// Retires a node whose timer has been counted.
     #[inline(always)]
     pub(super) fn retire(&mut self, node: Freed) {
-        self.has_ended_some = true;
+        self.ended += 1;
         self.recycler.retire(node);
     }
 
@@ -146,18 +149,18 @@ impl<T> Advancer<T> {
     #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
-        if self.has_ended_some {
+        if self.ended >= ENOUGH {
             self.note_ended();
         }
     }
 
+    /// Does what is due when some timers have ended.
     #[inline(never)]
-    fn note_ended(&mut self) {
-        self.has_ended_some = false;
+    pub(super) fn note_ended(&mut self) {
         // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
         // check to be near.
         self.shared.check_dead();
-        if std::mem::take(&mut self.drained) >= LONG_DRAIN {
+        if std::mem::take(&mut self.ended) >= LONG_DRAIN {
             let (shared, reclaimer) = self.shared.parts();
             self.recycler.poll_to_the_end(&shared.slab, reclaimer);
         }

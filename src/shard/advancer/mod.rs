@@ -137,10 +137,8 @@ pub struct Advancer<T> {
     early_cascade: EarlyCascade,
     /// No background work is due before this tick.
     upkeep_due: Tick,
-    /// Timers fired since the end of the last drain.
-    drained: usize,
-    /// Whether timers have ended, or dead nodes have been freed, since then.
-    has_ended_some: bool,
+    /// Nodes freed since the number of dead nodes was last checked.
+    ended: usize,
     handed_over: bool,
     waker_owner: WakerOwner,
     lane_totals: LaneTotals,
@@ -167,8 +165,7 @@ impl<T> Advancer<T> {
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(levels, start),
             upkeep_due: start,
-            drained: 0,
-            has_ended_some: false,
+            ended: 0,
             handed_over: false,
             waker_owner: WakerOwner::default(),
             lane_totals: LaneTotals::default(),

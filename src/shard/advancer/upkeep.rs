@@ -46,6 +46,9 @@ impl<T> Advancer<T> {
     pub(super) fn keep_up(&mut self, moves: bool) {
         self.refresh_lane_totals();
         self.help_epochs();
+        if self.ended > 0 {
+            self.note_ended();
+        }
         self.sweep_in_steps();
         self.poll_recycler();
         let mut has_excess = false;

@@ -297,6 +297,16 @@ impl Wheel {
         (ahead < count).then_some(ahead)
     }
 
+    /// Finds the first bucket that may hold a node, from the bucket `from` on, among those whose
+    /// bits share a word with it. Returns its distance from `from`.
+    #[inline]
+    pub(crate) fn next_occupied_nearby(&self, from: usize) -> Option<usize> {
+        let (word, shift) = self.bits(from);
+        // Ordering: Relaxed, as in `next_occupied`.
+        let bits = word.load(Ordering::Relaxed) >> shift;
+        (bits != 0).then(|| bits.trailing_zeros() as usize / STRIPES)
+    }
+
     /// The lists of a bucket: place and round, first node, occupancy bit. For invariant checks.
     pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (ListSlot, NodeId, bool)> + '_ {
         let (word, shift) = self.bits(index);
