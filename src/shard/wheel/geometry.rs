@@ -23,6 +23,10 @@ use std::ops::RangeInclusive;
 
 use crate::tick::Tick;
 
+/// The length of a window, in ticks; a power of two. The longer it is, the fewer fences an advancer
+/// passes, and the more timers that are due soon go through the inbox.
+const WINDOW: Tick = 4;
+
 /// A bucket in absolute terms: the span of ticks that it stands for, not a place in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
@@ -58,6 +62,13 @@ impl Geometry {
     /// The number of buckets in a private wheel.
     pub(crate) fn private_wheel_size(self) -> usize {
         2 << self.bits
+    }
+
+    /// The last tick of the window that contains `tick`: the advancer closes the buckets of a whole
+    /// window to producers at once (see [`protocol`](crate::shard::shared::protocol)).
+    #[inline]
+    pub(crate) fn end_of_window(self, tick: Tick) -> Tick {
+        tick | (WINDOW.min(self.span(1) / 2) - 1)
     }
 
     /// The number of levels needed to reach every tick. Models have at most 3, because they use
