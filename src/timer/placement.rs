@@ -6,8 +6,8 @@
 //!
 //! The thread finds its shard in a thread local (`PLACE`), which caches the shard of the timer that
 //! it used last. Behind that lies the list of all places that the thread has taken (`TAKEN`), which
-//! also counts it as a user of its shards. Timers with another [`Placement`] choose a shard for each
-//! timer that is scheduled, or for several of them, and count no users.
+//! also counts it as a user of its shards. Timers with another [`Placement`] choose a shard for
+//! each timer that is scheduled, or for several of them, and count no users.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
@@ -27,9 +27,9 @@ use crate::sync::plain::AtomicU32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Each thread schedules on one shard, which it gets at its first use of the timer. If a shard's
-    /// thread is pinned to the core to which the calling thread is pinned, it is that shard.
-    /// Otherwise it is one of the shards that the fewest threads have.
+    /// Each thread schedules on one shard, which it gets at its first use of the timer. If a
+    /// shard's thread is pinned to the core to which the calling thread is pinned, it is that
+    /// shard. Otherwise it is one of the shards that the fewest threads have.
     ///
     /// This is the fastest: threads on different shards share nothing.
     #[default]
@@ -37,8 +37,8 @@ pub enum Placement {
     /// Each thread schedules on one shard after the other. This spreads the callbacks of a thread
     /// that schedules everything.
     RoundRobin,
-    /// Each thread schedules on the shard with the fewest pending timers. It looks for that shard at
-    /// every 64th timer, and the look takes O(shards × threads).
+    /// Each thread schedules on the shard with the fewest pending timers. It looks for that shard
+    /// at every 64th timer, and the look takes O(shards × threads).
     LeastLoaded,
 }
 
@@ -62,8 +62,8 @@ impl Users {
         Arc::new(Self { counts, given: AtomicU32::new(0) })
     }
 
-    /// The shard with the fewest users; of several, the first from `start` on. Two threads that come
-    /// at once may get the same shard.
+    /// The shard with the fewest users; of several, the first from `start` on. Two threads that
+    /// come at once may get the same shard.
     fn least_used(&self, start: usize) -> usize {
         let shards = self.counts.len();
         // Ordering: Relaxed, a count.

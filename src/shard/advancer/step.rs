@@ -70,6 +70,14 @@ impl<T> Advancer<T> {
         self.next_in_shared.is_some_and(|next| next <= self.now) || self.private.may_hold_before(self.now)
     }
 
+    /// Whether an advance that has moved the clock to this tick has nothing more to do.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        let holds_none = !self.is_bucket_due() && !self.holds_any_in_hand() && !self.shared.has_inbox();
+        let is_rest = !self.is_upkeep_due() && !self.is_look_for_idle_wheels_due();
+        holds_none && is_rest && !self.is_upkeep_asked_for()
+    }
+
     /// Whether timers that are due are in hand.
     #[inline]
     pub(super) fn holds_due(&self) -> bool {

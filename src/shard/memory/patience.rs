@@ -1,9 +1,10 @@
 //! How long a batch of freed nodes that is too small for a grace period waits for more nodes (see
 //! [`recycle`](crate::shard::memory::recycle)).
 //!
-//! The smaller a batch, the fewer nodes it gives by one read-modify-write: where timers end in random
-//! order, each node of a small batch lies in a word of its own. While timers are pending, a batch
-//! that waits holds back no more nodes than one that is large enough, so it may wait for long.
+//! The smaller a batch, the fewer nodes it gives by one read-modify-write: where timers end in
+//! random order, each node of a small batch lies in a word of its own. While timers are pending, a
+//! batch that waits holds back no more nodes than one that is large enough, so it may wait for
+//! long.
 
 use crate::tick::Tick;
 

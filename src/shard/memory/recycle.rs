@@ -28,11 +28,11 @@ use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
 use crate::tick::Tick;
 
-/// A smaller batch does not start a grace period before its [`Patience`] is over. A batch is large enough with `LEAST_WORTH` nodes, or with 1 /
-/// `WORTH_SHARE` of all nodes if that is more. Then one read-modify-write gives several nodes, even
-/// where timers end in random order.
+/// A smaller batch starts no grace period before its [`Patience`] is over. `LEAST_WORTH` nodes, or
+/// 1 / `WORTH_SHARE` of all nodes if that is more, are enough.
 const LEAST_WORTH: usize = if crate::config::SMALL { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
+
 /// How many nodes wait for the prefetch of their words of the bitmap. With millions of timers the
 /// bitmap is as large as a cache.
 const QUEUE: usize = 8;
@@ -178,10 +178,8 @@ impl<T> Recycler<T> {
         self.release(slab, step, reclaimer);
         self.let_go();
         self.patience.note_poll();
-        if self.waiting.is_none()
-            && !self.collecting.is_empty()
-            && (self.is_ripe() || self.patience.is_over())
-        {
+        let is_time = self.is_ripe() || self.patience.is_over();
+        if self.waiting.is_none() && !self.collecting.is_empty() && is_time {
             self.begin_waiting(reclaimer);
         }
     }
@@ -189,8 +187,7 @@ impl<T> Recycler<T> {
     /// Notes that the clock has moved to `now`, and may unlink a segment. `scheduled` timers have
     /// been scheduled so far, and `live` timers are pending.
     ///
-    /// Returns true if nothing has been scheduled since the last move and there is memory that the
-    /// pending timers do not need.
+    /// Returns true if nothing has been scheduled since the last move and memory is not needed.
     #[inline]
     pub(crate) fn note_move(
         &mut self,

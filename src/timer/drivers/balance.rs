@@ -1,8 +1,9 @@
 //! When a driver hands shards over because of how much it works.
 //!
-//! A driver measures its load over windows of [`WINDOW`]: the part of the time that its rounds take.
-//! At the end of a window it may hand shards to a driver that holds none, or all of its shards to
-//! one with a lower number. Only the lower number receives, so two drivers never exchange theirs.
+//! A driver measures its load over windows of [`WINDOW`]: the part of the time that its rounds
+//! take. At the end of a window it may hand shards to a driver that holds none, or all of its
+//! shards to one with a lower number. Only the lower number receives, so two drivers never exchange
+//! theirs.
 
 use super::Nanos;
 use super::board::Board;

@@ -1,15 +1,16 @@
 //! The drivers of a timer, and the slots in which the shards' workers lie.
 //!
 //! A worker lies in its shard's slot, unless a thread is at work with it. The driver that *holds*
-//! the shard takes the worker out for a visit and puts it back. A hand-over changes the holder under
-//! the slot's lock, and only while the worker is in. So one thread at a time has a worker, and a
-//! driver that is blocked in a callback keeps one shard: any thread can take the others from it.
+//! the shard takes the worker out for a visit and puts it back. A hand-over changes the holder
+//! under the slot's lock, and only while the worker is in. So one thread at a time has a worker,
+//! and a driver that is blocked in a callback keeps one shard: any thread can take the others from
+//! it.
 //!
 //! The lock is held for a few instructions, and never while user code runs. A thread that takes
 //! shards from another does not wait for it.
 //!
-//! At the end, the shutdown takes the advancer out of each worker that is in. The worker itself stays
-//! for its holder, which ends it: its drop may run user code (the drop of an executor).
+//! At the end, the shutdown takes the advancer out of each worker that is in. The worker itself
+//! stays for its holder, which ends it: its drop may run user code (the drop of an executor).
 
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ pub(super) enum Slot<W> {
 }
 
 impl<W> Slot<W> {
-    /// Takes the worker out, and leaves `other`. Leaves everything as it is if the worker is not in.
+    /// Takes the worker out, and leaves `other`. Leaves everything as it is if the worker is not
+    /// in.
     fn replace(&mut self, other: Self) -> Option<W> {
         if !matches!(self, Self::In(_)) {
             return None;

@@ -51,11 +51,11 @@ pub enum Drivers {
     /// when it is busy for more than half of the time, and takes them back when both are busy for
     /// less than an eighth of it. The thread that runs a shard's callbacks changes with that.
     ///
-    /// A callback that blocks holds up the other timers of its own shard. It holds up those of other
-    /// shards for at most 10 ms, or two ticks if these are longer: another thread then takes these
-    /// shards, within the time that the system needs to wake that thread. To notice this costs one
-    /// wake-up per 10 ms while timers of several shards fire. For ten seconds after that the shard
-    /// that was held up has a thread of its own.
+    /// A callback that blocks holds up the other timers of its own shard. It holds up those of
+    /// other shards for at most 10 ms, or two ticks if these are longer: another thread then takes
+    /// these shards, within the time that the system needs to wake that thread. To notice this
+    /// costs one wake-up per 10 ms while timers of several shards fire. For ten seconds after that
+    /// the shard that was held up has a thread of its own.
     #[default]
     AsNeeded,
     /// Each shard has a thread of its own. A callback never holds up another shard, and each thread

@@ -51,8 +51,8 @@ impl<W> Crew<W> {
         self.board.seat(driver).parker.wait(limit);
     }
 
-    /// Ends the workers of a driver's shards, by `end`. The timer is stopping. A worker that is out is
-    /// with the shutdown, which puts it back and notifies this driver.
+    /// Ends the workers of a driver's shards, by `end`. The timer is stopping. A worker that is out
+    /// is with the shutdown, which puts it back and notifies this driver.
     pub(crate) fn leave(&self, driver: usize, end: impl Fn(W)) {
         let seat = self.board.seat(driver);
         seat.progress.enter(Phase::Left);

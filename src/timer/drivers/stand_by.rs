@@ -1,9 +1,9 @@
 //! What a driver does that holds no shard.
 //!
 //! The first of them is the stand-by. It computes when a driver would hold up a shard if it did not
-//! come back, sleeps until then, and looks again. If the driver is late then, the stand-by takes all
-//! of its shards that are not at work. From that moment it is a driver with shards, and the next
-//! driver without any is the stand-by: a round that needs one wakes it.
+//! come back, sleeps until then, and looks again. If the driver is late then, the stand-by takes
+//! all of its shards that are not at work. From that moment it is a driver with shards, and the
+//! next driver without any is the stand-by: a round that needs one wakes it.
 
 use super::Nanos;
 use super::board::{Board, IDLE};
