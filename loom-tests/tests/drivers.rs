@@ -168,6 +168,57 @@ fn hazard_15_a_ring_against_a_round_that_blocks() {
     });
 }
 
+/// A driver visits a shard, puts it back, and blocks in the next one. The stand-by, which the round
+/// has woken, finds the first shard: one of the two is always in its slot.
+#[test]
+fn hazard_15_a_look_while_a_driver_goes_from_shard_to_shard() {
+    model(|| {
+        let (crew, _) = crew();
+        crew.ring(0);
+        crew.ring(1);
+        crew.begin_round(0, NOW);
+        let first = crew.take(0, 0).expect("it is in");
+        let visits = Arc::clone(&crew);
+        let driver = thread::spawn(move || {
+            visits.put_back(0, first, NOW + 1);
+            visits.take(0, 1)
+        });
+        assert_ne!(crew.next_look(1), IDLE, "it sleeps for ever");
+        let _blocked = driver.join().unwrap();
+    });
+}
+
+/// The stand-by gets a shard of its own while a round counts on it, and the round blocks. The next
+/// driver without shards watches over it.
+#[test]
+fn hazard_15_a_round_while_the_stand_by_gets_a_shard() {
+    model(|| {
+        let ends = Arc::new(AtomicUsize::new(0));
+        let crew = Arc::new(Crew::new([(); 3].map(|()| Worker(Arc::clone(&ends))), PATIENCE));
+        for shard in [0, 1, 2] {
+            let worker = crew.take(0, shard).expect("driver 0 holds it");
+            crew.put_back(shard, worker, if shard == 2 { IDLE } else { NOW });
+        }
+        let blocks = Arc::clone(&crew);
+        let first = thread::spawn(move || {
+            assert_eq!(blocks.begin_round(0, NOW), Step::Visit);
+            blocks.take(0, 0)
+        });
+        let next = Arc::clone(&crew);
+        let third = thread::spawn(move || {
+            next.take_seat(2);
+            while next.begin_round(2, NOW) == Step::StandBy && next.next_look(2) > NOW + PATIENCE {
+                next.wait(2);
+            }
+        });
+        crew.take_seat(1);
+        assert!(crew.take_over(2, 0, 1));
+        crew.begin_round(1, NOW);
+        let _blocked = first.join().unwrap();
+        third.join().unwrap();
+    });
+}
+
 /// A shutdown while a driver hands a shard over. Each worker is ended once, and each driver leaves.
 #[test]
 fn hazard_16_a_shutdown_against_a_hand_over() {

@@ -192,8 +192,9 @@ impl TimerBuilder {
     /// What the drivers read of each other.
     fn board(&self, shards: usize, time: &Time) -> Arc<Board> {
         let drivers = if self.pin_to_cores { Drivers::OnePerShard } else { self.drivers };
-        let holder = |shard| drivers.first_holder(shard);
-        Arc::new(Board::new(shards, shards, Limits::for_tick(time.tick()), holder))
+        let is_shared = drivers == Drivers::AsNeeded;
+        let holder = |shard| if is_shared { 0 } else { shard };
+        Arc::new(Board::new(shards, shards, Limits::for_tick(time.tick()), is_shared, holder))
     }
 
     /// A core for each shard, or none at all.

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use super::drivers::Crew;
 use super::inner::Inner;
 use super::phase::{Phase, Progress};
+use super::placement;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::worker::Worker;
@@ -165,7 +166,7 @@ impl Threads {
         // A driver whose thread did not start ends no worker.
         for driver in started..self.crew.board.drivers() {
             let shards = 0..self.crew.board.shards();
-            shards.for_each(|shard| drop(self.crew.take_to_end(driver, shard)));
+            shards.for_each(|shard| drop(self.crew.take_to_end(driver, shard, |_| ())));
         }
     }
 }
@@ -232,7 +233,10 @@ impl ManualWorkers {
 
     fn run_shard(&self, shard: usize, now: Instant) {
         let Some(mut worker) = self.take(shard) else { return };
+        let (timer, number) = worker.number();
+        let visit = placement::visit(timer, number as usize);
         while worker.turn() || worker.is_sweeping() {}
+        drop(visit);
         worker.note_clock(now);
         worker.rest();
         let handle = Arc::clone(worker.handle());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use core_affinity::CoreId;
 
 use super::drivers::{APART, Crew, IDLE, Step, Watch, Window, balance};
-use super::placement::settle_in;
+use super::placement;
 use super::shard_handle::ShardHandle;
 use super::time::{Nanos, nanos};
 use super::worker::{Rest, Worker};
@@ -53,7 +53,8 @@ impl Driver {
     /// Drives its shards until the timer is stopping.
     pub(crate) fn run(mut self) {
         while self.round() {}
-        self.crew.leave(self.me, drop);
+        // A shutdown that finds a worker's slot empty finds its runner as well.
+        self.crew.leave(self.me, |worker| worker.handle().set_runner(), drop);
     }
 
     /// Returns false at the end.
@@ -87,9 +88,10 @@ impl Driver {
         let worker = self.crew.take(self.me, shard, |worker| worker.handle().set_runner());
         let Some(mut worker) = worker else { return };
         let (timer, number) = worker.number();
-        settle_in(timer, number as usize);
+        let visit = placement::visit(timer, number as usize);
         let begin = self.now();
         let rest = worker.visit();
+        drop(visit);
         let end = self.now();
         if end.saturating_sub(begin) > self.crew.board.limits.patience {
             self.crew.board.set_apart(shard, end.saturating_add(APART));

@@ -268,11 +268,12 @@ impl Timer {
 
     /// Returns the time by the timer's clock.
     ///
-    /// If a user-defined clock has been set back, this is the time that the calling thread's shard
-    /// has reached.
+    /// If a user-defined clock has been set back, this is the time that the shard has reached on
+    /// which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.handle().now_instant()
+        let Inner { id, handles, placement, users, .. } = &*self.inner;
+        handles[placement::present_shard(*id, *placement, users, handles)].now_instant()
     }
 
     /// Returns the number of shards.
@@ -327,7 +328,7 @@ impl Timer {
     #[inline]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
         let Inner { id, handles, placement, users, .. } = &*self.inner;
-        &handles[placement::shard_of_thread(*id, *placement, users, handles)]
+        &handles[placement::next_shard(*id, *placement, users, handles)]
     }
 
     #[inline]

@@ -46,20 +46,24 @@ pub enum Placement {
 /// another one.
 const USES: u32 = 64;
 
-/// The most timers of which a thread remembers its place.
-const MOST_TAKEN: usize = 32;
-
 /// How many living threads have got each shard of a timer. Written by these threads.
 pub(super) struct Users {
     counts: Box<[CachePadded<AtomicU32>]>,
-    /// The number of places given out, for threads that are not pinned.
-    given: AtomicU32,
+    /// How often a shard was asked for without a place in the cache.
+    turns: AtomicU32,
+    /// The shard that the last look found least loaded.
+    least_loaded: AtomicU32,
 }
 
 impl Users {
     pub(super) fn new(shards: usize) -> Arc<Self> {
         let counts = (0..shards).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
-        Arc::new(Self { counts, given: AtomicU32::new(0) })
+        Arc::new(Self { counts, turns: AtomicU32::new(0), least_loaded: AtomicU32::new(0) })
+    }
+
+    fn turn(&self) -> usize {
+        // Ordering: Relaxed, the number alone matters.
+        self.turns.fetch_add(1, Ordering::Relaxed) as usize
     }
 
     /// The shard with the fewest users; of several, the first from `start` on. Two threads that
@@ -103,40 +107,68 @@ const NOWHERE: Place = Place { timer: 0, shard: 0, uses: 0 };
 thread_local! {
     /// The place in the timer that the thread used last.
     static PLACE: Cell<Place> = const { Cell::new(NOWHERE) };
-    /// The shard that the thread visits; for a driver.
+    /// The shard that the thread visits: it runs the shard's callbacks.
     static VISITED: Cell<Place> = const { Cell::new(NOWHERE) };
     static TAKEN: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
     /// The only core that the thread may run on. `None` before the thread's first use of a timer.
     static CORE: Cell<Option<Option<usize>>> = const { Cell::new(None) };
 }
 
-/// The shard of a timer that the calling thread schedules on.
+/// The shard of a timer that the calling thread schedules its next timer on.
 #[inline]
-pub(super) fn shard_of_thread(
+pub(super) fn next_shard(
     timer: u64,
     placement: Placement,
     users: &Arc<Users>,
     handles: &[Arc<ShardHandle>],
 ) -> usize {
     let place = PLACE.get();
-    if place.timer == timer && placement == Placement::OwnShard {
-        return place.shard;
-    }
-    let place = if place.timer == timer { place } else { find_place(timer, users, handles) };
+    let is_here = place.timer == timer;
     let place = match placement {
-        Placement::OwnShard => place,
-        Placement::RoundRobin => Place { shard: (place.shard + 1) % handles.len(), ..place },
-        Placement::LeastLoaded => least_loaded(place, handles),
+        Placement::OwnShard if is_here => return place.shard,
+        Placement::OwnShard => find_place(timer, users, handles),
+        Placement::RoundRobin if is_here => Place { shard: (place.shard + 1) % handles.len(), ..place },
+        Placement::LeastLoaded if is_here => least_loaded(place, users, handles),
+        Placement::RoundRobin => Place { timer, shard: users.turn() % handles.len(), uses: 0 },
+        Placement::LeastLoaded => least_loaded(Place { timer, shard: 0, uses: 0 }, users, handles),
     };
     PLACE.set(place);
     place.shard
 }
 
-/// Makes a shard the calling thread's own; for a driver that visits it.
-pub(super) fn settle_in(timer: u64, shard: usize) {
+/// The shard of a timer that the calling thread schedules on, or has scheduled on last.
+pub(super) fn present_shard(
+    timer: u64,
+    placement: Placement,
+    users: &Arc<Users>,
+    handles: &[Arc<ShardHandle>],
+) -> usize {
+    let place = PLACE.get();
+    match placement {
+        Placement::OwnShard => next_shard(timer, placement, users, handles),
+        _ if place.timer == timer => place.shard,
+        _ => 0,
+    }
+}
+
+/// Makes a shard the calling thread's own until the result is dropped; for the thread that visits
+/// the shard.
+#[must_use = "the visit ends when it is dropped"]
+pub(super) fn visit(timer: u64, shard: usize) -> Visit {
     let place = Place { timer, shard, uses: 0 };
-    PLACE.set(place);
-    VISITED.set(place);
+    Visit { before: (PLACE.replace(place), VISITED.replace(place)) }
+}
+
+/// A visit of the calling thread to a shard.
+pub(super) struct Visit {
+    before: (Place, Place),
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        PLACE.set(self.before.0);
+        VISITED.set(self.before.1);
+    }
 }
 
 #[cold]
@@ -157,9 +189,7 @@ fn take_place(timer: u64, users: &Arc<Users>, handles: &[Arc<ShardHandle>]) -> u
     if let Some(shard) = core.and_then(pinned) {
         return shard;
     }
-    // Ordering: Relaxed, the number alone matters.
-    let turn = || users.given.fetch_add(1, Ordering::Relaxed) as usize;
-    let shard = users.least_used(core.unwrap_or_else(turn));
+    let shard = users.least_used(core.unwrap_or_else(|| users.turn()));
     // At the end of the thread the list is gone. Then the thread is not counted.
     let _ = TAKEN.try_with(|taken| remember(&mut taken.borrow_mut(), timer, shard, users));
     shard
@@ -168,9 +198,6 @@ fn take_place(timer: u64, users: &Arc<Users>, handles: &[Arc<ShardHandle>]) -> u
 /// Counts the thread as a user, unless there is no memory for that.
 fn remember(taken: &mut Vec<Taken>, timer: u64, shard: usize, users: &Arc<Users>) {
     taken.retain(|taken| taken.users.strong_count() > 0);
-    if taken.len() == MOST_TAKEN {
-        taken.swap_remove(0);
-    }
     if taken.try_reserve(1).is_ok() {
         // Ordering: Relaxed, a count.
         users.counts[shard].fetch_add(1, Ordering::Relaxed);
@@ -178,14 +205,21 @@ fn remember(taken: &mut Vec<Taken>, timer: u64, shard: usize, users: &Arc<Users>
     }
 }
 
-fn least_loaded(place: Place, handles: &[Arc<ShardHandle>]) -> Place {
-    if place.uses != 0 && place.uses < USES {
-        return Place { uses: place.uses + 1, ..place };
+/// Chooses again if the place is new, or has been used often enough. A new place, of which a thread
+/// with two timers has many, goes by another thread's look, but for every 64th.
+fn least_loaded(place: Place, users: &Users, handles: &[Arc<ShardHandle>]) -> Place {
+    let looks = match place.uses {
+        0 => users.turn().is_multiple_of(USES as usize),
+        uses if uses < USES => return Place { uses: uses + 1, ..place },
+        _ => true,
+    };
+    if looks {
+        let shard = (0..handles.len()).min_by_key(|&shard| handles[shard].scheduler.len()).unwrap_or(0);
+        // Ordering: Relaxed, a hint.
+        users.least_loaded.store(shard as u32, Ordering::Relaxed);
     }
-    let shards = handles.len();
-    let from_own = (0..shards).map(|step| (place.shard + step) % shards);
-    let shard = from_own.min_by_key(|&shard| handles[shard].scheduler.len()).unwrap_or(place.shard);
-    Place { shard, uses: 1, ..place }
+    // Ordering: Relaxed, a hint.
+    Place { shard: users.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
 }
 
 /// The core to which the calling thread is pinned.
@@ -252,6 +286,36 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(timers.each_ref().map(shard_used), own);
         }
+    }
+
+    #[test]
+    fn turns_go_on_beside_another_timer_and_a_look_at_the_time() {
+        let timers = [0; 2].map(|_| timer(4, Placement::RoundRobin));
+        for timer in timers.iter().cycle().take(16) {
+            timer.schedule_at(timer.now(), || ()).expect("the timer is open");
+        }
+        let used =
+            timers.each_ref().map(|timer| timer.stats().shards.iter().all(|shard| shard.scheduled == 2));
+        assert_eq!(used, [true; 2]);
+    }
+
+    #[test]
+    fn a_callback_schedules_on_its_own_shard() {
+        let clock = ManualClock::new();
+        let builder = Timer::builder().clock(clock.clone()).shards(3).placement(Placement::OwnShard);
+        let timer = builder.build().expect("the settings are in range");
+        let own = shard_used(&timer);
+        for shard in 0..3 {
+            let inner = timer.clone();
+            let visit = visit(timer.inner.id, shard);
+            timer.schedule_at(timer.now(), move || _ = shard_used(&inner)).expect("the timer is open");
+            drop(visit);
+        }
+        clock.advance(std::time::Duration::from_millis(1));
+        let scheduled = (0..3).map(|shard| 2 + u64::from(shard == own)).collect::<Vec<_>>();
+        let stats = timer.stats();
+        assert_eq!(stats.shards.iter().map(|shard| shard.scheduled).collect::<Vec<_>>(), scheduled);
+        assert_eq!(shard_used(&timer), own, "the thread that moves the clock keeps its shard");
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! real time. They wait for what must happen, and give it a long time.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use shardwheel::{Drivers, Placement, Timer, TimerBuilder};
+use shardwheel::{Drivers, Placement, Timer, TimerBuilder, TimerKey};
 
 use crate::support::ledger::{End, Ledger};
 use crate::support::ms;
@@ -57,7 +58,9 @@ fn one_thread_drives_all_shards_while_there_is_little_work() {
 #[test]
 fn each_shard_has_its_thread_if_asked_for() {
     let timer = build(spread().drivers(Drivers::OnePerShard));
-    for _ in 0..10 {
+    // Longer than drivers with little work take to become one.
+    let begin = Instant::now();
+    while begin.elapsed() < ms(500) {
         assert_eq!(threads_of(&timer).len(), 4);
     }
 }
@@ -65,7 +68,10 @@ fn each_shard_has_its_thread_if_asked_for() {
 #[test]
 fn pinned_shards_have_threads_of_their_own() {
     let timer = build(Timer::builder().shards(2).placement(Placement::RoundRobin).pin_to_cores(true));
-    assert_eq!(threads_of(&timer).len(), 2);
+    let begin = Instant::now();
+    while begin.elapsed() < ms(500) {
+        assert_eq!(threads_of(&timer).len(), 2);
+    }
 }
 
 /// A callback on each shard but one waits for a timer of the last shard.
@@ -103,14 +109,63 @@ fn a_shard_that_was_idle_is_not_held_up_either() {
     assert_eq!(timer.stats().panics, 0);
 }
 
-/// Works for almost the whole of each tick on each shard.
-fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>) -> Vec<shardwheel::TimerKey> {
+/// Callbacks of all shards block at the same time. Each waits for the last of them, so each must have
+/// a driver of its own.
+#[test]
+fn as_many_callbacks_may_block_as_there_are_shards() {
+    const SHARDS: usize = 12;
+    let timer = build(Timer::builder().shards(SHARDS).placement(Placement::RoundRobin));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (done, returned) = channel();
+    let due = Instant::now() + ms(5);
+    for _ in 0..SHARDS {
+        let (begun, done) = (Arc::clone(&begun), done.clone());
+        let blocks = move || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            until(|| begun.load(Ordering::Relaxed) == SHARDS);
+            _ = done.send(due.elapsed());
+        };
+        timer.schedule_at(due, blocks).expect("the timer is open");
+    }
+    drop(done);
+    let late = returned.iter().max();
+    println!("{SHARDS} callbacks block at once; all have begun after {late:?}");
+    assert_eq!(timer.stats().panics, 0);
+    assert!(late.is_some());
+}
+
+/// After a split, the work of the first driver ends altogether. It takes the other shard back.
+#[test]
+fn a_driver_whose_work_has_ended_takes_shards_back() {
+    let (timer, threads) =
+        (build(Timer::builder().shards(2).placement(Placement::RoundRobin)), Arc::default());
+    let busy = keep_busy(&timer, &threads, Duration::from_micros(450));
+    until(|| threads.lock().expect("no callback panics").len() > 1);
+    // Windows of high load end.
+    thread::sleep(ms(300));
+    busy.into_iter().for_each(|key| assert!(timer.cancel(key)));
+    // Only one shard is in use from now on: either of the two, in turn.
+    let names = Arc::new(Mutex::new(HashSet::new()));
+    let note = Arc::clone(&names);
+    let name = move || _ = note.lock().expect("no callback panics").insert(thread::current().id());
+    timer.schedule_every(ms(1), name).expect("the timer is open");
+    until(|| {
+        names.lock().expect("no callback panics").clear();
+        thread::sleep(ms(20));
+        let of_the_timer = names.lock().expect("no callback panics").clone();
+        let all = threads_of(&timer);
+        all.len() == 1 && of_the_timer.is_subset(&all)
+    });
+}
+
+/// Works for so long in each tick on each shard.
+fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>, length: Duration) -> Vec<TimerKey> {
     let busy = || {
         let threads = Arc::clone(threads);
         move || {
             threads.lock().expect("no callback panics").insert(thread::current().id());
             let begin = Instant::now();
-            while begin.elapsed() < Duration::from_micros(400) {}
+            while begin.elapsed() < length {}
         }
     };
     (0..timer.shards()).map(|_| timer.schedule_every(ms(1), busy()).expect("the timer is open")).collect()
@@ -119,7 +174,7 @@ fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>) -> Vec<shar
 #[test]
 fn shards_change_hands_as_work_grows_and_shrinks() {
     let (timer, threads) = (build(spread()), Arc::default());
-    let keys = keep_busy(&timer, &threads);
+    let keys = keep_busy(&timer, &threads, Duration::from_micros(400));
     until(|| threads.lock().expect("no callback panics").len() > 1);
     keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
     until(|| threads_of(&timer).len() == 1);

@@ -28,7 +28,7 @@ impl<W> Crew<W> {
     pub fn new(workers: impl IntoIterator<Item = W, IntoIter: ExactSizeIterator>, patience: u64) -> Self {
         let workers = workers.into_iter();
         let limits = Limits { patience, slack: 0 };
-        let board = timer::drivers::Board::new(workers.len(), workers.len(), limits, |_| 0);
+        let board = timer::drivers::Board::new(workers.len(), workers.len(), limits, true, |_| 0);
         Self(timer::drivers::Crew::new(Arc::new(board), workers))
     }
 
@@ -99,6 +99,6 @@ impl<W> Crew<W> {
 
     /// Ends the workers of the driver's shards.
     pub fn leave(&self, driver: usize, end: impl Fn(W)) {
-        self.0.leave(driver, end);
+        self.0.leave(driver, |_| (), end);
     }
 }

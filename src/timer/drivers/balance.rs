@@ -42,6 +42,9 @@ impl Window {
 /// Hands shards over after a round, as the load asks for it. `load` is `None` within a window.
 pub(crate) fn balance<W>(crew: &Crew<W>, driver: usize, load: Option<u64>, now: Nanos) {
     let board = &*crew.board;
+    if !board.is_shared {
+        return;
+    }
     let shards = board.held_by(driver).count();
     if shards > 1 {
         // A shard that holds its driver up goes first, at once.
@@ -51,7 +54,7 @@ pub(crate) fn balance<W>(crew: &Crew<W>, driver: usize, load: Option<u64>, now: 
         }
     }
     let Some(load) = load else { return };
-    board.note_load(driver, load);
+    board.note_load(driver, load, now);
     if load > MUCH && shards > 1 {
         give(crew, driver, board.held_by(driver).skip(shards / 2).collect::<Vec<_>>());
     } else if let Some(to) = receiver(board, driver, load, now) {
@@ -65,14 +68,16 @@ fn receiver(board: &Board, driver: usize, load: u64, now: Nanos) -> Option<usize
     if load > LITTLE || has_apart(driver) {
         return None;
     }
-    let can_take =
-        |&to: &usize| board.held_by(to).next().is_some() && load + board.load(to) <= LITTLE && !has_apart(to);
+    let can_take = |&to: &usize| {
+        let is_little = board.load(to, now, WINDOW).is_some_and(|other| load + other <= LITTLE);
+        is_little && board.held_by(to).next().is_some() && !has_apart(to)
+    };
     (0..driver).find(can_take)
 }
 
 /// Hands shards to the last driver that holds none; the first one stays the stand-by.
 fn give<W>(crew: &Crew<W>, driver: usize, shards: impl IntoIterator<Item = usize>) {
-    if let Some((_, to)) = crew.board.spare() {
+    if let Some(to) = crew.board.spares().next_back() {
         give_to(crew, driver, to, shards);
     }
 }
@@ -96,7 +101,7 @@ mod tests {
 
     fn crew(holders: &[usize]) -> Crew<()> {
         let board =
-            Board::new(holders.len(), holders.len(), Limits::for_tick(MILLIS), |shard| holders[shard]);
+            Board::new(holders.len(), holders.len(), Limits::for_tick(MILLIS), true, |shard| holders[shard]);
         Crew::new(Arc::new(board), holders.iter().map(|_| ()))
     }
 
@@ -138,6 +143,28 @@ mod tests {
         balance(&crew, 0, Some(10), 0);
         balance(&crew, 2, Some(0), 0);
         assert_eq!(holders(&crew, 3), [0; 3]);
+    }
+
+    #[test]
+    fn a_driver_that_sleeps_has_no_load_and_one_that_is_blocked_takes_none() {
+        let crew = crew(&[0, 1]);
+        balance(&crew, 0, Some(1000), WINDOW);
+        balance(&crew, 1, Some(0), 3 * WINDOW);
+        assert_eq!(holders(&crew, 2), [0, 1], "it has been busy until now");
+        crew.board.begin_round(0, 3 * WINDOW);
+        balance(&crew, 1, Some(0), 3 * WINDOW + 10 * MILLIS);
+        assert_eq!(holders(&crew, 2), [0, 1], "it is blocked");
+        crew.board.end_round(0);
+        balance(&crew, 1, Some(0), 3 * WINDOW + 1);
+        assert_eq!(holders(&crew, 2), [0, 0]);
+    }
+
+    #[test]
+    fn drivers_of_one_shard_each_keep_it() {
+        let board = Board::new(2, 2, Limits::for_tick(MILLIS), false, |shard| shard);
+        let crew = Crew::new(Arc::new(board), [(); 2]);
+        balance(&crew, 1, Some(0), WINDOW);
+        assert_eq!(holders(&crew, 2), [0, 1]);
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(crate) struct Board {
     shards: Box<[CachePadded<Entry>]>,
     seats: Box<[CachePadded<Seat>]>,
     pub(crate) limits: Limits,
+    /// Whether shards change hands.
+    pub(crate) is_shared: bool,
 }
 
 /// How long a driver may be in a round before the stand-by takes its other shards.
@@ -79,8 +81,11 @@ pub(crate) struct Seat {
     round: AtomicU64,
     /// When it looks at the other drivers next; for the stand-by.
     looks_at: AtomicU64,
-    /// Its load over its last window, in thousandths.
+    /// Its load over its last window, in thousandths, and the end of that window.
     load: AtomicU64,
+    measured_at: AtomicU64,
+    /// Whether it held no shard when it last looked.
+    is_spare: plain::AtomicBool,
 }
 
 /// What a driver sees at the beginning of a round.
@@ -90,8 +95,8 @@ pub(crate) struct Look {
     pub(crate) held: usize,
     /// When the first and the second of them are due; 0 for a shard that was rung.
     pub(crate) dues: [Nanos; 2],
-    /// The first and the last driver that hold no shard.
-    pub(crate) spare: Option<(usize, usize)>,
+    /// The first driver that holds no shard.
+    pub(crate) spare: Option<usize>,
 }
 
 /// A set of drivers.
@@ -103,11 +108,13 @@ impl Board {
         shards: usize,
         drivers: usize,
         limits: Limits,
+        is_shared: bool,
         holder: impl Fn(usize) -> usize,
     ) -> Self {
         let entry = |shard| CachePadded::new(Entry::new(holder(shard)));
         let seat = |_| CachePadded::new(Seat::new());
-        Self { shards: (0..shards).map(entry).collect(), seats: (0..drivers).map(seat).collect(), limits }
+        let (shards, seats) = ((0..shards).map(entry).collect(), (0..drivers).map(seat).collect());
+        Self { shards, seats, limits, is_shared }
     }
 
     pub(crate) fn seat(&self, driver: usize) -> &Seat {
@@ -157,11 +164,8 @@ impl Board {
         seat.parker.notify();
         // Ordering: Relaxed, the fence orders it.
         let round = seat.round.load(Ordering::Relaxed);
-        if round != RESTING && self.seats.len() > 1 {
-            self.ensure_watch(
-                round.saturating_add(self.limits.patience),
-                self.spare().map(|(first, _)| first),
-            );
+        if round != RESTING && self.is_shared {
+            self.ensure_watch(round.saturating_add(self.limits.patience), self.spares().next());
         }
     }
 
@@ -170,8 +174,9 @@ impl Board {
         let entry = &self.shards[shard];
         // Ordering: Acquire, pairs with `ring`: what the rings are about is visible.
         entry.rung.swap(false, Ordering::AcqRel);
-        // Ordering: Relaxed, a hint: the slot's lock decides who has the worker.
-        entry.due.store(OUT, Ordering::Relaxed);
+        // Ordering: Release, pairs with `due_of`: a stand-by that finds this worker out finds those
+        // in their slots that the driver has put back before.
+        entry.due.store(OUT, Ordering::Release);
     }
 
     /// Notes that the shard's worker is in its slot, and when it is due.
@@ -210,8 +215,19 @@ impl Board {
                 note(&mut look.dues, self.due_of(shard));
             }
         }
-        look.spare = busy.rest(self.seats.len());
+        look.spare = busy.rest(self.seats.len()).next();
         look
+    }
+
+    /// Notes whether the driver holds no shard. True if it has held none up to now, and holds one.
+    pub(crate) fn has_got_shards(&self, driver: usize, is_spare: bool) -> bool {
+        // Ordering: Relaxed, the driver reads what it has written.
+        self.seats[driver].is_spare.swap(is_spare, Ordering::Relaxed) && !is_spare
+    }
+
+    /// Makes the stand-by look at the other drivers.
+    pub(crate) fn wake_stand_by(&self) {
+        self.spares().next().into_iter().for_each(|driver| self.seats[driver].parker.notify());
     }
 
     pub(crate) fn end_round(&self, driver: usize) {
@@ -228,8 +244,8 @@ impl Board {
         }
     }
 
-    /// The first and the last driver that hold no shard. The first is the *stand-by*.
-    pub(crate) fn spare(&self) -> Option<(usize, usize)> {
+    /// The drivers that hold no shard. The first is the *stand-by*.
+    pub(crate) fn spares(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
         let mut busy = Set::new();
         (0..self.shards.len()).for_each(|shard| busy.insert(self.holder(shard)));
         busy.rest(self.seats.len())
@@ -261,14 +277,27 @@ impl Board {
 
     // ---- load --------------------------------------------------------------------------------
 
-    pub(crate) fn note_load(&self, driver: usize, load: u64) {
+    pub(crate) fn note_load(&self, driver: usize, load: u64, now: Nanos) {
+        let seat = &self.seats[driver];
         // Ordering: Relaxed, a figure.
-        self.seats[driver].load.store(load, Ordering::Relaxed);
+        seat.load.store(load, Ordering::Relaxed);
+        // Ordering: Relaxed, a figure.
+        seat.measured_at.store(now, Ordering::Relaxed);
     }
 
-    pub(crate) fn load(&self, driver: usize) -> u64 {
+    /// The driver's load. It is 0 if the driver has slept for more than two windows, and `None` if
+    /// the driver holds its shards up.
+    pub(crate) fn load(&self, driver: usize, now: Nanos, window: Nanos) -> Option<u64> {
+        let seat = &self.seats[driver];
+        // Ordering: Relaxed, a hint.
+        let round = seat.round.load(Ordering::Relaxed);
+        if round != RESTING && now.saturating_sub(round) > self.limits.patience {
+            return None;
+        }
         // Ordering: Relaxed, a figure.
-        self.seats[driver].load.load(Ordering::Relaxed)
+        let age = now.saturating_sub(seat.measured_at.load(Ordering::Relaxed));
+        // Ordering: Relaxed, a figure.
+        Some(if age <= 2 * window { seat.load.load(Ordering::Relaxed) } else { 0 })
     }
 
     /// Notes that the shard has held its driver up, and needs a driver of its own until then.
@@ -310,6 +339,8 @@ impl Seat {
             round: AtomicU64::new(RESTING),
             looks_at: AtomicU64::new(IDLE),
             load: AtomicU64::new(0),
+            measured_at: AtomicU64::new(0),
+            is_spare: plain::AtomicBool::new(true),
         }
     }
 }
@@ -347,9 +378,8 @@ impl Set {
         self.0[driver / 64] |= 1 << (driver % 64);
     }
 
-    /// The first and the last of `drivers` that are not in the set.
-    fn rest(&self, drivers: usize) -> Option<(usize, usize)> {
-        let is_out = |&driver: &usize| self.0[driver / 64] & 1 << (driver % 64) == 0;
-        Some(((0..drivers).find(is_out)?, (0..drivers).rev().find(is_out)?))
+    /// Those of `drivers` that are not in the set.
+    fn rest(self, drivers: usize) -> impl DoubleEndedIterator<Item = usize> + use<> {
+        (0..drivers).filter(move |&driver| self.0[driver / 64] & 1 << (driver % 64) == 0)
     }
 }

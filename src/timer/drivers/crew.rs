@@ -93,12 +93,18 @@ impl<W> Crew<W> {
 
     /// Takes the worker of a shard for good, if the driver holds the shard. `Err` if another thread
     /// has the worker. The timer is stopping: a hand-over either comes before this, or sees that.
-    pub(crate) fn take_to_end(&self, driver: usize, shard: usize) -> Result<Option<W>, Busy> {
+    /// Calls `note` under the slot's lock.
+    pub(crate) fn take_to_end(
+        &self,
+        driver: usize,
+        shard: usize,
+        note: impl FnOnce(&W),
+    ) -> Result<Option<W>, Busy> {
         let mut slot = self.slot(shard);
         match *slot {
             _ if self.board.holder(shard) != driver => Ok(None),
             Slot::Out => Err(Busy),
-            _ => Ok(slot.replace(Slot::Ended)),
+            _ => Ok(slot.replace(Slot::Ended).inspect(note)),
         }
     }
 

@@ -63,13 +63,6 @@ pub enum Drivers {
     OnePerShard,
 }
 
-impl Drivers {
-    /// The driver that holds a shard at first.
-    pub(crate) fn first_holder(self, shard: usize) -> usize {
-        if self == Self::OnePerShard { shard } else { 0 }
-    }
-}
-
 /// A callback holds up other shards for at most this, or two ticks.
 const BOUND: Nanos = 10_000_000;
 

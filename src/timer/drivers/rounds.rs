@@ -33,15 +33,19 @@ impl<W> Crew<W> {
             return Step::Leave;
         }
         let look = board.begin_round(driver, now);
+        if board.has_got_shards(driver, look.held == 0) {
+            // A round may count on this driver to stand by. It does so no more.
+            board.wake_stand_by();
+        }
         let [first, second] = look.dues;
         if first > now {
             board.end_round(driver);
             return if look.held == 0 { Step::StandBy } else { Step::Sleep(first) };
         }
-        if second < IDLE {
+        if second < IDLE && board.is_shared {
             // The second shard is held up if the visit to the first does not end.
             let late_at = now.max(second).saturating_add(board.limits.patience);
-            board.ensure_watch(late_at, look.spare.map(|(stand_by, _)| stand_by));
+            board.ensure_watch(late_at, look.spare);
         }
         Step::Visit
     }
@@ -51,14 +55,15 @@ impl<W> Crew<W> {
         self.board.seat(driver).parker.wait(limit);
     }
 
-    /// Ends the workers of a driver's shards, by `end`. The timer is stopping. A worker that is out
-    /// is with the shutdown, which puts it back and notifies this driver.
-    pub(crate) fn leave(&self, driver: usize, end: impl Fn(W)) {
+    /// Ends the workers of a driver's shards, by `end`, after `note` under the slot's lock. The
+    /// timer is stopping. A worker that is out is with the shutdown, which puts it back and
+    /// notifies this driver.
+    pub(crate) fn leave(&self, driver: usize, note: impl Fn(&W), end: impl Fn(W)) {
         let seat = self.board.seat(driver);
         seat.progress.enter(Phase::Left);
         loop {
             seat.parker.clear();
-            let ended = (0..self.board.shards()).map(|shard| self.end(driver, shard, &end));
+            let ended = (0..self.board.shards()).map(|shard| self.end((driver, shard), &note, &end));
             if ended.filter(|&has_ended| !has_ended).count() == 0 {
                 break;
             }
@@ -68,7 +73,7 @@ impl<W> Crew<W> {
     }
 
     /// Ends a worker if the driver holds its shard. False if another thread has the worker.
-    fn end(&self, driver: usize, shard: usize, end: impl Fn(W)) -> bool {
-        self.take_to_end(driver, shard).map(|worker| worker.into_iter().for_each(end)).is_ok()
+    fn end(&self, (driver, shard): (usize, usize), note: impl Fn(&W), end: impl Fn(W)) -> bool {
+        self.take_to_end(driver, shard, note).map(|worker| worker.into_iter().for_each(end)).is_ok()
     }
 }

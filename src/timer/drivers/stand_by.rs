@@ -2,8 +2,10 @@
 //!
 //! The first of them is the stand-by. It computes when a driver would hold up a shard if it did not
 //! come back, sleeps until then, and looks again. If the driver is late then, the stand-by takes
-//! all of its shards that are not at work. From that moment it is a driver with shards, and the
-//! next driver without any is the stand-by: a round that needs one wakes it.
+//! all of its shards that are not at work. Shards that wait already go to a driver each, as far as
+//! there are drivers without shards: one of them may block the next driver. From that moment the
+//! stand-by is a driver with shards. It wakes the next driver without any, which is the stand-by
+//! now.
 
 use super::Nanos;
 use super::board::{Board, IDLE};
@@ -32,7 +34,7 @@ impl Watch {
     }
 
     fn look(&mut self, board: &Board, me: usize) -> Nanos {
-        if board.spare().is_none_or(|(first, _)| first != me) {
+        if board.spares().next() != Some(me) {
             return IDLE;
         }
         board.collect_dues(&mut self.0);
@@ -46,8 +48,21 @@ impl Watch {
         board.collect_dues(&mut self.0);
         for (driver, &dues) in self.0.iter().enumerate() {
             if driver != me && board.late_at(driver, dues) <= now {
-                board.held_by(driver).for_each(|shard| _ = crew.take_over(shard, driver, me));
+                relieve_driver(crew, me, driver, now);
             }
+        }
+    }
+}
+
+/// Takes a driver's shards. Those that are ready, but for the first, go to the other spare drivers.
+fn relieve_driver<W>(crew: &Crew<W>, me: usize, driver: usize, now: Nanos) {
+    let board = &*crew.board;
+    let mut takers = std::iter::once(me).chain(board.spares().filter(|&spare| spare != me));
+    for shard in board.held_by(driver) {
+        let taker = if board.is_ready(shard, driver, now) { takers.next() } else { None };
+        let taker = taker.unwrap_or(me);
+        if crew.take_over(shard, driver, taker) && taker != me {
+            board.ring(shard);
         }
     }
 }
@@ -64,7 +79,7 @@ mod tests {
 
     /// Driver 0 holds all shards, which are due at these times.
     fn crew<const N: usize>(dues: [Nanos; N]) -> Crew<usize> {
-        let crew = Crew::new(Arc::new(Board::new(N, N, LIMITS, |_| 0)), 0..N);
+        let crew = Crew::new(Arc::new(Board::new(N, N, LIMITS, true, |_| 0)), 0..N);
         for (shard, due) in dues.into_iter().enumerate() {
             let worker = crew.take(0, shard, |_| ()).expect("driver 0 holds it");
             crew.put_back(shard, worker, due);
@@ -111,5 +126,34 @@ mod tests {
         let _at_work = crew.take(0, 0, |_| ());
         watch.relieve(&crew, 1, 10 * MILLIS);
         assert_eq!([0, 1].map(|shard| crew.board.holder(shard)), [0, 1]);
+    }
+
+    /// Two drivers with two shards each block one after the other. The stand-by relieves the first,
+    /// and wakes its successor for the second.
+    #[test]
+    fn the_next_stand_by_watches_what_the_last_one_watched() {
+        let crew = crew([0; 4]);
+        (2..4).for_each(|shard| assert!(crew.hand_over(shard, 0, 3)));
+        crew.begin_round(0, MILLIS);
+        let _first = crew.take(0, 0, |_| ());
+        crew.begin_round(3, 5 * MILLIS);
+        let _second = crew.take(3, 2, |_| ());
+        let mut watch = Watch::new(4);
+        assert_eq!(watch.next_look(&crew.board, 1), 10 * MILLIS);
+        watch.relieve(&crew, 1, 10 * MILLIS);
+        crew.board.seat(2).parker.set_thread();
+        crew.board.seat(2).parker.clear();
+        crew.begin_round(1, 10 * MILLIS);
+        crew.wait(2, None);
+        assert_eq!(watch.next_look(&crew.board, 2), 14 * MILLIS);
+    }
+
+    #[test]
+    fn shards_that_wait_go_to_a_driver_each() {
+        let crew = crew([0, 0, 0, IDLE, 0]);
+        crew.begin_round(0, MILLIS);
+        let _at_work = crew.take(0, 0, |_| ());
+        Watch::new(5).relieve(&crew, 1, 10 * MILLIS);
+        assert_eq!([0, 1, 2, 3, 4].map(|shard| crew.board.holder(shard)), [0, 1, 2, 1, 3]);
     }
 }
