@@ -84,7 +84,7 @@ pub enum BuildError {
         /// The shard's number.
         shard: usize,
     },
-    /// The system did not start a thread for a shard.
+    /// The system did not start a thread.
     Spawn {
         /// The shard's number.
         shard: usize,

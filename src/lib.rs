@@ -3,7 +3,7 @@
 //!
 //! # How it is built
 //!
-//! A [`Timer`] runs shards: it gives each shard a thread, the time and the callbacks. A shard
+//! A [`Timer`] runs shards: it gives them threads, the time and the callbacks. A shard
 //! ([`shard()`]) is the data structure alone. The [`proof`] page lists what is shown about both,
 //! and with which tool. `cargo doc --document-private-items` documents the folders, with the
 //! invariants of each.
@@ -52,8 +52,8 @@ pub use shard::{Advancer, CancelBatch, Expired, Fired, Key, Scheduler, ShardStat
 pub use tick::Tick;
 #[cfg(feature = "timer")]
 pub use timer::{
-    CallbackPanic, CancelGuard, Every, Executor, Figures, Job, Lateness, LatenessBucket, Missed, Occurrence,
-    Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask, WeakTimer,
+    CallbackPanic, CancelGuard, Drivers, Every, Executor, Figures, Job, Lateness, LatenessBucket, Missed,
+    Occurrence, Placement, Schedule, Stats, Timer, TimerBuilder, TimerKey, Unfired, UnfiredTask, WeakTimer,
 };
 
 #[cfg(shardwheel_stall)]

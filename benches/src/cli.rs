@@ -95,7 +95,7 @@ mod tests {
             ("peers --sizes 1M,,2M", "10k or 1M"),
             ("report --only nothing", "memory"),
             ("report --span 3", "no such option"),
-            ("live --engines nothing", "heap thread on ticks"),
+            ("live --engines nothing", "wheel thread"),
             ("live --span 0", "above 0"),
         ] {
             let message = read(line).expect_err(line).to_string();

@@ -121,6 +121,51 @@ fn hazard_5_a_bit_of_an_overflow_wheel_is_set_while_the_advancer_skips_over_it()
     add_while_advancing(&[6], &[9]);
 }
 
+/// The advancer seals both ticks of a window at the first of them.
+#[test]
+fn hazard_5_a_bit_is_set_while_its_tick_is_sealed_ahead() {
+    add_while_advancing(&[3], &[2, 3]);
+}
+
+/// The first tick of a window starts an overflow bucket.
+#[test]
+fn hazard_5_a_bit_of_an_overflow_wheel_is_set_while_its_tick_is_sealed_ahead() {
+    add_while_advancing(&[5], &[4, 5]);
+}
+
+/// A bucket that already holds a timer is sealed, and flushed at the next tick, while a producer
+/// adds another timer to it or to its next round.
+fn add_to_a_sealed_bucket(deadline: Tick) {
+    model(move || {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = small_shard();
+        scheduler.schedule(3, ledger.payload(0)).unwrap();
+        let adder = {
+            let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
+            thread::spawn(move || drop(scheduler.schedule(deadline, payload)))
+        };
+        ledger.advance(&mut advancer, 2);
+        assert!(!ledger.has_fired(0) && !ledger.has_fired(1), "early");
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(0));
+        adder.join().unwrap();
+        ledger.advance(&mut advancer, deadline);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+#[test]
+fn hazard_1_an_add_to_a_sealed_bucket() {
+    add_to_a_sealed_bucket(3);
+}
+
+#[test]
+fn hazard_2_an_add_to_the_next_round_of_a_sealed_bucket() {
+    add_to_a_sealed_bucket(7);
+}
+
 #[test]
 fn hazard_11_an_add_while_the_clock_goes_back() {
     add_while_advancing(&[2], &[2, 1]);

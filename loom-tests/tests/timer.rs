@@ -32,8 +32,13 @@ fn poll(sleep: &mut Sleep, waker: &Waker) -> Poll<Result<(), SleepError>> {
 
 /// A sleep of one tick, polled once.
 fn sleeping(timer: &Timer) -> (Sleep, Arc<CountingWake>, Waker) {
+    sleeping_for(timer, 1)
+}
+
+/// A sleep of `ticks` ticks, polled once.
+fn sleeping_for(timer: &Timer, ticks: u32) -> (Sleep, Arc<CountingWake>, Waker) {
     let (woken, waker) = CountingWake::waker();
-    let mut sleep = timer.sleep(TICK);
+    let mut sleep = timer.sleep(ticks * TICK);
     assert!(poll(&mut sleep, &waker).is_pending());
     (sleep, woken, waker)
 }
@@ -67,13 +72,13 @@ fn hazard_12_polled_while_it_fires() {
     polled_while_it_fires(false);
 }
 
-/// The clock reaches the deadline while a poll brings another waker. The poll is ready, or that
+/// The clock reaches tick `deadline` while a poll brings another waker. The poll is ready, or that
 /// waker is woken, without a further advance.
-#[test]
-fn hazard_12_another_waker_while_the_clock_comes_to_the_deadline() {
-    model(|| {
+fn another_waker_while_the_clock_comes_to(deadline: u32) {
+    model(move || {
         let (clock, timer) = small_timer();
-        let (mut sleep, _first, _) = sleeping(&timer);
+        let (mut sleep, _first, _) = sleeping_for(&timer, deadline);
+        clock.advance((deadline - 1) * TICK);
         let (woken, waker) = CountingWake::waker();
         let driven = drive(&clock, 1);
         let polled = poll(&mut sleep, &waker);
@@ -81,6 +86,17 @@ fn hazard_12_another_waker_while_the_clock_comes_to_the_deadline() {
         assert!(polled.is_ready() || woken.count() == 1, "told to wait, and not woken");
         assert_eq!(poll(&mut sleep, &waker), Poll::Ready(Ok(())));
     });
+}
+
+#[test]
+fn hazard_12_another_waker_while_the_clock_comes_to_the_deadline() {
+    another_waker_while_the_clock_comes_to(1);
+}
+
+/// The advancer passes no fence to reach that tick, which it has sealed at the tick before.
+#[test]
+fn hazard_12_another_waker_while_the_clock_comes_to_a_sealed_deadline() {
+    another_waker_while_the_clock_comes_to(3);
 }
 
 /// A poll brings another waker while another thread looks for room: the sleep keeps its room.

@@ -25,13 +25,13 @@ pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 /// there. If a clock jumps forward, everything that is due by then fires when the shard next reads
 /// the clock.
 ///
-/// A clock may run at another speed than the system's time. A shard's thread sleeps by the system's
-/// time: it sleeps for half of the remaining time, at the speed that it measured during its last
-/// sleep, and then looks again. So it wakes about twenty times before a deadline that is one hour
-/// away; with the system's clock it wakes once. If the clock speeds up during a sleep, timers that
-/// become due in that sleep are late by the difference.
+/// A clock may run at another speed than the system's time. The timer's thread sleeps by the
+/// system's time: it sleeps for half of the remaining time, at the speed that it measured during
+/// its last sleep, and then looks again. So it wakes about twenty times before a deadline that is
+/// one hour away; with the system's clock it wakes once. If the clock speeds up during a sleep,
+/// timers that become due in that sleep are late by the difference.
 ///
-/// If a clock panics on a shard's thread, or in a job, the panic is counted and reported like a
+/// If a clock panics on the timer's thread, or in a job, the panic is counted and reported like a
 /// panic of a callback, and the shard then uses its own time. If it panics in a call that reads the
 /// clock (`schedule_after`, `sleep`, `stats`), the caller gets the panic, and the call has done
 /// nothing. A clock may use the timer, and may shut it down.

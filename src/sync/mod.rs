@@ -9,8 +9,8 @@
 pub mod stall;
 
 pub(crate) use imp::{
-    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Token, Trace, UnsafeCell, fence,
-    thread_token, yield_now,
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Mutex, MutexGuard, Token, Trace,
+    UnsafeCell, fence, thread, thread_token, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -29,10 +29,10 @@ pub(crate) mod plain {
 
 #[cfg(not(shardwheel_loom))]
 mod imp {
-    pub(crate) use std::sync::Arc;
     #[cfg(not(shardwheel_stall))]
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
-    pub(crate) use std::thread::yield_now;
+    pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
+    pub(crate) use std::thread::{self, yield_now};
 
     #[cfg(shardwheel_stall)]
     pub(crate) use crate::sync::stall::atomics::{
@@ -102,9 +102,49 @@ mod imp {
 #[cfg(shardwheel_loom)]
 mod imp {
     pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::sync::Arc;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
     pub(crate) use loom::thread::yield_now;
+
+    /// Parking, with the standard library's names. loom's own `unpark` also ends a wait of the
+    /// thread for a lock or for another thread.
+    pub(crate) mod thread {
+        use loom::sync::{Arc, Condvar, Mutex};
+
+        #[derive(Clone)]
+        pub(crate) struct Thread(Arc<(Mutex<bool>, Condvar)>);
+
+        loom::thread_local! {
+            static OWN: Thread = Thread(Arc::new((Mutex::new(false), Condvar::new())));
+        }
+
+        impl Thread {
+            pub(crate) fn unpark(&self) {
+                let (token, left) = &*self.0;
+                *token.lock().expect("no model panics here") = true;
+                left.notify_one();
+            }
+        }
+
+        pub(crate) fn current() -> Thread {
+            OWN.with(Clone::clone)
+        }
+
+        pub(crate) fn park() {
+            let own = current();
+            let (token, left) = &*own.0;
+            let mut token = token.lock().expect("no model panics here");
+            while !*token {
+                token = left.wait(token).expect("no model panics here");
+            }
+            *token = false;
+        }
+
+        /// A model has no time, so the wait is over at once.
+        pub(crate) fn park_timeout(_: std::time::Duration) {
+            loom::thread::yield_now();
+        }
+    }
 
     /// A use counts as a read of a cell, the end as a write: loom reports a use that may meet the
     /// end.

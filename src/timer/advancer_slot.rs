@@ -7,7 +7,7 @@
 //!
 //! A shutdown takes the advancer when the worker has ended, or earlier where the shutdown must not
 //! wait: see [`drive`](super::drive). What it must know for that is stored here too: whether the
-//! user code is an executor (a mark on the box), and how far the worker is (`state`).
+//! user code is an executor (a mark on the box), and how far the worker is (`progress`).
 //!
 //! # Who writes what
 //!
@@ -15,20 +15,17 @@
 //! |---|---|
 //! | `slot` | the worker puts the advancer in; the worker or a shutdown takes it out |
 //! | `stopping` | a shutdown |
-//! | `state` | the worker; a manual clock's driver notes a change there |
+//! | `progress` | the worker; the thread that runs it notes a change there |
 //!
 //! # Visibility
 //!
 //! A worker puts the advancer in, then checks whether the shard is stopping. If it is, the worker
-//! announces the advancer (`note`). A shutdown marks the shard as stopping, then looks into the
-//! slot, and waits only for what comes after. All four steps are SeqCst (those on the slot in
+//! announces the advancer (`note_change`). A shutdown marks the shard as stopping, then looks into
+//! the slot, and waits only for what comes after. All four steps are SeqCst (those on the slot in
 //! [`MarkedBox`]): either the worker sees the mark, or the shutdown sees the advancer. So a waiting
 //! shutdown also learns of each later piece of user code.
 
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Duration;
-
-use crate::clock::unpoisoned;
+use super::phase::Progress;
 use crate::fallible::MarkedBox;
 use crate::sync::{AtomicBool, Ordering};
 
@@ -41,47 +38,17 @@ pub(crate) enum Code {
     Executor,
 }
 
-/// How far a worker is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    AtWork,
-    /// The advancer is in the slot for good, unless a shutdown has taken it. The worker may still
-    /// drop an executor.
-    Left,
-    /// The worker runs nothing any more.
-    Ended,
-}
-
 pub(crate) struct AdvancerSlot<T> {
     /// Marked while an executor runs.
     slot: MarkedBox<T>,
     stopping: AtomicBool,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy)]
-struct State {
-    phase: Phase,
-    /// Grows with each change that a shutdown may wait for.
-    version: u64,
-}
-
-/// The state as a shutdown has seen it.
-#[derive(Clone, Copy)]
-pub(crate) struct Seen {
-    pub(crate) phase: Phase,
-    version: u64,
+    /// How far the worker is.
+    pub(crate) progress: Progress,
 }
 
 impl<T> AdvancerSlot<T> {
     pub(crate) fn new() -> Self {
-        Self {
-            slot: MarkedBox::empty(),
-            stopping: AtomicBool::new(false),
-            state: Mutex::new(State { phase: Phase::AtWork, version: 0 }),
-            changed: Condvar::new(),
-        }
+        Self { slot: MarkedBox::empty(), stopping: AtomicBool::new(false), progress: Progress::new() }
     }
 
     /// Whether the shard is stopping.
@@ -103,7 +70,7 @@ impl<T> AdvancerSlot<T> {
         debug_assert!(former.is_none(), "there is one advancer");
         // Ordering: SeqCst, see *Visibility*.
         if self.stopping.load(Ordering::SeqCst) {
-            self.note(|_| ());
+            self.progress.note_change();
         }
     }
 
@@ -117,48 +84,13 @@ impl<T> AdvancerSlot<T> {
     pub(crate) fn take_from_executor(&self) -> Option<Box<T>> {
         self.slot.take_if_marked()
     }
-
-    /// Returns how far the worker is; for [`wait`](Self::wait).
-    pub(crate) fn look(&self) -> Seen {
-        let State { phase, version } = *self.state();
-        Seen { phase, version }
-    }
-
-    /// Waits until the state has changed since `seen`, or until `limit` has passed.
-    pub(crate) fn wait(&self, seen: Seen, limit: Option<Duration>) {
-        let is_old = |state: &mut State| state.version == seen.version;
-        let state = self.state();
-        match limit {
-            None => drop(unpoisoned(self.changed.wait_while(state, is_old))),
-            Some(limit) => drop(unpoisoned(self.changed.wait_timeout_while(state, limit, is_old))),
-        }
-    }
-
-    /// Enters a phase; for the worker.
-    pub(crate) fn enter(&self, phase: Phase) {
-        self.note(|state| state.phase = phase);
-    }
-
-    /// Makes a waiting shutdown look again.
-    pub(crate) fn note_change(&self) {
-        self.note(|_| ());
-    }
-
-    fn note(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.state();
-        change(&mut state);
-        state.version += 1;
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        unpoisoned(self.state.lock())
-    }
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::phase::Phase;
     use super::*;
 
     #[test]
@@ -184,12 +116,12 @@ mod tests {
     fn who_waits_hears_of_what_comes_after_the_stop() {
         let advancer_slot = AdvancerSlot::new();
         assert!(advancer_slot.stop() && !advancer_slot.stop());
-        let seen = advancer_slot.look();
+        let seen = advancer_slot.progress.look();
         advancer_slot.put(Box::new(7_u64), Code::Own);
-        advancer_slot.wait(seen, None);
-        advancer_slot.enter(Phase::Left);
-        advancer_slot.wait(seen, None);
-        assert_eq!(advancer_slot.look().phase, Phase::Left);
-        advancer_slot.wait(advancer_slot.look(), Some(Duration::from_millis(1)));
+        advancer_slot.progress.wait(seen, None);
+        advancer_slot.progress.enter(Phase::Left);
+        advancer_slot.progress.wait(seen, None);
+        assert_eq!(advancer_slot.progress.look().phase, Phase::Left);
+        advancer_slot.progress.wait(advancer_slot.progress.look(), Some(Duration::from_millis(1)));
     }
 }

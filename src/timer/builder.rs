@@ -1,21 +1,25 @@
-//! Builds a timer: checks the settings once, makes the shards, and starts their threads.
+//! Builds a timer: checks the settings once, makes the shards, and starts the drivers.
 //!
-//! Each thread sets its shard's parker, runner and core before `build` returns. With a manual clock
-//! there are no threads: the clock runs the workers.
+//! Each driver's thread sets up its seat, and its shard's core, before `build` returns. With a
+//! manual clock there are no threads: the clock runs the workers.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::Timer;
 use super::affinity::Core;
-use super::drive::{Drive, ManualWorkers};
+use super::drive::{Drive, ManualWorkers, Threads};
+use super::driver::Driver;
+use super::drivers::{Bell, Board, Crew, Drivers, Limits};
 use super::executor::Executor;
+use super::inner::Inner;
 use super::panics::{CallbackPanic, PanicGuard};
-use super::shard_handle::{ShardHandle, next_timer_id, settle_in};
+use super::placement::{Placement, Users};
+use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
-use super::{Inner, Timer};
 use crate::clock::Clock;
 use crate::clock::Driven;
 use crate::config::{Config, ConfigBuilder};
@@ -33,6 +37,8 @@ const DEFAULT_NAME: &str = "shardwheel";
 pub struct TimerBuilder {
     config: ConfigBuilder,
     shards: Option<usize>,
+    drivers: Drivers,
+    placement: Placement,
     pin_to_cores: bool,
     name: String,
     executor: Option<DropQuietly<Arc<dyn Executor>>>,
@@ -45,6 +51,8 @@ impl TimerBuilder {
         Self {
             config: Config::builder(),
             shards: None,
+            drivers: Drivers::default(),
+            placement: Placement::default(),
             pin_to_cores: false,
             name: DEFAULT_NAME.to_owned(),
             executor: None,
@@ -55,9 +63,9 @@ impl TimerBuilder {
 
     /// Sets the length of one tick, to which deadlines are rounded up. Default: 1 ms.
     ///
-    /// A shard's thread sleeps until the next tick at which a timer is due or has to be moved to a
-    /// finer wheel. It wakes earlier when a producer schedules an earlier timer or cancels have
-    /// left many nodes to free, and, while the shard is idle, to give memory back. With a clock of
+    /// The timer's thread sleeps until the next tick at which a timer is due or has to be moved to
+    /// a finer wheel. It wakes earlier when a producer schedules an earlier timer or cancels have
+    /// left many nodes to free, and, while a shard is idle, to give memory back. With a clock of
     /// the user's it also wakes on the way to a deadline, see [`Clock`].
     pub fn tick(mut self, tick: Duration) -> Self {
         self.config = self.config.tick(tick);
@@ -71,14 +79,29 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets the number of shards, each with a thread of its own: 1 to 1024. Default: the number of
+    /// Sets the number of shards, and of threads that drive them: 1 to 1024. Default: the number of
     /// available cores.
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Sets whether each shard's thread is pinned to a core of its own. Default: false.
+    /// Sets which threads drive the shards. Default: [`Drivers::AsNeeded`]. A manual clock has no
+    /// threads.
+    pub fn drivers(mut self, drivers: Drivers) -> Self {
+        self.drivers = drivers;
+        self
+    }
+
+    /// Sets which shard a thread schedules on. Default: [`Placement::OwnShard`].
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// Sets whether each shard has a thread that is pinned to a core of its own. Default: false.
+    ///
+    /// This implies [`Drivers::OnePerShard`].
     ///
     /// With fewer cores than shards, `build` fails. If the system refuses to pin a thread, the
     /// thread runs unpinned, and [`Figures::core`](crate::Figures::core) is `None`. A manual clock
@@ -99,7 +122,7 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets the name of the shards' threads: this name, a hyphen and the shard's number. Default:
+    /// Sets the name of the threads: this name, a hyphen and the thread's number. Default:
     /// `shardwheel`.
     ///
     /// A name with a zero byte makes `build` fail. Some systems show only the beginning of a name.
@@ -108,7 +131,7 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets where callbacks run. Default: on their shard's thread.
+    /// Sets where callbacks run. Default: on the timer's threads.
     pub fn executor(mut self, executor: impl Executor) -> Self {
         self.executor = Some(DropQuietly::new(Arc::new(executor)));
         self
@@ -148,20 +171,30 @@ impl TimerBuilder {
             return Err(BuildError::ThreadName { name: self.name });
         }
         let cores = self.cores(shards)?;
-        let id = next_timer_id();
-        let first = ShardId::block(shards);
-        let workers = self.workers((id, first), shards, &config)?;
+        let (id, first) = (next_timer_id(), ShardId::block(shards));
+        let time = Time::start(self.clock.clone(), config.tick());
+        let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
+        let board = manual.is_none().then(|| self.board(shards, &time));
+        let workers = self.workers((id, first), &config, &time, (shards, board.as_ref()))?;
         let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
-        match self.clock.as_ref().and_then(|clock| clock.as_manual()) {
-            Some(clock) => {
-                let inner =
-                    Arc::new(Inner { id, handles, first, drive: Drive::Manual(ManualWorkers::new(workers)) });
-                let driven: Arc<dyn Driven> = inner.clone();
-                clock.drive(Arc::downgrade(&driven));
-                Ok(Timer { inner })
-            }
-            None => self.start((id, first), handles, workers, &cores),
+        let (placement, users) = (self.placement, Users::new(shards));
+        let inner = |drive| Inner { id, handles, placement, users, first, drive };
+        let timer = |drive| Timer { inner: Arc::new(inner(drive)) };
+        if let Some(board) = board {
+            return self.start(workers, &cores, board, timer);
         }
+        let timer = timer(Drive::Manual(ManualWorkers::new(workers)));
+        let driven: Arc<dyn Driven> = timer.inner.clone();
+        manual.into_iter().for_each(|clock| clock.drive(Arc::downgrade(&driven)));
+        Ok(timer)
+    }
+
+    /// What the drivers read of each other.
+    fn board(&self, shards: usize, time: &Time) -> Arc<Board> {
+        let drivers = if self.pin_to_cores { Drivers::OnePerShard } else { self.drivers };
+        let is_shared = drivers == Drivers::AsNeeded;
+        let holder = |shard| if is_shared { 0 } else { shard };
+        Arc::new(Board::new(shards, shards, Limits::for_tick(time.tick()), is_shared, holder))
     }
 
     /// A core for each shard, or none at all.
@@ -180,38 +213,44 @@ impl TimerBuilder {
     fn workers(
         &self,
         (id, first): (u64, ShardId),
-        shards: usize,
         config: &Config,
+        time: &Time,
+        (shards, board): (usize, Option<&Arc<Board>>),
     ) -> Result<Vec<Worker>, BuildError> {
         let bound = Bound::new(config.max_pending());
-        let time = Time::start(self.clock.clone(), config.tick());
         let worker = |shard: u32| {
             let no_memory = || BuildError::OutOfMemory { shard: shard as usize };
             let number = first.after(shard as usize);
             let (scheduler, advancer) = shard_within(config, &bound, number).ok_or_else(no_memory)?;
-            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone()));
-            Ok(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned()))
+            let bell = board.map(|board| Bell::new(board, shard as usize));
+            let handle = ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), bell);
+            Ok(Worker::new((id, shard), advancer, Arc::new(handle), self.executor.as_deref().cloned()))
         };
         (0..shards as u32).map(worker).collect()
     }
 
-    /// Starts the threads, and waits until each has set up its shard's handle and itself.
+    /// Starts the drivers, and waits until each has set up its seat.
     fn start(
         &self,
-        (id, first): (u64, ShardId),
-        handles: Arc<[Arc<ShardHandle>]>,
         workers: Vec<Worker>,
         cores: &[Core],
+        board: Arc<Board>,
+        timer: impl FnOnce(Drive) -> Timer,
     ) -> Result<Timer, BuildError> {
+        let homes = workers.iter().map(|worker| Arc::clone(worker.handle())).collect::<Vec<_>>();
+        // The system's time. The timer's time is the same, unless it is by a clock of the user's.
+        let start =
+            homes.iter().find(|home| !home.time.is_users()).map_or_else(Instant::now, |home| home.time.start);
+        let crew = Arc::new(Crew::new(board, workers.into_iter().map(Box::new)));
         let (ready, started) = mpsc::channel();
         let mut threads = Vec::new();
         let mut failed = None;
-        for (shard, worker) in workers.into_iter().enumerate() {
-            let core = cores.get(shard).copied();
-            match self.spawn(worker, core, ready.clone()) {
+        for (number, home) in homes.into_iter().enumerate() {
+            let driver = Driver::new(Arc::clone(&crew), number, home, start);
+            match self.spawn(driver, cores.get(number).copied(), ready.clone()) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    failed = Some(BuildError::Spawn { shard, error });
+                    failed = Some(BuildError::Spawn { shard: number, error });
                     break;
                 }
             }
@@ -219,28 +258,20 @@ impl TimerBuilder {
         drop(ready);
         started.into_iter().for_each(drop);
         // If a thread failed to start, the drop of the timer ends the threads that did start.
-        let timer = Timer { inner: Arc::new(Inner { id, handles, first, drive: Drive::threads(threads) }) };
+        let timer = timer(Drive::Threads(Threads::new(crew, threads)));
         failed.map_or(Ok(timer), Err)
     }
 
     fn spawn(
         &self,
-        worker: Worker,
+        driver: Driver,
         core: Option<Core>,
         ready: mpsc::Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
-        let (timer, shard) = worker.number();
-        thread::Builder::new().name(format!("{}-{shard}", self.name)).spawn(move || {
-            let handle = worker.handle();
-            handle.parker.set_thread();
-            handle.set_runner();
-            // Set here only, so `set` succeeds.
-            if let Some(core) = core.filter(|core| core.pin()) {
-                let _ = handle.core.set(core.id());
-            }
-            settle_in(timer, shard as usize);
+        thread::Builder::new().name(format!("{}-{}", self.name, driver.number())).spawn(move || {
+            driver.take_seat(core);
             drop(ready);
-            worker.work();
+            driver.run();
         })
     }
 }
@@ -250,6 +281,8 @@ impl fmt::Debug for TimerBuilder {
         f.debug_struct("TimerBuilder")
             .field("config", &self.config)
             .field("shards", &self.shards)
+            .field("drivers", &self.drivers)
+            .field("placement", &self.placement)
             .field("pin_to_cores", &self.pin_to_cores)
             .field("thread_name", &self.name)
             .finish_non_exhaustive()

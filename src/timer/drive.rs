@@ -1,4 +1,4 @@
-//! What moves a timer's shards (a thread for each, or a manual clock), and how they are stopped.
+//! What moves a timer's shards (drivers with threads, or a manual clock), and how they are stopped.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to end, which the worker does after the user code that it runs. In three cases the
@@ -18,7 +18,7 @@
 //! that has not ended, for one of the reasons above, continues by itself. So does a thread that
 //! still drops the executor after [`GRACE`].
 //!
-//! Who writes what: the builder sets the threads, and the shutdown takes them. A worker slot is
+//! Who writes what: the builder sets the threads, and the shutdown takes them. A worker's slot is
 //! emptied by the thread that runs or ends the worker; the thread that has run the worker fills it
 //! again.
 
@@ -26,12 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::Inner;
-use super::advancer_slot::Phase;
+use super::drivers::Crew;
+use super::inner::Inner;
+use super::phase::{Phase, Progress};
+use super::placement;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::worker::Worker;
-use crate::clock::{Driven, Wait, unpoisoned};
+use crate::clock::{Driven, Wait, this_thread, unpoisoned};
 use crate::shard::Advancer;
 use crate::tick::Tick;
 
@@ -40,10 +42,15 @@ use crate::tick::Tick;
 const GRACE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Drive {
-    /// A thread for each shard; the shutdown takes them.
-    Threads(Mutex<Vec<JoinHandle<()>>>),
+    Threads(Threads),
     /// No threads: a manual clock runs the workers.
     Manual(ManualWorkers),
+}
+
+/// The drivers of a timer, and their threads in the same order; the shutdown takes the threads.
+pub(crate) struct Threads {
+    crew: Arc<Crew<Box<Worker>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// The workers of a timer that a manual clock drives. Each lies in its worker slot unless it is at
@@ -57,61 +64,130 @@ enum Slot {
 }
 
 impl Drive {
-    pub(crate) fn threads(threads: Vec<JoinHandle<()>>) -> Self {
-        Self::Threads(Mutex::new(threads))
+    /// Makes all drivers leave. All shards have been marked as stopping.
+    pub(crate) fn stop(&self) {
+        if let Self::Threads(threads) = self {
+            threads.crew.stop();
+        }
     }
 
     /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.
     pub(crate) fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
+        let advancer_slot = &handle.advancer_slot;
         loop {
             // Comes first: `wait` waits for changes after this look.
-            let seen = handle.advancer_slot.look();
-            let is_idle = if let Self::Manual(slots) = self { slots.end_idle(shard) } else { false };
-            if is_idle || seen.phase != Phase::AtWork || handle.is_run_here() {
-                return handle.advancer_slot.take();
+            let seen = advancer_slot.progress.look();
+            match self.close_idle(shard) {
+                Idle::Closed(advancer) => return advancer,
+                Idle::Ended => return advancer_slot.take(),
+                Idle::AtWork => (),
             }
-            if let Some(advancer) = handle.advancer_slot.take_from_executor() {
-                return Some(advancer);
+            if seen.phase != Phase::AtWork || handle.is_run_here() {
+                return advancer_slot.take();
+            }
+            if let Some(advancer) = advancer_slot.take_from_executor() {
+                return Some(self.leave_alone(handle, advancer));
             }
             let wait = Wait::begin(handle.runner());
             // If the wait is refused, the worker's thread waits for the caller, directly or through
             // others. So the worker is in user code, or about to continue, which it announces
-            // (`note`).
+            // (`note_change`).
             if wait.is_none()
-                && let Some(advancer) = handle.advancer_slot.take()
+                && let Some(advancer) = advancer_slot.take()
             {
-                return Some(advancer);
+                return Some(self.leave_alone(handle, advancer));
             }
-            handle.advancer_slot.wait(seen, None);
+            advancer_slot.progress.wait(seen, None);
         }
     }
 
+    fn close_idle(&self, shard: usize) -> Idle {
+        match self {
+            Self::Threads(threads) => threads.close_idle(shard),
+            Self::Manual(workers) if workers.end_idle(shard) => Idle::Ended,
+            Self::Manual(_) => Idle::AtWork,
+        }
+    }
+
+    /// Notes that the shutdown does not wait for the user code that the shard's worker runs.
+    fn leave_alone(&self, handle: &ShardHandle, advancer: Box<Advancer<Task>>) -> Box<Advancer<Task>> {
+        if let Self::Threads(threads) = self {
+            threads.crew.board.leave_alone(handle.runner());
+        }
+        advancer
+    }
+
     /// Joins the threads that have ended. Their advancers have been retrieved.
-    pub(crate) fn join(&self, handles: &[Arc<ShardHandle>]) {
-        let Self::Threads(threads) = self else { return };
-        let threads = std::mem::take(&mut *unpoisoned(threads.lock()));
-        for (handle, thread) in handles.iter().zip(threads) {
-            if let Some(_wait) = has_ended(handle).then(|| Wait::begin(handle.runner())).flatten() {
-                // An error means that the thread panicked. Its advancer has been retrieved all the
-                // same.
-                let _ = thread.join();
-            }
+    pub(crate) fn join(&self) {
+        if let Self::Threads(threads) = self {
+            threads.join();
         }
     }
 }
 
-/// Whether a shard's thread has ended, or ends within [`GRACE`].
-fn has_ended(handle: &ShardHandle) -> bool {
+/// What a shutdown has done with a worker that was not at work.
+enum Idle {
+    /// It has closed the worker, which its driver ends.
+    Closed(Option<Box<Advancer<Task>>>),
+    /// It has ended the worker.
+    Ended,
+    /// The worker is at work, or has ended before.
+    AtWork,
+}
+
+impl Threads {
+    pub(crate) fn new(crew: Arc<Crew<Box<Worker>>>, threads: Vec<JoinHandle<()>>) -> Self {
+        Self { crew, threads: Mutex::new(threads) }
+    }
+
+    fn close_idle(&self, shard: usize) -> Idle {
+        let worker = self.crew.take_to_close(shard, |worker| worker.handle().set_runner());
+        let Some(mut worker) = worker else { return Idle::AtWork };
+        let advancer = worker.close();
+        self.crew.put_back(shard, worker, 0);
+        // Its holder ends it now.
+        self.crew.board.ring(shard);
+        Idle::Closed(advancer)
+    }
+
+    fn join(&self) {
+        let threads = std::mem::take(&mut *unpoisoned(self.threads.lock()));
+        let started = threads.len();
+        for (driver, thread) in threads.into_iter().enumerate() {
+            let seat = self.crew.board.seat(driver);
+            let has_ended =
+                seat.thread() != this_thread() && has_ended(&seat.progress, || seat.is_left_alone());
+            if let Some(_wait) = has_ended.then(|| Wait::begin(seat.thread())).flatten() {
+                // An error means that the thread panicked. Its advancers have been retrieved all
+                // the same.
+                let _ = thread.join();
+            }
+        }
+        // A driver whose thread did not start ends no worker.
+        for driver in started..self.crew.board.drivers() {
+            let shards = 0..self.crew.board.shards();
+            shards.for_each(|shard| drop(self.crew.take_to_end(driver, shard, |_| ())));
+        }
+    }
+}
+
+/// Whether a driver has ended, or ends within [`GRACE`] of its last work. Waits for a driver that
+/// is at work, unless the shutdown leaves it alone.
+fn has_ended(progress: &Progress, is_left_alone: impl Fn() -> bool) -> bool {
     let begin = Instant::now();
     loop {
-        let seen = handle.advancer_slot.look();
-        let left = GRACE.saturating_sub(begin.elapsed());
+        let seen = progress.look();
         match seen.phase {
-            Phase::Ended => return !handle.is_run_here(),
-            Phase::Left if !left.is_zero() && !handle.is_run_here() => {
-                handle.advancer_slot.wait(seen, Some(left))
+            Phase::Ended => return true,
+            Phase::Left => {
+                let left = GRACE.saturating_sub(begin.elapsed());
+                if left.is_zero() {
+                    return false;
+                }
+                progress.wait(seen, Some(left));
             }
-            _ => return false,
+            Phase::AtWork if is_left_alone() => return false,
+            Phase::AtWork => progress.wait(seen, None),
         }
     }
 }
@@ -157,7 +233,10 @@ impl ManualWorkers {
 
     fn run_shard(&self, shard: usize, now: Instant) {
         let Some(mut worker) = self.take(shard) else { return };
+        let (timer, number) = worker.number();
+        let visit = placement::visit(timer, number as usize);
         while worker.turn() || worker.is_sweeping() {}
+        drop(visit);
         worker.note_clock(now);
         worker.rest();
         let handle = Arc::clone(worker.handle());
@@ -169,7 +248,7 @@ impl ManualWorkers {
         // A shutdown that found the worker slot empty waits for this. A later shutdown finds the
         // worker in its slot.
         if handle.is_stopping() {
-            handle.advancer_slot.note_change();
+            handle.advancer_slot.progress.note_change();
         }
     }
 

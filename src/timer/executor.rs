@@ -1,16 +1,16 @@
-//! Where callbacks run if not on their shard's thread.
+//! Where callbacks run if not on the timer's threads.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::run::{Outlet, Work};
 
-/// Runs callbacks outside of their shard's thread: on a thread pool or an async runtime.
+/// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.
 ///
 /// A closure that takes a [`Job`] is an executor. Dropping a job discards its callback; the timer
 /// still counts as fired, and a recurring timer ends.
 ///
-/// `execute` is called on the shard's thread and should return soon: until it returns, the shard's
+/// `execute` is called on the timer's thread and should return soon: until it returns, the shard's
 /// other timers wait. A [`shutdown`](crate::Timer::shutdown) waits for neither `execute` nor a job,
 /// so a job may shut its timer down even while `execute` waits for space. The last shard to end
 /// drops the executor. A panic in that drop is counted and reported.

@@ -1,9 +1,10 @@
 //! `Timer`: shards with threads, real time and callbacks.
 //!
-//! A *worker* runs each shard. In turns, it moves the shard's clock to the present, runs what is
-//! due, and sleeps until the next expiration. Producers schedule through the [`ShardHandle`] of
-//! their own shard. Only the worker uses the shard's advancer, until a shutdown takes it. While
-//! user code runs, the advancer lies in a slot, where a shutdown may take it.
+//! A *worker* runs each shard. In turns, it moves the shard's clock to the present and runs what is
+//! due. *Drivers* are threads that visit the workers: by default one of them visits all. Producers
+//! schedule through the [`ShardHandle`] of their own shard. Only the worker uses the shard's
+//! advancer, until a shutdown takes it. While user code runs, the advancer lies in a slot, where a
+//! shutdown may take it.
 //!
 //! Invariants: a callback never runs early, and user code runs while no lock is held and no epoch
 //! is pinned.
@@ -13,14 +14,16 @@
 //! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
-//! | `shard_handle.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
+//! | `inner.rs` | What all handles share, and the timer's end. |
+//! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
 //! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback is told. |
 //! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
-//! | `worker.rs`, `parker.rs`, `pace.rs` | A shard's turns. How its sleep ends, and when. |
-//! | `drive.rs`, `advancer_slot.rs` | Threads or a manual clock. How a shutdown takes the advancers. |
+//! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
+//! | `driver.rs`, [`drivers`] | The threads: which of them visits which shard. |
+//! | `drive.rs`, `advancer_slot.rs`, `phase.rs` | How a shutdown takes the advancers and ends the threads. |
 //! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
@@ -29,16 +32,20 @@ mod batch;
 mod builder;
 mod counts;
 mod drive;
+mod driver;
+pub(crate) mod drivers;
 mod executor;
 mod global;
 mod guard;
 pub(crate) mod inline;
+mod inner;
 mod key;
 mod lateness;
 mod occurrence;
 mod pace;
 mod panics;
-mod parker;
+mod phase;
+mod placement;
 mod query;
 mod recurring;
 mod run;
@@ -57,14 +64,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
+pub use drivers::Drivers;
 pub use executor::{Executor, Job};
 pub use guard::CancelGuard;
 pub use key::TimerKey;
 pub use lateness::{Lateness, LatenessBucket};
 pub use occurrence::Occurrence;
 pub use panics::CallbackPanic;
+pub use placement::Placement;
 pub use schedule::{Every, Missed, Schedule};
-use shard_handle::Ended;
 pub use stats::{Figures, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use weak::WeakTimer;
@@ -76,22 +84,23 @@ pub(crate) use task::{Task, ToWake};
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::error::{BuildError, ScheduleError};
-use crate::shard::{ShardId, Stopped};
+use crate::shard::Stopped;
 use crate::tick::Tick;
-use drive::Drive;
+use inner::Inner;
 use task::Once;
 
 /// Runs callbacks and wakes futures when they are due.
 ///
-/// By default a timer has one shard for each core. Each shard has a thread that sleeps until the
-/// shard's next timer is due.
+/// By default a timer has one shard for each core. A thread sleeps until the next timer of any
+/// shard is due. More threads take shards over when there is more work, or when a callback blocks:
+/// see [`Drivers`].
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
 /// thread. Clones are handles of the same timer. The timer is shut down when the last handle is
 /// dropped. A callback that holds a handle keeps the timer from that until the callback has run.
 ///
-/// Each thread schedules on one shard. A thread that is pinned to one core when it first uses a
-/// timer gets that core's shard. Any other thread is assigned a shard and keeps it.
+/// Each thread schedules on one shard, which it gets when it first uses the timer. [`Placement`]
+/// says which, and offers other choices.
 ///
 /// # Examples
 ///
@@ -114,15 +123,6 @@ use task::Once;
 #[derive(Clone)]
 pub struct Timer {
     inner: Arc<Inner>,
-}
-
-struct Inner {
-    /// Tells this timer from others in thread locals.
-    id: u64,
-    handles: Arc<[Arc<ShardHandle>]>,
-    /// The number of the first shard. The other shards have the numbers after it.
-    first: ShardId,
-    drive: Drive,
 }
 
 impl Timer {
@@ -204,7 +204,7 @@ impl Timer {
     ///
     /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
     /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the shard's thread.
+    /// after it, where it ran or on the timer's thread.
     ///
     /// # Performance
     ///
@@ -236,11 +236,12 @@ impl Timer {
 
     /// Returns the time by the timer's clock.
     ///
-    /// If a user-defined clock has been set back, this is the time that the calling thread's shard
-    /// has reached.
+    /// If a user-defined clock has been set back, this is the time that the shard has reached on
+    /// which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.handle().now_instant()
+        let Inner { id, handles, placement, users, .. } = &*self.inner;
+        handles[placement::present_shard(*id, *placement, users, handles)].now_instant()
     }
 
     /// Returns the number of shards.
@@ -275,10 +276,10 @@ impl Timer {
     /// - It does not wait for a callback that in turn waits for the caller, as neither wait would
     ///   end. Examples are two callbacks that shut down each other's timer, and a callback that
     ///   moves a [`ManualClock`](crate::ManualClock) that the calling thread drives. Such a
-    ///   callback is the last of its shard, and the shard's thread ends after it. The timer knows
-    ///   of waits in `shutdown`, in the drop of a timer's last handle, and in the manual clock's
-    ///   `advance` and `jump`. It does wait for a callback that waits for the caller by other means
-    ///   (a lock, a channel).
+    ///   callback is the last of its shard, and the thread that runs it ends after it. The timer
+    ///   knows of waits in `shutdown`, in the drop of a timer's last handle, and in the manual
+    ///   clock's `advance` and `jump`. It does wait for a callback that waits for the caller by
+    ///   other means (a lock, a channel).
     ///
     /// The [global](Self::global) timer is not shut down: the call returns nothing, and the timer
     /// works on.
@@ -304,10 +305,11 @@ impl Timer {
         &self.inner.handles[0]
     }
 
-    /// The calling thread's own shard.
+    /// The shard that the calling thread schedules on.
     #[inline]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        &self.inner.handles[shard_handle::own_shard(self.inner.id, &self.inner.handles)]
+        let Inner { id, handles, placement, users, .. } = &*self.inner;
+        &handles[placement::next_shard(*id, *placement, users, handles)]
     }
 
     #[inline]
@@ -343,37 +345,6 @@ fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
         !matches!(handle.scheduler.stop(key.key()), Stopped::Gone)
     } else {
         handle.scheduler.cancel(key.key()).is_some()
-    }
-}
-
-impl Inner {
-    /// The shard that the key belongs to, if it is a shard of this timer.
-    #[inline]
-    fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
-        self.handles.get(key.key().shards_after(self.first))
-    }
-
-    fn shutdown(&self) -> Unfired {
-        let Some((first, others)) = self.handles.split_first() else { return Unfired::default() };
-        if !first.stop() {
-            return Unfired::default();
-        }
-        for handle in others {
-            handle.stop();
-        }
-        for (shard, handle) in self.handles.iter().enumerate() {
-            if let Some(advancer) = self.drive.retrieve(handle, shard) {
-                *handle.ended() = Ended::Retrieved(advancer);
-            }
-        }
-        self.drive.join(&self.handles);
-        Unfired::of(Arc::clone(&self.handles))
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        drop(self.shutdown());
     }
 }
 

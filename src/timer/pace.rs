@@ -1,4 +1,4 @@
-//! How long a shard's thread sleeps if the clock is the user's.
+//! How long a shard rests if the clock is the user's.
 //!
 //! The thread sleeps by the system's time, but its deadline is by the user's clock, which may run
 //! at another speed. So the thread sleeps for half of the time left, at the speed that it measured

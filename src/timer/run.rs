@@ -1,4 +1,4 @@
-//! Runs what is due: on the shard's thread, or as a job on an executor.
+//! Runs what is due: on the driver's thread, or as a job on an executor.
 //!
 //! The thread that runs a task owns it. A recurring task goes back to its shard's worker, which
 //! arms it anew: directly, or through a channel if an executor ran it.
@@ -112,7 +112,7 @@ impl Outlet {
             return;
         }
         if self.done.send(Returned { done, handle: Arc::clone(&self.handle) }).is_ok() {
-            self.handle.parker.notify();
+            self.handle.ring();
         }
     }
 }

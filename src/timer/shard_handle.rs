@@ -1,26 +1,20 @@
-//! A shard as producers use it, and which shard a thread schedules on.
-//!
-//! A thread finds its shard in a thread local (`SEAT`), which caches the shard of the last timer
-//! that the thread used. On a miss the shard follows from the thread's origin: its core, if it may
-//! run on one core only, or else a number.
+//! A shard as producers use it.
 
-use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
-use super::affinity::Core;
 use super::counts::Counts;
+use super::drivers::Bell;
 use super::panics::PanicGuard;
-use super::parker::Parker;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
 use crate::clock::{ThreadNumber, this_thread, unpoisoned};
 use crate::shard::Kept;
 use crate::sync::Ordering;
-use crate::sync::plain::{AtomicU32, AtomicU64};
+use crate::sync::plain::AtomicU64;
 use crate::unwind;
 use crate::{Advancer, Scheduler, Tick};
 
@@ -31,10 +25,11 @@ pub(crate) struct ShardHandle {
     pub(crate) time: Time,
     pub(crate) counts: Counts,
     pub(crate) panic_guard: PanicGuard,
-    /// The core that the shard's thread is pinned to. Set by the worker before `build` returns.
+    /// The core that the driver of this number is pinned to. Set by the driver before `build`
+    /// returns.
     pub(crate) core: OnceLock<usize>,
-    /// Wakes the shard's thread, if it has one of its own.
-    pub(crate) parker: Arc<Parker>,
+    /// Makes a driver visit the shard. `None` if a manual clock drives it.
+    pub(crate) bell: Option<Arc<Bell>>,
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
     /// is padded apart from what producers read.
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
@@ -65,14 +60,19 @@ pub(super) enum Ended {
 }
 
 impl ShardHandle {
-    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, panic_guard: PanicGuard) -> Self {
+    pub(crate) fn new(
+        scheduler: Scheduler<Task>,
+        time: Time,
+        panic_guard: PanicGuard,
+        bell: Option<Arc<Bell>>,
+    ) -> Self {
         Self {
             scheduler,
             time,
             counts: Counts::new(),
             panic_guard,
             core: OnceLock::new(),
-            parker: Arc::new(Parker::new()),
+            bell,
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
             runner: AtomicU64::new(0),
             ended: Mutex::new(Ended::default()),
@@ -200,18 +200,23 @@ impl ShardHandle {
         self.advancer_slot.is_stopping()
     }
 
-    /// Marks the shard as stopping and notifies its thread; false if it was marked before.
+    /// Marks the shard as stopping; false if it was marked before.
     pub(crate) fn stop(&self) -> bool {
-        let first = self.advancer_slot.stop();
-        self.parker.notify();
-        first
+        self.advancer_slot.stop()
+    }
+
+    /// Makes a driver visit the shard.
+    pub(crate) fn ring(&self) {
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
     }
 
     /// The thread that runs the worker, or that ran it last.
     pub(crate) fn runner(&self) -> ThreadNumber {
         // Ordering: Relaxed. A thread that finds its own number has written it itself. Another
-        // thread's number was written under the lock of the worker slots, which the reader has
-        // taken since, or before `build` returned the timer to the reader.
+        // thread's number was written under the lock of the worker's slot, which the reader has
+        // taken since.
         self.runner.load(Ordering::Relaxed)
     }
 
@@ -232,69 +237,4 @@ pub(crate) fn next_timer_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // Ordering: Relaxed, the number alone matters.
     NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Which shard a thread schedules on. The thread alone reads and writes it.
-#[derive(Clone, Copy)]
-struct Seat {
-    /// The timer that the thread used last, and the thread's shard there. 0 is no timer.
-    timer: u64,
-    shard: usize,
-}
-
-/// What decides a thread's shard in each timer.
-#[derive(Clone, Copy)]
-enum Origin {
-    /// The thread may run on this core only.
-    Core(usize),
-    /// The thread may run on any core. Threads are numbered in the order of their first use of a
-    /// timer.
-    Number(usize),
-}
-
-thread_local! {
-    static SEAT: Cell<Seat> = const { Cell::new(Seat { timer: 0, shard: 0 }) };
-    /// `None` before the thread's first use of a timer.
-    static ORIGIN: Cell<Option<Origin>> = const { Cell::new(None) };
-}
-
-/// The calling thread's shard of a timer.
-#[inline]
-pub(crate) fn own_shard(timer: u64, handles: &[Arc<ShardHandle>]) -> usize {
-    let seat = SEAT.get();
-    if seat.timer == timer { seat.shard } else { take_seat(timer, handles) }
-}
-
-#[cold]
-fn take_seat(timer: u64, handles: &[Arc<ShardHandle>]) -> usize {
-    let shard = match origin() {
-        Origin::Core(core) => {
-            let pinned = handles.iter().position(|handle| handle.core.get() == Some(&core));
-            pinned.unwrap_or(core % handles.len())
-        }
-        Origin::Number(number) => number % handles.len(),
-    };
-    SEAT.set(Seat { timer, shard });
-    shard
-}
-
-/// Makes a shard the calling thread's own; for the shard's worker.
-pub(crate) fn settle_in(timer: u64, shard: usize) {
-    SEAT.set(Seat { timer, shard });
-    ORIGIN.set(Some(Origin::Number(shard)));
-}
-
-fn origin() -> Origin {
-    let origin = ORIGIN.get().unwrap_or_else(find_origin);
-    ORIGIN.set(Some(origin));
-    origin
-}
-
-fn find_origin() -> Origin {
-    static THREADS: AtomicU32 = AtomicU32::new(0);
-    match Core::only() {
-        Some(only) => Origin::Core(only.id()),
-        // Ordering: Relaxed, the number alone matters.
-        None => Origin::Number(THREADS.fetch_add(1, Ordering::Relaxed) as usize),
-    }
 }

@@ -1,4 +1,4 @@
-//! A shard's worker: moves its clock, runs what is due, sleeps.
+//! A shard's worker: moves the shard's clock and runs what is due.
 //!
 //! A worker works in turns. A turn settles the recurring tasks that come back from the executor,
 //! moves the shard's clock to the present, and runs what is due, one task after the other and at
@@ -10,17 +10,19 @@
 //! where a shutdown finds it. A worker that finds the slot empty afterwards has been shut down, and
 //! ends. All user code runs under a guard: a panic in it does not end the worker.
 //!
-//! One thread at a time runs a worker, and that thread alone writes its fields.
+//! One thread at a time runs a worker, and that thread alone writes its fields: a driver (see
+//! [`drivers`](super::drivers)), or the thread that moves a manual clock.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::advancer_slot::{Code, Phase};
+use super::advancer_slot::Code;
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
 use super::pace::Pace;
+use super::phase::Phase;
 use super::run::{Done, Outlet, Returned, Work};
 use super::shard_handle::ShardHandle;
 use super::task::Task;
@@ -55,6 +57,23 @@ pub(crate) struct Worker {
     /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
     lagged: u32,
     pace: Pace,
+    /// Rings the shard's bell. `None` if a manual clock drives the worker.
+    waker: Option<Waker>,
+    /// Whether memory waits to be given back at the next visit.
+    owes_maintenance: bool,
+}
+
+/// What a worker asks for at the end of a visit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rest {
+    /// Another visit, as soon as the other shards have had theirs.
+    Again,
+    /// A visit at this time, by the timer's time.
+    Until(Nanos),
+    /// A visit after so long, by the system's time.
+    For(Duration),
+    /// A visit when the bell rings.
+    Idle,
 }
 
 impl Worker {
@@ -65,6 +84,7 @@ impl Worker {
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
         let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
+        let waker = handle.bell.as_ref().map(|bell| bell.waker());
         Self {
             advancer,
             handle,
@@ -75,6 +95,8 @@ impl Worker {
             turned_at: 0,
             lagged: 0,
             pace,
+            waker,
+            owes_maintenance: false,
         }
     }
 
@@ -244,52 +266,59 @@ impl Worker {
         self.handle.counts.note_sleep(self.next_expiration());
     }
 
-    // ---- on a thread of its own ---------------------------------------------------------------
+    // ---- for a driver -------------------------------------------------------------------------
 
-    /// Works until the shard is stopping.
-    pub(crate) fn work(mut self) {
-        let waker = Waker::from(Arc::clone(&self.handle.parker));
-        while !self.handle.is_stopping() {
-            if !self.turn() && !self.is_sweeping() {
-                self.sleep(&waker);
-            }
+    /// Runs what is due, within the budget, and prepares for a sleep if nothing is left. The bell
+    /// has been cleared: a ring from now on is about the next visit.
+    pub(crate) fn visit(&mut self) -> Rest {
+        if std::mem::take(&mut self.owes_maintenance)
+            && let Some(advancer) = &mut self.advancer
+        {
+            advancer.maintain();
         }
+        if self.turn() || self.is_sweeping() { Rest::Again } else { self.prepare_sleep() }
     }
 
-    /// Sleeps until the next expiration, or until a notification. The parker is cleared before the
-    /// look at everything that a notification can be about. So no notification between the look and
-    /// the wait is lost, whatever user code runs in between.
-    fn sleep(&mut self, waker: &Waker) {
-        self.handle.parker.clear();
-        // The clear has erased the notification of a job that came back before it.
-        self.take_back();
-        if self.is_behind {
-            return;
+    /// Says when to come back. The advancer announces it, so an earlier timer rings the bell.
+    fn prepare_sleep(&mut self) -> Rest {
+        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else {
+            return Rest::Idle;
+        };
+        if let Some(waker) = &self.waker {
+            advancer.register_waker(waker);
         }
-        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else { return };
-        advancer.register_waker(waker);
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
-        let left = next.map(|next| self.time_until(next));
-        let Some(advancer) = &mut self.advancer else { return };
-        if advancer.needs_maintenance() && left.is_none_or(|left| left > UNTIL_NEXT_SHARE) {
-            self.handle.parker.wait(Some(UNTIL_NEXT_SHARE));
-            advancer.maintain();
-        } else {
-            self.handle.parker.wait(left);
+        let rest = next.map_or(Rest::Idle, |next| self.rest_until(next));
+        let Some(advancer) = &self.advancer else { return Rest::Idle };
+        self.owes_maintenance = advancer.needs_maintenance() && self.is_longer(rest, UNTIL_NEXT_SHARE);
+        if self.owes_maintenance { Rest::For(UNTIL_NEXT_SHARE) } else { rest }
+    }
+
+    /// Whether the rest is longer than `length`.
+    fn is_longer(&self, rest: Rest, length: Duration) -> bool {
+        match rest {
+            Rest::Again => false,
+            Rest::Until(at) => at.saturating_sub(self.turned_at) > super::nanos(length),
+            Rest::For(rest) => rest > length,
+            Rest::Idle => true,
         }
     }
 
-    /// The longest time to sleep before `tick`. Reads the clock, which is user code if the clock is
-    /// the user's.
-    fn time_until(&mut self, tick: Tick) -> Duration {
+    /// The longest rest before `tick`. Reads the clock if the clock is the user's.
+    fn rest_until(&mut self, tick: Tick) -> Rest {
         let due = self.handle.time.start_of(tick);
-        let Some(now) = self.present() else { return Duration::ZERO };
-        if self.handle.time.is_users() {
-            self.pace.begin_sleep(now, due, self.handle.time.tick())
-        } else {
-            Duration::from_nanos(due.saturating_sub(now))
+        if !self.handle.time.is_users() {
+            return Rest::Until(due);
         }
+        let Some(now) = self.present() else { return Rest::Again };
+        Rest::For(self.pace.begin_sleep(now, due, self.handle.time.tick()))
+    }
+
+    /// Takes the advancer, which ends the work; for a shutdown.
+    pub(crate) fn close(&mut self) -> Option<Box<Advancer<Task>>> {
+        self.take_back();
+        self.advancer.take()
     }
 }
 
@@ -304,8 +333,8 @@ impl Drop for Worker {
         if let Some(advancer) = self.advancer.take() {
             self.handle.advancer_slot.put(advancer, Code::Own);
         }
-        self.handle.advancer_slot.enter(Phase::Left);
+        self.handle.advancer_slot.progress.enter(Phase::Left);
         self.handle.discard(self.executor.take());
-        self.handle.advancer_slot.enter(Phase::Ended);
+        self.handle.advancer_slot.progress.enter(Phase::Ended);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::ground::{play_loop, play_waker};
 use crate::scene::{ACTS, Act};
 use crate::support::survives;
-use crate::upper::{How, Place, play};
+use crate::upper::{How, Place, driven_by, play};
 
 /// How long the cases of a row may take.
 const LIMIT: Duration = Duration::from_secs(12);
@@ -48,10 +48,10 @@ fn play_all(cases: Vec<Case>) {
 fn row(place: Place) {
     let mut cases = Vec::<Case>::new();
     for act in ACTS.into_iter().filter(|&act| !place.leaves_out(act)) {
-        for by_hand in [false, true] {
+        for driven in driven_by(place) {
             let early = if act.can_be_released() { &[false, true][..] } else { &[false] };
             for &shut_early in early {
-                let how = How { by_hand, shut_early };
+                let how = How { driven: *driven, shut_early };
                 let name = format!("{place:?} {act:?} {how:?}");
                 cases.push((name, Box::new(move || play(place, act, how))));
             }

@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use shardwheel::{Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
+use shardwheel::{Drivers, Job, ManualClock, Schedule, Sleep, Timer, TimerBuilder};
 
 use crate::scene::{Act, Scene, lock};
 use crate::support::ledger::End;
@@ -31,9 +31,32 @@ pub(crate) enum Place {
 /// How a case is played.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    pub(crate) by_hand: bool,
+    pub(crate) driven: Driven,
     /// Whether shutdown is called while the place is held.
     pub(crate) shut_early: bool,
+}
+
+impl How {
+    fn is_by_hand(self) -> bool {
+        self.driven == Driven::ByHand
+    }
+}
+
+/// What drives the shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driven {
+    ByHand,
+    AsNeeded,
+    OnePerShard,
+}
+
+/// What drives the shards in the cases of a place. An executor and a clock know their shard by its
+/// thread, so each shard must have one.
+pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
+    match place {
+        Place::Execute | Place::ClockNow => &[Driven::ByHand, Driven::OnePerShard],
+        _ => &[Driven::ByHand, Driven::AsNeeded, Driven::OnePerShard],
+    }
 }
 
 impl Place {
@@ -55,8 +78,9 @@ fn is_first_shards_thread() -> bool {
     thread::current().name().is_some_and(|name| name == DRIVER || name == "subject-0")
 }
 
-fn build(place: Place, scene: &Arc<Scene>, clock: Option<&ManualClock>) -> Timer {
-    let builder = Timer::builder().shards(2).thread_name("subject");
+fn build(place: Place, driven: Driven, scene: &Arc<Scene>, clock: Option<&ManualClock>) -> Timer {
+    let drivers = if driven == Driven::AsNeeded { Drivers::AsNeeded } else { Drivers::OnePerShard };
+    let builder = Timer::builder().shards(2).drivers(drivers).thread_name("subject");
     let builder = with_place(builder, place, scene);
     let builder = match (place, clock) {
         (Place::ClockNow, _) => {
@@ -204,7 +228,7 @@ struct Play {
 
 /// Plays a case: panics if a check fails, and hangs if the timer hangs.
 pub(crate) fn play(place: Place, act: Act, how: How) {
-    let clock = how.by_hand.then(ManualClock::new);
+    let clock = how.is_by_hand().then(ManualClock::new);
     let mut play = Play { place, how, scene: Scene::new(act), clock, threads: Vec::new() };
     play.begin();
     play.while_held();
@@ -215,7 +239,8 @@ pub(crate) fn play(place: Place, act: Act, how: How) {
 
 impl Play {
     fn begin(&mut self) {
-        let (scene, timer) = (&self.scene, build(self.place, &self.scene, self.clock.as_ref()));
+        let (scene, timer) =
+            (&self.scene, build(self.place, self.how.driven, &self.scene, self.clock.as_ref()));
         let neighbours = [0, 1].map(|shard| {
             scene.schedule_on(&timer, shard, 10);
             scene.schedule_on(&timer, shard, 3_600_000)
@@ -254,7 +279,7 @@ impl Play {
             return;
         }
         let Some(timer) = self.scene.timer() else { return };
-        if !self.how.by_hand {
+        if !self.how.is_by_hand() {
             self.fires_on(&timer, 1);
         }
         let key = self.scene.schedule(&timer, 3_600_000).expect("the timer is open");
@@ -292,7 +317,7 @@ impl Play {
             if !self.is_lost() {
                 self.fires_on(&timer, 0);
             }
-            if !self.is_lost() || !self.how.by_hand {
+            if !self.is_lost() || !self.how.is_by_hand() {
                 self.fires_on(&timer, 1);
             }
         }

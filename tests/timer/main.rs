@@ -10,6 +10,7 @@ mod busy;
 mod callbacks;
 mod complaints;
 mod deadlines;
+mod drivers;
 mod ending;
 mod executors;
 mod hostile;

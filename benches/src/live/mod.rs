@@ -2,8 +2,8 @@
 
 mod costs;
 mod fire;
-mod heap_thread;
 mod ledger;
+mod own_thread;
 mod switches;
 mod timer;
 
@@ -15,8 +15,8 @@ use crate::suite::{Run, Section, Sizes, Suite, runs};
 use crate::table::Requirement;
 use costs::{AFTER_CANCELLED, AFTER_FIRED, idle, schedule, sleeps};
 use fire::{FIRING, WAKES_A_TICK, coarse, fine, wakes};
-use heap_thread::{Exact, Ticked};
 use ledger::NEVER;
+use own_thread::{Exact, Flat};
 use timer::{Live, OneShard, Shardwheel, ShardwheelSleeps, SixteenShards, Tokio};
 
 const WAKES: &str = "wakes";
@@ -51,7 +51,7 @@ pub(crate) static SUITE: Suite = Suite {
 /// Sleeps of each thread.
 const SLEEPS: usize = 2 * MILLION;
 
-const FIRE_RUNS: &[Run] = runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, Exact, Ticked);
+const FIRE_RUNS: &[Run] = runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, Exact, Flat);
 const WAKES_RUNS: &[Run] = runs!(wakes: Shardwheel, OneShard, SixteenShards, Tokio);
 
 const A_MILLION: At<'_> = (LIVE_FIRE, MILLION);
@@ -66,14 +66,12 @@ const ENGINES: [&str; 3] = [Shardwheel::NAME, ShardwheelSleeps::NAME, OneShard::
 type Share<'a> = (At<'a>, &'a [&'a str], &'a str, f64);
 
 /// A peer that calls closures is compared with closures.
-const FIRE_SHARES: [Share<'_>; 7] = [
+const FIRE_SHARES: [Share<'_>; 5] = [
     ((LIVE_FIRE, 100_000), AS_IT_COMES, Tokio::NAME, 1.1),
     (A_MILLION, AS_IT_COMES, Tokio::NAME, 0.75),
     (A_MILLION, CALLS, Exact::NAME, 0.2),
-    (A_MILLION, CALLS, Ticked::NAME, 0.2),
     (A_MILLION, ONE_SHARD, Tokio::NAME, 0.5),
     (A_MILLION, ONE_SHARD, Exact::NAME, 0.2),
-    (A_MILLION, ONE_SHARD, Ticked::NAME, 0.2),
 ];
 
 /// What must never happen is judged by the worst round, everything else by medians.
@@ -93,6 +91,7 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     all.push(at_most(LIVE_FINE, &late(0.5), &ENGINES, 150.0));
     all.push(at_most(WAKES, WAKES_A_TICK, &[SixteenShards::NAME], 2.0));
     all.extend(FIRE_SHARES.map(|row| share(results, FIRING, row)));
+    all.push(share(results, &late(0.999), (A_MILLION, CALLS, Flat::NAME, 1.2)));
     for (what, limit) in costs::SLEEP.into_iter().zip([0.5, 0.25]) {
         all.push(share(results, what, ((SLEEP, SLEEPS), &ENGINES, Tokio::NAME, limit)));
     }

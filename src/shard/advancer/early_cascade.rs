@@ -31,7 +31,7 @@
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
-use crate::shard::node::{NIL, NodeId};
+use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
@@ -163,13 +163,14 @@ impl<T> Advancer<T> {
         self.idle.note_use(slot.level, self.flushed);
         let mut chains = Chains::of(lists, &self.shared);
         let mut placed = 0;
-        while placed < budget
-            && let Some(id) = chains.pop(&self.shared).map(|hand| hand.id())
-        {
-            self.shared.tally.cascaded.add(1);
+        while placed < budget {
+            let (moved, other) = self.place_pending(&mut chains, budget - placed);
+            placed += moved;
+            let Some(id) = other else { break };
             self.relink(id);
             placed += 1;
         }
+        self.shared.tally.cascaded.add(placed);
         // A pass of the sweep that has already visited the private lists does not meet these nodes.
         self.sweep.note_transfer();
         if !self.private.put_lists_back(self.shared.geometry, slot, chains.lists()) {
@@ -179,6 +180,30 @@ impl<T> Advancer<T> {
             }
         }
         placed
+    }
+
+    /// Places up to `budget` nodes whose timers are pending. It stops at another node, and returns
+    /// that node; the number of nodes placed comes first.
+    fn place_pending(&mut self, chains: &mut Chains, budget: Tick) -> (Tick, Option<NodeId>) {
+        let Self { shared, private, flushed, .. } = self;
+        let (geometry, from) = (shared.geometry, *flushed + 1);
+        let (mut placed, mut turn) = (0, 0);
+        while placed < budget
+            && let Some((hand, next)) = chains.pop_from(turn, shared)
+        {
+            turn = next;
+            let id = hand.id();
+            match hand.observe() {
+                Observed::Pending(deadline, word) if deadline >= from && hand.displace(word) => {
+                    if !private.splice(geometry, geometry.place_private(from, deadline), id, hand.next()) {
+                        shared.push_to_inbox(id, id);
+                    }
+                    placed += 1;
+                }
+                _ => return (placed, Some(id)),
+            }
+        }
+        (placed, None)
     }
 }
 

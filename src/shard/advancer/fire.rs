@@ -12,7 +12,11 @@ use crate::shard::node::{Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
 
-/// A drain that has fired at least this many timers makes their nodes reusable at its end.
+/// At the end of a drain with which so many nodes have been freed since the last check, the
+/// advancer checks the number of dead nodes. Otherwise that waits for the next upkeep.
+const ENOUGH: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
+
+/// A drain that has freed at least this many nodes makes them reusable at its end.
 pub(super) const LONG_DRAIN: usize = 1 << 14;
 
 /// A buffer with room for more entries than this is freed when it is empty.
@@ -76,6 +80,9 @@ impl<T> Advancer<T> {
     /// Fires the next timer that is due, if there is one up to the clock.
     #[inline(always)]
     pub(super) fn next_fired(&mut self) -> Option<Fired<T>> {
+        if self.flushed >= self.now && !self.holds_due() {
+            return None;
+        }
         let (key, deadline, (node, payload)) = self.next_taken(|hand, word| {
             let (vacant, payload) = hand.fire(word)?;
             Some((hand.freed(vacant), payload))
@@ -114,7 +121,6 @@ impl<T> Advancer<T> {
     pub(super) fn retire_fired(&mut self, node: Freed) {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
-        self.drained += 1;
         self.retire(node);
         if self.recycler.is_ripe() {
             self.poll_recycler();
@@ -130,7 +136,7 @@ impl<T> Advancer<T> {
     /// Retires a node whose timer has been counted.
     #[inline(always)]
     pub(super) fn retire(&mut self, node: Freed) {
-        self.has_ended_some = true;
+        self.ended += 1;
         self.recycler.retire(node);
     }
 
@@ -140,15 +146,21 @@ impl<T> Advancer<T> {
     }
 
     /// Ends a drain. After a long one its nodes become reusable at once.
+    #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
-        let drained = std::mem::take(&mut self.drained);
-        if std::mem::take(&mut self.has_ended_some) {
-            // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
-            // check to be near.
-            self.shared.check_dead();
+        if self.ended >= ENOUGH {
+            self.note_ended();
         }
-        if drained >= LONG_DRAIN {
+    }
+
+    /// Does what is due when some timers have ended.
+    #[inline(never)]
+    pub(super) fn note_ended(&mut self) {
+        // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
+        // check to be near.
+        self.shared.check_dead();
+        if std::mem::take(&mut self.ended) >= LONG_DRAIN {
             let (shared, reclaimer) = self.shared.parts();
             self.recycler.poll_to_the_end(&shared.slab, reclaimer);
         }

@@ -5,7 +5,7 @@
 //! about to push to it at that moment. The advancer
 //!
 //! 1. finds the wheel empty, closes it and unlinks it; a later producer creates a new one;
-//! 2. stores `now` and passes the SeqCst fence with which every advance begins;
+//! 2. stores `now` and seals, which passes a SeqCst fence;
 //! 3. looks at the wheel's bits, shuts each list whose bit is set, and takes what it holds;
 //! 4. passes the wheel to the recycler, which frees it after a grace period.
 //!
@@ -87,7 +87,12 @@ impl<T> Advancer<T> {
     /// [`drain_wheels`](Self::drain_wheels).
     #[inline]
     pub(super) fn close_idle_wheels(&mut self) -> Vec<Closed> {
-        if self.now < self.idle.next_look { Vec::new() } else { self.look_for_idle_wheels() }
+        if self.is_look_for_idle_wheels_due() { self.look_for_idle_wheels() } else { Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn is_look_for_idle_wheels_due(&self) -> bool {
+        self.now >= self.idle.next_look
     }
 
     #[cold]

@@ -46,6 +46,7 @@ impl<T> Advancer<T> {
     pub fn check_invariants(&self) {
         let (now, flushed) = (self.now, self.flushed);
         assert!(flushed <= now, "flushed {flushed} is after the clock {now}");
+        assert!(now <= self.sealed, "the clock {now} is after what is sealed, {}", self.sealed);
         let mut census = Census::default();
         self.check_hands(&mut census, flushed);
         self.check_inbox(&mut census);

@@ -2,10 +2,11 @@
 //!
 //! # Algorithm
 //!
-//! An advance stores the clock and passes the protocol's fence, takes in newcomers, does a step of
-//! each background task (lane totals, epochs, sweep, recycling, early cascade), and then moves
-//! `flushed` from one occupied bucket to the next up to the clock. Timers fire as the caller takes
-//! them from [`Expired`].
+//! An advance stores the clock, seals a window of ticks if the clock has left the last one, takes
+//! in newcomers, does a step of each background task (lane totals, epochs, sweep, recycling, early
+//! cascade), and then moves `flushed` from one occupied bucket to the next up to the clock. Timers
+//! fire as the caller takes them from [`Expired`]. At a tick at which nothing of this is due, an
+//! advance compares a few words and stores the clock.
 //!
 //! | file | part |
 //! |---|---|
@@ -38,7 +39,7 @@
 //!
 //! # Invariants
 //!
-//! - `flushed <= now`.
+//! - `flushed <= now <= sealed`.
 //! - Every linked node is in one of these fields, in the inbox, or in a shared bucket that expires
 //!   after `flushed`, in a list whose occupancy bit is set.
 //! - A bucket expires no later than any tick that its nodes are linked for (see
@@ -117,8 +118,11 @@ pub struct Advancer<T> {
     now: Tick,
     flushed: Tick,
     private: PrivateWheels,
+    /// Producers push to no bucket that expires at or before this tick (see
+    /// [`protocol`](crate::shard::shared::protocol)).
+    sealed: Tick,
     /// The expiration of the first shared bucket that may hold something, if it is after `flushed`
-    /// and no later than `now`.
+    /// and no later than `sealed`.
     next_in_shared: Option<Tick>,
     idle: IdleWatch,
     due: Chains,
@@ -133,10 +137,8 @@ pub struct Advancer<T> {
     early_cascade: EarlyCascade,
     /// No background work is due before this tick.
     upkeep_due: Tick,
-    /// Timers fired since the end of the last drain.
-    drained: usize,
-    /// Whether timers have ended, or dead nodes have been freed, since then.
-    has_ended_some: bool,
+    /// Nodes freed since the number of dead nodes was last checked.
+    ended: usize,
     handed_over: bool,
     waker_owner: WakerOwner,
     lane_totals: LaneTotals,
@@ -151,6 +153,7 @@ impl<T> Advancer<T> {
             now: start,
             flushed: start,
             private: PrivateWheels::new(levels),
+            sealed: start,
             next_in_shared: None,
             idle: IdleWatch::new(levels, start),
             due: Chains::new(),
@@ -162,8 +165,7 @@ impl<T> Advancer<T> {
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(levels, start),
             upkeep_due: start,
-            drained: 0,
-            has_ended_some: false,
+            ended: 0,
             handed_over: false,
             waker_owner: WakerOwner::default(),
             lane_totals: LaneTotals::default(),
@@ -197,15 +199,29 @@ impl<T> Advancer<T> {
     }
 
     /// Moves the clock to `now`, and takes in hand the first bucket that is due.
+    #[inline]
     pub(crate) fn move_to(&mut self, now: Tick) {
         let moves = now > self.now;
         self.now = self.now.max(now);
-        let is_due = !moves || self.is_upkeep_due();
-        let closed = self.close_idle_wheels();
         self.shared.clock.publish_now(self.now);
-        self.look_at_shared_wheels(self.flushed);
+        if self.now > self.sealed {
+            self.seal();
+        }
+        if moves && self.is_idle() {
+            self.set_flushed(self.now);
+        } else {
+            self.work(moves);
+        }
+    }
+
+    #[inline(never)]
+    fn work(&mut self, moves: bool) {
+        let closed = self.close_idle_wheels();
+        if !closed.is_empty() {
+            self.seal();
+        }
         self.admit_newcomers(closed);
-        if is_due || self.is_upkeep_asked_for() {
+        if !moves || self.is_upkeep_due() || self.is_upkeep_asked_for() {
             self.keep_up(moves);
         }
         self.ensure_due();

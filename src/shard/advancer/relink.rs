@@ -149,7 +149,19 @@ impl<T> Advancer<T> {
         }
     }
 
+    /// Looks a second time at a node that is busy (see
+    /// [`protocol`](crate::shard::shared::protocol)).
     fn find_destination(&self, id: NodeId) -> Destination {
+        match self.destination_now(id) {
+            Destination::Aside => {
+                self.shared.clock.pass_fence();
+                self.destination_now(id)
+            }
+            found => found,
+        }
+    }
+
+    fn destination_now(&self, id: NodeId) -> Destination {
         match self.observe_displaced(id) {
             Observed::Pending(deadline, _) if deadline > self.flushed => {
                 Destination::Bucket(self.shared.geometry.place_private(self.flushed + 1, deadline))

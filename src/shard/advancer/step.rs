@@ -5,9 +5,9 @@
 //! cascaded: timers that are due go to `due`, the others to finer private wheels. No node is
 //! inserted into a list while the list is walked: lists are detached first.
 //!
-//! The advancer looks at the shared wheels once per advance, and again when it passes the bucket
-//! that the look found. No other bucket that expires at or before the clock comes to hold anything
-//! meanwhile (see [`protocol`](crate::shard::shared::protocol)).
+//! The advancer looks at the shared wheels when it seals a window of ticks, and again when it
+//! passes the bucket that the look found. No other bucket that expires in the window comes to hold
+//! anything meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Source;
@@ -20,7 +20,7 @@ impl<T> Advancer<T> {
     /// Steps until something that is due is in hand, or the clock is reached.
     #[inline]
     pub(super) fn ensure_due(&mut self) {
-        if self.overdue.is_empty() && self.due.is_empty() {
+        if !self.holds_due() {
             self.step();
         }
     }
@@ -32,7 +32,7 @@ impl<T> Advancer<T> {
         if self.flushed >= self.now {
             return false;
         }
-        if self.next_in_shared.is_some() || self.private.may_hold_before(self.now) {
+        if self.is_bucket_due() {
             return self.step_to_bucket();
         }
         self.set_flushed(self.now);
@@ -44,7 +44,8 @@ impl<T> Advancer<T> {
         while self.flushed < self.now {
             let geometry = self.shared.geometry;
             let private = self.private.next_occupied_within(geometry, self.flushed + 1, self.now);
-            let Some(tick) = private.into_iter().chain(self.next_in_shared).min() else {
+            let shared = self.next_in_shared.filter(|&tick| tick <= self.now);
+            let Some(tick) = private.into_iter().chain(shared).min() else {
                 self.set_flushed(self.now);
                 return false;
             };
@@ -63,14 +64,49 @@ impl<T> Advancer<T> {
         false
     }
 
-    /// Finds the first shared bucket that expires after `tick` and no later than the clock.
+    /// Whether a bucket that expires at or before the clock may hold a node.
     #[inline]
-    pub(super) fn look_at_shared_wheels(&mut self, tick: Tick) {
-        let from = tick.checked_add(1).filter(|&from| from <= self.now);
-        self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.now));
+    pub(super) fn is_bucket_due(&self) -> bool {
+        self.next_in_shared.is_some_and(|next| next <= self.now) || self.private.may_hold_before(self.now)
     }
 
-    fn set_flushed(&mut self, tick: Tick) {
+    /// Whether an advance that has moved the clock to this tick has nothing more to do.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        let holds_none = !self.is_bucket_due() && !self.holds_any_in_hand() && !self.shared.has_inbox();
+        let is_rest = !self.is_upkeep_due() && !self.is_look_for_idle_wheels_due();
+        holds_none && is_rest && !self.is_upkeep_asked_for()
+    }
+
+    /// Whether timers that are due are in hand.
+    #[inline]
+    pub(super) fn holds_due(&self) -> bool {
+        !(self.due.is_empty() && self.overdue.is_empty())
+    }
+
+    /// Whether timers that are due, or deferred nodes, are in hand.
+    #[inline]
+    pub(super) fn holds_any_in_hand(&self) -> bool {
+        self.holds_due() || !self.deferred.is_empty()
+    }
+
+    /// Closes the window of the clock to producers, and looks at its buckets.
+    #[inline]
+    pub(super) fn seal(&mut self) {
+        self.sealed = self.shared.geometry.end_of_window(self.now);
+        self.shared.clock.seal(self.sealed);
+        self.look_at_shared_wheels(self.flushed);
+    }
+
+    /// Finds the first shared bucket that expires after `tick` and is sealed.
+    #[inline]
+    fn look_at_shared_wheels(&mut self, tick: Tick) {
+        let from = tick.checked_add(1).filter(|&from| from <= self.sealed);
+        self.next_in_shared = from.and_then(|from| self.shared.next_occupied(from, self.sealed));
+    }
+
+    #[inline]
+    pub(super) fn set_flushed(&mut self, tick: Tick) {
         if self.flushed != tick {
             self.flushed = tick;
             self.shared.clock.publish_flushed(tick);

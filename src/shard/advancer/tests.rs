@@ -122,10 +122,10 @@ fn after_a_long_drain_nodes_are_free_at_once() {
         schedule(&scheduler, 1, count);
         assert_eq!(advancer.advance(1).count(), count);
         assert_eq!(advancer.recycler.len() == 0, are_free, "{count} fired");
-        // Timers of an earlier drain do not count again.
+        // Those of the long drain do not count again.
         schedule(&scheduler, 2, 1);
         assert_eq!(advancer.advance(2).count(), 1);
-        assert_eq!(advancer.drained, 0);
+        assert_eq!(advancer.ended, 1);
         assert!(advancer.recycler.len() > 0);
     }
 }
@@ -250,19 +250,45 @@ fn what_is_late_marks_no_bucket() {
     assert_eq!(advancer.advance(20).count(), 2);
 }
 
-/// A timer goes to its bucket, and to the inbox only if the bucket is past.
+/// A timer goes to its bucket, and to the inbox only if the bucket is sealed.
 #[test]
 fn what_is_in_time_is_not_on_the_inbox() {
-    let (scheduler, mut advancer) = small();
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
     drop(advancer.advance(20));
-    for deadline in [21, 22, 40, 1 << 40, Tick::MAX] {
+    assert_eq!(advancer.sealed, 23);
+    for deadline in [24, 25, 40, 1 << 40, Tick::MAX] {
         schedule(&scheduler, deadline, 1);
         assert_eq!(advancer.shared.peek_inbox(), NIL, "{deadline}");
     }
-    schedule(&scheduler, 20, 1);
-    assert!(advancer.shared.peek_inbox() != NIL && !scheduler.is_empty());
-    assert_eq!(advancer.advance(Tick::MAX).count(), 6);
+    for deadline in 20..24 {
+        schedule(&scheduler, deadline, 1);
+        assert!(advancer.shared.peek_inbox() != NIL && !scheduler.is_empty());
+        assert_eq!(advancer.advance(deadline).count(), 1);
+    }
+    assert_eq!(advancer.advance(Tick::MAX).count(), 5);
     assert!(scheduler.is_empty());
+}
+
+/// Within a window the advancer does not look at the shared wheels, and fires what it has found in
+/// them when it sealed the window, what its own wheels hold and what comes meanwhile.
+#[test]
+fn a_window_fires_each_timer_at_its_tick() {
+    let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+    for start in (0..200).step_by(4) {
+        // What was there before the window, and what comes at its first tick.
+        for deadline in [start, start + 2, start + 3] {
+            schedule(&scheduler, deadline, 1);
+        }
+        for now in start..start + 4 {
+            let due = advancer.advance(now).map(|fired| fired.deadline).collect::<Vec<_>>();
+            let expected = [1, 0, 1, 2][(now - start) as usize];
+            assert_eq!(due, vec![now; expected], "at {now}");
+            if now == start {
+                schedule(&scheduler, start + 3, 1);
+            }
+            advancer.check_invariants();
+        }
+    }
 }
 
 /// A sleeping advancer is woken by a timer before its answer: a new timer, one in a reused node,

@@ -2,7 +2,7 @@
 //!
 //! Most ticks need none. So each piece of work says when it is next due, and an advance before the
 //! earliest of these ticks compares one word. What other threads ask for in the meantime (a sweep,
-//! a recount of the lanes) they note in a word that every advance reads after its fence.
+//! a recount of the lanes) they note in a word that every advance reads.
 //!
 //! | work | due |
 //! |---|---|
@@ -36,7 +36,7 @@ impl<T> Advancer<T> {
         self.now >= self.upkeep_due
     }
 
-    /// Whether a producer has asked for a sweep, or lanes have changed hands; after the fence.
+    /// Whether a producer has asked for a sweep, or lanes have changed hands.
     #[inline]
     pub(super) fn is_upkeep_asked_for(&self) -> bool {
         self.shared.is_sweep_requested() || self.are_lane_totals_stale()
@@ -46,6 +46,9 @@ impl<T> Advancer<T> {
     pub(super) fn keep_up(&mut self, moves: bool) {
         self.refresh_lane_totals();
         self.help_epochs();
+        if self.ended > 0 {
+            self.note_ended();
+        }
         self.sweep_in_steps();
         self.poll_recycler();
         let mut has_excess = false;
@@ -62,7 +65,7 @@ impl<T> Advancer<T> {
     fn give_memory_back(&mut self) -> bool {
         let (scheduled, pending) = (self.scheduled(), self.pending());
         let (shared, reclaimer) = self.shared.parts();
-        if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
+        if self.recycler.note_move(self.now, &shared.slab, scheduled, pending, reclaimer) {
             self.reclaim_leftovers(pending);
         }
         self.recycler.has_excess(&self.shared.slab, pending)

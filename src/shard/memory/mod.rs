@@ -4,6 +4,7 @@
 pub(crate) mod batch;
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
+mod patience;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;

@@ -20,18 +20,18 @@
 
 use crate::shard::memory::batch::{Batch, Reclaimed, Retired};
 use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Reclaimer};
+use crate::shard::memory::patience::Patience;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Freed, Slab, staying};
 use crate::shard::memory::slot::{Keep, Unlinked};
 use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
+use crate::tick::Tick;
 
-/// A smaller batch does not start a grace period unless it has waited for [`PATIENCE`] polls. A
-/// batch is large enough with `LEAST_WORTH` nodes, or with 1 / `WORTH_SHARE` of all nodes if that
-/// is more. Then one read-modify-write gives several nodes, even where timers end in random order.
+/// A smaller batch starts no grace period before its [`Patience`] is over. `LEAST_WORTH` nodes, or
+/// 1 / `WORTH_SHARE` of all nodes if that is more, are enough.
 const LEAST_WORTH: usize = if crate::config::SMALL { 4 } else { 64 };
 const WORTH_SHARE: usize = 16;
-const PATIENCE: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
 
 /// How many nodes wait for the prefetch of their words of the bitmap. With millions of timers the
 /// bitmap is as large as a cache.
@@ -70,7 +70,7 @@ pub(crate) struct Recycler<T> {
     leaving: Reclaimed<T>,
     /// A batch's memory, kept for reuse.
     spare: Batch<T>,
-    polls: u32,
+    patience: Patience,
     /// Nodes freed since the last step.
     freed: usize,
     /// Nodes freed up to the last step, counted since the slab last had no segment.
@@ -110,7 +110,7 @@ impl<T> Recycler<T> {
             releasing: Batch::new(),
             leaving: Reclaimed::new(),
             spare,
-            polls: 0,
+            patience: Patience::default(),
             freed: 0,
             ended: 0,
             asked: 0,
@@ -177,31 +177,32 @@ impl<T> Recycler<T> {
         }
         self.release(slab, step, reclaimer);
         self.let_go();
-        self.polls += 1;
-        let worth_it = self.collecting.nodes() >= self.worth || self.polls >= PATIENCE;
-        if self.waiting.is_none() && !self.collecting.is_empty() && worth_it {
+        self.patience.note_poll();
+        let is_time = self.is_ripe() || self.patience.is_over();
+        if self.waiting.is_none() && !self.collecting.is_empty() && is_time {
             self.begin_waiting(reclaimer);
         }
     }
 
-    /// Notes that the clock has moved, and may unlink a segment. `scheduled` timers have been
-    /// scheduled so far, and `live` timers are pending.
+    /// Notes that the clock has moved to `now`, and may unlink a segment. `scheduled` timers have
+    /// been scheduled so far, and `live` timers are pending.
     ///
-    /// Returns true if nothing has been scheduled since the last move and there is memory that the
-    /// pending timers do not need.
+    /// Returns true if nothing has been scheduled since the last move and memory is not needed.
     #[inline]
     pub(crate) fn note_move(
         &mut self,
+        now: Tick,
         slab: &Slab<T>,
         scheduled: u64,
         live: usize,
         reclaimer: &mut Reclaimer,
     ) -> bool {
         self.moves += 1;
+        let excess = self.excess(slab, live);
+        self.patience.note_move(now, live, excess);
         let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
         if is_idle || self.moves >= self.moves_per_segment {
             self.moves = 0;
-            let excess = self.excess(slab, live);
             self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
             self.give_back(slab, excess.min(1), reclaimer);
             return is_idle && excess > 0;
@@ -214,7 +215,7 @@ impl<T> Recycler<T> {
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = self.excess(slab, live);
         let share = (excess + self.leaving.segments()).div_ceil(SHARE);
-        self.polls = PATIENCE;
+        self.patience.end();
         self.poll(slab, reclaimer);
         (1..share).for_each(|_| self.let_go());
         self.give_back(slab, share.min(excess), reclaimer);
@@ -260,7 +261,7 @@ impl<T> Recycler<T> {
     /// times. For the end of a long drain, whose nodes should not wait for the next drain.
     pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         for _ in 0..ATTEMPTS {
-            self.polls = PATIENCE;
+            self.patience.end();
             self.poll(slab, reclaimer);
             self.release(slab, usize::MAX, reclaimer);
             if self.waiting.is_none() {
@@ -275,7 +276,7 @@ impl<T> Recycler<T> {
         if let Some(grace) = Grace::begin(reclaimer.participant()) {
             let batch = std::mem::replace(&mut self.collecting, std::mem::take(&mut self.spare));
             self.waiting = Some((batch, grace));
-            self.polls = 0;
+            self.patience.begin();
         }
     }
 

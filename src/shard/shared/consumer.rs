@@ -72,8 +72,13 @@ impl<T> Consumer<T> {
     /// expires.
     #[inline]
     pub(crate) fn next_occupied(&self, from: Tick, to: Tick) -> Option<Tick> {
-        let is_fine = !self.shared.geometry.has_overflow_start(from, to);
-        if from == to && is_fine { self.occupied_at(from) } else { self.next_occupied_in(from, to, is_fine) }
+        let geometry = self.shared.geometry;
+        let is_fine = !geometry.has_overflow_start(from, to);
+        if is_fine && to <= geometry.end_of_window(from) {
+            self.next_in_window(from, to)
+        } else {
+            self.next_occupied_in(from, to, is_fine)
+        }
     }
 
     /// As [`next_occupied`](Self::next_occupied). If `is_fine`, no overflow bucket starts within
@@ -84,11 +89,13 @@ impl<T> Consumer<T> {
         (0..levels).filter_map(|level| self.next_occupied_at(level, from, to)).min()
     }
 
-    /// That tick, if its bucket of the finest wheel may hold something.
+    /// As [`next_occupied`](Self::next_occupied), of the finest wheel and within one window.
     #[inline]
-    fn occupied_at(&self, tick: Tick) -> Option<Tick> {
-        let index = self.shared.geometry.index(self.shared.geometry.slot(0, tick));
-        self.wheel(0).filter(|wheel| wheel.is_occupied(index)).map(|_| tick)
+    fn next_in_window(&self, from: Tick, to: Tick) -> Option<Tick> {
+        let geometry = self.shared.geometry;
+        let index = geometry.index(geometry.slot(0, from));
+        let ahead = self.wheel(0)?.next_occupied_nearby(index)? as Tick;
+        (ahead <= to - from).then_some(from + ahead)
     }
 
     /// Whether a list of the shared bucket of that level and expiration holds a node.
@@ -111,10 +118,16 @@ impl<T> Consumer<T> {
         self.shared.push_to_inbox(first, &self.node(last));
     }
 
+    /// Whether the inbox holds a node.
+    #[inline]
+    pub(crate) fn has_inbox(&self) -> bool {
+        // Ordering: Relaxed; the next advance finds a push that this load misses.
+        self.shared.inbox.load(Ordering::Relaxed) != NIL
+    }
+
     /// Takes all nodes of the inbox, as a list.
     pub(crate) fn take_inbox(&self) -> NodeId {
-        // Ordering: Relaxed; the next advance finds a push that this load misses.
-        if self.shared.inbox.load(Ordering::Relaxed) == NIL {
+        if !self.has_inbox() {
             return NIL;
         }
         // Ordering: Acquire, pairs with the Release of each push. Each push is a read-modify-write,

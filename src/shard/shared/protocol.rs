@@ -4,6 +4,8 @@
 //! # The words
 //!
 //! - `now` is the clock: a deadline at or before it is due.
+//! - `sealed` is the tick up to which no producer pushes to a bucket any more. It is at or after
+//!   `now`, by a few ticks at most.
 //! - `flushed` is the last tick all of whose timers the advancer has taken out. It lags behind
 //!   `now` while an advance is under way.
 //! - `wake_below` says which deadlines wake a sleeping advancer: those at or before it.
@@ -13,40 +15,47 @@
 //!
 //! For a node that it owns and has armed, a producer
 //!
-//! 1. loads `flushed` (Acquire) and computes the slot, within one revolution after it at each
-//!    level;
+//! 1. loads `flushed` (Acquire) and then `sealed`. If the deadline is sealed, it goes on with
+//!    step 5. Otherwise it computes the slot, within one revolution after `flushed` at each level;
 //! 2. sets the occupancy bit of the list;
 //! 3. passes a SeqCst fence;
-//! 4. loads `now`. If the slot expires later, and the wheel is not closed, it pushes. A push fails
-//!    if the list has been flushed past the slot's round;
+//! 4. loads `sealed`. If the slot expires later, and the wheel is not closed, it pushes. A push
+//!    fails if the list has been flushed past the slot's round;
 //! 5. if it did not push, it puts the node on the *inbox*, a stack that each advance empties.
+//!
+//! The first load of `sealed` is a hint: without it, the producer would set a bit in step 2 that no
+//! flush of this round clears.
 //!
 //! # The advancer's steps
 //!
-//! 1. It stores `now`.
-//! 2. It passes a SeqCst fence.
-//! 3. It empties the inbox, and looks at the bits of every bucket that expires at or before `now`.
-//! 4. Where a bucket has a bit set, it clears the bucket's bits, then swaps each such list for an
-//!    empty one of the next round.
-//! 5. It stores `flushed` (Release) when it has done with the tick.
+//! 1. It stores `now`. If `now` is after `sealed`, it *seals*: it stores in `sealed` the last tick
+//!    of a short window that contains `now`, passes a SeqCst fence, and looks at the bits of every
+//!    bucket that expires after `flushed` and at or before `sealed`.
+//! 2. It empties the inbox.
+//! 3. For each bucket that expires at or before `now` and had a bit set, it clears the bucket's
+//!    bits, then swaps each such list for an empty one of the next round.
+//! 4. It stores `flushed` (Release) when it has done with the tick.
+//!
+//! So the fence and the look are made once for a window, not at each tick.
 //!
 //! # No timer is lost
 //!
-//! Take a producer whose slot expires at `e`, and the first advance whose `now` is at or past `e`.
-//! One of the two fences comes first.
+//! Take a producer whose slot expires at `e`, and the first seal at or past `e`. One of the two
+//! fences comes first.
 //!
 //! - *The producer's fence comes first.* The advancer's look at the bits comes after its own fence,
 //!   so it finds the bit set. (Or an earlier producer had set the bit, and the advancer has cleared
-//!   it since; then it swaps that list next.) So the advancer swaps the list. If the push came
-//!   before the swap, the swap takes the node. If it comes after, the push fails on the round.
-//! - *The advancer's fence comes first.* The producer's load of `now` returns at least that clock,
-//!   and the producer does not push.
+//!   it since; then it swaps that list next.) So the advancer swaps the list when the clock reaches
+//!   `e`. If the push came before the swap, the swap takes the node. If it comes after, the push
+//!   fails on the round.
+//! - *The advancer's fence comes first.* The producer's load of `sealed` returns at least that
+//!   tick, and the producer does not push.
 //!
 //! A producer that does not push puts the node on the inbox. The next advance finds it there: late
 //! by one advance at most.
 //!
 //! **One look is enough.** By the same argument a look at the bits after the fence holds for the
-//! whole advance: no further bucket that expires at or before `now` comes to hold anything.
+//! whole window: no further bucket that expires at or before `sealed` comes to hold anything.
 //!
 //! **No bit is cleared under a timer of the next round.** A producer that means a bucket's next
 //! round has loaded a `flushed` at or past the bucket's expiration. It has thereby acquired the
@@ -66,6 +75,14 @@
 //! `wake_below`, and wakes the advancer (see [`advancer_waker`](super::advancer_waker)) once it has
 //! left its lane. The bit comes before the push, so the advancer may wake for nothing. It never
 //! wakes too late.
+//!
+//! # Busy nodes
+//!
+//! A producer that exchanges a payload makes its node busy for a moment. It then passes its fence,
+//! loads `now`, and cancels a timer that is due by then. An advancer that meets a busy node passes
+//! a fence of its own, looks again, and only then defers the node. If the producer's fence comes
+//! first, the second look finds the timer pending. If the advancer's comes first, the producer sees
+//! the clock.
 //!
 //! # No memory
 //!
@@ -107,6 +124,7 @@ pub(crate) struct ShardClock {
 /// What every producer reads and only the advancer writes.
 struct Words {
     now: AtomicU64,
+    sealed: AtomicU64,
     flushed: AtomicU64,
     wake_below: AtomicU64,
     closed: AtomicBool,
@@ -116,6 +134,8 @@ struct Words {
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     pub(crate) now: Tick,
+    /// A bucket that expires at or before this tick accepts no timers.
+    sealed: Tick,
     /// The producer of a timer that is due at or before this tick must wake the advancer.
     wake_below: Tick,
 }
@@ -134,6 +154,7 @@ impl ShardClock {
     pub(crate) fn new(start: Tick) -> Option<Self> {
         let words = Words {
             now: AtomicU64::new(start),
+            sealed: AtomicU64::new(start),
             flushed: AtomicU64::new(start),
             wake_below: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
@@ -148,15 +169,44 @@ impl ShardClock {
         self.words.flushed.load(Ordering::Acquire)
     }
 
-    /// Moves the clock. The advancer calls this before it looks at the bits and the inbox.
+    /// Moves the clock, within what is sealed; [`seal`](Self::seal) comes next if it is not.
+    #[inline]
     pub(crate) fn publish_now(&self, now: Tick) {
-        // Ordering: Relaxed, the fence orders it against the looks that follow.
+        // Ordering: Relaxed, the fence of `seal`, or of `pass_fence` for a busy node, orders it.
         self.words.now.store(now, Ordering::Relaxed);
         // Ordering: Relaxed, an advancer that is awake needs no wake; a producer that sees the old
         // value wakes it once too often.
         self.words.wake_below.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Closes the buckets that expire at or before `tick` to producers. The advancer calls this
+    /// before it looks at their bits.
+    #[inline]
+    pub(crate) fn seal(&self, tick: Tick) {
+        // Ordering: Relaxed, the fence orders it against the looks that follow.
+        self.words.sealed.store(tick, Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence in `read`.
         fence(Ordering::SeqCst);
+    }
+
+    /// Orders a second look at a busy node after the clock.
+    #[cold]
+    pub(crate) fn pass_fence(&self) {
+        // Ordering: SeqCst, pairs with the fence in `read`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The tick up to which buckets are closed, or an earlier one. Not before `flushed`, which the
+    /// caller has loaded.
+    #[inline]
+    fn sealed_since(&self, flushed: Tick) -> Tick {
+        if cfg!(shardwheel_loom) {
+            // Models leave the hint out: the second load then decides more often, and they end
+            // sooner.
+            return flushed;
+        }
+        // Ordering: Relaxed, a hint; the Acquire of `flushed` keeps it from being older.
+        self.words.sealed.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -168,11 +218,13 @@ impl ShardClock {
     /// Reads the clock after everything that the caller has done so far.
     #[inline]
     pub(crate) fn read(&self) -> Reading {
-        // Ordering: SeqCst, pairs with the fences in `publish_now`, `publish_wake_at` and `close`.
+        // Ordering: SeqCst, pairs with the fences in `seal`, `pass_fence`, `publish_wake_at` and
+        // `close`.
         fence(Ordering::SeqCst);
-        // Ordering: Relaxed, the fence orders both.
+        // Ordering: Relaxed, the fence orders all three.
         let now = self.words.now.load(Ordering::Relaxed);
-        Reading { now, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
+        let sealed = self.words.sealed.load(Ordering::Relaxed);
+        Reading { now, sealed, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
     }
 
     /// Begins a sleep and publishes when it ends. The advancer looks at the bits and the inbox
@@ -223,7 +275,7 @@ impl<T> Shared<T> {
     #[must_use]
     pub(crate) fn insert(&self, id: NodeId, node: Armed<'_, T>, deadline: Tick, who: &Participant) -> bool {
         let flushed = self.clock.flushed();
-        if deadline > flushed {
+        if deadline > self.clock.sealed_since(flushed) {
             let slot = self.geometry.place(flushed, deadline);
             // Protects: a wheel that the advancer may give back meanwhile.
             let pinned = WheelTable::stay(slot.level, who);
@@ -231,7 +283,7 @@ impl<T> Shared<T> {
                 let place = self.place(slot, id);
                 wheel.mark(place.index, place.stripe);
                 let reading = self.clock.read();
-                if reading.now < self.geometry.expiration(slot)
+                if reading.sealed < self.geometry.expiration(slot)
                     && !wheel.is_closed()
                     && wheel.push(place, id, node.next())
                 {

@@ -114,14 +114,21 @@ pub(in crate::shard) fn next_set(
     load: impl Fn(usize) -> u64,
 ) -> Option<usize> {
     let first = from / 64;
+    let word = |step: usize| load((first + step) & (words - 1));
     let mut bits = load(first) & (u64::MAX << (from % 64));
     let mut step = 0;
+    if bits == 0 {
+        // Four words at a time, while they are empty.
+        while step + 4 <= steps && (1..=4).fold(0, |any, ahead| any | word(step + ahead)) == 0 {
+            step += 4;
+        }
+    }
     while bits == 0 {
         if step == steps {
             return None;
         }
         step += 1;
-        bits = load((first + step) & (words - 1));
+        bits = word(step);
     }
     Some(((first + step) & (words - 1)) * 64 + bits.trailing_zeros() as usize)
 }

@@ -288,12 +288,23 @@ impl Wheel {
     /// O(count / 4) loads.
     pub(crate) fn next_occupied(&self, from: usize, count: usize) -> Option<usize> {
         let last = count.min(self.size()).saturating_sub(1) + from % BUCKETS_PER_WORD;
-        let steps = last / BUCKETS_PER_WORD.min(self.size());
+        // A shift: both are powers of two, and a division takes longer than all the rest.
+        let steps = last >> BUCKETS_PER_WORD.min(self.size()).trailing_zeros();
         // Ordering: Relaxed, the caller's SeqCst fence stands between what it published and this.
         let load = |word: usize| self.occupied[word].load(Ordering::Relaxed);
         let list = bitset::next_set(self.occupied.len(), from * STRIPES, steps, load)?;
         let ahead = (list / STRIPES).wrapping_sub(from) & (self.size() - 1);
         (ahead < count).then_some(ahead)
+    }
+
+    /// Finds the first bucket that may hold a node, from the bucket `from` on, among those whose
+    /// bits share a word with it. Returns its distance from `from`.
+    #[inline]
+    pub(crate) fn next_occupied_nearby(&self, from: usize) -> Option<usize> {
+        let (word, shift) = self.bits(from);
+        // Ordering: Relaxed, as in `next_occupied`.
+        let bits = word.load(Ordering::Relaxed) >> shift;
+        (bits != 0).then(|| bits.trailing_zeros() as usize / STRIPES)
     }
 
     /// The lists of a bucket: place and round, first node, occupancy bit. For invariant checks.

@@ -136,8 +136,14 @@ impl PrivateWheels {
         from: Tick,
         to: Tick,
     ) -> Option<Tick> {
-        if self.none_before > to {
+        let known = self.none_before;
+        if known > to {
             return None;
+        }
+        if known >= from
+            && self.levels[0].as_ref().is_some_and(|finest| finest.holds(geometry.slot(0, known)))
+        {
+            return Some(known);
         }
         let next = self.next_occupied(geometry, from);
         self.none_before = next.unwrap_or(Tick::MAX);
@@ -205,6 +211,12 @@ impl PrivateWheel {
         last.store(*head, Ordering::Relaxed);
         *head = first;
         self.occupied.insert(index);
+    }
+
+    /// Whether the bucket of a slot of this wheel's level holds a node.
+    #[inline]
+    fn holds(&self, slot: Slot) -> bool {
+        self.occupied.contains(slot.number as usize & (self.size() - 1))
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The parts of a shard that `Timer` is built on, for the models. Not part of the API: it changes
 //! without notice.
 
+pub mod drivers;
 mod parts;
 
 pub use parts::{Epochs, FreeNodes, Grace, List, Node, Participant};

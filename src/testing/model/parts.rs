@@ -176,7 +176,7 @@ impl List {
     /// Gives the wheel up, and returns the nodes that were pushed.
     pub fn give_up(&self) -> Vec<u32> {
         self.wheel.close();
-        self.clock.publish_now(1);
+        self.clock.seal(1);
         let mut first = None;
         self.wheel.drain_closed(LIST.round, |list| first = first.or(Some(list)));
         // Ordering: Relaxed, as for any thread that walks a list which it has swapped out.

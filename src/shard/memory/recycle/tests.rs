@@ -3,6 +3,7 @@
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::memory::patience::LEAST_POLLS;
 use crate::shard::memory::slab::{FreeWord, Freed};
 
 /// A payload with 256 nodes to a segment.
@@ -59,7 +60,7 @@ impl<T> Scene<T> {
     /// Moves the clock once, with nothing pending and `scheduled` timers scheduled since the
     /// beginning.
     fn note_move(&mut self, scheduled: u64) {
-        self.recycler.note_move(&self.slab, scheduled, 0, &mut self.advancer);
+        self.recycler.note_move(0, &self.slab, scheduled, 0, &mut self.advancer);
     }
 
     fn in_use(&self) -> usize {
@@ -134,7 +135,7 @@ fn a_batch_is_ripe_when_it_is_worth_a_grace_period() {
 fn a_small_batch_waits_for_more() {
     let (mut scene, nodes) = Scene::<Large>::full(1);
     scene.retire(&nodes[..3]);
-    scene.poll(PATIENCE as usize - 1);
+    scene.poll(LEAST_POLLS - 1);
     assert!(scene.recycler.waiting.is_none());
     scene.poll(1);
     assert!(scene.recycler.waiting.is_some());
@@ -142,7 +143,7 @@ fn a_small_batch_waits_for_more() {
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
     // The wait for more nodes has begun again.
     scene.retire(&nodes[3..6]);
-    scene.poll((PATIENCE as usize).saturating_sub(2 * POLLS));
+    scene.poll(LEAST_POLLS.saturating_sub(2 * POLLS));
     assert!(scene.recycler.waiting.is_none());
 }
 
@@ -255,7 +256,7 @@ fn what_timers_need_is_kept() {
     scene.free(&nodes);
     let pending = 3 * Scene::<Large>::NODES;
     for _ in 0..9 {
-        scene.recycler.note_move(&scene.slab, 0, pending, &mut scene.advancer);
+        scene.recycler.note_move(0, &scene.slab, 0, pending, &mut scene.advancer);
     }
     assert_eq!(scene.capacity(), 7, "one more than twice what is pending");
     assert!(scene.recycler.owes_memory(&scene.slab, 0));
@@ -343,7 +344,7 @@ fn what_a_recycler_has_at_its_end_is_handed_over() {
     scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     let guard = reader.pin();
     scene.note_move(0);
-    scene.poll(PATIENCE as usize);
+    scene.poll(LEAST_POLLS);
     scene.note_move(0);
     let (leaving, waiting) = (scene.recycler.leaving.segments(), scene.recycler.waiting.is_some());
     let collecting = scene.recycler.collecting.remains.segments();

@@ -1,29 +1,25 @@
-//! What a shard's thread sleeps on.
+//! What a driver sleeps on.
 //!
 //! [`thread::park`] alone is not enough. Its token belongs to the thread, and user code that parks
-//! (a channel, a scope, a runtime) consumes it. So a notifier sets a flag first. The shard's thread
-//! parks only while the flag is clear, with no user code between its last look at the flag and the
-//! park.
+//! (a channel, a scope, a runtime) consumes it. So a notifier sets a flag first. The driver parks
+//! only while the flag is clear, with no user code between its last look at the flag and the park.
 //!
 //! The order of a sleep: the thread clears the flag, then looks at everything that a notification
 //! can be about, then waits. A notification before the clear is about something that the look
 //! finds. A notification after the clear leaves the flag set.
 //!
-//! Any thread sets the flag; the shard's thread clears it and sets `thread`, once.
+//! Any thread sets the flag; the driver clears it and sets `thread`, once.
 //!
 //! One exception is left. [`Thread::unpark`] is a swap and, if the thread is parked, a system call.
 //! If the system stops a notifier between the two for ever, that notifier has taken over the wake
-//! from all later notifiers: they find the token set and make no system call. If the shard's thread
-//! is parked at that moment, it sleeps until its next deadline, or until the stopped thread
-//! continues.
+//! from all later notifiers: they find the token set and make no system call. If the driver is
+//! parked at that moment, it sleeps until its next deadline, or until the stopped thread continues.
 
-use std::sync::{Arc, OnceLock};
-use std::task::Wake;
-use std::thread::{self, Thread};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::sync::Ordering;
-use crate::sync::plain::AtomicBool;
+use crate::sync::thread::{self, Thread};
+use crate::sync::{AtomicBool, Ordering};
 
 pub(crate) struct Parker {
     notified: AtomicBool,
@@ -75,16 +71,6 @@ impl Parker {
     fn is_notified(&self) -> bool {
         // Ordering: Acquire, pairs with `notify`.
         self.notified.load(Ordering::Acquire)
-    }
-}
-
-impl Wake for Parker {
-    fn wake(self: Arc<Self>) {
-        self.notify();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.notify();
     }
 }
 

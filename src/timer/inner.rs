@@ -1,0 +1,53 @@
+//! What all handles of a timer share, and the timer's end.
+
+use std::sync::Arc;
+
+use super::drive::Drive;
+use super::key::TimerKey;
+use super::placement::{Placement, Users};
+use super::shard_handle::{Ended, ShardHandle};
+use super::unfired::Unfired;
+use crate::shard::ShardId;
+
+pub(super) struct Inner {
+    /// Tells this timer from others in thread locals.
+    pub(super) id: u64,
+    pub(super) handles: Arc<[Arc<ShardHandle>]>,
+    pub(super) placement: Placement,
+    pub(super) users: Arc<Users>,
+    /// The number of the first shard. The other shards have the numbers after it.
+    pub(super) first: ShardId,
+    pub(super) drive: Drive,
+}
+
+impl Inner {
+    /// The shard that the key belongs to, if it is a shard of this timer.
+    #[inline]
+    pub(super) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
+        self.handles.get(key.key().shards_after(self.first))
+    }
+
+    pub(super) fn shutdown(&self) -> Unfired {
+        let Some((first, others)) = self.handles.split_first() else { return Unfired::default() };
+        if !first.stop() {
+            return Unfired::default();
+        }
+        for handle in others {
+            handle.stop();
+        }
+        self.drive.stop();
+        for (shard, handle) in self.handles.iter().enumerate() {
+            if let Some(advancer) = self.drive.retrieve(handle, shard) {
+                *handle.ended() = Ended::Retrieved(advancer);
+            }
+        }
+        self.drive.join();
+        Unfired::of(Arc::clone(&self.handles))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        drop(self.shutdown());
+    }
+}

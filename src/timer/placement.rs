@@ -1,0 +1,326 @@
+//! Which shard a thread schedules on.
+//!
+//! A thread gets a shard of a timer at its first use of the timer: of the shards that the fewest
+//! living threads have got, the one that its core or its turn points to. It keeps that shard until
+//! it ends. So threads are spread evenly whatever their cores and their numbers are.
+//!
+//! The thread finds its shard in a thread local (`PLACE`), which caches the shard of the timer that
+//! it used last. Behind that lies the list of all places that the thread has taken (`TAKEN`), which
+//! also counts it as a user of its shards. Timers with another [`Placement`] choose a shard for
+//! each timer that is scheduled, or for several of them, and count no users.
+
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Weak};
+
+use crossbeam_utils::CachePadded;
+
+use super::affinity::Core;
+use super::shard_handle::ShardHandle;
+use crate::sync::Ordering;
+use crate::sync::plain::AtomicU32;
+
+/// Which shard of a [`Timer`](crate::Timer) a thread schedules on, for
+/// [`TimerBuilder::placement`](crate::TimerBuilder::placement).
+///
+/// A callback that schedules does so on its own shard, unless the placement is
+/// [`RoundRobin`](Self::RoundRobin) or [`LeastLoaded`](Self::LeastLoaded).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Placement {
+    /// Each thread schedules on one shard, which it gets at its first use of the timer. If a
+    /// shard's thread is pinned to the core to which the calling thread is pinned, it is that
+    /// shard. Otherwise it is one of the shards that the fewest threads have.
+    ///
+    /// This is the fastest: threads on different shards share nothing.
+    #[default]
+    OwnShard,
+    /// Each thread schedules on one shard after the other. This spreads the callbacks of a thread
+    /// that schedules everything.
+    RoundRobin,
+    /// Each thread schedules on the shard with the fewest pending timers. It looks for that shard
+    /// at every 64th timer, and the look takes O(shards × threads).
+    LeastLoaded,
+}
+
+/// With [`Placement::LeastLoaded`] a thread schedules so many timers on a shard before it looks for
+/// another one.
+const USES: u32 = 64;
+
+/// How many living threads have got each shard of a timer. Written by these threads.
+pub(super) struct Users {
+    counts: Box<[CachePadded<AtomicU32>]>,
+    /// How often a shard was asked for without a place in the cache.
+    turns: AtomicU32,
+    /// The shard that the last look found least loaded.
+    least_loaded: AtomicU32,
+}
+
+impl Users {
+    pub(super) fn new(shards: usize) -> Arc<Self> {
+        let counts = (0..shards).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
+        Arc::new(Self { counts, turns: AtomicU32::new(0), least_loaded: AtomicU32::new(0) })
+    }
+
+    fn turn(&self) -> usize {
+        // Ordering: Relaxed, the number alone matters.
+        self.turns.fetch_add(1, Ordering::Relaxed) as usize
+    }
+
+    /// The shard with the fewest users; of several, the first from `start` on. Two threads that
+    /// come at once may get the same shard.
+    fn least_used(&self, start: usize) -> usize {
+        let shards = self.counts.len();
+        // Ordering: Relaxed, a count.
+        let users = |&shard: &usize| self.counts[shard].load(Ordering::Relaxed);
+        (0..shards).map(|step| (start + step) % shards).min_by_key(users).unwrap_or(0)
+    }
+}
+
+/// A thread's place in a timer. The thread alone reads and writes it.
+#[derive(Clone, Copy)]
+struct Place {
+    /// 0 is no timer.
+    timer: u64,
+    shard: usize,
+    /// How many timers the thread has scheduled there.
+    uses: u32,
+}
+
+/// A place that the thread keeps. The drop gives it up.
+struct Taken {
+    timer: u64,
+    shard: usize,
+    users: Weak<Users>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(users) = self.users.upgrade() {
+            // Ordering: Relaxed, a count.
+            users.counts[self.shard].fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+const NOWHERE: Place = Place { timer: 0, shard: 0, uses: 0 };
+
+thread_local! {
+    /// The place in the timer that the thread used last.
+    static PLACE: Cell<Place> = const { Cell::new(NOWHERE) };
+    /// The shard that the thread visits: it runs the shard's callbacks.
+    static VISITED: Cell<Place> = const { Cell::new(NOWHERE) };
+    static TAKEN: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
+    /// The only core that the thread may run on. `None` before the thread's first use of a timer.
+    static CORE: Cell<Option<Option<usize>>> = const { Cell::new(None) };
+}
+
+/// The shard of a timer that the calling thread schedules its next timer on.
+#[inline]
+pub(super) fn next_shard(
+    timer: u64,
+    placement: Placement,
+    users: &Arc<Users>,
+    handles: &[Arc<ShardHandle>],
+) -> usize {
+    let place = PLACE.get();
+    let is_here = place.timer == timer;
+    let place = match placement {
+        Placement::OwnShard if is_here => return place.shard,
+        Placement::OwnShard => find_place(timer, users, handles),
+        Placement::RoundRobin if is_here => Place { shard: (place.shard + 1) % handles.len(), ..place },
+        Placement::LeastLoaded if is_here => least_loaded(place, users, handles),
+        Placement::RoundRobin => Place { timer, shard: users.turn() % handles.len(), uses: 0 },
+        Placement::LeastLoaded => least_loaded(Place { timer, shard: 0, uses: 0 }, users, handles),
+    };
+    PLACE.set(place);
+    place.shard
+}
+
+/// The shard of a timer that the calling thread schedules on, or has scheduled on last.
+pub(super) fn present_shard(
+    timer: u64,
+    placement: Placement,
+    users: &Arc<Users>,
+    handles: &[Arc<ShardHandle>],
+) -> usize {
+    let place = PLACE.get();
+    match placement {
+        Placement::OwnShard => next_shard(timer, placement, users, handles),
+        _ if place.timer == timer => place.shard,
+        _ => 0,
+    }
+}
+
+/// Makes a shard the calling thread's own until the result is dropped; for the thread that visits
+/// the shard.
+#[must_use = "the visit ends when it is dropped"]
+pub(super) fn visit(timer: u64, shard: usize) -> Visit {
+    let place = Place { timer, shard, uses: 0 };
+    Visit { before: (PLACE.replace(place), VISITED.replace(place)) }
+}
+
+/// A visit of the calling thread to a shard.
+pub(super) struct Visit {
+    before: (Place, Place),
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        PLACE.set(self.before.0);
+        VISITED.set(self.before.1);
+    }
+}
+
+#[cold]
+fn find_place(timer: u64, users: &Arc<Users>, handles: &[Arc<ShardHandle>]) -> Place {
+    let visited = VISITED.get();
+    if visited.timer == timer {
+        return visited;
+    }
+    let shard = TAKEN
+        .try_with(|taken| taken.borrow().iter().find(|taken| taken.timer == timer).map(|taken| taken.shard));
+    let shard = shard.ok().flatten().unwrap_or_else(|| take_place(timer, users, handles));
+    Place { timer, shard, uses: 0 }
+}
+
+fn take_place(timer: u64, users: &Arc<Users>, handles: &[Arc<ShardHandle>]) -> usize {
+    let core = only_core();
+    let pinned = |core| handles.iter().position(|handle| handle.core.get() == Some(&core));
+    if let Some(shard) = core.and_then(pinned) {
+        return shard;
+    }
+    let shard = users.least_used(core.unwrap_or_else(|| users.turn()));
+    // At the end of the thread the list is gone. Then the thread is not counted.
+    let _ = TAKEN.try_with(|taken| remember(&mut taken.borrow_mut(), timer, shard, users));
+    shard
+}
+
+/// Counts the thread as a user, unless there is no memory for that.
+fn remember(taken: &mut Vec<Taken>, timer: u64, shard: usize, users: &Arc<Users>) {
+    taken.retain(|taken| taken.users.strong_count() > 0);
+    if taken.try_reserve(1).is_ok() {
+        // Ordering: Relaxed, a count.
+        users.counts[shard].fetch_add(1, Ordering::Relaxed);
+        taken.push(Taken { timer, shard, users: Arc::downgrade(users) });
+    }
+}
+
+/// Chooses again if the place is new, or has been used often enough. A new place, of which a thread
+/// with two timers has many, goes by another thread's look, but for every 64th.
+fn least_loaded(place: Place, users: &Users, handles: &[Arc<ShardHandle>]) -> Place {
+    let looks = match place.uses {
+        0 => users.turn().is_multiple_of(USES as usize),
+        uses if uses < USES => return Place { uses: uses + 1, ..place },
+        _ => true,
+    };
+    if looks {
+        let shard = (0..handles.len()).min_by_key(|&shard| handles[shard].scheduler.len()).unwrap_or(0);
+        // Ordering: Relaxed, a hint.
+        users.least_loaded.store(shard as u32, Ordering::Relaxed);
+    }
+    // Ordering: Relaxed, a hint.
+    Place { shard: users.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
+}
+
+/// The core to which the calling thread is pinned.
+fn only_core() -> Option<usize> {
+    let core = CORE.get().unwrap_or_else(|| Core::only().map(Core::id));
+    CORE.set(Some(core));
+    core
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::{ManualClock, Timer};
+
+    /// Schedules on the timer and returns the shard; for a thread that lives on.
+    fn shard_used(timer: &Timer) -> usize {
+        let before = timer.stats().shards.iter().map(|shard| shard.scheduled).collect::<Vec<_>>();
+        timer.schedule_after(std::time::Duration::from_secs(1), || ()).expect("the timer is open");
+        let after = timer.stats();
+        (0..before.len())
+            .find(|&shard| after.shards[shard].scheduled > before[shard])
+            .expect("it is scheduled")
+    }
+
+    fn timer(shards: usize, placement: Placement) -> Timer {
+        let builder = Timer::builder().clock(ManualClock::new()).shards(shards);
+        builder.placement(placement).build().expect("the settings are in range")
+    }
+
+    #[test]
+    fn living_threads_are_spread_evenly() {
+        let timer = timer(4, Placement::OwnShard);
+        // Threads that have ended do not count.
+        (0..3).for_each(|_| drop(thread::scope(|scope| scope.spawn(|| shard_used(&timer)).join())));
+        let (used, barrier) = (std::sync::Mutex::new(vec![0; 4]), std::sync::Barrier::new(8));
+        let use_it = || {
+            let mut used = used.lock().expect("no thread panics");
+            used[shard_used(&timer)] += 1;
+            drop(used);
+            barrier.wait();
+        };
+        thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(use_it))));
+        assert_eq!(*used.lock().unwrap(), [2; 4]);
+    }
+
+    #[test]
+    fn a_thread_keeps_its_shard_while_it_uses_other_timers() {
+        let timers = [0; 3].map(|_| timer(5, Placement::OwnShard));
+        let own = timers.each_ref().map(shard_used);
+        for _ in 0..3 {
+            assert_eq!(timers.each_ref().map(shard_used), own);
+        }
+    }
+
+    #[test]
+    fn turns_go_on_beside_another_timer_and_a_look_at_the_time() {
+        let timers = [0; 2].map(|_| timer(4, Placement::RoundRobin));
+        for timer in timers.iter().cycle().take(16) {
+            timer.schedule_at(timer.now(), || ()).expect("the timer is open");
+        }
+        let used =
+            timers.each_ref().map(|timer| timer.stats().shards.iter().all(|shard| shard.scheduled == 2));
+        assert_eq!(used, [true; 2]);
+    }
+
+    #[test]
+    fn a_callback_schedules_on_its_own_shard() {
+        let clock = ManualClock::new();
+        let builder = Timer::builder().clock(clock.clone()).shards(3).placement(Placement::OwnShard);
+        let timer = builder.build().expect("the settings are in range");
+        let own = shard_used(&timer);
+        for shard in 0..3 {
+            let inner = timer.clone();
+            let visit = visit(timer.inner.id, shard);
+            timer.schedule_at(timer.now(), move || _ = shard_used(&inner)).expect("the timer is open");
+            drop(visit);
+        }
+        clock.advance(std::time::Duration::from_millis(1));
+        let scheduled = (0..3).map(|shard| 2 + u64::from(shard == own)).collect::<Vec<_>>();
+        let stats = timer.stats();
+        assert_eq!(stats.shards.iter().map(|shard| shard.scheduled).collect::<Vec<_>>(), scheduled);
+        assert_eq!(shard_used(&timer), own, "the thread that moves the clock keeps its shard");
+    }
+
+    #[test]
+    fn one_thread_spreads_its_timers_in_turn() {
+        let timer = timer(4, Placement::RoundRobin);
+        let mut used = [0; 4].map(|_| shard_used(&timer));
+        used.sort_unstable();
+        assert_eq!(used, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn one_thread_fills_the_emptiest_shard() {
+        let timer = timer(3, Placement::LeastLoaded);
+        let used = (0..6 * USES).map(|_| shard_used(&timer)).fold([0; 3], |mut used, shard| {
+            used[shard] += 1;
+            used
+        });
+        assert_eq!(used, [2 * USES; 3]);
+    }
+}
