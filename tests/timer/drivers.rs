@@ -16,7 +16,7 @@ use crate::support::ledger::{End, Ledger};
 use crate::support::ms;
 
 /// What happens in time on an idle machine has happened after this.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A timer of four shards. The calling thread schedules on all of them in turn.
 fn spread() -> TimerBuilder {
@@ -67,6 +67,9 @@ fn each_shard_has_its_thread_if_asked_for() {
 
 #[test]
 fn pinned_shards_have_threads_of_their_own() {
+    if thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
     let timer = build(Timer::builder().shards(2).placement(Placement::RoundRobin).pin_to_cores(true));
     let begin = Instant::now();
     while begin.elapsed() < ms(500) {

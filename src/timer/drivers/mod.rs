@@ -9,8 +9,10 @@
 //! - *Less work.* A driver hands its shards back to another one if both together work for less than
 //!   a quarter of the time.
 //! - *A callback that blocks.* The first driver that holds no shard is the *stand-by*. It looks at
-//!   the others when one of them could hold a shard up, and takes all shards of a driver that has
-//!   not come back in time, but for the one that the driver is at work with.
+//!   the others when one of them could hold a shard up. It takes all shards of a driver that has
+//!   not come back in time, but for the one that the driver is at work with. Shards that wait
+//!   already go to a driver each, so that several callbacks that block hold nothing up for longer
+//!   than one.
 //!
 //! A driver that holds two shards leaves another one without any, so there always is a stand-by
 //! where one is needed. See [`Drivers`] for the bound on delays that follows.
