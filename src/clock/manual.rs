@@ -130,6 +130,17 @@ impl ManualClock {
         driving.leave();
     }
 
+    /// Returns when [`advance`](Self::advance) next has something to do, by this clock. `None` if
+    /// nothing is pending in the timers that it drives.
+    ///
+    /// That is the deadline of the next timer, rounded up to a tick, or an earlier time at which
+    /// timers move to a finer wheel. It is never later than the deadline.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let next = self.next_expiration()?;
+        self.shared.start.checked_add(next)
+    }
+
     /// Makes the clock drive `driven` from now on, until that is dropped.
     pub(crate) fn drive(&self, driven: Weak<dyn Driven>) {
         let mut seat = self.seat();
@@ -159,7 +170,7 @@ impl ManualClock {
     }
 
     /// The next expiration, since the start.
-    fn next_expiration(&self) -> Option<Duration> {
+    pub(super) fn next_expiration(&self) -> Option<Duration> {
         let next = self.driven().filter_map(|driven| driven.next_expiration()).min()?;
         Some(next.saturating_duration_since(self.shared.start))
     }

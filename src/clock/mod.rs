@@ -7,6 +7,7 @@
 #[cfg(not(any(shardwheel_loom, miri)))]
 mod fast;
 mod manual;
+mod run;
 mod waits;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //!
 //! # The wake-up
 //!
-//! The consumer's waker lies in an [`AtomicWaker`](atomic_waker::AtomicWaker). A shard's thread
+//! The consumer's waker lies in an [`AtomicWaker`](crate::sync::AtomicWaker). A shard's thread
 //! pushes, then wakes. The consumer looks, registers its waker, and looks again before it waits. The
 //! wake and the registration are read-modify-writes of one word, so one of them comes first:
 //!
@@ -52,6 +52,28 @@ impl<T: Send + 'static> Consumer<T> {
         Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()) }
     }
 
+    /// The next entry that has expired, if there is one.
+    pub(super) fn next_due(&self, shared: &Shared<T>) -> Option<Entry<T>> {
+        let entry = next(&self.due, shared.due())?;
+        shared.note_left();
+        Some(entry)
+    }
+
+    /// The next entry that has expired; `None` at the end. The protocol is in the module
+    /// documentation.
+    pub(super) fn poll(&self, shared: &Shared<T>, waker: &Waker) -> Poll<Option<Entry<T>>> {
+        if let Some(entry) = self.next_due(shared) {
+            return Poll::Ready(Some(entry));
+        }
+        shared.waker().register(waker);
+        // Read before the last look: what expired before the end is found.
+        let has_ended = shared.has_ended();
+        match self.next_due(shared) {
+            None if !has_ended => Poll::Pending,
+            entry => Poll::Ready(entry),
+        }
+    }
+
     /// Drops all that is left to the consumer.
     pub(super) fn drop_all(&self, shared: &Shared<T>) {
         let mut panics = FirstPanic::new();
@@ -80,9 +102,7 @@ const WITHOUT_WAKER: Duration = Duration::from_millis(1);
 impl<T: Send + 'static> DelayQueue<T> {
     /// Returns the next value that has expired, if there is one. Does not wait.
     pub fn try_recv(&self) -> Option<Expired<T>> {
-        let expired = next(&self.consumer.due, self.shared.due())?;
-        self.shared.note_left();
-        expired.into_expired(self.shared.id())
+        self.consumer.next_due(&self.shared)?.into_expired(self.shared.id())
     }
 
     /// Waits for the next value to expire. Returns `None` if the timer has been shut down and all
@@ -146,18 +166,9 @@ impl<T: Send + 'static> DelayQueue<T> {
         })
     }
 
-    /// The protocol is in the module documentation.
     fn poll_recv(&self, waker: &Waker) -> Poll<Option<Expired<T>>> {
-        if let Some(expired) = self.try_recv() {
-            return Poll::Ready(Some(expired));
-        }
-        self.shared.waker().register(waker);
-        // Read before the last look: what expired before the end is found.
-        let has_ended = self.shared.has_ended();
-        match self.try_recv() {
-            None if !has_ended => Poll::Pending,
-            expired => Poll::Ready(expired),
-        }
+        let entry = self.consumer.poll(&self.shared, waker);
+        entry.map(|entry| entry?.into_expired(self.shared.id()))
     }
 }
 

@@ -14,14 +14,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use atomic_waker::AtomicWaker;
 use crossbeam_utils::CachePadded;
 
 use super::keys::QueueKey;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::fallible::{self, Stack, Stacked};
-use crate::sync::Ordering;
-use crate::sync::plain::{AtomicBool, AtomicU64};
+use crate::sync::plain::{self, AtomicU64};
+use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 use crate::tick::Tick;
 use crate::timer::task::put;
 use crate::timer::{Kind, Nanos, Occasion, Run, TimerKey, WatchesEnd};
@@ -58,7 +57,7 @@ pub(super) struct Shared<T> {
     unexpired: Stack<Entry<T>>,
     waker: AtomicWaker,
     has_ended: AtomicBool,
-    is_closed: AtomicBool,
+    is_closed: plain::AtomicBool,
     /// How many values have been inserted. Written by producers.
     inserted: CachePadded<AtomicU64>,
     /// How many of them have left the queue. Written by the consumer, and by removals.
@@ -75,7 +74,7 @@ impl<T: Send + 'static> Shared<T> {
             unexpired: Stack::new(),
             waker: AtomicWaker::new(),
             has_ended: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
+            is_closed: plain::AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
             left: CachePadded::new(AtomicU64::new(0)),
         }
@@ -134,7 +133,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     /// Passes a value to the consumer, and wakes it.
-    fn pass_on(&self, stack: &Stack<Entry<T>>, entry: Box<Stacked<Entry<T>>>) {
+    pub(super) fn pass_on(&self, stack: &Stack<Entry<T>>, entry: Box<Stacked<Entry<T>>>) {
         // Ordering: Relaxed, see `close`.
         if !self.is_closed.load(Ordering::Relaxed) {
             stack.push(entry);
@@ -146,6 +145,14 @@ impl<T: Send + 'static> Shared<T> {
 impl<T: Send + 'static> WatchesEnd for Shared<T> {
     fn end(&self) {
         self.note_end();
+    }
+}
+
+#[cfg(any(shardwheel_loom, shardwheel_model))]
+impl<T> Entry<T> {
+    /// An entry of no timer.
+    pub(super) fn of(value: T) -> Self {
+        Self { value, id: 0, deadline: 0, armed_for: 0, expired: None }
     }
 }
 

@@ -7,6 +7,8 @@
 mod consumer;
 mod entry;
 mod keys;
+#[cfg(any(shardwheel_loom, shardwheel_model))]
+pub(crate) mod model;
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,16 +4,15 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
-use crate::sync::plain;
+use crate::sync::{AtomicPtr, Ordering, plain};
 
 /// A stack of boxes. Any thread pushes, without an allocation; a thread takes all at once. Nothing
 /// is taken singly while others push, so no pointer is compared that may have been reused.
 ///
 /// Invariant: each pointer in the stack came from `Box::into_raw`. The stack owns the box.
 pub(crate) struct Stack<T> {
-    head: plain::AtomicPtr<Stacked<T>>,
+    head: AtomicPtr<Stacked<T>>,
     /// It may be sent and shared as a mutex may that holds the boxes.
     owns: PhantomData<Mutex<Option<Box<T>>>>,
 }
@@ -42,7 +41,11 @@ impl<T> Stacked<T> {
 
 impl<T> Stack<T> {
     pub(crate) fn new() -> Self {
-        Self { head: plain::AtomicPtr::new(null_mut()), owns: PhantomData }
+        Self::from_first(null_mut())
+    }
+
+    fn from_first(first: *mut Stacked<T>) -> Self {
+        Self { head: AtomicPtr::new(first), owns: PhantomData }
     }
 
     /// Adds a value. Lock-free: another thread's push has succeeded if the loop repeats.
@@ -68,21 +71,24 @@ impl<T> Stack<T> {
     pub(crate) fn take_all(&self) -> Self {
         // Ordering: Acquire, pairs with the Release of `push`.
         let all = self.head.swap(null_mut(), Ordering::Acquire);
-        Self { head: plain::AtomicPtr::new(all), owns: PhantomData }
+        Self::from_first(all)
     }
 
     /// Takes the value that was pushed last; the caller has the stack to itself.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let first = NonNull::new(*self.head.get_mut())?;
+        // Ordering: Relaxed, the caller has the stack to itself.
+        let first = NonNull::new(self.head.load(Ordering::Relaxed))?;
         // SAFETY: by the invariant a box, and the caller takes it out of the stack.
         let mut node = unsafe { Box::from_raw(first.as_ptr()) };
-        *self.head.get_mut() = *node.next.get_mut();
+        // Ordering: Relaxed, as above.
+        self.head.store(*node.next.get_mut(), Ordering::Relaxed);
         Some(node.into_value())
     }
 
     /// The same values, the first one first.
-    pub(crate) fn reversed(mut self) -> Self {
-        let (mut rest, mut done) = (std::mem::replace(self.head.get_mut(), null_mut()), null_mut());
+    pub(crate) fn reversed(self) -> Self {
+        // Ordering: Relaxed, the caller has the stack to itself.
+        let (mut rest, mut done) = (self.head.swap(null_mut(), Ordering::Relaxed), null_mut());
         while let Some(node) = NonNull::new(rest) {
             // SAFETY: by the invariant a box, of a stack that this call has to itself.
             let next = unsafe { node.as_ref() };
@@ -90,7 +96,7 @@ impl<T> Stack<T> {
             rest = next.next.swap(done, Ordering::Relaxed);
             done = node.as_ptr();
         }
-        Self { head: plain::AtomicPtr::new(done), owns: PhantomData }
+        Self::from_first(done)
     }
 }
 

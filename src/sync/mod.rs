@@ -8,6 +8,8 @@
 #[cfg(shardwheel_stall)]
 pub mod stall;
 
+#[cfg(feature = "timer")]
+pub(crate) use imp::AtomicWaker;
 pub(crate) use imp::{
     Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Mutex, MutexGuard, Token, Trace,
     UnsafeCell, fence, thread, thread_token, yield_now,
@@ -29,6 +31,8 @@ pub(crate) mod plain {
 
 #[cfg(not(shardwheel_loom))]
 mod imp {
+    #[cfg(feature = "timer")]
+    pub(crate) use atomic_waker::AtomicWaker;
     #[cfg(not(shardwheel_stall))]
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
@@ -143,6 +147,30 @@ mod imp {
         /// A model has no time, so the wait is over at once.
         pub(crate) fn park_timeout(_: std::time::Duration) {
             loom::thread::yield_now();
+        }
+    }
+
+    /// atomic-waker's type, of which a model sees what matters: a registration and a wake come one
+    /// after the other, and the later one acquires what the earlier one has released.
+    #[cfg(feature = "timer")]
+    pub(crate) struct AtomicWaker(Mutex<Option<std::task::Waker>>);
+
+    #[cfg(feature = "timer")]
+    impl AtomicWaker {
+        pub(crate) fn new() -> Self {
+            Self(Mutex::new(None))
+        }
+
+        pub(crate) fn register(&self, waker: &std::task::Waker) {
+            *self.0.lock().expect("no model panics here") = Some(waker.clone());
+        }
+
+        pub(crate) fn take(&self) -> Option<std::task::Waker> {
+            self.0.lock().expect("no model panics here").take()
+        }
+
+        pub(crate) fn wake(&self) {
+            self.take().into_iter().for_each(std::task::Waker::wake);
         }
     }
 

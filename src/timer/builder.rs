@@ -1,7 +1,7 @@
 //! Builds a timer: checks the settings once, makes the shards, and starts the drivers.
 //!
 //! Each driver's thread sets up its seat, and its shard's core, before `build` returns. With a
-//! manual clock there are no threads: the clock runs the workers.
+//! manual clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::fmt;
 use std::sync::{Arc, mpsc};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use super::Timer;
 use super::affinity::Core;
 use super::drive::{Drive, ManualWorkers, Threads};
-use super::driver::Driver;
+use super::driven::Driver;
+use super::driver_thread::{DriverThread, ThreadHooks};
 use super::drivers::{Bell, Board, Crew, Drivers, Limits};
 use super::executor::Executor;
 use super::inner::Inner;
@@ -41,6 +42,8 @@ pub struct TimerBuilder {
     placement: Placement,
     pin_to_cores: bool,
     name: String,
+    stack_size: Option<usize>,
+    hooks: ThreadHooks,
     executor: Option<DropQuietly<Arc<dyn Executor>>>,
     clock: Option<DropQuietly<Arc<dyn Clock>>>,
     panic_guard: PanicGuard,
@@ -55,6 +58,8 @@ impl TimerBuilder {
             placement: Placement::default(),
             pin_to_cores: false,
             name: DEFAULT_NAME.to_owned(),
+            stack_size: None,
+            hooks: ThreadHooks::default(),
             executor: None,
             clock: None,
             panic_guard: PanicGuard::default(),
@@ -131,6 +136,32 @@ impl TimerBuilder {
         self
     }
 
+    /// Sets the size of the threads' stacks, in bytes. Default: the standard library's, 2 MiB.
+    ///
+    /// Callbacks run on these stacks. If the system refuses the size, `build` fails.
+    pub fn thread_stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    /// Sets a function that each of the timer's threads calls first, before `build` returns.
+    ///
+    /// A panic in it is caught, counted and [reported](Self::on_panic), and the thread works on. A
+    /// manual clock and a driven timer have no threads.
+    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.start = Some(DropQuietly::new(Arc::new(hook)));
+        self
+    }
+
+    /// Sets a function that each of the timer's threads calls last.
+    ///
+    /// A panic in it is handled as one in [`on_thread_start`](Self::on_thread_start). A shutdown
+    /// waits for it for 20 ms.
+    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.hooks.stop = Some(DropQuietly::new(Arc::new(hook)));
+        self
+    }
+
     /// Sets where callbacks run. Default: on the timer's threads.
     pub fn executor(mut self, executor: impl Executor) -> Self {
         self.executor = Some(DropQuietly::new(Arc::new(executor)));
@@ -162,31 +193,86 @@ impl TimerBuilder {
     /// A [`BuildError`] that names the setting, its value and the limit, or that holds the system's
     /// error.
     pub fn build(self) -> Result<Timer, BuildError> {
+        let cores = || thread::available_parallelism().map_or(1, usize::from);
+        let (config, shards) = self.validate(cores)?;
+        let cores = self.cores(shards)?;
+        let time = Time::start(self.clock.clone(), config.tick());
+        let Some(clock) = self.clock.as_ref().and_then(|clock| clock.as_manual()) else {
+            let board = self.board(shards, &time);
+            let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
+            return self.start(workers, &cores, board, timer);
+        };
+        let (workers, timer) = self.make(&config, &time, shards, None)?;
+        let timer = timer(Drive::Manual(ManualWorkers::new(workers)));
+        let driven: Arc<dyn Driven> = timer.inner.clone();
+        clock.drive(Arc::downgrade(&driven));
+        Ok(timer)
+    }
+
+    /// Builds a timer without threads, and the driver that runs it in an event loop of the
+    /// caller's.
+    ///
+    /// It has one shard unless [`shards`](Self::shards) says otherwise; more make sense where many
+    /// threads schedule. The settings of threads have no effect. With a
+    /// [`ManualClock`](crate::ManualClock), the clock's `advance` only moves the time, and
+    /// [`Driver::turn`] runs what is due by it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let (timer, mut driver) = Timer::builder().clock(clock.clone()).build_driven()?;
+    /// timer.schedule_after(Duration::from_secs(1), || println!("a second later"))?;
+    /// assert_eq!(driver.turn(), 0);
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(driver.turn(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
+        let (config, shards) = self.validate(|| 1)?;
+        let time = Time::start(self.clock.clone(), config.tick());
+        let board = Arc::new(Board::without_threads(shards, Limits::for_tick(time.tick())));
+        let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
+        workers.iter().for_each(Worker::spare_thread_ends);
+        let crew = Arc::new(Crew::new(board, workers.into_iter().map(Box::new)));
+        let timer = timer(Drive::Threads(Threads::new(Arc::clone(&crew), Vec::new())));
+        let driver = Driver::new(crew, &timer.inner);
+        Ok((timer, driver))
+    }
+
+    fn validate(&self, shards: impl FnOnce() -> usize) -> Result<(Config, usize), BuildError> {
         let config = self.config.clone().build()?;
-        let shards = self.shards.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        let shards = self.shards.unwrap_or_else(shards);
         if !(1..=MAX_SHARDS).contains(&shards) {
             return Err(BuildError::ShardsOutOfRange { value: shards, min: 1, max: MAX_SHARDS });
         }
         if self.name.contains('\0') {
-            return Err(BuildError::ThreadName { name: self.name });
+            return Err(BuildError::ThreadName { name: self.name.clone() });
         }
-        let cores = self.cores(shards)?;
+        Ok((config, shards))
+    }
+
+    /// Makes the shards' workers, and what makes the timer of them.
+    fn make(
+        &self,
+        config: &Config,
+        time: &Time,
+        shards: usize,
+        board: Option<&Arc<Board>>,
+    ) -> Result<(Vec<Worker>, impl FnOnce(Drive) -> Timer + use<>), BuildError> {
         let (id, first) = (next_timer_id(), ShardId::block(shards));
-        let time = Time::start(self.clock.clone(), config.tick());
-        let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
-        let board = manual.is_none().then(|| self.board(shards, &time));
-        let workers = self.workers((id, first), &config, &time, (shards, board.as_ref()))?;
+        let workers = self.workers((id, first), config, time, (shards, board))?;
         let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
         let (placement, users) = (self.placement, Users::new(shards));
-        let inner = |drive| Inner { id, handles, placement, users, first, drive };
-        let timer = |drive| Timer { inner: Arc::new(inner(drive)) };
-        if let Some(board) = board {
-            return self.start(workers, &cores, board, timer);
-        }
-        let timer = timer(Drive::Manual(ManualWorkers::new(workers)));
-        let driven: Arc<dyn Driven> = timer.inner.clone();
-        manual.into_iter().for_each(|clock| clock.drive(Arc::downgrade(&driven)));
-        Ok(timer)
+        let inner = move |drive| Inner { id, handles, placement, users, first, drive };
+        Ok((workers, move |drive| Timer { inner: Arc::new(inner(drive)) }))
     }
 
     /// What the drivers read of each other.
@@ -246,7 +332,7 @@ impl TimerBuilder {
         let mut threads = Vec::new();
         let mut failed = None;
         for (number, home) in homes.into_iter().enumerate() {
-            let driver = Driver::new(Arc::clone(&crew), number, home, start);
+            let driver = DriverThread::new(Arc::clone(&crew), number, home, start, self.hooks.clone());
             match self.spawn(driver, cores.get(number).copied(), ready.clone()) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -264,11 +350,13 @@ impl TimerBuilder {
 
     fn spawn(
         &self,
-        driver: Driver,
+        driver: DriverThread,
         core: Option<Core>,
         ready: mpsc::Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
-        thread::Builder::new().name(format!("{}-{}", self.name, driver.number())).spawn(move || {
+        let thread = thread::Builder::new().name(format!("{}-{}", self.name, driver.number()));
+        let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
+        thread.spawn(move || {
             driver.take_seat(core);
             drop(ready);
             driver.run();

@@ -22,7 +22,8 @@
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
-//! | `driver.rs`, [`drivers`] | The threads: which of them visits which shard. |
+//! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
+//! | `driven.rs` | A timer without threads, in an event loop of the user's. |
 //! | `drive.rs`, `advancer_slot.rs`, `phase.rs` | How a shutdown takes the advancers and ends the threads. |
 //! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
@@ -32,7 +33,8 @@ mod batch;
 mod builder;
 mod counts;
 mod drive;
-mod driver;
+mod driven;
+mod driver_thread;
 pub(crate) mod drivers;
 mod executor;
 mod global;
@@ -44,7 +46,7 @@ mod lateness;
 mod occurrence;
 mod pace;
 mod panics;
-mod phase;
+pub(crate) mod phase;
 mod placement;
 mod query;
 mod recurring;
@@ -64,6 +66,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
+pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
 pub use guard::CancelGuard;

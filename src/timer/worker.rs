@@ -26,7 +26,7 @@ use super::phase::Phase;
 use super::run::{Done, Outlet, Returned, Work};
 use super::shard_handle::ShardHandle;
 use super::task::Task;
-use super::time::Nanos;
+use super::time::{NEVER, Nanos};
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
 
@@ -50,8 +50,11 @@ pub(crate) struct Worker {
     number: ShardNumber,
     executor: Option<Arc<dyn Executor>>,
     done: (Sender<Returned>, Receiver<Returned>),
-    /// Whether a recurring task was armed for a time that has passed: it runs in the next turn.
+    /// Whether more was due than the last turn has run, or a recurring task was armed for a time
+    /// that has passed. The next turn runs it.
     is_behind: bool,
+    /// How many timers it has fired.
+    fired: usize,
     /// The time at the last turn.
     turned_at: Nanos,
     /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
@@ -92,6 +95,7 @@ impl Worker {
             executor,
             done: channel(),
             is_behind: false,
+            fired: 0,
             turned_at: 0,
             lagged: 0,
             pace,
@@ -126,6 +130,7 @@ impl Worker {
             now = self.fire(due, now);
         }
         self.end_turn();
+        self.is_behind = true;
         true
     }
 
@@ -176,6 +181,7 @@ impl Worker {
 
     /// Runs a task, or passes it to the executor. Returns the time after that.
     fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
+        self.fired += 1;
         self.handle.counts.note_fired(deadline, begin.saturating_sub(self.handle.time.start_of(deadline)));
         let executor = self.executor.clone().filter(|_| work.task.kind().is_callback());
         let end = match executor {
@@ -271,28 +277,42 @@ impl Worker {
     /// Runs what is due, within the budget, and prepares for a sleep if nothing is left. The bell
     /// has been cleared: a ring from now on is about the next visit.
     pub(crate) fn visit(&mut self) -> Rest {
+        self.pay_maintenance();
+        if self.turn() || self.is_sweeping() { Rest::Again } else { self.prepare_sleep() }
+    }
+
+    fn pay_maintenance(&mut self) {
         if std::mem::take(&mut self.owes_maintenance)
             && let Some(advancer) = &mut self.advancer
         {
             advancer.maintain();
         }
-        if self.turn() || self.is_sweeping() { Rest::Again } else { self.prepare_sleep() }
     }
 
-    /// Says when to come back. The advancer announces it, so an earlier timer rings the bell.
+    /// Says when to come back.
     fn prepare_sleep(&mut self) -> Rest {
-        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else {
-            return Rest::Idle;
-        };
+        let rest = self.announce().map_or(Rest::Idle, |next| self.rest_until(next));
+        let longer = self.is_longer(rest, UNTIL_NEXT_SHARE);
+        if self.note_maintenance(longer) { Rest::For(UNTIL_NEXT_SHARE) } else { rest }
+    }
+
+    /// Returns the next tick at which something is to be done. The advancer announces it, so an
+    /// earlier timer rings the bell.
+    fn announce(&mut self) -> Option<Tick> {
+        let advancer = self.advancer.as_mut().filter(|_| !self.handle.is_stopping())?;
         if let Some(waker) = &self.waker {
             advancer.register_waker(waker);
         }
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
-        let rest = next.map_or(Rest::Idle, |next| self.rest_until(next));
-        let Some(advancer) = &self.advancer else { return Rest::Idle };
-        self.owes_maintenance = advancer.needs_maintenance() && self.is_longer(rest, UNTIL_NEXT_SHARE);
-        if self.owes_maintenance { Rest::For(UNTIL_NEXT_SHARE) } else { rest }
+        next
+    }
+
+    /// Notes whether memory is to be given back during a rest that is long enough.
+    fn note_maintenance(&mut self, is_long: bool) -> bool {
+        let is_open = self.advancer.as_ref().filter(|_| !self.handle.is_stopping());
+        self.owes_maintenance = is_long && is_open.is_some_and(|advancer| advancer.needs_maintenance());
+        self.owes_maintenance
     }
 
     /// Whether the rest is longer than `length`.
@@ -313,6 +333,39 @@ impl Worker {
         }
         let Some(now) = self.present() else { return Rest::Again };
         Rest::For(self.pace.begin_sleep(now, due, self.handle.time.tick()))
+    }
+
+    // ---- for a driver without a thread --------------------------------------------------------
+
+    /// Makes threads that end leave the bell alone: a ring runs the user's waker.
+    pub(crate) fn spare_thread_ends(&self) {
+        self.advancer.iter().for_each(|advancer| advancer.spare_thread_ends());
+    }
+
+    /// Runs what is due, within the budget. Returns how many timers have fired.
+    pub(crate) fn visit_once(&mut self) -> usize {
+        self.pay_maintenance();
+        self.fired = 0;
+        self.turn();
+        if let Some(advancer) = &mut self.advancer {
+            // Otherwise the loop would have to come back for these alone.
+            advancer.help();
+        }
+        self.fired
+    }
+
+    /// When the next visit has something to do, by the timer's time. An earlier timer rings the bell
+    /// from now on, as does a job that comes back.
+    pub(crate) fn next_visit(&mut self) -> Option<Nanos> {
+        self.take_back();
+        if self.is_behind || self.is_sweeping() {
+            return Some(self.turned_at);
+        }
+        let next = self.announce().filter(|&tick| tick < Tick::MAX);
+        let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
+        let share_at = self.turned_at.saturating_add(super::nanos(UNTIL_NEXT_SHARE));
+        let at = if self.note_maintenance(due > share_at) { share_at } else { due };
+        (at < NEVER).then_some(at)
     }
 
     /// Takes the advancer, which ends the work; for a shutdown.

@@ -6,6 +6,7 @@
 //! where times are exact; tests in real time have that in their names. They check strictly that
 //! nothing is early, and with a wide margin that nothing is late, as the machine may be busy.
 
+mod auto_advance;
 mod busy;
 mod callbacks;
 mod complaints;
@@ -25,5 +26,6 @@ mod settings;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 mod support;
+mod threads;
 mod unruly;
 mod windows;

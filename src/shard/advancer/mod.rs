@@ -269,7 +269,7 @@ impl<T> Advancer<T> {
         let pending = self.pending();
         self.reclaim_leftovers(pending);
         self.sweep_in_steps();
-        (0..HELPS).for_each(|_| self.help_epochs());
+        self.help();
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.shed(&shared.slab, pending, reclaimer);
         self.upkeep_due = self.now;
@@ -329,6 +329,17 @@ impl<T> Advancer<T> {
     pub fn register_waker(&mut self, waker: &Waker) {
         let (shared, reclaimer) = self.shared.parts();
         self.waker_owner.register(&shared.clock.waker, waker, reclaimer);
+    }
+
+    /// Makes threads that end leave the waker alone: see
+    /// [`AdvancerWaker`](crate::shard::shared::advancer_waker::AdvancerWaker::spare_thread_ends).
+    pub(crate) fn spare_thread_ends(&self) {
+        self.shared.clock.waker.spare_thread_ends();
+    }
+
+    /// Takes some of the epoch steps that are owed.
+    pub(crate) fn help(&mut self) {
+        (0..HELPS).for_each(|_| self.help_epochs());
     }
 
     /// Returns a further handle of the producers' half.

@@ -42,7 +42,7 @@ use std::task::Waker;
 use crate::fallible::{self, Handle};
 use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant, Reclaimer};
 use crate::shard::memory::slot::{Keep, Slots, Unlinked};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, plain};
 use crate::unwind::{DropQuietly, quietly};
 
 /// How often the advancer helps the epochs on before it leaves a replaced waker for later.
@@ -59,6 +59,9 @@ pub(crate) struct AdvancerWaker {
     /// The last sleep that has had a completed wake. Raised by producers, and by the advancer for
     /// its own wake.
     woken: AtomicU64,
+    /// Whether a thread that ends wakes the advancer. Written by the advancer, before its first
+    /// sleep.
+    at_thread_ends: plain::AtomicBool,
 }
 
 /// A wake that the caller must do.
@@ -80,7 +83,12 @@ pub(in crate::shard) struct WakerOwner {
 impl AdvancerWaker {
     /// `None` if there is no memory.
     pub(in crate::shard) fn new() -> Option<Self> {
-        Some(Self { waker: Slots::new()?, sleep: AtomicU64::new(0), woken: AtomicU64::new(0) })
+        Some(Self {
+            waker: Slots::new()?,
+            sleep: AtomicU64::new(0),
+            woken: AtomicU64::new(0),
+            at_thread_ends: plain::AtomicBool::new(true),
+        })
     }
 
     /// Begins a sleep; for the advancer, after it has registered its waker.
@@ -90,6 +98,22 @@ impl AdvancerWaker {
         // Ordering: Release, pairs with `pending_wake`: a producer that sees the number finds the
         // waker.
         self.sleep.store(last + 1, Ordering::Release);
+    }
+
+    /// From now on a thread that ends does not wake the advancer. Its lane waits for the next
+    /// advance.
+    ///
+    /// A waker may use thread-local data, which may be gone when a thread ends: a task of tokio's
+    /// `LocalSet` is lost then.
+    pub(in crate::shard) fn spare_thread_ends(&self) {
+        // Ordering: Relaxed. A thread that ends and has not seen it wakes the advancer once.
+        self.at_thread_ends.store(false, Ordering::Relaxed);
+    }
+
+    /// The wake that a thread must do when it ends.
+    pub(crate) fn pending_wake_at_end(&self, who: &Participant) -> Option<PendingWake<'_>> {
+        // Ordering: Relaxed, see `spare_thread_ends`.
+        self.at_thread_ends.load(Ordering::Relaxed).then(|| self.pending_wake(who)).flatten()
     }
 
     /// The wake that a producer must do; `None` if this sleep has had a completed wake, or no waker

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::timer::{self, drivers::Limits};
+use crate::timer::{self, drivers::Limits, phase::Phase};
 
 /// The time at which a shard is due in which nothing is pending.
 pub const IDLE: u64 = timer::drivers::IDLE;
@@ -100,5 +100,6 @@ impl<W> Crew<W> {
     /// Ends the workers of the driver's shards.
     pub fn leave(&self, driver: usize, end: impl Fn(W)) {
         self.0.leave(driver, |_| (), end);
+        self.0.board.seat(driver).progress.enter(Phase::Ended);
     }
 }

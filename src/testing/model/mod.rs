@@ -3,6 +3,12 @@
 
 pub mod drivers;
 mod parts;
+pub mod tasks;
+
+/// The way of values through a [`DelayQueue`](crate::DelayQueue).
+pub mod delay_queue {
+    pub use crate::delay_queue::model::Queue;
+}
 
 pub use parts::{Epochs, FreeNodes, Grace, List, Node, Participant};
 

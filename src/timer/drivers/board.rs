@@ -112,9 +112,16 @@ impl Board {
         holder: impl Fn(usize) -> usize,
     ) -> Self {
         let entry = |shard| CachePadded::new(Entry::new(holder(shard)));
-        let seat = |_| CachePadded::new(Seat::new());
+        let seat = |_| CachePadded::new(Seat::new(Parker::for_thread()));
         let (shards, seats) = ((0..shards).map(entry).collect(), (0..drivers).map(seat).collect());
         Self { shards, seats, limits, is_shared }
+    }
+
+    /// Makes a board with one driver, which has no thread and holds all shards.
+    pub(crate) fn without_threads(shards: usize, limits: Limits) -> Self {
+        let shards = (0..shards).map(|_| CachePadded::new(Entry::new(0))).collect();
+        let seat = CachePadded::new(Seat::new(Parker::for_task()));
+        Self { shards, seats: [seat].into(), limits, is_shared: false }
     }
 
     pub(crate) fn seat(&self, driver: usize) -> &Seat {
@@ -330,9 +337,9 @@ impl Entry {
 }
 
 impl Seat {
-    fn new() -> Self {
+    fn new(parker: Parker) -> Self {
         Self {
-            parker: Parker::new(),
+            parker,
             progress: Progress::new(),
             thread: plain::AtomicU64::new(0),
             left_alone: plain::AtomicBool::new(false),

@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `board.rs` | What drivers read of each other. How wake-ups are not lost. |
 //! | `crew.rs` | The slots of the workers. Hand-overs. |
-//! | `rounds.rs` | What a driver does in turn. [`driver`](super::driver) does it. |
+//! | `rounds.rs` | What a driver does in turn. [`driver_thread`](super::driver_thread) does it. |
 //! | `stand_by.rs`, `balance.rs` | When shards change hands. |
 //! | `bell.rs`, `parker.rs` | How a driver is woken. |
 
@@ -37,6 +37,7 @@ pub(crate) use balance::{APART, Window, balance};
 pub(crate) use bell::Bell;
 pub(crate) use board::{Board, IDLE, Limits};
 pub(crate) use crew::Crew;
+pub(crate) use parker::Parker;
 pub(crate) use rounds::Step;
 pub(crate) use stand_by::Watch;
 

@@ -1,4 +1,4 @@
-//! What a driver sleeps on.
+//! What a driver sleeps on: its thread's parking, or, for a driver without a thread, a task's waker.
 //!
 //! [`thread::park`] alone is not enough. Its token belongs to the thread, and user code that parks
 //! (a channel, a scope, a runtime) consumes it. So a notifier sets a flag first. The driver parks
@@ -8,7 +8,12 @@
 //! can be about, then waits. A notification before the clear is about something that the look
 //! finds. A notification after the clear leaves the flag set.
 //!
-//! Any thread sets the flag; the driver clears it and sets `thread`, once.
+//! A driver without a thread does the same, but returns to its caller instead of waiting. A
+//! notification takes the task's waker and wakes it. So the driver registers the waker each time
+//! that it has cleared the flag, and then looks whether the flag has been set meanwhile: that
+//! notification may have come before there was a waker.
+//!
+//! Any thread sets the flag; the driver clears it, sets its thread, once, and registers its waker.
 //!
 //! One exception is left. [`Thread::unpark`] is a swap and, if the thread is parked, a system call.
 //! If the system stops a notifier between the two for ever, that notifier has taken over the wake
@@ -16,26 +21,62 @@
 //! parked at that moment, it sleeps until its next deadline, or until the stopped thread continues.
 
 use std::sync::OnceLock;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::sync::thread::{self, Thread};
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicWaker, Ordering};
+use crate::unwind::quietly;
 
 pub(crate) struct Parker {
     notified: AtomicBool,
+    sleeper: Sleeper,
+}
+
+/// What a notification wakes.
+enum Sleeper {
     /// The thread that waits, if there is one.
-    thread: OnceLock<Thread>,
+    Thread(OnceLock<Thread>),
+    /// The task that has registered its waker, if there is one.
+    Task(AtomicWaker),
 }
 
 impl Parker {
-    pub(crate) fn new() -> Self {
-        Self { notified: AtomicBool::new(false), thread: OnceLock::new() }
+    /// For a driver that waits on its thread.
+    pub(crate) fn for_thread() -> Self {
+        Self { notified: AtomicBool::new(false), sleeper: Sleeper::Thread(OnceLock::new()) }
+    }
+
+    /// For a driver that never waits; its caller does.
+    pub(crate) fn for_task() -> Self {
+        Self { notified: AtomicBool::new(false), sleeper: Sleeper::Task(AtomicWaker::new()) }
     }
 
     /// Makes the calling thread the one that waits.
     pub(crate) fn set_thread(&self) {
-        // Called once for each parker, so `set` succeeds.
-        let _ = self.thread.set(thread::current());
+        if let Sleeper::Thread(thread) = &self.sleeper {
+            // Called once for each parker, so `set` succeeds.
+            let _ = thread.set(thread::current());
+        }
+    }
+
+    /// Makes the next notification wake `waker`, or wakes it at once if there has been one since
+    /// the last clear. For one thread at a time.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let Sleeper::Task(task) = &self.sleeper else { return };
+        task.register(waker);
+        // A notification that has found no waker has set the flag before.
+        if self.is_notified() {
+            wake(task);
+        }
+    }
+
+    /// Forgets the waker.
+    pub(crate) fn unregister(&self) {
+        if let Sleeper::Task(task) = &self.sleeper {
+            let waker = task.take();
+            quietly(|| drop(waker));
+        }
     }
 
     /// Makes the thread look for work.
@@ -44,8 +85,9 @@ impl Parker {
         // is visible. The read-modify-write continues the release sequences of earlier
         // notifications, so `clear` sees what all of them are about.
         self.notified.swap(true, Ordering::Release);
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
+        match &self.sleeper {
+            Sleeper::Thread(thread) => thread.get().into_iter().for_each(Thread::unpark),
+            Sleeper::Task(task) => wake(task),
         }
     }
 
@@ -74,13 +116,20 @@ impl Parker {
     }
 }
 
+/// Wakes the task. The waker is user code, and a producer calls this: a panic ends here.
+fn wake(task: &AtomicWaker) {
+    if let Some(waker) = task.take() {
+        quietly(|| waker.wake());
+    }
+}
+
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
 
     #[test]
     fn a_ring_is_not_lost_where_its_token_is_eaten() {
-        let parker = Parker::new();
+        let parker = Parker::for_thread();
         parker.set_thread();
         parker.clear();
         parker.notify();
@@ -90,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_left_over_ends_no_wait() {
-        let (parker, begin) = (Parker::new(), Instant::now());
+        let (parker, begin) = (Parker::for_thread(), Instant::now());
         thread::current().unpark();
         parker.wait(Some(Duration::from_millis(5)));
         assert!(begin.elapsed() >= Duration::from_millis(5));

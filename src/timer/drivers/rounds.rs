@@ -57,7 +57,7 @@ impl<W> Crew<W> {
 
     /// Ends the workers of a driver's shards, by `end`, after `note` under the slot's lock. The
     /// timer is stopping. A worker that is out is with the shutdown, which puts it back and
-    /// notifies this driver.
+    /// notifies this driver. The driver has left then, and ends once it runs no user code any more.
     pub(crate) fn leave(&self, driver: usize, note: impl Fn(&W), end: impl Fn(W)) {
         let seat = self.board.seat(driver);
         seat.progress.enter(Phase::Left);
@@ -69,7 +69,6 @@ impl<W> Crew<W> {
             }
             seat.parker.wait(None);
         }
-        seat.progress.enter(Phase::Ended);
     }
 
     /// Ends a worker if the driver holds its shard. False if another thread has the worker.

@@ -350,7 +350,7 @@ impl Drop for OwnedLane {
         // before it sleeps, or this thread sees the sleep.
         fence(Ordering::SeqCst);
         // It is not pinned while the waker runs.
-        while lane.turnover.waker.pending_wake(&participant).is_some_and(PendingWake::wake) {}
+        while lane.turnover.waker.pending_wake_at_end(&participant).is_some_and(PendingWake::wake) {}
     }
 }
 

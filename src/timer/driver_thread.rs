@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::affinity::Core;
 use super::drivers::{APART, Crew, IDLE, Step, Watch, Window, balance};
+use super::phase::Phase;
 use super::placement;
 use super::shard_handle::ShardHandle;
 use super::time::{Nanos, nanos};
 use super::worker::{Rest, Worker};
+use crate::unwind::DropQuietly;
 
-pub(crate) struct Driver {
+pub(crate) struct DriverThread {
     crew: Arc<Crew<Box<Worker>>>,
     me: usize,
     /// The shard of the same number.
@@ -23,29 +25,47 @@ pub(crate) struct Driver {
     start: Instant,
     window: Window,
     watch: Watch,
+    hooks: ThreadHooks,
 }
 
-impl Driver {
+/// The user's functions that each thread calls first and last.
+#[derive(Clone, Default)]
+pub(crate) struct ThreadHooks {
+    pub(crate) start: Option<DropQuietly<Hook>>,
+    pub(crate) stop: Option<DropQuietly<Hook>>,
+}
+
+type Hook = Arc<dyn Fn() + Send + Sync>;
+
+impl DriverThread {
     pub(crate) fn new(
         crew: Arc<Crew<Box<Worker>>>,
         me: usize,
         home: Arc<ShardHandle>,
         start: Instant,
+        hooks: ThreadHooks,
     ) -> Self {
         let watch = Watch::new(crew.board.drivers());
-        Self { crew, me, home, start, window: Window::default(), watch }
+        Self { crew, me, home, start, window: Window::default(), watch, hooks }
     }
 
     pub(crate) fn number(&self) -> usize {
         self.me
     }
 
-    /// Makes the calling thread the driver's, pinned to the core.
+    /// Makes the calling thread the driver's, pinned to the core, and calls the user's hook.
     pub(crate) fn take_seat(&self, core: Option<Core>) {
         self.crew.board.seat(self.me).set_thread();
         // Set here only, so `set` succeeds.
         if let Some(core) = core.filter(|core| core.pin()) {
             let _ = self.home.core.set(core.id());
+        }
+        self.call(self.hooks.start.as_ref());
+    }
+
+    fn call(&self, hook: Option<&DropQuietly<Hook>>) {
+        if let Some(hook) = hook {
+            self.home.run_guarded(|| hook());
         }
     }
 
@@ -54,6 +74,10 @@ impl Driver {
         while self.round() {}
         // A shutdown that finds a worker's slot empty finds its runner as well.
         self.crew.leave(self.me, |worker| worker.handle().set_runner(), drop);
+        self.call(self.hooks.stop.as_ref());
+        // Its drop is user code as well.
+        drop(std::mem::take(&mut self.hooks));
+        self.crew.board.seat(self.me).progress.enter(Phase::Ended);
     }
 
     /// Returns false at the end.

@@ -1,0 +1,116 @@
+//! Tasks that wait for threads of a timer: the consumer of a delay queue, and a driver without a
+//! thread (hazards 17 and 18).
+//!
+//! A wake-up that is lost leaves the task's thread parked for ever, which loom reports as a
+//! deadlock.
+
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+use std::task::Poll;
+
+#[cfg(shardwheel_loom)]
+use loom::sync::atomic::AtomicU64;
+#[cfg(not(shardwheel_loom))]
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use shardwheel::model::delay_queue::Queue;
+use shardwheel::model::tasks::{DriverTask, Executor};
+use shardwheel_loom_tests::{model, thread};
+
+/// What the consumer receives until it has `count` values, or the end.
+fn receive(queue: &Queue, count: usize) -> Vec<u64> {
+    let executor = Executor::here();
+    let mut values = Vec::new();
+    while values.len() < count {
+        let Some(value) = executor.run(|waker| queue.poll(waker)) else { break };
+        values.push(value);
+    }
+    values.sort_unstable();
+    values
+}
+
+/// Two shards' threads pass a value each to a consumer that waits.
+#[test]
+fn hazard_17_two_values_against_the_consumers_wait() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let shards = [1, 2].map(|value| {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.expire(value))
+        });
+        assert_eq!(receive(&queue, 2), [1, 2]);
+        shards.into_iter().for_each(|shard| shard.join().unwrap());
+    });
+}
+
+/// The timer ends after a value has expired. The consumer gets the value, and then the end.
+#[test]
+fn hazard_17_a_value_and_the_end_against_the_consumers_wait() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let ends = Arc::clone(&queue);
+        let shutdown = thread::spawn(move || {
+            ends.expire(1);
+            ends.end();
+        });
+        assert_eq!(receive(&queue, 2), [1]);
+        shutdown.join().unwrap();
+    });
+}
+
+/// A value and the end come from two threads. The consumer always gets the end.
+#[test]
+fn hazard_17_the_end_beside_a_value() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let (expires, ends) = (Arc::clone(&queue), Arc::clone(&queue));
+        let shard = thread::spawn(move || expires.expire(1));
+        let shutdown = thread::spawn(move || ends.end());
+        let received = receive(&queue, 2);
+        assert!(received.is_empty() || received == [1]);
+        shard.join().unwrap();
+        shutdown.join().unwrap();
+    });
+}
+
+/// Two producers notify a driver without a thread. It sees what both have written.
+#[test]
+fn hazard_18_two_producers_against_next_deadline() {
+    model(|| {
+        let (driver, written) = (Arc::new(DriverTask::new()), Arc::new(AtomicU64::new(0)));
+        let producers = [1, 2].map(|bit| {
+            let (driver, written) = (Arc::clone(&driver), Arc::clone(&written));
+            thread::spawn(move || {
+                written.fetch_or(bit, Ordering::Relaxed);
+                driver.notify();
+            })
+        });
+        Executor::here().run(|waker| {
+            driver.prepare(waker);
+            if written.load(Ordering::Relaxed) == 3 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+    });
+}
+
+/// The loop asks for the next deadline first, and registers its waker after that.
+#[test]
+fn hazard_18_a_producer_against_a_waker_that_comes_late() {
+    model(|| {
+        let (driver, written) = (Arc::new(DriverTask::new()), Arc::new(AtomicU64::new(0)));
+        let (notified, writes) = (Arc::clone(&driver), Arc::clone(&written));
+        let producer = thread::spawn(move || {
+            writes.store(1, Ordering::Relaxed);
+            notified.notify();
+        });
+        Executor::here().run(|waker| {
+            driver.clear();
+            let seen = written.load(Ordering::Relaxed);
+            driver.register(waker);
+            if seen == 1 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        producer.join().unwrap();
+    });
+}

@@ -1,0 +1,80 @@
+//! Runs a future while a manual clock moves by itself.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::ManualClock;
+use crate::sync::Ordering;
+use crate::sync::plain::AtomicBool;
+
+impl ManualClock {
+    /// Runs a future on the calling thread, and moves the clock to the next deadline whenever the
+    /// future waits: hours of waiting take no time.
+    ///
+    /// Returns `None` if the future waits and nothing is pending that could wake it, and drops the
+    /// future. (Pass `pin!(future).as_mut()` to keep it.) Callbacks that become due run as in
+    /// [`advance`](Self::advance). The future may only wait for timers that this clock drives, and
+    /// for what their callbacks do: the call does not wait for other threads or for the system.
+    ///
+    /// If the future never ends while a recurring timer is pending, the call never returns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{ManualClock, Timer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = Timer::builder().clock(clock.clone()).build()?;
+    /// let slept = clock.run_until_stalled(async {
+    ///     timer.sleep(Duration::from_secs(3600)).await?;
+    ///     timer.sleep(Duration::from_secs(1800)).await
+    /// });
+    /// assert_eq!(slept, Some(Ok(())));
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(5400));
+    /// assert_eq!(clock.run_until_stalled(std::future::pending::<()>()), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn run_until_stalled<F: IntoFuture>(&self, future: F) -> Option<F::Output> {
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut future = pin!(future.into_future());
+        loop {
+            while woken.take() {
+                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return Some(output);
+                }
+            }
+            let next = self.next_expiration()?;
+            self.advance(next.saturating_sub(self.elapsed()));
+            // Time passes, but nothing runs, if a callback that this clock runs calls this.
+            let is_due = self.next_expiration().is_some_and(|next| next <= self.elapsed());
+            if is_due && !woken.is_set() {
+                return None;
+            }
+        }
+    }
+}
+
+/// Notes that the future has been woken.
+struct Woken(AtomicBool);
+
+impl Woken {
+    fn take(&self) -> bool {
+        // Ordering: Acquire, pairs with `wake`: the poll sees what it is woken for.
+        self.0.swap(false, Ordering::Acquire)
+    }
+
+    fn is_set(&self) -> bool {
+        // Ordering: Relaxed, `take` acquires.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        // Ordering: Release, pairs with `take`.
+        self.0.store(true, Ordering::Release);
+    }
+}

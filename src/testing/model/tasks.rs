@@ -1,0 +1,72 @@
+//! A task that waits, and the thread that runs it, for the models.
+
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+
+use crate::timer::drivers::Parker;
+
+/// A thread that runs one task.
+pub struct Executor(Arc<Wakes>);
+
+struct Wakes(Parker);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.notify();
+    }
+}
+
+impl Executor {
+    /// Makes the executor of the calling thread.
+    #[must_use]
+    pub fn here() -> Self {
+        let parker = Parker::for_thread();
+        parker.set_thread();
+        Self(Arc::new(Wakes(parker)))
+    }
+
+    /// Polls until the task is ready.
+    pub fn run<R>(&self, mut poll: impl FnMut(&Waker) -> Poll<R>) -> R {
+        let waker = Waker::from(Arc::clone(&self.0));
+        loop {
+            self.0.0.clear();
+            if let Poll::Ready(result) = poll(&waker) {
+                return result;
+            }
+            self.0.0.wait(None);
+        }
+    }
+}
+
+/// The side of a driver without a thread that producers notify.
+pub struct DriverTask(Parker);
+
+impl DriverTask {
+    /// Makes one without a waker.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
+    pub fn new() -> Self {
+        Self(Parker::for_task())
+    }
+
+    /// Notifies the driver, as a ring of a bell does.
+    pub fn notify(&self) {
+        self.0.notify();
+    }
+
+    /// What `next_deadline` does before it looks.
+    pub fn prepare(&self, waker: &Waker) {
+        self.0.clear();
+        self.0.register(waker);
+    }
+
+    /// What `register_waker` does.
+    pub fn register(&self, waker: &Waker) {
+        self.0.register(waker);
+    }
+
+    /// What a turn does before it looks.
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+}

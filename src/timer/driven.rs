@@ -1,0 +1,169 @@
+//! A driver without a thread: the user's event loop turns the timer's shards.
+//!
+//! The workers lie in the slots of a [`Crew`] with a single seat, so a shutdown takes them as it
+//! takes those of threads. A turn takes each worker out of its slot, lets it run what is due, and
+//! puts it back. If the timer is stopping, the turn ends the worker instead. A worker that is in its
+//! slot is ended by the shutdown.
+//!
+//! # Why no wake-up is lost
+//!
+//! [`next_deadline`](Driver::next_deadline) clears the parker, registers the user's waker, and then
+//! asks each worker for its next visit. The worker's advancer announces that tick. So a timer that
+//! comes before the announcement is in the answer, and one that comes after it, and is due earlier,
+//! rings the bell, which wakes the waker: see [`parker`](super::drivers).
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+use std::time::Instant;
+
+use super::drivers::{Crew, Parker};
+use super::inner::Inner;
+use super::placement;
+use super::worker::Worker;
+
+/// The only seat.
+const ME: usize = 0;
+
+/// Runs a [`Timer`](crate::Timer) that has no threads, inside an event loop of the user's; made by
+/// [`TimerBuilder::build_driven`](crate::TimerBuilder::build_driven).
+///
+/// The loop alternates two calls: [`turn`](Self::turn) runs what is due, and
+/// [`next_deadline`](Self::next_deadline) says how long the loop may wait for other things. A
+/// [waker](Self::register_waker) ends that wait if another thread schedules an earlier timer.
+///
+/// Callbacks run, and futures are woken, within `turn`, on the thread that calls it. Everything else
+/// that a timer does (sleeps, intervals, delay queues, cancels, statistics) works from any thread.
+///
+/// The drop of the driver shuts the timer down: see [`Timer::shutdown`](crate::Timer::shutdown).
+///
+/// # Examples
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::thread;
+/// use std::time::{Duration, Instant};
+/// use shardwheel::Timer;
+///
+/// let (timer, mut driver) = Timer::builder().build_driven()?;
+/// timer.schedule_after(Duration::from_millis(5), || println!("on the thread of the loop"))?;
+///
+/// let mut fired = 0;
+/// while fired == 0 {
+///     let deadline = driver.next_deadline().expect("one timer is pending");
+///     // A program with sockets would wait in its poller here, for at most so long.
+///     thread::sleep(deadline.saturating_duration_since(Instant::now()));
+///     fired += driver.turn();
+/// }
+/// assert_eq!(fired, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Driver {
+    crew: Arc<Crew<Box<Worker>>>,
+    timer: Weak<Inner>,
+    waker: Option<Waker>,
+}
+
+impl Driver {
+    pub(super) fn new(crew: Arc<Crew<Box<Worker>>>, timer: &Arc<Inner>) -> Self {
+        Self { crew, timer: Arc::downgrade(timer), waker: None }
+    }
+
+    /// Runs what is due by the timer's clock, and returns how many timers have fired.
+    ///
+    /// It fires at most 1,024 timers of each shard, so that the loop comes back to its other work.
+    /// If more are due, [`next_deadline`](Self::next_deadline) is not later than now. Panics in
+    /// callbacks are caught: see [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). Once the
+    /// timer has been shut down, the result is 0.
+    ///
+    /// # Performance
+    ///
+    /// O(shards), and what the due timers cost.
+    pub fn turn(&mut self) -> usize {
+        self.parker().clear();
+        (0..self.shards()).filter_map(|shard| self.with(shard, Worker::visit_once)).sum()
+    }
+
+    /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
+    /// if nothing is pending, or if the timer has been shut down.
+    ///
+    /// That is the deadline of the next timer, or an earlier time at which timers move to a finer
+    /// wheel or memory is given back. A time that has passed means: at once.
+    ///
+    /// From this call on, the [waker](Self::register_waker) is woken when a timer comes that is due
+    /// earlier, when an executor has run a recurring timer, and when the timer is shut down.
+    ///
+    /// # Performance
+    ///
+    /// O(shards).
+    pub fn next_deadline(&mut self) -> Option<Instant> {
+        self.parker().clear();
+        if let Some(waker) = &self.waker {
+            self.parker().register(waker);
+        }
+        let next = |worker: &mut Worker| {
+            let at = worker.next_visit()?;
+            worker.handle().time.instant(at)
+        };
+        (0..self.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
+    }
+
+    /// Makes the timer wake `waker`, instead of an earlier one, when
+    /// [`next_deadline`](Self::next_deadline) has to be asked again.
+    ///
+    /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at each
+    /// poll, before `next_deadline`. The waker is woken at most once after each `next_deadline`, on
+    /// the thread that schedules, so it should be quick: a mio `Waker`, an `eventfd`, an unpark. A
+    /// panic in it is caught and has no further effect.
+    pub fn register_waker(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(own) => own.clone_from(waker),
+            own => *own = Some(waker.clone()),
+        }
+        self.parker().register(waker);
+    }
+
+    /// Calls `code` with the shard's worker. `None` if the timer has been shut down.
+    fn with<R>(&self, shard: usize, code: impl FnOnce(&mut Worker) -> R) -> Option<R> {
+        let mut worker = self.crew.take(ME, shard, |worker| worker.handle().set_runner())?;
+        let (timer, number) = worker.number();
+        let visit = placement::visit(timer, number as usize);
+        let result = code(&mut worker);
+        drop(visit);
+        let handle = Arc::clone(worker.handle());
+        if handle.is_stopping() {
+            // The drop ends the worker.
+            drop(worker);
+            return Some(result);
+        }
+        self.crew.put_back(shard, worker, 0);
+        // A shutdown that found the worker out waits for this. A later one finds it in its slot.
+        if handle.is_stopping() {
+            handle.advancer_slot.progress.note_change();
+        }
+        Some(result)
+    }
+
+    fn shards(&self) -> usize {
+        self.crew.board.shards()
+    }
+
+    fn parker(&self) -> &Parker {
+        &self.crew.board.seat(ME).parker
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.upgrade() {
+            drop(timer.shutdown());
+        }
+        self.parker().unregister();
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("shards", &self.shards()).finish_non_exhaustive()
+    }
+}

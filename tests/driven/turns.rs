@@ -1,0 +1,168 @@
+//! What a turn runs, and when the next one is due.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use shardwheel::{Clock, Missed, Timer};
+
+use crate::by_hand;
+
+#[test]
+fn nothing_is_due_where_nothing_is_pending() {
+    let (_, timer, mut driver) = by_hand();
+    assert_eq!((driver.next_deadline(), driver.turn(), driver.next_deadline()), (None, 0, None));
+    let never = timer.schedule_after(Duration::MAX, || unreachable!("it never comes")).unwrap();
+    assert_eq!(driver.next_deadline(), None);
+    assert!(timer.cancel(never));
+}
+
+#[test]
+fn the_clock_runs_nothing_by_itself() {
+    let (clock, timer, mut driver) = by_hand();
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_after(Duration::from_millis(5), move || sender.send(()).unwrap()).unwrap();
+    clock.advance(Duration::from_secs(1));
+    assert!(receiver.try_recv().is_err());
+    assert_eq!((driver.turn(), driver.turn()), (1, 0));
+    receiver.try_recv().unwrap();
+}
+
+/// A loop that waits until `next_deadline` and then turns fires each timer at its tick, however far
+/// away it is.
+#[test]
+fn a_loop_is_never_early_and_never_late() {
+    for millis in [1, 2, 255, 2_047, 2_048, 70_000, 5_000_000, 1 << 40] {
+        let (clock, timer, mut driver) = by_hand();
+        driver.turn();
+        let deadline = clock.now() + Duration::from_millis(millis);
+        timer.schedule_at(deadline, || ()).unwrap();
+        let mut turns = 0;
+        loop {
+            let next = driver.next_deadline().expect("it is pending");
+            assert!(next <= deadline, "{millis} ms: late");
+            clock.advance(next.saturating_duration_since(clock.now()));
+            turns += 1;
+            if driver.turn() == 1 {
+                break;
+            }
+            assert!(turns < 1_000, "{millis} ms: the loop does not get on");
+        }
+        assert_eq!(clock.now(), deadline, "{millis} ms");
+    }
+}
+
+#[test]
+fn a_turn_is_bounded_and_the_next_one_is_due_at_once() {
+    let (clock, timer, mut driver) = by_hand();
+    for _ in 0..2_500 {
+        timer.schedule_after(Duration::from_millis(10), || ()).unwrap();
+    }
+    clock.advance(Duration::from_millis(10));
+    let mut turns = Vec::new();
+    while driver.next_deadline().is_some_and(|next| next <= clock.now()) {
+        turns.push(driver.turn());
+    }
+    assert_eq!(turns.iter().sum::<usize>(), 2_500);
+    assert!(turns.iter().all(|&fired| fired <= 1_024), "{turns:?}");
+    assert_eq!(driver.turn(), 0);
+}
+
+#[test]
+fn callbacks_run_on_the_thread_that_turns() {
+    let (clock, timer, mut driver) = by_hand();
+    let (sender, receiver) = mpsc::channel();
+    for _ in 0..2 {
+        let sender = sender.clone();
+        timer
+            .schedule_after(Duration::from_millis(1), move || sender.send(thread::current().id()).unwrap())
+            .unwrap();
+        clock.advance(Duration::from_millis(1));
+        // A driver may move to another thread between two turns.
+        driver = thread::spawn(move || {
+            driver.turn();
+            assert_eq!(receiver_id(), thread::current().id());
+            driver
+        })
+        .join()
+        .unwrap();
+    }
+    let [first, second] = [receiver.try_recv().unwrap(), receiver.try_recv().unwrap()];
+    assert_ne!(first, second);
+
+    fn receiver_id() -> thread::ThreadId {
+        thread::current().id()
+    }
+}
+
+#[test]
+fn several_shards_are_turned_together() {
+    let clock = shardwheel::ManualClock::new();
+    let (timer, mut driver) = Timer::builder().clock(clock.clone()).shards(4).build_driven().unwrap();
+    assert_eq!(timer.shards(), 4);
+    let begin = clock.now();
+    thread::scope(|scope| {
+        for millis in 1..=8 {
+            let timer = &timer;
+            scope.spawn(move || timer.schedule_after(Duration::from_millis(millis), || ()).unwrap());
+        }
+    });
+    assert_eq!(driver.next_deadline(), Some(begin + Duration::from_millis(1)));
+    clock.advance(Duration::from_millis(4));
+    assert_eq!((driver.turn(), driver.next_deadline()), (4, Some(begin + Duration::from_millis(5))));
+    clock.advance(Duration::from_millis(4));
+    assert_eq!((driver.turn(), driver.next_deadline()), (4, None));
+}
+
+#[test]
+fn a_panic_in_a_callback_is_counted_and_ends_nothing() {
+    let (clock, timer, mut driver) = by_hand();
+    timer.schedule_after(Duration::from_millis(1), || panic!("one of two")).unwrap();
+    timer.schedule_after(Duration::from_millis(2), || ()).unwrap();
+    clock.advance(Duration::from_millis(2));
+    assert_eq!((driver.turn(), timer.stats().panics), (2, 1));
+}
+
+#[test]
+fn a_recurring_timer_continues() {
+    let (clock, timer, mut driver) = by_hand();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let every = shardwheel::Every::new(Duration::from_millis(10)).missed(Missed::Burst);
+    let add = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    timer.schedule_with(every, add).unwrap();
+    for _ in 0..5 {
+        let next = driver.next_deadline().unwrap();
+        clock.advance(next.saturating_duration_since(clock.now()));
+        assert_eq!(driver.turn(), 1);
+    }
+    assert_eq!((count.load(Ordering::Relaxed), clock.elapsed()), (5, Duration::from_millis(50)));
+    // What was missed comes in one or several turns.
+    clock.advance(Duration::from_millis(50));
+    while driver.next_deadline().unwrap() <= clock.now() {
+        driver.turn();
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 10);
+}
+
+/// The memory of many timers that were cancelled is given back by turns that `next_deadline` asks
+/// for.
+#[test]
+fn what_is_cancelled_is_swept() {
+    let (clock, timer, mut driver) = by_hand();
+    let keys: Vec<_> =
+        (0..50_000).map(|_| timer.schedule_after(Duration::from_secs(3600), || ()).unwrap()).collect();
+    driver.turn();
+    keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
+    let mut turns = 0;
+    while let Some(next) = driver.next_deadline() {
+        clock.advance(next.saturating_duration_since(clock.now()));
+        driver.turn();
+        turns += 1;
+        assert!(turns < 100_000 && clock.elapsed() < Duration::from_secs(3600), "{turns}");
+    }
+    assert_eq!(timer.stats().pending, 0);
+}

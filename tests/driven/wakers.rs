@@ -1,0 +1,100 @@
+//! When the loop's waker is woken.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use shardwheel::Timer;
+
+use crate::{Wakes, by_hand};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn an_earlier_timer_wakes_a_later_one_does_not() {
+    let (_, timer, mut driver) = by_hand();
+    let (wakes, waker) = Wakes::new();
+    driver.register_waker(&waker);
+    timer.schedule_after(HOUR, || ()).unwrap();
+    let before = driver.next_deadline().unwrap();
+    let woken = wakes.count();
+    thread::scope(|scope| drop(scope.spawn(|| timer.schedule_after(2 * HOUR, || ()).unwrap())));
+    assert_eq!(wakes.count(), woken);
+    thread::scope(|scope| drop(scope.spawn(|| timer.schedule_after(HOUR / 2, || ()).unwrap())));
+    assert_eq!(wakes.count(), woken + 1);
+    assert!(driver.next_deadline().unwrap() < before);
+}
+
+/// One registration serves for the loop's whole life.
+#[test]
+fn it_is_registered_once() {
+    let (_, timer, mut driver) = by_hand();
+    let (wakes, waker) = Wakes::new();
+    driver.register_waker(&waker);
+    for round in 1..=12 {
+        driver.next_deadline();
+        timer.schedule_after(HOUR / (1 << round), || ()).unwrap();
+        assert_eq!(wakes.count(), round);
+    }
+}
+
+/// A timer that comes after `next_deadline`, but before there is a waker.
+#[test]
+fn a_waker_that_comes_late_is_woken_at_once() {
+    let (_, timer, mut driver) = by_hand();
+    assert_eq!(driver.next_deadline(), None);
+    timer.schedule_after(HOUR, || ()).unwrap();
+    let (wakes, waker) = Wakes::new();
+    driver.register_waker(&waker);
+    assert_eq!(wakes.count(), 1);
+}
+
+#[test]
+fn the_last_waker_counts() {
+    let (_, timer, mut driver) = by_hand();
+    let [(first, one), (second, other)] = [Wakes::new(), Wakes::new()];
+    driver.register_waker(&one);
+    driver.register_waker(&other);
+    driver.next_deadline();
+    timer.schedule_after(HOUR, || ()).unwrap();
+    assert_eq!((first.count(), second.count()), (0, 1));
+}
+
+/// Panics when it is woken.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that panics");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_no_producer() {
+    let (clock, timer, mut driver) = by_hand();
+    driver.register_waker(&Waker::from(Arc::new(Panics)));
+    driver.next_deadline();
+    timer.schedule_after(Duration::from_millis(1), || ()).unwrap();
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(driver.turn(), 1);
+}
+
+/// Schedules when it is woken.
+struct Schedules(Timer);
+
+impl Wake for Schedules {
+    fn wake(self: Arc<Self>) {
+        self.0.schedule_after(Duration::from_millis(1), || ()).unwrap();
+    }
+}
+
+#[test]
+fn a_waker_may_schedule() {
+    let (clock, timer, mut driver) = by_hand();
+    driver.register_waker(&Waker::from(Arc::new(Schedules(timer.clone()))));
+    driver.next_deadline();
+    timer.schedule_after(Duration::from_millis(2), || ()).unwrap();
+    clock.advance(Duration::from_millis(2));
+    assert_eq!(driver.turn(), 2);
+}

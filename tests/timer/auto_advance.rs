@@ -1,0 +1,124 @@
+//! A manual clock that moves by itself: `next_deadline` and `run_until_stalled`.
+
+use std::cell::Cell;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::mpsc;
+
+use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
+
+use crate::support::{Count, manual, ms, secs};
+
+#[test]
+fn the_next_deadline_is_that_of_the_next_timer() {
+    let (timer, clock) = manual();
+    assert_eq!(clock.next_deadline(), None);
+    let begin = clock.now();
+    let key = timer.schedule_after(ms(20), || ()).expect("the timer is open");
+    timer.schedule_after(ms(30), || ()).expect("the timer is open");
+    assert_eq!(clock.next_deadline(), Some(begin + ms(20)));
+    assert!(timer.cancel(key));
+    while let Some(next) = clock.next_deadline() {
+        assert!(next <= begin + ms(30));
+        clock.advance(next.saturating_duration_since(clock.now()));
+    }
+    assert_eq!((clock.elapsed(), timer.stats().fired), (ms(30), 1));
+}
+
+#[test]
+fn the_clock_moves_while_the_future_waits() {
+    let (timer, clock) = manual();
+    let output = clock.run_until_stalled(async {
+        timer.sleep(secs(86_400)).await.expect("the timer is open");
+        let first = clock.elapsed();
+        let timeout = timer.timeout(secs(1), pending::<()>()).await;
+        assert!(timeout.is_err());
+        (first, clock.elapsed())
+    });
+    assert_eq!(output, Some((secs(86_400), secs(86_401))));
+}
+
+/// Two timers of the same clock, several futures at once, and callbacks in between.
+#[test]
+fn all_timers_of_the_clock_take_part() {
+    let clock = ManualClock::new();
+    let timers = [(); 2].map(|()| Timer::builder().clock(clock.clone()).build().expect("valid settings"));
+    let count = Count::default();
+    let counted = count.clone();
+    timers[1].schedule_every(ms(10), move || counted.one()).expect("the timer is open");
+    let both = futures::future::join(timers[0].sleep(ms(95)), timers[1].sleep(ms(42)));
+    assert_eq!(clock.run_until_stalled(both), Some((Ok(()), Ok(()))));
+    assert_eq!((clock.elapsed(), count.get()), (ms(95), 9));
+}
+
+#[test]
+fn a_delay_queue_is_drained() {
+    let (timer, clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    for value in [3, 1, 2] {
+        queue.insert(value, secs(value)).expect("the timer is open");
+    }
+    let mut values = Vec::new();
+    let all = async {
+        let mut stream = &queue;
+        while let Some(expired) = futures::StreamExt::next(&mut stream).await {
+            values.push(expired.value);
+        }
+    };
+    // The queue does not end: other threads might insert.
+    assert_eq!(clock.run_until_stalled(all), None);
+    assert_eq!((values, clock.elapsed()), (vec![1, 2, 3], secs(3)));
+}
+
+/// A future that has stalled can be continued.
+#[test]
+fn a_stalled_future_is_kept_by_reference() {
+    let (timer, clock) = manual();
+    let (sender, receiver) = mpsc::channel();
+    let reached = Cell::new(0);
+    let mut future = pin!(async {
+        timer.sleep(ms(5)).await.expect("the timer is open");
+        reached.set(1);
+        std::future::poll_fn(|_| match receiver.try_recv() {
+            Ok(()) => std::task::Poll::Ready(()),
+            Err(_) => std::task::Poll::Pending,
+        })
+        .await;
+        timer.sleep(ms(5)).await.expect("the timer is open");
+        2
+    });
+    assert_eq!((clock.run_until_stalled(future.as_mut()), reached.get()), (None, 1));
+    sender.send(()).expect("the future holds the receiver");
+    assert_eq!(clock.run_until_stalled(future.as_mut()), Some(2));
+    assert_eq!(clock.elapsed(), ms(10));
+}
+
+/// In a callback of the same clock nothing can run: the call returns.
+#[test]
+fn within_a_callback_it_stalls() {
+    let (timer, clock) = manual();
+    let (sender, receiver) = mpsc::channel();
+    let (own, within) = (clock.clone(), timer.clone());
+    timer
+        .schedule_after(ms(1), move || {
+            sender.send(own.run_until_stalled(within.sleep(ms(5)))).expect("the test receives it");
+        })
+        .expect("the timer is open");
+    clock.advance(ms(1));
+    assert_eq!(receiver.try_recv(), Ok(None));
+}
+
+/// A future that wakes itself is polled again, without moving the clock.
+#[test]
+fn a_yield_takes_no_time() {
+    let (timer, clock) = manual();
+    timer.schedule_after(ms(1), || ()).expect("the timer is open");
+    let mut left = 100;
+    let yields = std::future::poll_fn(|context| {
+        left -= 1;
+        context.waker().wake_by_ref();
+        if left == 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    });
+    assert_eq!(clock.run_until_stalled(yields), Some(()));
+    assert_eq!(clock.elapsed(), ms(0));
+}

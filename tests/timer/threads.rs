@@ -1,0 +1,96 @@
+//! The timer's threads: their stacks, and the functions that they call first and last.
+
+use std::sync::mpsc;
+use std::thread;
+
+use shardwheel::{Drivers, Timer};
+
+use crate::support::{Count, ms};
+
+/// The functions are called on each of the timer's threads: the first before `build` returns, the
+/// last before the shutdown does.
+#[test]
+fn each_thread_calls_its_functions_once() {
+    let (starts, stops) = (Count::default(), Count::default());
+    let (on_start, on_stop) = (starts.clone(), stops.clone());
+    let (sender, receiver) = mpsc::channel();
+    let timer = Timer::builder()
+        .shards(3)
+        .on_thread_start(move || {
+            sender.send(thread::current().name().map(str::to_owned)).unwrap();
+            on_start.one();
+        })
+        .on_thread_stop(move || on_stop.one())
+        .build()
+        .expect("settings within their limits");
+    assert_eq!((starts.get(), stops.get()), (3, 0));
+    let mut names: Vec<_> = receiver.try_iter().flatten().collect();
+    names.sort();
+    assert_eq!(names, ["shardwheel-0", "shardwheel-1", "shardwheel-2"]);
+    drop(timer.shutdown());
+    assert_eq!((starts.get(), stops.get()), (3, 3));
+}
+
+/// A panic in one of them is counted and reported, and the threads work on.
+#[test]
+fn a_panic_in_them_ends_no_thread() {
+    let reports = Count::default();
+    let reported = reports.clone();
+    let timer = Timer::builder()
+        .shards(2)
+        .drivers(Drivers::OnePerShard)
+        .on_thread_start(|| panic!("at the start"))
+        .on_thread_stop(|| panic!("at the end"))
+        .on_panic(move |_| reported.one())
+        .build()
+        .expect("settings within their limits");
+    assert_eq!((timer.stats().panics, reports.get()), (2, 2));
+    let (sender, receiver) = mpsc::channel();
+    timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("the timer is open");
+    receiver.recv().expect("the callback runs");
+    drop(timer.shutdown());
+    assert_eq!(reports.get(), 4);
+}
+
+/// The last of them may use the timer, which is being shut down.
+#[test]
+fn the_last_one_may_use_the_timer() {
+    let (sender, receiver) = mpsc::channel::<Timer>();
+    let receiver = std::sync::Mutex::new(receiver);
+    let timer = Timer::builder()
+        .shards(1)
+        .on_thread_stop(move || {
+            let timer = receiver.lock().unwrap().recv().unwrap();
+            // Refused, unless the shard is about to end only now.
+            let _ = timer.schedule_after(ms(1), || ());
+            assert_eq!(timer.shutdown().count(), 0);
+        })
+        .build()
+        .expect("settings within their limits");
+    sender.send(timer.clone()).expect("the hook receives it");
+    drop(timer.shutdown());
+    assert_eq!(timer.stats().panics, 0);
+}
+
+/// A callback may use most of a large stack.
+#[test]
+fn callbacks_run_on_stacks_of_the_given_size() {
+    /// Uses about 1 KiB of stack for each level.
+    fn deep(levels: usize) -> u8 {
+        let block = std::hint::black_box([levels as u8; 1_024]);
+        let rest = if levels == 0 { 0 } else { deep(levels - 1) };
+        block[levels % 1_024].wrapping_add(rest)
+    }
+    let timer = Timer::builder().thread_stack_size(64 << 20).build().expect("settings within their limits");
+    let (sender, receiver) = mpsc::channel();
+    let callback = move || sender.send(deep(std::hint::black_box(20_000))).unwrap();
+    timer.schedule_after(ms(1), callback).expect("the timer is open");
+    receiver.recv().expect("the stack is large enough");
+}
+
+/// A size that no system has memory for is an error, not an abort.
+#[test]
+fn a_stack_that_the_system_refuses_is_an_error() {
+    let refused = Timer::builder().shards(1).thread_stack_size(usize::MAX / 2).build();
+    assert!(refused.is_err(), "{refused:?}");
+}
