@@ -1,12 +1,10 @@
 //! The command line.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, ValueEnum};
+use clap::ValueEnum;
 
 use super::generate::{DataSet, Shares};
 
@@ -23,10 +21,8 @@ const MAX_PRODUCERS: u32 = 64;
 /// The arguments that describe the generated data set.
 const GENERATING: [&str; 6] = ["count", "unpaid", "mismatch", "in_parts", "items", "seed"];
 
-/// Places orders from several threads, checks each after thirty minutes, and reconciles it with its
-/// payments
-#[derive(Clone, Debug, Parser)]
-#[command(name = "order_reconciliation")]
+/// The arguments of `replay`.
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Orders to place: CSV with a header and the columns order id, item, quantity, amount in
     /// cents, placed at (ms); `-` is standard input. Without this option a data set is generated
@@ -126,16 +122,8 @@ pub(crate) enum EngineKind {
 }
 
 impl Args {
-    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let args = Self::try_parse_from(args)?;
-        match args.contradiction() {
-            Some(text) => Err(Self::command().error(ErrorKind::ArgumentConflict, text)),
-            None => Ok(args),
-        }
-    }
-
     /// The error in the arguments as a whole, if any.
-    fn contradiction(&self) -> Option<String> {
+    pub(crate) fn contradiction(&self) -> Option<String> {
         let shares = self.unpaid + self.mismatch + self.in_parts;
         let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new(STDIN));
         if shares > 1.0 {
@@ -232,11 +220,18 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use crate::cli::{Cli, Command};
+
     use super::*;
 
     fn read(args: &[&str]) -> Result<Args, String> {
-        let args = ["order_reconciliation"].iter().chain(args).map(OsString::from);
-        Args::read(args).map_err(|refusal| refusal.to_string())
+        let args = ["order-reconciliation", "replay"].iter().chain(args).map(OsString::from);
+        match Cli::read(args) {
+            Ok(Command::Replay(args)) => Ok(args),
+            Err(refusal) => Err(refusal.to_string()),
+        }
     }
 
     #[test]

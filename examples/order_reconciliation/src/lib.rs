@@ -1,0 +1,51 @@
+//! Order reconciliation: a shop with one timer for each of a million orders.
+//!
+//! Each order reserves stock, and a check thirty minutes later compares it with its payments.
+//!
+//! | folder | what |
+//! |---|---|
+//! | `replay/` | the subcommand `replay`, which is the default: the whole job in one process, in memory |
+//!
+//! `cli.rs` reads the command line and starts a subcommand.
+
+mod cli;
+mod replay;
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+
+use cli::{Cli, Command};
+
+/// All went well; of `replay`, all identities hold.
+pub(crate) const EXIT_OK: u8 = 0;
+/// At least one identity does not hold.
+pub(crate) const EXIT_BROKEN: u8 = 1;
+/// Wrong arguments, a file that cannot be read or written, or a timer that cannot be built.
+pub(crate) const EXIT_USAGE: u8 = 2;
+
+/// The three standard streams; a test passes its own.
+pub struct Streams<'a> {
+    /// Standard input.
+    pub input: &'a mut dyn Read,
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// Standard error.
+    pub err: &'a mut dyn Write,
+}
+
+/// Runs the whole program inside the process; returns the exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> u8 {
+    match Cli::read(args) {
+        Ok(Command::Replay(args)) => replay::run(&args, streams),
+        Err(refusal) => refuse(&refusal, streams),
+    }
+}
+
+/// Prints clap's message: help and version are no errors.
+fn refuse(refusal: &clap::Error, streams: &mut Streams<'_>) -> u8 {
+    let text = refusal.render();
+    let (stream, code) =
+        if refusal.use_stderr() { (&mut *streams.err, EXIT_USAGE) } else { (&mut *streams.out, EXIT_OK) };
+    let _ = write!(stream, "{text}");
+    code
+}
