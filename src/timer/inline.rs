@@ -114,7 +114,7 @@ mod tests {
     fn handle() -> ShardHandle {
         let (scheduler, _advancer) = shard(&Config::default());
         let time = Time::start(None, std::time::Duration::from_millis(1));
-        ShardHandle::new(scheduler, time, PanicGuard::default())
+        ShardHandle::new(scheduler, time, PanicGuard::default(), None)
     }
 
     fn key() -> TimerKey {
