@@ -4,6 +4,7 @@
 //! manual clock there are no threads: the clock runs the workers.
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -20,8 +21,7 @@ use super::placement::{Placement, Users};
 use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
-use crate::clock::Clock;
-use crate::clock::Driven;
+use crate::clock::{Clock, Driven, ManualClock};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::shard::{Bound, ShardId, shard_within};
@@ -29,6 +29,11 @@ use crate::unwind::DropQuietly;
 
 /// The most shards that a timer can have.
 const MAX_SHARDS: usize = 1024;
+
+/// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
+/// in a browser. (It has no clock there either, so a look at the clock would panic.)
+const HAS_THREADS: bool =
+    !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
 const DEFAULT_NAME: &str = "shardwheel";
 
@@ -106,6 +111,11 @@ impl TimerBuilder {
     /// With fewer cores than shards, `build` fails. If the system refuses to pin a thread, the
     /// thread runs unpinned, and [`Figures::core`](crate::Figures::core) is `None`. A manual clock
     /// has no threads to pin.
+    ///
+    /// Linux, Android, FreeBSD and Windows pin threads. macOS does not: on Intel processors the
+    /// threads may get a hint to stay apart, on Apple's processors nothing. `Figures::core` is
+    /// `None` there. On other systems this setting does nothing but imply the drivers. See
+    /// [`platforms`](crate::platforms).
     #[cfg(feature = "affinity")]
     pub fn pin_to_cores(mut self, pin: bool) -> Self {
         self.pin_to_cores = pin;
@@ -170,10 +180,13 @@ impl TimerBuilder {
         if self.name.contains('\0') {
             return Err(BuildError::ThreadName { name: self.name });
         }
+        if !HAS_THREADS && self.manual_clock().is_none() {
+            return Err(no_threads());
+        }
         let cores = self.cores(shards)?;
         let (id, first) = (next_timer_id(), ShardId::block(shards));
         let time = Time::start(self.clock.clone(), config.tick());
-        let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
+        let manual = self.manual_clock();
         let board = manual.is_none().then(|| self.board(shards, &time));
         let workers = self.workers((id, first), &config, &time, (shards, board.as_ref()))?;
         let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
@@ -187,6 +200,11 @@ impl TimerBuilder {
         let driven: Arc<dyn Driven> = timer.inner.clone();
         manual.into_iter().for_each(|clock| clock.drive(Arc::downgrade(&driven)));
         Ok(timer)
+    }
+
+    /// The clock that drives the timer instead of threads, if there is one.
+    fn manual_clock(&self) -> Option<&ManualClock> {
+        self.clock.as_ref().and_then(|clock| clock.as_manual())
     }
 
     /// What the drivers read of each other.
@@ -267,13 +285,18 @@ impl TimerBuilder {
         driver: Driver,
         core: Option<Core>,
         ready: mpsc::Sender<()>,
-    ) -> std::io::Result<JoinHandle<()>> {
+    ) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(format!("{}-{}", self.name, driver.number())).spawn(move || {
             driver.take_seat(core);
             drop(ready);
             driver.run();
         })
     }
+}
+
+fn no_threads() -> BuildError {
+    const MESSAGE: &str = "this platform has no threads; a timer on a manual clock, or a shard, needs none";
+    BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, MESSAGE) }
 }
 
 impl fmt::Debug for TimerBuilder {
