@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{AtomicBool, Ordering};
 
+/// The longest single park; a longer wait takes several. Windows treats a timeout of 50 days and
+/// more as none, and would never end such a park.
+const LONGEST_PARK: Duration = Duration::from_secs(24 * 60 * 60);
+
 pub(crate) struct Parker {
     notified: AtomicBool,
     /// The thread that waits, if there is one.
@@ -63,7 +67,7 @@ impl Parker {
             match limit.map(|limit| limit.saturating_sub(begin.elapsed())) {
                 None => thread::park(),
                 Some(Duration::ZERO) => return,
-                Some(left) => thread::park_timeout(left),
+                Some(left) => thread::park_timeout(left.min(LONGEST_PARK)),
             }
         }
     }
