@@ -5,14 +5,18 @@
 //!
 //! A [`Timer`] runs shards: it gives them threads, the time and the callbacks. A shard
 //! ([`shard()`]) is the data structure alone. The [`proof`] page lists what is shown about both,
-//! and with which tool. `cargo doc --document-private-items` documents the folders, with the
-//! invariants of each.
+//! and with which tool. The [`platforms`] page says what each platform lacks. `cargo doc
+//! --document-private-items` documents the folders, with the invariants of each.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // Without `timer`, what a shard offers to a `Timer` alone is not used.
 #![cfg_attr(
     not(feature = "timer"),
     allow(dead_code, unused_imports, unreachable_pub, reason = "for `Timer` alone")
 )]
+
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("shardwheel needs atomic operations on 64 bits, which this target does not have");
 
 #[cfg(feature = "timer")]
 mod clock;
@@ -24,6 +28,9 @@ mod fallible;
 #[cfg(feature = "timer")]
 mod future;
 mod hardware;
+#[cfg(doc)]
+#[doc = include_str!("platforms.md")]
+pub mod platforms {}
 #[cfg(doc)]
 #[doc = include_str!("proof.md")]
 pub mod proof {}

@@ -4,7 +4,7 @@
 //! unless the builder receives another. A [`ManualClock`] stands still until a caller moves it, and
 //! it drives the timers that use it on the thread that moves it.
 
-#[cfg(not(any(shardwheel_loom, miri)))]
+#[cfg(not(any(shardwheel_loom, miri, target_family = "wasm")))]
 mod fast;
 mod manual;
 mod run;
@@ -88,9 +88,9 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// Stand-in: models need no fast clock, and Miri does not run the instruction that reads the
-/// counter.
-#[cfg(any(shardwheel_loom, miri))]
+/// Stand-in: models need no fast clock, Miri does not run the instruction that reads the counter,
+/// and WebAssembly has none.
+#[cfg(any(shardwheel_loom, miri, target_family = "wasm"))]
 mod fast {
     use std::time::Instant;
 

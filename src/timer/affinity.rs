@@ -34,9 +34,10 @@ impl Core {
         self.core.id
     }
 
-    /// Pins the calling thread; false if the system refuses.
+    /// Pins the calling thread; false if the system refuses. macOS takes a hint at most, so the
+    /// thread is not pinned there, whatever the system answers.
     pub(super) fn pin(self) -> bool {
-        core_affinity::set_for_current(self.core)
+        core_affinity::set_for_current(self.core) && !cfg!(target_os = "macos")
     }
 }
 

@@ -4,6 +4,7 @@
 //! manual clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,8 +22,7 @@ use super::placement::{Placement, Users};
 use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
-use crate::clock::Clock;
-use crate::clock::Driven;
+use crate::clock::{Clock, Driven, ManualClock};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::shard::{Bound, ShardId, shard_within};
@@ -30,6 +30,11 @@ use crate::unwind::DropQuietly;
 
 /// The most shards that a timer can have.
 const MAX_SHARDS: usize = 1024;
+
+/// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
+/// in a browser. (It has no clock there either, so a look at the clock would panic.)
+const HAS_THREADS: bool =
+    !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
 const DEFAULT_NAME: &str = "shardwheel";
 
@@ -111,6 +116,11 @@ impl TimerBuilder {
     /// With fewer cores than shards, `build` fails. If the system refuses to pin a thread, the
     /// thread runs unpinned, and [`Figures::core`](crate::Figures::core) is `None`. A manual clock
     /// has no threads to pin.
+    ///
+    /// Linux, Android, FreeBSD and Windows pin threads. macOS does not: on Intel processors the
+    /// threads may get a hint to stay apart, on Apple's processors nothing. `Figures::core` is
+    /// `None` there. On other systems this setting does nothing but imply the drivers. See
+    /// [`platforms`](crate::platforms).
     #[cfg(feature = "affinity")]
     pub fn pin_to_cores(mut self, pin: bool) -> Self {
         self.pin_to_cores = pin;
@@ -195,9 +205,12 @@ impl TimerBuilder {
     pub fn build(self) -> Result<Timer, BuildError> {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         let (config, shards) = self.validate(cores)?;
+        if !HAS_THREADS && self.manual_clock().is_none() {
+            return Err(no_threads());
+        }
         let cores = self.cores(shards)?;
         let time = Time::start(self.clock.clone(), config.tick());
-        let Some(clock) = self.clock.as_ref().and_then(|clock| clock.as_manual()) else {
+        let Some(clock) = self.manual_clock() else {
             let board = self.board(shards, &time);
             let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
             return self.start(workers, &cores, board, timer);
@@ -273,6 +286,11 @@ impl TimerBuilder {
         let (placement, users) = (self.placement, Users::new(shards));
         let inner = move |drive| Inner { id, handles, placement, users, first, drive };
         Ok((workers, move |drive| Timer { inner: Arc::new(inner(drive)) }))
+    }
+
+    /// The clock that drives the timer instead of threads, if there is one.
+    fn manual_clock(&self) -> Option<&ManualClock> {
+        self.clock.as_ref().and_then(|clock| clock.as_manual())
     }
 
     /// What the drivers read of each other.
@@ -353,7 +371,7 @@ impl TimerBuilder {
         driver: DriverThread,
         core: Option<Core>,
         ready: mpsc::Sender<()>,
-    ) -> std::io::Result<JoinHandle<()>> {
+    ) -> io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name(format!("{}-{}", self.name, driver.number()));
         let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
         thread.spawn(move || {
@@ -362,6 +380,11 @@ impl TimerBuilder {
             driver.run();
         })
     }
+}
+
+fn no_threads() -> BuildError {
+    const MESSAGE: &str = "this platform has no threads; a timer on a manual clock, or a shard, needs none";
+    BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, MESSAGE) }
 }
 
 impl fmt::Debug for TimerBuilder {

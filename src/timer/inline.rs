@@ -114,7 +114,7 @@ mod tests {
     fn handle() -> ShardHandle {
         let (scheduler, _advancer) = shard(&Config::default());
         let time = Time::start(None, std::time::Duration::from_millis(1));
-        ShardHandle::new(scheduler, time, PanicGuard::default())
+        ShardHandle::new(scheduler, time, PanicGuard::default(), None)
     }
 
     fn key() -> TimerKey {
@@ -124,8 +124,9 @@ mod tests {
 
     #[test]
     fn a_node_with_a_task_is_a_cache_line() {
-        assert_eq!(size_of::<Inline>(), 40);
-        assert_eq!(size_of::<Task>(), 40);
+        // On 64-bit systems; on 32-bit systems a task has words of half the size.
+        assert_eq!(size_of::<Inline>(), 5 * size_of::<usize>());
+        assert_eq!(size_of::<Task>(), 5 * size_of::<usize>());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 pub(crate) mod batch;
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
+#[cfg(not(shardwheel_loom))]
+mod pages;
 mod patience;
 pub(crate) mod recycle;
 pub(crate) mod segment;

@@ -4,13 +4,20 @@
 use std::io;
 
 use crate::shard::memory::free_bits::{FreeBits, WORD_NODES};
+#[cfg(not(shardwheel_loom))]
+use crate::shard::memory::pages::{IS_LAZY, PageSize, Pages};
 use crate::shard::node::{Node, NodeId};
 
 /// Bytes of node memory in a segment, at most, unless the payload is large. The system backs only
 /// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its
-/// segments are small, so they are made quickly and often given back.
+/// segments are small, so they are made quickly and often given back. Where all of the memory is
+/// backed at once, a shard of few timers should not take two megabytes.
 #[cfg(not(shardwheel_loom))]
-const SEGMENT_BYTES: usize = if crate::config::SMALL { 1 << 11 } else { 2 << 20 };
+const SEGMENT_BYTES: usize = match (crate::config::SMALL, IS_LAZY) {
+    (true, _) => 1 << 11,
+    (false, true) => 2 << 20,
+    (false, false) => 1 << 17,
+};
 
 /// A shard of up to this many segments (one of 2 MiB) stays on ordinary pages. The TLB covers them.
 /// Where the system has to find a huge page first (a virtual machine whose host backs memory on
@@ -84,43 +91,20 @@ impl<T> Segment<T> {
     }
 }
 
-/// The least page size: the start of a mapping is aligned to it.
-#[cfg(not(shardwheel_loom))]
-const PAGE: usize = 4096;
-
-#[cfg(not(shardwheel_loom))]
-const HUGE_PAGE: usize = if cfg!(miri) { PAGE } else { 2 << 20 };
-
-/// Asks for huge pages. A hint: where the system refuses or does not know it, ordinary pages serve.
-#[cfg(not(shardwheel_loom))]
-fn ask_for_huge_pages(pages: &memmap2::MmapMut) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    drop(pages.advise(memmap2::Advice::HugePage));
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = pages;
-}
-
 #[cfg(not(shardwheel_loom))]
 struct Nodes<T> {
     first: std::ptr::NonNull<Node<T>>,
-    /// Owns the memory: zeroed pages directly from the system, returned to it on drop. An allocator
-    /// might keep the pages, and would not zero them lazily.
-    _pages: memmap2::MmapMut,
+    _pages: Pages,
 }
 
 #[cfg(not(shardwheel_loom))]
 impl<T> Nodes<T> {
     /// `many` says that the shard is large, so this segment will be filled. It then asks for huge
-    /// pages, which save a page table walk on most accesses.
+    /// pages.
     fn new(many: bool) -> io::Result<Self> {
-        let align = align_of::<Node<T>>().max(if many { HUGE_PAGE } else { PAGE });
-        let slack = if align > PAGE { align } else { 0 };
-        let mut pages = memmap2::MmapMut::map_anon(Segment::<T>::bytes() + slack)?;
-        if many {
-            ask_for_huge_pages(&pages);
-        }
-        let start = pages.as_mut_ptr();
-        let first = start.wrapping_add(start.align_offset(align)).cast::<Node<T>>();
+        let size = if many { PageSize::Huge } else { PageSize::Ordinary };
+        let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), size)?;
+        let first = start.cast::<Node<T>>();
         let first = std::ptr::NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { first, _pages: pages })
     }
@@ -132,11 +116,11 @@ impl<T> Nodes<T> {
     #[inline]
     fn at(&self, offset: usize) -> &Node<T> {
         debug_assert!(offset < Segment::<T>::NODES);
-        // SAFETY: the mapping holds `NODES` nodes from `first` on, and the caller's mask keeps the
+        // SAFETY: the pages hold `NODES` nodes from `first` on, and the caller's mask keeps the
         // offset below that.
         let node = unsafe { self.first.add(offset) };
         // SAFETY: a zeroed node is valid. Nodes are changed only through their atomics and their
-        // cell, and they live as long as the mapping.
+        // cell, and they live as long as the pages.
         unsafe { node.as_ref() }
     }
 }

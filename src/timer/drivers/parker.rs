@@ -28,6 +28,10 @@ use crate::sync::thread::{self, Thread};
 use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 use crate::unwind::quietly;
 
+/// The longest single park; a longer wait takes several. Windows treats a timeout of 50 days and
+/// more as none, and would never end such a park.
+const LONGEST_PARK: Duration = Duration::from_secs(24 * 60 * 60);
+
 pub(crate) struct Parker {
     notified: AtomicBool,
     sleeper: Sleeper,
@@ -105,7 +109,7 @@ impl Parker {
             match limit.map(|limit| limit.saturating_sub(begin.elapsed())) {
                 None => thread::park(),
                 Some(Duration::ZERO) => return,
-                Some(left) => thread::park_timeout(left),
+                Some(left) => thread::park_timeout(left.min(LONGEST_PARK)),
             }
         }
     }

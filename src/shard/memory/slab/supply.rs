@@ -14,7 +14,8 @@ use crate::sync::Ordering;
 impl<T> Slab<T> {
     /// The greatest possible number of nodes.
     pub(super) fn limit() -> usize {
-        (TABLE << Segment::<T>::SHIFT).min(u32::MAX as usize)
+        // Saturating: on 32-bit systems the product is one more than `usize::MAX`.
+        TABLE.saturating_mul(Segment::<T>::NODES).min(u32::MAX as usize)
     }
 
     #[cold]
