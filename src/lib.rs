@@ -11,7 +11,6 @@
 #![doc = include_str!("guide/wheels.svg")]
 // A page of the documentation has no files beside it, so the README's pictures are hidden there.
 #![doc = "<style>#main-content img[src$='.svg'] { display: none }</style>"]
-
 // Without `timer`, what a shard offers to a `Timer` alone is not used.
 #![cfg_attr(
     not(feature = "timer"),
