@@ -7,7 +7,10 @@
 //! ([`shard()`]) is the data structure alone. The [`proof`] page lists what is shown about both,
 //! and with which tool. The [`platforms`] page says what each platform lacks. `cargo doc
 //! --document-private-items` documents the folders, with the invariants of each.
-
+//!
+#![doc = include_str!("guide/wheels.svg")]
+// A page of the documentation has no files beside it, so the README's pictures are hidden there.
+#![doc = "<style>#main-content img[src$='.svg'] { display: none }</style>"]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without `timer`, what a shard offers to a `Timer` alone is not used.
 #![cfg_attr(
@@ -27,6 +30,8 @@ mod error;
 mod fallible;
 #[cfg(feature = "timer")]
 mod future;
+#[cfg(all(feature = "timer", any(doc, doctest)))]
+pub mod guide;
 mod hardware;
 #[cfg(doc)]
 #[doc = include_str!("platforms.md")]

@@ -28,6 +28,14 @@ pub(crate) enum Command {
     Live(Plan),
     /// A hundred million timers on one shard
     Scale(Plan),
+    /// Draws the charts of figures that `--json` has written, beside the first file
+    Chart {
+        #[arg(required = true)]
+        figures: Vec<PathBuf>,
+        /// Renews the table between `<!-- figures -->` and `<!-- /figures -->` in this file
+        #[arg(long)]
+        table: Option<PathBuf>,
+    },
     /// One run, for the parent process
     #[command(hide = true)]
     Child { job: String },
@@ -48,9 +56,6 @@ pub(crate) struct Plan {
     /// Writes every figure of every round to this file
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
-    /// Draws charts in this directory
-    #[arg(long)]
-    pub(crate) charts: Option<PathBuf>,
     /// Numbers of timers
     #[arg(long, value_delimiter = ',', value_parser = parse_size)]
     pub(crate) sizes: Vec<usize>,

@@ -1,23 +1,28 @@
-//! Charts of what `peers` and `live` measured: a line for each engine over two logarithmic axes.
+//! Charts of what `peers` and `live` measured, and the README's table.
 //!
-//! A chart names the machine and the commit of its figures. `shardwheel` is red and thick.
+//! A chart has a line for each engine over two logarithmic axes; `shardwheel` is red and thick. It
+//! names the machine and the commit of its figures, and goes with light and dark pages.
 
 use std::error::Error;
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plotters::chart::ChartBuilder;
 use plotters::chart::SeriesLabelPosition::UpperLeft;
+use plotters::coord::Shift;
 use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
 use plotters::element::{Circle, PathElement};
-use plotters::prelude::{Color, IntoDrawingArea, IntoFont, RGBColor, SVGBackend, Text, TextStyle, WHITE};
+use plotters::prelude::{
+    Color, DrawingArea, IntoDrawingArea, IntoFont, RGBColor, SVGBackend, Text, TextStyle, WHITE,
+};
 use plotters::series::LineSeries;
 use plotters::style::TRANSPARENT;
 
 use crate::args::label;
-use crate::names::{FIRE, LATE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
+use crate::names::{BOTH, FIRE, LATE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
 use crate::results::{Results, names};
+use crate::summary;
 
 const SIZE: (u32, u32) = (1100, 640);
 const INK: RGBColor = RGBColor(0x20, 0x20, 0x20);
@@ -27,6 +32,8 @@ const MARGIN: f64 = 1.25;
 /// The colour of `shardwheel`, then those of the others, in the order of their first figures.
 const COLOURS: [u32; 10] =
     [0xd61c1c, 0x1f77b4, 0xff8c00, 0x2c9a3c, 0x7e4fc0, 0x8c563b, 0xe060b8, 0x12b5c4, 0xa5a810, 0x404040];
+
+type Paper<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A chart: its axes, the ticks of the horizontal one, and the points of each engine.
 struct Chart {
@@ -39,14 +46,31 @@ struct Chart {
     lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
+/// Where a page is dark, so is the chart: the colours of the text and of the background change.
+const DARK: &str = "<style>@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } \
+    rect[fill='#FFFFFF'] { fill: #0d1117 } polyline[stroke='#000000'] { stroke: #e6edf3 } }</style>";
+
+/// Draws the charts of all figures beside the first file; renews the table of a Markdown file.
+pub(crate) fn renew(files: &[PathBuf], table: Option<&Path>) -> Result<(), Box<dyn Error>> {
+    let mut all = Results::default();
+    for file in files {
+        let mut results: Results = serde_json::from_slice(&fs::read(file)?)?;
+        all.heading.push_str(&results.heading);
+        all.figures.append(&mut results.figures);
+    }
+    let dir = files.first().and_then(|file| file.parent()).unwrap_or(Path::new(""));
+    draw_charts(dir, &all)?.iter().for_each(|file| println!("drawn: {file}"));
+    table.map_or(Ok(()), |table| Ok(fs::write(table, summary::renewed(&fs::read_to_string(table)?, &all)?)?))
+}
+
 /// Draws every chart that `results` has figures for into `dir`; returns the names of the files.
-pub(crate) fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Error>> {
-    fs::create_dir_all(dir)?;
-    let costs = [SCHEDULE, FIRE].map(|what| cost(results, what));
+fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Error>> {
+    let costs = [SCHEDULE, FIRE, BOTH].map(|what| cost(results, what));
     let charts = costs.into_iter().chain([lateness(results)]).filter(|chart| !chart.lines.is_empty());
     let draw = |chart: Chart| {
         let file = format!("{}.svg", chart.name);
-        chart.draw(&dir.join(&file), &source(&results.heading))?;
+        let drawn = chart.draw(&source(&results.heading))?;
+        fs::write(dir.join(&file), drawn.replacen('>', &format!(">\n{DARK}"), 1))?;
         Ok(file)
     };
     charts.map(draw).collect()
@@ -58,7 +82,7 @@ fn cost(results: &Results, what: &str) -> Chart {
     let at =
         |engine: &str, size: f64| Some((size, results.get((RANDOM, size as usize), what, engine)?.median()));
     Chart {
-        name: what.to_owned(),
+        name: what.replace(" + ", "-and-"),
         title: format!("Cost to {what} a timer, deadlines at random over 30 minutes"),
         x: "timers",
         label: |size| label(size as usize),
@@ -85,11 +109,11 @@ fn lateness(results: &Results) -> Chart {
     }
 }
 
-/// Returns the machine and the commit.
+/// Returns the machines and the commits.
 fn source(heading: &str) -> String {
-    let lines = heading.lines().filter_map(|line| line.strip_prefix("- "));
+    let lines = heading.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned);
     let lines = lines.filter(|line| line.starts_with("machine: ") || line.starts_with("commit: "));
-    lines.collect::<Vec<_>>().join("; ")
+    names(lines.collect::<Vec<_>>().iter()).join("; ")
 }
 
 /// Returns the points of each engine that has any. A logarithmic axis has no zero.
@@ -103,12 +127,9 @@ fn lines(results: &Results, points: impl Fn(&str) -> Vec<(f64, f64)>) -> Vec<(St
 }
 
 impl Chart {
-    fn draw(&self, path: &Path, source: &str) -> Result<(), Box<dyn Error>> {
-        let root = SVGBackend::new(path, SIZE).into_drawing_area();
-        root.fill(&WHITE)?;
-        let (head, below) = root.split_vertically(64);
-        head.draw(&Text::new(self.title.clone(), (16, 10), text(24)))?;
-        head.draw(&Text::new(source.to_owned(), (16, 42), text(15)))?;
+    fn draw(&self, source: &str) -> Result<String, Box<dyn Error>> {
+        let mut drawn = String::new();
+        let below = self.paper(&mut drawn, source)?;
         let mut builder = ChartBuilder::on(&below);
         let builder = builder.margin(8).x_label_area_size(52).y_label_area_size(84);
         let across = self.range(|point| point.0).log_scale().with_key_points(self.ticks.clone());
@@ -129,7 +150,19 @@ impl Chart {
         }
         let mut legend = chart.configure_series_labels();
         legend.position(UpperLeft).label_font(text(15)).background_style(WHITE.mix(0.8)).draw()?;
-        Ok(root.present()?)
+        below.present()?;
+        drop((chart, below));
+        Ok(drawn)
+    }
+
+    /// Draws the heading; returns the area below it.
+    fn paper<'a>(&self, drawn: &'a mut String, source: &str) -> Result<Paper<'a>, Box<dyn Error>> {
+        let root = SVGBackend::with_string(drawn, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (head, below) = root.split_vertically(64);
+        head.draw(&Text::new(self.title.clone(), (16, 10), text(24)))?;
+        head.draw(&Text::new(source.to_owned(), (16, 42), text(15)))?;
+        Ok(below)
     }
 
     /// Returns the range of all points along one axis, and some space around it.
@@ -167,9 +200,12 @@ mod tests {
                 .for_each(|what| results.add((LIVE_FIRE, 1), engine, Outcome::of(what, cost)));
         }
         let dir = std::env::temp_dir().join(format!("shardwheel-charts-{}", std::process::id()));
-        let files = draw_charts(&dir, &results).unwrap();
-        assert_eq!(files, ["schedule.svg", "late-fire.svg"]);
-        let [cost, late] = [0, 1].map(|nth: usize| fs::read_to_string(dir.join(&files[nth])).unwrap());
+        fs::create_dir_all(&dir).unwrap();
+        let figures = dir.join("figures.json");
+        fs::write(&figures, serde_json::to_string(&results).unwrap()).unwrap();
+        renew(&[figures], None).unwrap();
+        let [cost, late] =
+            ["schedule.svg", "late-fire.svg"].map(|file| fs::read_to_string(dir.join(file)).unwrap());
         for text in [OURS, "heap", "10k", "1M", "ns a timer", "a fast one", "abc123", "stroke-width=\"4\""] {
             assert!(cost.contains(text), "{text}");
         }

@@ -1,16 +1,14 @@
 //! Reads the command line and runs what it asks for.
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Cli, Command, Plan};
-use crate::charts::draw_charts;
+use crate::charts;
 use crate::driver::{self, Job, Judge, names};
-use crate::results::Results;
 use crate::suite::Suite;
 use crate::{live, peers, report, scale};
 
@@ -57,6 +55,10 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
         Command::Peers(plan) => measure(1, &plan),
         Command::Live(plan) => measure(2, &plan),
         Command::Scale(plan) => measure(3, &plan),
+        Command::Chart { figures, table } => {
+            charts::renew(&figures, table.as_deref()).map_err(|error| io::Error::other(error.to_string()))?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Child { job } => {
             let job = serde_json::from_str::<Job>(&job)?;
             let suite = SUITES.iter().find(|(suite, _)| suite.name == job.suite);
@@ -69,14 +71,7 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
 fn measure(nth: usize, plan: &Plan) -> io::Result<ExitCode> {
     let (suite, judge) = SUITES[nth];
     let results = driver::run(suite, plan, judge)?;
-    plan.charts.as_ref().map_or(Ok(()), |dir| draw(dir, &results))?;
     Ok(if results.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn draw(dir: &Path, results: &Results) -> io::Result<()> {
-    let drawn = draw_charts(dir, results).map_err(|error| io::Error::other(error.to_string()))?;
-    drawn.iter().for_each(|file| eprintln!("drawn: {file}"));
-    Ok(())
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod rhythm;
 mod samples;
 mod scale;
 mod suite;
+mod summary;
 mod table;
 mod workload;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::label;
 use crate::names::OURS;
@@ -11,7 +11,7 @@ use crate::suite::{Outcome, Section};
 use crate::table::{Readings, Requirement, Table};
 
 /// The figures of one engine under one name.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Series {
     pub(crate) section: String,
     pub(crate) timers: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Series {
 pub(crate) type At<'a> = (&'a str, usize);
 
 /// Everything measured so far, in the order of the first measurement.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) heading: String,
     pub(crate) conditions: String,

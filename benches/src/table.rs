@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A table; the first cell of a row is its name.
 pub(crate) struct Table {
@@ -37,7 +37,7 @@ impl fmt::Display for Table {
 pub(crate) type Readings = Vec<(String, f64)>;
 
 /// What the figures have to show, and whether they do.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Requirement {
     pub(crate) requirement: String,
     limit: String,

@@ -3,11 +3,10 @@
 //! Each driver's thread sets up its seat, and its shard's core, before `build` returns. With a
 //! manual clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
-use std::fmt;
-use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use super::Timer;
 use super::affinity::Core;

@@ -59,7 +59,7 @@ fn shutdown_wakes_tasks_on_executors() {
         let tasks: Vec<_> = (0..100).map(|_| runtime.spawn(wait(timer.clone()))).collect();
         let inner = timer.clone();
         let limited = thread::spawn(move || {
-            smol::block_on(async { inner.timeout(HOUR, future::pending::<()>()).await })
+            futures_lite::future::block_on(async { inner.timeout(HOUR, future::pending::<()>()).await })
         });
         until("all tasks wait", || timer.stats().pending == 101);
         assert!(timer.shutdown().is_empty());
@@ -124,13 +124,12 @@ fn each_sleep_ends_when_shutdown_races_its_users() {
                         let _ = poll(&mut sleep, Waker::noop());
                         sleep.reset(timer.now() + ms(i % 7));
                     }
-                    smol::block_on(sleep)?;
-                    smol::block_on(async { timer.timeout(ms(0), timer.sleep(HOUR)).await }).or_else(
-                        |error| match error {
+                    futures_lite::future::block_on(sleep)?;
+                    futures_lite::future::block_on(async { timer.timeout(ms(0), timer.sleep(HOUR)).await })
+                        .or_else(|error| match error {
                             TimeoutError::Sleep(error) => Err(error),
                             _ => Ok(Ok(())),
-                        },
-                    )??;
+                        })??;
                 }
                 Ok(())
             };

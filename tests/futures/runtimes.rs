@@ -1,4 +1,4 @@
-//! Futures on tokio with one thread and with several, on smol, and on a bare `block_on`: in real
+//! Futures on tokio with one thread and with several, on smol's executor, and on a bare `block_on`: in real
 //! time, and never early.
 
 use std::future::{self, Future};
@@ -85,10 +85,12 @@ fn futures_work_on_tokio_with_several_threads() {
     runtime.block_on(async { tokio::spawn(all_of_it(threads(2))).await.expect("the thread does not panic") });
 }
 
-/// All futures on smol. Promises 1 and 2.
+/// All futures in a task of smol's executor. Promises 1 and 2.
 #[test]
-fn futures_work_on_smol() {
-    smol::block_on(async { smol::spawn(all_of_it(threads(2))).await });
+fn futures_work_on_smols_executor() {
+    let executor = async_executor::Executor::new();
+    let task = executor.spawn(all_of_it(threads(2)));
+    futures_lite::future::block_on(executor.run(task));
 }
 
 /// All futures on `block_on` of `futures`. Promises 1 and 2.
@@ -121,7 +123,7 @@ fn ten_thousand_tasks_sleep_at_once() {
 #[test]
 fn one_task_sleeps_ten_thousand_times_at_once() {
     let timer = threads(2);
-    smol::block_on(many(&timer, 10_000));
+    futures_lite::future::block_on(many(&timer, 10_000));
     is_balanced(&timer);
 }
 
