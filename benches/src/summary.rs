@@ -15,7 +15,9 @@ const MARKS: [&str; 2] = ["<!-- figures -->\n", "<!-- /figures -->"];
 const COLUMNS: [[&str; 2]; 3] = [[OURS, OURS], ["heap", "heap + mutex"], ["tree", "`BTreeMap` + mutex"]];
 
 /// What a row shows, the section and the figure; the figure is ns divided by the last.
-const ROWS: [(&str, &str, &str, f64); 9] = [
+type Row = (&'static str, &'static str, &'static str, f64);
+
+const ROWS: [Row; 9] = [
     ("a tick at which nothing is due", "tick", IDLE, 1.0),
     ("fire tick by tick", "ticks", TICKED[0], 1.0),
     ("fire as an event loop", "loop", LOOPED[0], 1.0),
@@ -32,12 +34,15 @@ pub(crate) fn renewed(text: &str, results: &Results) -> Result<String, String> {
     let missing = || format!("there is no {:?} with {:?} after it", MARKS[0].trim(), MARKS[1]);
     let (before, rest) = text.split_once(MARKS[0]).ok_or_else(missing)?;
     let (_, after) = rest.split_once(MARKS[1]).ok_or_else(missing)?;
+    let rows = ROWS.iter().filter(|row| !sizes(results, row.1, row.2).is_empty()).collect::<Vec<_>>();
+    if rows.is_empty() {
+        return Err("the figures are of no section that the table has".to_owned());
+    }
     let [from, to] = MARKS;
-    Ok(format!("{before}{from}{}\n{}\n{to}{after}", table(results), origin(results)))
+    Ok(format!("{before}{from}{}\n{}\n{to}{after}", table(results, &rows), origin(results)))
 }
 
-fn table(results: &Results) -> Table {
-    let rows = ROWS.iter().filter(|row| !sizes(results, row.1, row.2).is_empty()).collect::<Vec<_>>();
+fn table(results: &Results, rows: &[&Row]) -> Table {
     let names = rows.iter().map(|row| row.0.to_owned()).collect::<Vec<_>>();
     let columns = ["timers"].into_iter().chain(COLUMNS.map(|column| column[1]));
     let columns = columns.map(str::to_owned).collect::<Vec<_>>();
@@ -108,6 +113,6 @@ mod tests {
         let rows = ["| timers | 1k / 1M |", "| shardwheel | 1,234 / 7 |", "| heap + mutex | **99** / - |"];
         assert!(rows.iter().all(|row| page.contains(row)), "{page}");
         assert!(page.starts_with("a<!--") && page.ends_with("-->b") && !page.contains("old"), "{page}");
-        assert!(renewed("no marks", &results).is_err());
+        assert!(renewed("no marks", &results).is_err() && renewed(&page, &Results::default()).is_err());
     }
 }
