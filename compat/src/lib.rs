@@ -1,0 +1,48 @@
+#![cfg_attr(feature = "hyper", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "hyper"), doc = "shardwheel as the timer of other libraries.")]
+//!
+//! # What is in which file
+//!
+//! Each library has a file and a feature of its own, with the library's name. All those that sleep
+//! share [`Sleep`], and choose their timer in the same way: `default()` is on the
+//! [global timer](shardwheel::Timer::global), `new(timer)` on the caller's.
+
+#[cfg(feature = "backon")]
+mod backon;
+#[cfg(feature = "hyper")]
+mod hyper;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(feature = "quinn")]
+mod quinn;
+#[cfg(any(feature = "backon", feature = "hyper", feature = "quinn", feature = "smithy", feature = "tower"))]
+mod sleep;
+#[cfg(feature = "smithy")]
+mod smithy;
+#[cfg(feature = "tower")]
+pub mod tower;
+#[cfg(feature = "tracing")]
+mod tracing;
+
+#[cfg(feature = "backon")]
+pub use self::backon::BackonSleeper;
+#[cfg(feature = "hyper")]
+pub use self::hyper::HyperTimer;
+#[cfg(feature = "metrics")]
+pub use self::metrics::TimerMetrics;
+#[cfg(feature = "quinn")]
+pub use self::quinn::QuinnRuntime;
+#[cfg(any(
+    feature = "backon",
+    feature = "hyper",
+    feature = "quinn",
+    feature = "smithy",
+    feature = "tower"
+))]
+pub use self::sleep::Sleep;
+#[cfg(feature = "smithy")]
+pub use self::smithy::SmithySleep;
+#[cfg(feature = "tower")]
+pub use self::tower::{Timeout, TimeoutLayer};
+#[cfg(feature = "tracing")]
+pub use self::tracing::{TimerTracing, WarnRefused};

@@ -1,0 +1,143 @@
+//! The future that the libraries wait on, and the choice of the timer.
+//!
+//! Their sleeps have no errors, and a timer of the caller's may refuse one: it has a bound, and it
+//! can be shut down. A sleep that resolved then would fire early, and one that stayed pending would
+//! be lost. So the sleep goes on where nothing is refused: on the global timer, to the same
+//! deadline.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use shardwheel::{SleepError, Timer, global};
+
+/// A sleep without errors, on any executor; what [`HyperTimer`](crate::HyperTimer) and the other
+/// types of this crate wait on.
+///
+/// If its timer refuses it (the timer is full, out of memory or shut down), the sleep continues on
+/// the [global timer](Timer::global), with the same deadline. It is neither lost nor early. With the
+/// feature `tracing`, a warning tells of it.
+///
+/// It is [`Unpin`]. Once it has resolved, further polls are ready.
+///
+/// # Panics
+///
+/// A poll panics if the timer refuses the sleep and the global timer cannot be made.
+#[must_use = "futures do nothing unless polled"]
+pub struct Sleep {
+    on: On,
+}
+
+enum On {
+    Global(global::Sleep),
+    Own(shardwheel::Sleep),
+}
+
+impl Sleep {
+    /// Returns the deadline; `None` if it is further away than the system's clock can represent.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.on {
+            On::Global(sleep) => sleep.deadline(),
+            On::Own(sleep) => sleep.deadline(),
+        }
+    }
+
+    /// Returns whether the sleep is over: its next poll is ready.
+    #[must_use]
+    pub fn is_elapsed(&self) -> bool {
+        match &self.on {
+            On::Global(sleep) => sleep.is_elapsed(),
+            On::Own(sleep) => sleep.is_elapsed(),
+        }
+    }
+
+    /// Gives the sleep another deadline, whether it has resolved or not.
+    ///
+    /// # Performance
+    ///
+    /// As a reset of a [`shardwheel::Sleep`]: O(1), lock-free, without allocation. To a later
+    /// deadline it is usually one compare-and-swap.
+    pub fn reset(&mut self, deadline: Instant) {
+        match &mut self.on {
+            On::Global(sleep) => sleep.reset(deadline),
+            On::Own(sleep) => sleep.reset(deadline),
+        }
+    }
+
+    /// Continues on the global timer, and polls there.
+    #[cold]
+    fn go_on(&mut self, refused: SleepError, context: &mut Context<'_>) -> Poll<()> {
+        #[cfg(feature = "tracing")]
+        crate::tracing::warn_refused(&refused, "a sleep, which continues on the global timer");
+        let _ = refused;
+        let mut sleep = on_global(self.deadline());
+        let polled = Pin::new(&mut sleep).poll(context);
+        self.on = On::Global(sleep);
+        polled
+    }
+}
+
+/// A sleep on the global timer; without a deadline it never ends.
+fn on_global(deadline: Option<Instant>) -> global::Sleep {
+    deadline.map_or_else(|| shardwheel::sleep(Duration::MAX), shardwheel::sleep_until)
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let ended = match &mut this.on {
+            On::Global(sleep) => return Pin::new(sleep).poll(context),
+            On::Own(sleep) => ready!(Pin::new(sleep).poll(context)),
+        };
+        ended.map_or_else(|refused| this.go_on(refused, context), Poll::Ready)
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.deadline()).finish_non_exhaustive()
+    }
+}
+
+/// The timer on which a library sleeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    /// `None` for the global timer.
+    own: Option<Timer>,
+}
+
+impl From<Timer> for Source {
+    fn from(timer: Timer) -> Self {
+        Self { own: Some(timer) }
+    }
+}
+
+#[cfg_attr(not(feature = "hyper"), allow(dead_code, reason = "hyper alone uses all of it"))]
+impl Source {
+    pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
+        let on = match &self.own {
+            None => On::Global(shardwheel::sleep(duration)),
+            Some(timer) => On::Own(timer.sleep(duration)),
+        };
+        Sleep { on }
+    }
+
+    pub(crate) fn sleep_until(&self, deadline: Instant) -> Sleep {
+        let on = match &self.own {
+            None => On::Global(shardwheel::sleep_until(deadline)),
+            Some(timer) => On::Own(timer.sleep_until(deadline)),
+        };
+        Sleep { on }
+    }
+
+    /// The time by the timer's clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.own.as_ref().map_or_else(Instant::now, Timer::now)
+    }
+}

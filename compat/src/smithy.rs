@@ -1,0 +1,47 @@
+//! The AWS SDK: `aws_smithy_async::rt::sleep::AsyncSleep`.
+
+use std::time::Duration;
+
+use aws_smithy_async::rt::sleep::{self, AsyncSleep};
+use shardwheel::Timer;
+
+use crate::sleep::Source;
+
+/// The sleep of the AWS SDK: for the timeouts of its operations, and the pauses between attempts.
+///
+/// `SmithySleep::default()` is on the [global timer](Timer::global).
+///
+/// # Examples
+///
+/// A client's configuration takes it by its method `sleep_impl`, as a `SharedAsyncSleep`:
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
+/// use shardwheel_compat::SmithySleep;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let sleep_impl = SharedAsyncSleep::new(SmithySleep::default());
+/// let begin = Instant::now();
+/// sleep_impl.sleep(Duration::from_millis(5)).await;
+/// assert!(begin.elapsed() >= Duration::from_millis(5));
+/// # });
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SmithySleep {
+    source: Source,
+}
+
+impl SmithySleep {
+    /// Makes a sleep that waits on `timer`.
+    #[must_use]
+    pub fn new(timer: Timer) -> Self {
+        Self { source: timer.into() }
+    }
+}
+
+impl AsyncSleep for SmithySleep {
+    fn sleep(&self, duration: Duration) -> sleep::Sleep {
+        sleep::Sleep::new(self.source.sleep(duration))
+    }
+}

@@ -1,0 +1,172 @@
+//! A hyper server whose header timeouts are on this timer.
+
+mod common;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use common::{eventually, get, run, within};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::rt::{self, Timer as _};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use shardwheel::Timer;
+use shardwheel_compat::HyperTimer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// Idle connections, if the system allows that many open files.
+const CROWD: usize = 10_000;
+/// Files that a test has open beside them.
+const OTHERS: u64 = 500;
+
+const LONG: Duration = Duration::from_secs(300);
+const SHORT: Duration = Duration::from_secs(2);
+
+async fn answer(_request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::from("hello")))
+}
+
+/// Serves with `limit` for each request's header.
+async fn serve(timer: HyperTimer, limit: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut server = http1::Builder::new();
+            server.timer(timer.clone()).header_read_timeout(limit);
+            tokio::spawn(server.serve_connection(TokioIo::new(stream), service_fn(answer)));
+        }
+    });
+    address
+}
+
+/// Sends a request and reads the response; the connection stays open.
+async fn ask(stream: &mut TcpStream) {
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+    let mut response = Vec::new();
+    while !response.ends_with(b"hello") {
+        assert_ne!(stream.read_buf(&mut response).await.unwrap(), 0, "closed");
+    }
+    assert!(response.starts_with(b"HTTP/1.1 200"));
+}
+
+/// Connections that have been served once and are idle. Each has two ends in this process.
+async fn crowd(address: SocketAddr) -> Vec<TcpStream> {
+    let wanted = 2 * CROWD as u64 + OTHERS;
+    let allowed = match rlimit::setrlimit(rlimit::Resource::NOFILE, wanted, wanted) {
+        Ok(()) => wanted,
+        Err(_) => rlimit::increase_nofile_limit(wanted).unwrap(),
+    };
+    let count = CROWD.min((allowed.saturating_sub(OTHERS) / 2) as usize);
+    let mut crowd = Vec::new();
+    for _ in 0..count {
+        let mut stream = within(TcpStream::connect(address)).await.unwrap();
+        within(ask(&mut stream)).await;
+        crowd.push(stream);
+    }
+    crowd
+}
+
+/// Begins a header, and returns how long the server waited for the rest.
+async fn dawdle(address: SocketAddr) -> Duration {
+    let begin = Instant::now();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();
+    let mut response = Vec::new();
+    within(stream.read_to_end(&mut response)).await.unwrap();
+    assert!(!response.ends_with(b"hello"));
+    begin.elapsed()
+}
+
+#[test]
+fn slow_headers_are_closed_on_time_beside_a_crowd_of_idle_connections() {
+    run(async {
+        let timer = Timer::new().unwrap();
+        let hyper_timer = HyperTimer::new(timer.clone());
+        let (patient, strict) =
+            (serve(hyper_timer.clone(), LONG).await, serve(hyper_timer.clone(), SHORT).await);
+        let mut idle = crowd(patient).await;
+        let count = idle.len();
+        println!("{count} idle connections");
+        eventually("a timeout for each idle connection", || timer.stats().pending >= count);
+
+        let slow: JoinSet<_> = (0..50).map(|_| dawdle(strict)).collect();
+        for stream in idle.iter_mut().step_by(count.div_ceil(100)) {
+            within(ask(stream)).await;
+            assert!(get(strict, "/").await.ends_with("hello"));
+        }
+        for waited in slow.join_all().await {
+            assert!(waited >= SHORT, "closed after {waited:?}");
+        }
+        let stats = timer.stats();
+        assert!(stats.fired >= 50 && stats.pending >= count, "{stats:?}");
+
+        drop(idle);
+        eventually("no timeouts without connections", || timer.stats().pending == 0);
+    });
+}
+
+#[test]
+fn the_global_timer_closes_idle_connections() {
+    run(async {
+        let address = serve(HyperTimer::default(), SHORT).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let begin = Instant::now();
+        ask(&mut stream).await;
+        let mut rest = Vec::new();
+        within(stream.read_to_end(&mut rest)).await.unwrap();
+        assert!(begin.elapsed() >= SHORT);
+    });
+}
+
+fn poll(sleep: &mut Pin<Box<dyn rt::Sleep>>) -> Poll<()> {
+    sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn a_reset_keeps_the_box_and_the_node() {
+    let timer = Timer::new().unwrap();
+    let hyper_timer = HyperTimer::new(timer.clone());
+    let mut sleep = hyper_timer.sleep(LONG);
+    assert!(poll(&mut sleep).is_pending());
+    let place = std::ptr::from_ref(&*sleep).addr();
+
+    hyper_timer.reset(&mut sleep, hyper_timer.now() + 2 * LONG);
+    assert!(poll(&mut sleep).is_pending());
+    assert_eq!(std::ptr::from_ref(&*sleep).addr(), place);
+    let stats = timer.stats();
+    assert_eq!((stats.scheduled, stats.extended, stats.pending), (1, 1, 1));
+
+    hyper_timer.reset(&mut sleep, hyper_timer.now());
+    assert!(poll(&mut sleep).is_ready());
+}
+
+struct Foreign;
+
+impl Future for Foreign {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+impl rt::Sleep for Foreign {}
+
+#[test]
+fn a_reset_replaces_the_sleep_of_another_timer() {
+    let hyper_timer = HyperTimer::default();
+    let mut sleep: Pin<Box<dyn rt::Sleep>> = Box::pin(Foreign);
+    hyper_timer.reset(&mut sleep, Instant::now() + LONG);
+    assert!(poll(&mut sleep).is_pending());
+    assert!(pin!(Foreign).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+}

@@ -1,0 +1,104 @@
+//! A QUIC echo server and a client whose timers are on this timer.
+
+mod common;
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::{run, within};
+use quinn::rustls::RootCertStore;
+use quinn::rustls::pki_types::PrivatePkcs8KeyDer;
+use quinn::{
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
+    TransportConfig,
+};
+use shardwheel::Timer;
+use shardwheel_compat::QuinnRuntime;
+
+const IDLE: Duration = Duration::from_secs(2);
+
+fn endpoint(runtime: QuinnRuntime, server: Option<ServerConfig>) -> Endpoint {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(runtime)).unwrap()
+}
+
+/// Connections end when they have been idle for two seconds, unless they are kept alive.
+fn transport(keep_alive: Option<Duration>) -> Arc<TransportConfig> {
+    let mut transport = TransportConfig::default();
+    transport.max_idle_timeout(Some(IDLE.try_into().unwrap())).keep_alive_interval(keep_alive);
+    Arc::new(transport)
+}
+
+/// Echoes all streams of all connections.
+async fn echo(server: Endpoint) {
+    while let Some(incoming) = server.accept().await {
+        tokio::spawn(async move {
+            let connection = incoming.await.unwrap();
+            while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+                send.write_all(&receive.read_to_end(1_000).await.unwrap()).await.unwrap();
+                send.finish().unwrap();
+            }
+        });
+    }
+}
+
+/// A connection to an echo server; both ends use `runtime`.
+async fn connect(runtime: QuinnRuntime, keep_alive: Option<Duration>) -> Connection {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (certified.cert.der().clone(), certified.signing_key.serialize_der());
+    let key = PrivatePkcs8KeyDer::from(key).into();
+    let mut server = ServerConfig::with_single_cert(vec![certificate.clone()], key).unwrap();
+    server.transport_config(transport(None));
+    let server = endpoint(runtime.clone(), Some(server));
+    let address = server.local_addr().unwrap();
+    tokio::spawn(echo(server));
+
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let mut client = ClientConfig::with_root_certificates(Arc::new(roots)).unwrap();
+    client.transport_config(transport(keep_alive));
+    endpoint(runtime, None).connect_with(client, address, "localhost").unwrap().await.unwrap()
+}
+
+async fn exchange(connection: &Connection) {
+    let (mut send, mut receive) = connection.open_bi().await.unwrap();
+    send.write_all(b"hello").await.unwrap();
+    send.finish().unwrap();
+    assert_eq!(receive.read_to_end(1_000).await.unwrap(), b"hello");
+}
+
+#[test]
+fn an_idle_connection_ends_on_time() {
+    run(async {
+        let timer = Timer::new().unwrap();
+        let runtime = QuinnRuntime::new(timer.clone()).with_runtime(Arc::new(TokioRuntime));
+        let connection = connect(runtime, None).await;
+        let begin = Instant::now();
+        exchange(&connection).await;
+        assert_eq!(within(connection.closed()).await, ConnectionError::TimedOut);
+        assert!(begin.elapsed() >= IDLE);
+        let stats = timer.stats();
+        assert!(stats.scheduled > 0 && stats.fired > 0, "{stats:?}");
+    });
+}
+
+#[test]
+fn a_connection_that_is_kept_alive_outlives_the_timeout() {
+    run(async {
+        // On quinn's default runtime and the global timer.
+        let connection = connect(QuinnRuntime::default(), Some(IDLE / 10)).await;
+        exchange(&connection).await;
+        shardwheel::sleep(2 * IDLE).await;
+        assert_eq!(connection.close_reason(), None);
+        exchange(&connection).await;
+    });
+}
+
+#[test]
+fn without_another_runtime_there_is_an_error() {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let runtime = Arc::new(QuinnRuntime::default());
+    let refused = Endpoint::new(EndpointConfig::default(), None, socket, runtime).unwrap_err();
+    assert!(refused.to_string().contains("no runtime"), "{refused}");
+}

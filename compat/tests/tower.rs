@@ -1,0 +1,94 @@
+//! tower's services, and axum's routes, with time limits on this timer.
+
+mod common;
+
+use std::future;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::error_handling::HandleErrorLayer;
+use axum::http::StatusCode;
+use axum::routing;
+use common::{eventually, get, run};
+use shardwheel::Timer;
+use shardwheel_compat::tower::{BoxError, Elapsed};
+use shardwheel_compat::{Timeout, TimeoutLayer};
+use tokio::net::TcpListener;
+use tower::{ServiceBuilder, ServiceExt, service_fn};
+
+const LIMIT: Duration = Duration::from_millis(200);
+
+async fn late(error: BoxError) -> (StatusCode, String) {
+    let status = if error.is::<Elapsed>() { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::BAD_GATEWAY };
+    (status, error.to_string())
+}
+
+/// Serves a route that answers and one that never does.
+async fn serve(timer: &Timer) -> SocketAddr {
+    let limit = ServiceBuilder::new()
+        .layer(HandleErrorLayer::new(late))
+        .layer(TimeoutLayer::new(LIMIT).with_timer(timer.clone()));
+    let app = Router::new()
+        .route("/fast", routing::get(async || "hello"))
+        .route("/slow", routing::get(future::pending::<&str>))
+        .layer(limit);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async { axum::serve(listener, app).await });
+    address
+}
+
+#[test]
+fn a_route_of_axum_answers_in_time_or_gives_up() {
+    run(async {
+        let timer = Timer::new().unwrap();
+        let address = serve(&timer).await;
+        for _ in 0..2 {
+            let begin = Instant::now();
+            let (fast, slow) = tokio::join!(get(address, "/fast"), get(address, "/slow"));
+            assert!(fast.starts_with("HTTP/1.1 200") && fast.ends_with("hello"), "{fast}");
+            assert!(slow.starts_with("HTTP/1.1 504") && slow.ends_with("limit of 200ms"), "{slow}");
+            assert!(begin.elapsed() >= LIMIT);
+        }
+        assert!(timer.stats().fired >= 2);
+        eventually("nothing is left of the requests", || timer.stats().pending == 0);
+    });
+}
+
+#[test]
+fn each_request_has_its_own_limit() {
+    run(async {
+        let service = Timeout::new(service_fn(|()| future::pending::<Result<(), BoxError>>()), LIMIT);
+        let ask = async || {
+            let begin = Instant::now();
+            (service.clone().oneshot(()).await.unwrap_err(), begin.elapsed())
+        };
+        let later = async || {
+            shardwheel::sleep(LIMIT / 2).await;
+            ask().await
+        };
+        let (first, second) = tokio::join!(ask(), later());
+        for (error, took) in [first, second] {
+            assert_eq!(error.downcast_ref::<Elapsed>().map(Elapsed::limit), Some(LIMIT));
+            assert!(took >= LIMIT);
+        }
+    });
+}
+
+#[test]
+fn an_error_of_the_service_stays_what_it_is() {
+    run(async {
+        let fails = service_fn(|()| future::ready(Err::<(), _>("not today")));
+        let error = Timeout::new(fails, LIMIT).oneshot(()).await.unwrap_err();
+        assert_eq!(error.to_string(), "not today");
+    });
+}
+
+#[test]
+fn a_response_that_is_ready_is_returned_however_short_the_limit_is() {
+    run(async {
+        let answers = service_fn(|()| future::ready(Ok::<_, BoxError>(5)));
+        assert_eq!(Timeout::new(answers, Duration::ZERO).oneshot(()).await.unwrap(), 5);
+    });
+}
