@@ -382,7 +382,7 @@ impl TimerBuilder {
 }
 
 fn no_threads() -> BuildError {
-    const MESSAGE: &str = "this platform has no threads; a timer on a manual clock, or a shard, needs none";
+    const MESSAGE: &str = "this platform has no threads; a timer on a manual clock or by `build_driven`, or a shard, needs none";
     BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, MESSAGE) }
 }
 
