@@ -4,7 +4,7 @@
 //! # What is in which file
 //!
 //! Each library has a file and a feature of its own, with the library's name. All those that sleep
-//! share [`Sleep`], and choose their timer in the same way: `default()` is on the
+//! share `Sleep`, and choose their timer in the same way: `default()` is on the
 //! [global timer](shardwheel::Timer::global), `new(timer)` on the caller's.
 
 #[cfg(feature = "backon")]

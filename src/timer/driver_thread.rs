@@ -65,7 +65,7 @@ impl DriverThread {
 
     fn call(&self, hook: Option<&DropQuietly<Hook>>) {
         if let Some(hook) = hook {
-            self.home.run_guarded(|| hook());
+            self.home.run_guarded(&***hook);
         }
     }
 
