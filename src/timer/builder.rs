@@ -13,11 +13,11 @@ use super::affinity::Core;
 use super::drive::{Drive, ManualWorkers, Threads};
 use super::driven::Driver;
 use super::driver_thread::{DriverThread, ThreadHooks};
-use super::drivers::{Bell, Board, Crew, Drivers, Limits};
+use super::drivers::{Bell, Board, Crew, Drivers, Limits, MAX_DRIVERS};
 use super::executor::Executor;
 use super::inner::Inner;
 use super::panics::{CallbackPanic, PanicGuard};
-use super::placement::{Placement, Users};
+use super::placement::{Placement, Shards};
 use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
@@ -27,8 +27,8 @@ use crate::error::BuildError;
 use crate::shard::{Bound, ShardId, shard_within};
 use crate::unwind::DropQuietly;
 
-/// The most shards that a timer can have.
-const MAX_SHARDS: usize = 1024;
+/// The most shards that a timer can have: each may need a driver.
+const MAX_SHARDS: usize = MAX_DRIVERS;
 
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
 /// in a browser. (It has no clock there either, so a look at the clock would panic.)
@@ -282,9 +282,8 @@ impl TimerBuilder {
         let (id, first) = (next_timer_id(), ShardId::block(shards));
         let workers = self.workers((id, first), config, time, (shards, board))?;
         let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
-        let (placement, users) = (self.placement, Users::new(shards));
-        let inner = move |drive| Inner { id, handles, placement, users, first, drive };
-        Ok((workers, move |drive| Timer { inner: Arc::new(inner(drive)) }))
+        let shards = Shards::new(id, handles, self.placement);
+        Ok((workers, move |drive| Timer { inner: Arc::new(Inner { shards, first, drive }) }))
     }
 
     /// The clock that drives the timer instead of threads, if there is one.

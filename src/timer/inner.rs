@@ -4,17 +4,13 @@ use std::sync::Arc;
 
 use super::drive::Drive;
 use super::key::TimerKey;
-use super::placement::{Placement, Users};
+use super::placement::Shards;
 use super::shard_handle::{Ended, ShardHandle};
 use super::unfired::Unfired;
 use crate::shard::ShardId;
 
 pub(super) struct Inner {
-    /// Tells this timer from others in thread locals.
-    pub(super) id: u64,
-    pub(super) handles: Arc<[Arc<ShardHandle>]>,
-    pub(super) placement: Placement,
-    pub(super) users: Arc<Users>,
+    pub(super) shards: Shards,
     /// The number of the first shard. The other shards have the numbers after it.
     pub(super) first: ShardId,
     pub(super) drive: Drive,
@@ -24,11 +20,11 @@ impl Inner {
     /// The shard that the key belongs to, if it is a shard of this timer.
     #[inline]
     pub(super) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
-        self.handles.get(key.key().shards_after(self.first))
+        self.shards.handles.get(key.key().shards_after(self.first))
     }
 
     pub(super) fn shutdown(&self) -> Unfired {
-        let Some((first, others)) = self.handles.split_first() else { return Unfired::default() };
+        let Some((first, others)) = self.shards.handles.split_first() else { return Unfired::default() };
         if !first.stop() {
             return Unfired::default();
         }
@@ -36,13 +32,13 @@ impl Inner {
             handle.stop();
         }
         self.drive.stop();
-        for (shard, handle) in self.handles.iter().enumerate() {
+        for (shard, handle) in self.shards.handles.iter().enumerate() {
             if let Some(advancer) = self.drive.retrieve(handle, shard) {
                 *handle.ended() = Ended::Retrieved(advancer);
             }
         }
         self.drive.join();
-        Unfired::of(Arc::clone(&self.handles))
+        Unfired::of(Arc::clone(&self.shards.handles))
     }
 }
 

@@ -243,14 +243,13 @@ impl Timer {
     /// which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
-        let Inner { id, handles, placement, users, .. } = &*self.inner;
-        handles[placement::present_shard(*id, *placement, users, handles)].now_instant()
+        self.inner.shards.present().now_instant()
     }
 
     /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.handles.len()
+        self.inner.shards.handles.len()
     }
 
     /// Returns what the timer has done and what it holds.
@@ -260,7 +259,7 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(self.inner.handles.iter().map(|handle| &**handle))
+        Stats::of(self.inner.shards.handles.iter().map(|handle| &**handle))
     }
 
     /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.
@@ -305,14 +304,13 @@ impl Timer {
 
     /// The first shard, which each timer has.
     pub(crate) fn first_shard(&self) -> &ShardHandle {
-        &self.inner.handles[0]
+        &self.inner.shards.handles[0]
     }
 
     /// The shard that the calling thread schedules on.
     #[inline]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        let Inner { id, handles, placement, users, .. } = &*self.inner;
-        &handles[placement::next_shard(*id, *placement, users, handles)]
+        self.inner.shards.next()
     }
 
     #[inline]

@@ -47,7 +47,7 @@ pub enum Placement {
 const USES: u32 = 64;
 
 /// How many living threads have got each shard of a timer. Written by these threads.
-pub(super) struct Users {
+struct Users {
     counts: Box<[CachePadded<AtomicU32>]>,
     /// How often a shard was asked for without a place in the cache.
     turns: AtomicU32,
@@ -56,7 +56,7 @@ pub(super) struct Users {
 }
 
 impl Users {
-    pub(super) fn new(shards: usize) -> Arc<Self> {
+    fn new(shards: usize) -> Arc<Self> {
         let counts = (0..shards).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
         Arc::new(Self { counts, turns: AtomicU32::new(0), least_loaded: AtomicU32::new(0) })
     }
@@ -114,40 +114,103 @@ thread_local! {
     static CORE: Cell<Option<Option<usize>>> = const { Cell::new(None) };
 }
 
-/// The shard of a timer that the calling thread schedules its next timer on.
-#[inline]
-pub(super) fn next_shard(
-    timer: u64,
+/// The shards of a timer, and how threads are placed on them.
+pub(super) struct Shards {
+    /// Tells the timer from others in thread locals.
+    pub(super) timer: u64,
+    pub(super) handles: Arc<[Arc<ShardHandle>]>,
     placement: Placement,
-    users: &Arc<Users>,
-    handles: &[Arc<ShardHandle>],
-) -> usize {
-    let place = PLACE.get();
-    let is_here = place.timer == timer;
-    let place = match placement {
-        Placement::OwnShard if is_here => return place.shard,
-        Placement::OwnShard => find_place(timer, users, handles),
-        Placement::RoundRobin if is_here => Place { shard: (place.shard + 1) % handles.len(), ..place },
-        Placement::LeastLoaded if is_here => least_loaded(place, users, handles),
-        Placement::RoundRobin => Place { timer, shard: users.turn() % handles.len(), uses: 0 },
-        Placement::LeastLoaded => least_loaded(Place { timer, shard: 0, uses: 0 }, users, handles),
-    };
-    PLACE.set(place);
-    place.shard
+    users: Arc<Users>,
 }
 
-/// The shard of a timer that the calling thread schedules on, or has scheduled on last.
-pub(super) fn present_shard(
-    timer: u64,
-    placement: Placement,
-    users: &Arc<Users>,
-    handles: &[Arc<ShardHandle>],
-) -> usize {
-    let place = PLACE.get();
-    match placement {
-        Placement::OwnShard => next_shard(timer, placement, users, handles),
-        _ if place.timer == timer => place.shard,
-        _ => 0,
+impl Shards {
+    pub(super) fn new(timer: u64, handles: Arc<[Arc<ShardHandle>]>, placement: Placement) -> Self {
+        let users = Users::new(handles.len());
+        Self { timer, handles, placement, users }
+    }
+
+    /// The shard that the calling thread schedules its next timer on.
+    #[inline]
+    pub(super) fn next(&self) -> &Arc<ShardHandle> {
+        let place = PLACE.get();
+        let is_here = place.timer == self.timer;
+        let place = match self.placement {
+            Placement::OwnShard if is_here => return &self.handles[place.shard],
+            Placement::OwnShard => self.find_place(),
+            Placement::RoundRobin if is_here => {
+                Place { shard: (place.shard + 1) % self.handles.len(), ..place }
+            }
+            Placement::LeastLoaded if is_here => self.least_loaded(place),
+            Placement::RoundRobin => self.place(self.users.turn() % self.handles.len()),
+            Placement::LeastLoaded => self.least_loaded(self.place(0)),
+        };
+        PLACE.set(place);
+        &self.handles[place.shard]
+    }
+
+    /// The shard that the calling thread schedules on, or has scheduled on last.
+    pub(super) fn present(&self) -> &Arc<ShardHandle> {
+        let place = PLACE.get();
+        match self.placement {
+            Placement::OwnShard => self.next(),
+            _ if place.timer == self.timer => &self.handles[place.shard],
+            _ => &self.handles[0],
+        }
+    }
+
+    fn place(&self, shard: usize) -> Place {
+        Place { timer: self.timer, shard, uses: 0 }
+    }
+
+    #[cold]
+    fn find_place(&self) -> Place {
+        let visited = VISITED.get();
+        if visited.timer == self.timer {
+            return visited;
+        }
+        let is_of_this = |taken: &&Taken| taken.timer == self.timer;
+        let shard = TAKEN.try_with(|taken| taken.borrow().iter().find(is_of_this).map(|taken| taken.shard));
+        self.place(shard.ok().flatten().unwrap_or_else(|| self.take_place()))
+    }
+
+    fn take_place(&self) -> usize {
+        let core = only_core();
+        let pinned = |core| self.handles.iter().position(|handle| handle.core.get() == Some(&core));
+        if let Some(shard) = core.and_then(pinned) {
+            return shard;
+        }
+        let shard = self.users.least_used(core.unwrap_or_else(|| self.users.turn()));
+        // At the end of the thread the list is gone. Then the thread is not counted.
+        let _ = TAKEN.try_with(|taken| self.remember(&mut taken.borrow_mut(), shard));
+        shard
+    }
+
+    /// Counts the thread as a user, unless there is no memory for that.
+    fn remember(&self, taken: &mut Vec<Taken>, shard: usize) {
+        taken.retain(|taken| taken.users.strong_count() > 0);
+        if taken.try_reserve(1).is_ok() {
+            // Ordering: Relaxed, a count.
+            self.users.counts[shard].fetch_add(1, Ordering::Relaxed);
+            taken.push(Taken { timer: self.timer, shard, users: Arc::downgrade(&self.users) });
+        }
+    }
+
+    /// Chooses again if the place is new, or has been used often enough. A new place, of which a
+    /// thread with two timers has many, goes by another thread's look, but for every 64th.
+    fn least_loaded(&self, place: Place) -> Place {
+        let looks = match place.uses {
+            0 => self.users.turn().is_multiple_of(USES as usize),
+            uses if uses < USES => return Place { uses: uses + 1, ..place },
+            _ => true,
+        };
+        if looks {
+            let pending = |&shard: &usize| self.handles[shard].scheduler.len();
+            let shard = (0..self.handles.len()).min_by_key(pending).unwrap_or(0);
+            // Ordering: Relaxed, a hint.
+            self.users.least_loaded.store(shard as u32, Ordering::Relaxed);
+        }
+        // Ordering: Relaxed, a hint.
+        Place { shard: self.users.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
     }
 }
 
@@ -169,57 +232,6 @@ impl Drop for Visit {
         PLACE.set(self.before.0);
         VISITED.set(self.before.1);
     }
-}
-
-#[cold]
-fn find_place(timer: u64, users: &Arc<Users>, handles: &[Arc<ShardHandle>]) -> Place {
-    let visited = VISITED.get();
-    if visited.timer == timer {
-        return visited;
-    }
-    let shard = TAKEN
-        .try_with(|taken| taken.borrow().iter().find(|taken| taken.timer == timer).map(|taken| taken.shard));
-    let shard = shard.ok().flatten().unwrap_or_else(|| take_place(timer, users, handles));
-    Place { timer, shard, uses: 0 }
-}
-
-fn take_place(timer: u64, users: &Arc<Users>, handles: &[Arc<ShardHandle>]) -> usize {
-    let core = only_core();
-    let pinned = |core| handles.iter().position(|handle| handle.core.get() == Some(&core));
-    if let Some(shard) = core.and_then(pinned) {
-        return shard;
-    }
-    let shard = users.least_used(core.unwrap_or_else(|| users.turn()));
-    // At the end of the thread the list is gone. Then the thread is not counted.
-    let _ = TAKEN.try_with(|taken| remember(&mut taken.borrow_mut(), timer, shard, users));
-    shard
-}
-
-/// Counts the thread as a user, unless there is no memory for that.
-fn remember(taken: &mut Vec<Taken>, timer: u64, shard: usize, users: &Arc<Users>) {
-    taken.retain(|taken| taken.users.strong_count() > 0);
-    if taken.try_reserve(1).is_ok() {
-        // Ordering: Relaxed, a count.
-        users.counts[shard].fetch_add(1, Ordering::Relaxed);
-        taken.push(Taken { timer, shard, users: Arc::downgrade(users) });
-    }
-}
-
-/// Chooses again if the place is new, or has been used often enough. A new place, of which a thread
-/// with two timers has many, goes by another thread's look, but for every 64th.
-fn least_loaded(place: Place, users: &Users, handles: &[Arc<ShardHandle>]) -> Place {
-    let looks = match place.uses {
-        0 => users.turn().is_multiple_of(USES as usize),
-        uses if uses < USES => return Place { uses: uses + 1, ..place },
-        _ => true,
-    };
-    if looks {
-        let shard = (0..handles.len()).min_by_key(|&shard| handles[shard].scheduler.len()).unwrap_or(0);
-        // Ordering: Relaxed, a hint.
-        users.least_loaded.store(shard as u32, Ordering::Relaxed);
-    }
-    // Ordering: Relaxed, a hint.
-    Place { shard: users.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
 }
 
 /// The core to which the calling thread is pinned.
@@ -295,7 +307,7 @@ mod tests {
         let own = shard_used(&timer);
         for shard in 0..3 {
             let inner = timer.clone();
-            let visit = visit(timer.inner.id, shard);
+            let visit = visit(timer.inner.shards.timer, shard);
             timer.schedule_at(timer.now(), move || _ = shard_used(&inner)).expect("the timer is open");
             drop(visit);
         }

@@ -56,7 +56,7 @@ pub(crate) fn balance<W>(crew: &Crew<W>, driver: usize, load: Option<u64>, now: 
     let Some(load) = load else { return };
     board.note_load(driver, load, now);
     if load > MUCH && shards > 1 {
-        give(crew, driver, board.held_by(driver).skip(shards / 2).collect::<Vec<_>>());
+        give(crew, driver, board.held_by(driver).skip(shards / 2));
     } else if let Some(to) = receiver(board, driver, load, now) {
         give_to(crew, driver, to, board.held_by(driver));
     }

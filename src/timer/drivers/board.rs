@@ -9,7 +9,9 @@
 //! | `holder` | the thread that has the lock of the shard's slot (see [`crew`](super::crew)) |
 //! | `due` | the thread that takes the worker out of its slot, or puts it back |
 //! | `rung` | set by every thread, cleared by the thread that takes the worker out |
-//! | `round`, `looks_at`, `load` | the driver |
+//! | `round`, `looks_at`, `load`, `measured_at`, `is_spare`, `thread` | the driver |
+//! | `apart_until` | the driver that the shard has held up |
+//! | `left_alone` | the shutdown |
 //!
 //! # Why no wake-up is lost
 //!
@@ -42,7 +44,7 @@ pub(crate) const IDLE: Nanos = Nanos::MAX - 1;
 /// The `round` of a driver that is not in a round.
 const RESTING: Nanos = 0;
 /// The most drivers of a timer.
-const MOST: usize = 1024;
+pub(crate) const MAX_DRIVERS: usize = 1024;
 
 pub(crate) struct Board {
     shards: Box<[CachePadded<Entry>]>,
@@ -91,16 +93,14 @@ pub(crate) struct Seat {
 /// What a driver sees at the beginning of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// How many shards the driver holds.
-    pub(crate) held: usize,
+    /// Whether the driver holds a shard.
+    pub(crate) holds_any: bool,
     /// When the first and the second of them are due; 0 for a shard that was rung.
     pub(crate) dues: [Nanos; 2],
-    /// The first driver that holds no shard.
-    pub(crate) spare: Option<usize>,
 }
 
 /// A set of drivers.
-struct Set([u64; MOST / 64]);
+struct Set([u64; MAX_DRIVERS / 64]);
 
 impl Board {
     /// Makes a board on which each shard belongs to the driver that `holder` returns for it.
@@ -172,7 +172,7 @@ impl Board {
         // Ordering: Relaxed, the fence orders it.
         let round = seat.round.load(Ordering::Relaxed);
         if round != RESTING && self.is_shared {
-            self.ensure_watch(round.saturating_add(self.limits.patience), self.spares().next());
+            self.ensure_watch(round.saturating_add(self.limits.patience));
         }
     }
 
@@ -213,16 +213,11 @@ impl Board {
         self.seats[driver].round.store(now.max(RESTING + 1), Ordering::Relaxed);
         // Ordering: SeqCst, see the module docs.
         fence(Ordering::SeqCst);
-        let (mut look, mut busy) = (Look { held: 0, dues: [IDLE; 2], spare: None }, Set::new());
-        for shard in 0..self.shards.len() {
-            let holder = self.holder(shard);
-            busy.insert(holder);
-            if holder == driver {
-                look.held += 1;
-                note(&mut look.dues, self.due_of(shard));
-            }
+        let mut look = Look { holds_any: false, dues: [IDLE; 2] };
+        for shard in self.held_by(driver) {
+            look.holds_any = true;
+            note(&mut look.dues, self.due_of(shard));
         }
-        look.spare = busy.rest(self.seats.len()).next();
         look
     }
 
@@ -243,8 +238,8 @@ impl Board {
     }
 
     /// Wakes the stand-by if it would look later than `by`.
-    pub(crate) fn ensure_watch(&self, by: Nanos, stand_by: Option<usize>) {
-        let Some(seat) = stand_by.map(|driver| &self.seats[driver]) else { return };
+    pub(crate) fn ensure_watch(&self, by: Nanos) {
+        let Some(seat) = self.spares().next().map(|driver| &self.seats[driver]) else { return };
         // Ordering: Relaxed, the fence of the caller orders it.
         if seat.looks_at.load(Ordering::Relaxed) > by.saturating_add(self.limits.slack) {
             seat.parker.notify();
@@ -350,9 +345,7 @@ impl Seat {
             is_spare: plain::AtomicBool::new(true),
         }
     }
-}
 
-impl Seat {
     /// Makes the calling thread this driver's.
     pub(crate) fn set_thread(&self) {
         self.parker.set_thread();
@@ -378,7 +371,7 @@ impl Seat {
 
 impl Set {
     fn new() -> Self {
-        Self([0; MOST / 64])
+        Self([0; MAX_DRIVERS / 64])
     }
 
     fn insert(&mut self, driver: usize) {

@@ -35,7 +35,7 @@ mod stand_by;
 
 pub(crate) use balance::{APART, Window, balance};
 pub(crate) use bell::Bell;
-pub(crate) use board::{Board, IDLE, Limits};
+pub(crate) use board::{Board, IDLE, Limits, MAX_DRIVERS};
 pub(crate) use crew::Crew;
 pub(crate) use parker::Parker;
 pub(crate) use rounds::Step;

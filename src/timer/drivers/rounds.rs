@@ -33,19 +33,19 @@ impl<W> Crew<W> {
             return Step::Leave;
         }
         let look = board.begin_round(driver, now);
-        if board.has_got_shards(driver, look.held == 0) {
+        if board.has_got_shards(driver, !look.holds_any) {
             // A round may count on this driver to stand by. It does so no more.
             board.wake_stand_by();
         }
         let [first, second] = look.dues;
         if first > now {
             board.end_round(driver);
-            return if look.held == 0 { Step::StandBy } else { Step::Sleep(first) };
+            return if look.holds_any { Step::Sleep(first) } else { Step::StandBy };
         }
         if second < IDLE && board.is_shared {
             // The second shard is held up if the visit to the first does not end.
             let late_at = now.max(second).saturating_add(board.limits.patience);
-            board.ensure_watch(late_at, look.spare);
+            board.ensure_watch(late_at);
         }
         Step::Visit
     }
