@@ -108,10 +108,14 @@ impl Wait {
     }
 
     pub(super) fn reset_to(&mut self, handle: &ShardHandle, deadline: Nanos) {
-        // Comes first: a user's clock may panic. A later deadline needs no look at the clock: the
+        // Comes first: a user's clock may panic. A later deadline needs no look at the clock if the
         // sleep was pending until now.
-        let is_overdue =
-            deadline < self.deadline && !self.is_terminated() && self.has_passed(handle, deadline);
+        let looks = match self.state {
+            State::Waiting { .. } => deadline < self.deadline,
+            State::Overdue { .. } => true,
+            State::Idle | State::Done(_) => false,
+        };
+        let is_overdue = looks && self.has_passed(handle, deadline);
         self.deadline = deadline;
         self.state = match self.state {
             State::Waiting { key, waker } | State::Overdue { key, waker } => {

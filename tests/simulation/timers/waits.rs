@@ -39,6 +39,8 @@ enum Waiting {
 enum Stage {
     Idle,
     Waiting,
+    /// It was reset to a time that had passed.
+    Overdue,
     Done(Result<(), ScheduleErrorKind>),
     /// An interval that has returned its error.
     Ended,
@@ -178,14 +180,16 @@ impl Scene {
     fn reset(&self, wait: &mut Wait) {
         let (Waiting::Sleep(sleep), When::At(at)) = (&mut wait.future, self.when()) else { return };
         sleep.reset(self.instant(at));
-        wait.deadline = at;
         let now = self.now();
+        let is_overdue = now >= at && (at < wait.deadline || wait.stage == Stage::Overdue);
+        wait.deadline = at;
         let mut model = self.model();
         model.log.add(("wait reset", wait.id, at));
         let (entry, books) = model.entry(wait.id);
         let due = Due::at(books.tick_for(at));
         if entry.state == State::Pending {
             model.arm(wait.id, due, now);
+            wait.stage = if is_overdue { Stage::Overdue } else { Stage::Waiting };
         } else {
             wait.stage = Stage::Idle;
         }
@@ -201,7 +205,7 @@ impl Scene {
                 let (entry, books) = model.entry(wait.id);
                 entry.state != State::Pending && (!books.is_shut || now >= wait.deadline)
             }
-            Stage::Done(Ok(())) => true,
+            Stage::Overdue | Stage::Done(Ok(())) => true,
             Stage::Done(Err(_)) | Stage::Ended => now >= wait.deadline,
         };
         model.expect(answer == expected, || format!("{}: is_elapsed says {answer}", wait.id));
@@ -311,6 +315,12 @@ impl Model {
         let is_due = books.tick_for(wait.deadline) <= books.tick_at(now);
         let expected = match wait.stage {
             Stage::Idle => return self.judge_begun(wait, outcome, now),
+            Stage::Overdue => {
+                if state == State::Pending {
+                    self.note_cancelled(wait.id, true);
+                }
+                Poll::Ready(Outcome::Over(Ok(())))
+            }
             // The clock has reached the wait's tick while its timer waits to be fired: a poll with
             // another waker ends the wait.
             Stage::Waiting
@@ -332,20 +342,17 @@ impl Model {
         });
     }
 
-    /// The same for a wait that the library did not know before. If its tick has come it may end at
-    /// once.
+    /// The same for a wait that the library did not know before. If its deadline has passed it is over
+    /// at once, and needs no room and no timer that is open.
     fn judge_begun(&mut self, wait: &Wait, outcome: &Poll<Outcome>, now: Nanos) {
         let id = wait.id;
         let refusal = self.refusal(self.entries[id].timer);
         let (_, books) = self.entry(id);
-        let (tick, is_shut) = (books.tick_for(wait.deadline), books.is_shut);
-        // A wait whose deadline has passed needs no room, and no timer that is open.
-        let is_over = now >= wait.deadline;
-        let may_be_over = is_over && refusal.is_some() || !is_shut && tick <= books.tick_at(now);
+        let (tick, is_over) = (books.tick_for(wait.deadline), now >= wait.deadline);
         let is_right = match outcome {
-            Poll::Ready(Outcome::Over(Ok(()))) => may_be_over,
+            Poll::Ready(Outcome::Over(Ok(()))) => is_over,
             Poll::Ready(Outcome::Over(Err(kind))) => refusal == Some(*kind) && !is_over,
-            Poll::Pending => refusal.is_none(),
+            Poll::Pending => refusal.is_none() && !is_over,
             Poll::Ready(_) => false,
         };
         self.expect(is_right, || format!("{id}, polled: {outcome:?}, due at {}", wait.deadline));
