@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::replay;
+use crate::{replay, serve};
 
 /// Places orders, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -25,6 +25,7 @@ pub(crate) enum Command {
     /// Replays the whole job in memory: places orders from several threads, and checks each. This is
     /// the default
     Replay(replay::Args),
+    Serve(serve::Args),
 }
 
 impl Cli {
@@ -43,6 +44,7 @@ impl Command {
     fn contradiction(&self) -> Option<String> {
         match self {
             Self::Replay(args) => args.contradiction(),
+            Self::Serve(_) => None,
         }
     }
 }

@@ -5,16 +5,24 @@
 //! | folder | what |
 //! |---|---|
 //! | `replay/` | the subcommand `replay`, which is the default: the whole job in one process, in memory |
+//! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
+//! | `store/` | what survives the process, behind a trait |
 //!
-//! `cli.rs` reads the command line and starts a subcommand.
+//! `rules.rs` decides orders, for all of them; `cli.rs` reads the command line and starts a subcommand.
 
 mod cli;
+mod durations;
 mod replay;
+mod rules;
+mod serve;
+pub mod store;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
 use cli::{Cli, Command};
+
+pub use replay::outcomes::{MadePayment, PlacedOrder, outcomes};
 
 /// All went well; of `replay`, all identities hold.
 pub(crate) const EXIT_OK: u8 = 0;
@@ -37,6 +45,7 @@ pub struct Streams<'a> {
 pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> u8 {
     match Cli::read(args) {
         Ok(Command::Replay(args)) => replay::run(&args, streams),
+        Ok(Command::Serve(args)) => serve::run(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::durations;
+
 use super::generate::{DataSet, Shares};
 
 /// The default time until the check. Files hold data for this time.
 pub(crate) const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
 
-/// The longest time until the check: a year.
-const MAX_CHECK_AFTER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The name of standard input on the command line.
 pub(crate) const STDIN: &str = "-";
 /// More producers than this only wait for each other.
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     pub(crate) clock: ClockKind,
 
     /// Time from placing an order to its check: a number and ms, s, m or h
-    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = check_after)]
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
     pub(crate) check_after: Duration,
 
     /// With the real clock: how many times faster than their dates orders and payments come in
@@ -197,27 +197,6 @@ fn speed(text: &str) -> Result<f64, String> {
     speed.ok_or_else(|| "a speed is a number from 0.001 to 1000000000".to_owned())
 }
 
-fn check_after(text: &str) -> Result<Duration, String> {
-    let duration = duration(text)?;
-    let range = Duration::from_millis(1)..=MAX_CHECK_AFTER;
-    if range.contains(&duration) { Ok(duration) } else { Err("a check comes after 1ms to 8760h".to_owned()) }
-}
-
-/// A whole number and its unit: `250ms`, `10s`, `30m`, `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "a duration is a whole number and its unit: 250ms, 10s, 30m or 1h".to_owned();
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
-    let millis_per_unit = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wrong()),
-    };
-    let number = number.parse::<u64>().map_err(|_| wrong())?;
-    number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
@@ -230,21 +209,13 @@ mod tests {
         let args = ["order-reconciliation", "replay"].iter().chain(args).map(OsString::from);
         match Cli::read(args) {
             Ok(Command::Replay(args)) => Ok(args),
+            Ok(other) => Err(format!("{other:?} is no replay")),
             Err(refusal) => Err(refusal.to_string()),
         }
     }
 
     #[test]
-    fn durations_have_a_number_and_a_unit() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("30m"), Ok(HALF_AN_HOUR));
-        assert_eq!(duration("2h"), Ok(Duration::from_secs(7_200)));
-        for wrong in
-            ["", "10", "s", "10 s", "-1s", "1.5s", "10sec", "99999999999999999999s", "18446744073709551615h"]
-        {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
+    fn a_wrong_time_until_the_check_is_refused() {
         let refusal = read(&["--check-after", "10x"]).unwrap_err();
         assert!(
             refusal.contains("'10x'") && refusal.contains("--check-after") && refusal.contains("30m"),

@@ -50,7 +50,7 @@ impl Audit {
     pub(crate) fn of(ledger: Ledger, lines: Lines, measured: &Measured) -> Self {
         let (mut ended, mut tally, mut stock) = (Ended::default(), Tally::default(), Stock::default());
         for page in ledger.into_pages() {
-            page.orders.iter().for_each(|order| ended.entry(order.state).add(order.amount));
+            page.orders.iter().for_each(|order| ended.entry(order.state).add(order.terms.amount));
             tally += page.tally;
             stock.add(&page);
         }
@@ -86,7 +86,7 @@ impl Stock {
         let mut sold = vec![0; page.items.len()];
         for order in &page.orders {
             if matches!(order.state, State::PaidEarly | State::Confirmed) {
-                sold[order.item as usize] += u64::from(order.quantity);
+                sold[order.item as usize] += u64::from(order.terms.quantity);
             }
         }
         for (item, sold) in page.items.iter().zip(sold) {

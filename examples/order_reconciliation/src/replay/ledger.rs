@@ -1,5 +1,5 @@
 //! The books: the stock of each item, the state of each order, and the payments. No threads and no
-//! timers.
+//! timers. `rules.rs` decides.
 //!
 //! Each producer has one page of the ledger. An item and all of its orders are on one page. So no
 //! two producers sell the same item, and the order that gets the last unit does not depend on which
@@ -18,6 +18,10 @@
 
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::rules::{Payment, Terms, Verdict};
+
+pub(crate) use crate::rules::Item;
 
 /// A duration, or a point in time, in microseconds since the first order.
 pub(crate) type Micros = u64;
@@ -64,33 +68,17 @@ pub(crate) struct Page {
     taken_back: Vec<(u32, u32)>,
 }
 
-/// The stock of one item, in units.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Item {
-    pub(crate) stock: u64,
-    /// Held for orders that wait for their payment, or taken back and not yet on sale.
-    pub(crate) reserved: u64,
-    pub(crate) sold: u64,
-    /// The highest sum of `reserved` and `sold` so far.
-    pub(crate) peak: u64,
-}
-
 /// An order in the books.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) item: u32,
-    pub(crate) quantity: u32,
-    /// In cents.
-    pub(crate) amount: u64,
+    pub(crate) terms: Terms,
     pub(crate) state: State,
-    due: Micros,
-    /// The sum of the counted payments, in cents.
-    paid: u64,
 }
 
 impl Order {
     pub(crate) fn planned(item: u32, quantity: u32, amount: u64) -> Self {
-        Self { item, quantity, amount, state: State::Planned, due: 0, paid: 0 }
+        Self { item, terms: Terms::new(quantity, amount, 0), state: State::Planned }
     }
 }
 
@@ -173,43 +161,42 @@ impl Page {
     /// left.
     pub(crate) fn place(&mut self, slot: u32, placed: Micros) -> Option<Micros> {
         let order = &mut self.orders[slot as usize];
-        let item = &mut self.items[order.item as usize];
-        let taken = item.reserved + item.sold + u64::from(order.quantity);
-        if taken > item.stock {
+        if !self.items[order.item as usize].reserve(order.terms.quantity) {
             order.state = State::SoldOut;
             return None;
         }
-        item.reserved += u64::from(order.quantity);
-        item.peak = item.peak.max(taken);
         order.state = State::Pending;
-        order.due = placed.saturating_add(self.check_after);
-        self.tally.reserved.add(order.amount);
-        Some(order.due)
+        order.terms.due = placed.saturating_add(self.check_after);
+        self.tally.reserved.add(order.terms.amount);
+        Some(order.terms.due)
     }
 
     /// Takes back an order that was just placed, because no check could be scheduled for it.
     pub(crate) fn refuse(&mut self, slot: u32) {
         let order = &mut self.orders[slot as usize];
         order.state = State::Refused;
-        self.items[order.item as usize].reserved -= u64::from(order.quantity);
+        self.items[order.item as usize].take_back(order.terms.quantity);
         self.tally.reserved.count -= 1;
-        self.tally.reserved.cents -= u128::from(order.amount);
+        self.tally.reserved.cents -= u128::from(order.terms.amount);
     }
 
     /// Enters a payment.
     pub(crate) fn pay(&mut self, slot: u32, cents: u64, paid_at: Micros) -> Received {
         let order = &mut self.orders[slot as usize];
-        if order.state != State::Pending || paid_at > order.due {
+        let payment = match order.state {
+            State::Pending => order.terms.receive(cents, paid_at),
+            _ => Payment::Late,
+        };
+        if payment == Payment::Late {
             self.tally.returned_payments.add(cents);
             return Received::Returned;
         }
-        let in_full = order.paid == 0 && cents == order.amount;
-        order.paid = order.paid.saturating_add(cents);
         self.tally.counted_payments.add(cents);
-        if in_full {
-            order.state = State::Paid;
+        if payment == Payment::Counted {
+            return Received::Counted;
         }
-        if in_full { Received::InFull } else { Received::Counted }
+        order.state = State::Paid;
+        Received::InFull
     }
 
     /// Ends an order whose check was cancelled.
@@ -224,32 +211,32 @@ impl Page {
     pub(crate) fn check(&mut self, slot: u32, now: Micros) -> Micros {
         let order = self.orders[slot as usize];
         self.tally.checks += 1;
-        self.tally.early_checks += u64::from(now < order.due);
+        self.tally.early_checks += u64::from(now < order.terms.due);
         match order.state {
-            State::Pending | State::Paid if order.paid == order.amount => self.sell(slot, State::Confirmed),
-            State::Pending | State::Paid => self.release(slot),
+            State::Pending | State::Paid => match order.terms.verdict() {
+                Verdict::Confirmed => self.sell(slot, State::Confirmed),
+                Verdict::Released => self.release(slot),
+            },
             _ => self.tally.repeated_ends += 1,
         }
-        now.saturating_sub(order.due)
+        now.saturating_sub(order.terms.due)
     }
 
     fn sell(&mut self, slot: u32, state: State) {
         let order = &mut self.orders[slot as usize];
-        let item = &mut self.items[order.item as usize];
         order.state = state;
-        item.reserved -= u64::from(order.quantity);
-        item.sold += u64::from(order.quantity);
+        self.items[order.item as usize].sell(order.terms.quantity);
     }
 
     fn release(&mut self, slot: u32) {
         let order = &mut self.orders[slot as usize];
         order.state = State::Released;
-        self.taken_back.push((order.item, order.quantity));
+        self.taken_back.push((order.item, order.terms.quantity));
     }
 
     pub(crate) fn restock(&mut self) {
         for (item, quantity) in self.taken_back.drain(..) {
-            self.items[item as usize].reserved -= u64::from(quantity);
+            self.items[item as usize].take_back(quantity);
         }
     }
 }

@@ -25,6 +25,7 @@
 //! | `load.rs` | turns orders and payments into a ledger and a timeline for each producer |
 //! | `producer.rs`, `checker.rs` | the two halves: schedule and cancel; advance and check (a `Timer` needs no checker) |
 //! | `clock.rs`, `slices.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or in real time |
+//! | `outcomes.rs` | how each order ends, for audits of a server |
 //! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s statistics |
 
 mod args;
@@ -38,6 +39,7 @@ mod heap;
 mod input;
 mod ledger;
 mod load;
+pub(crate) mod outcomes;
 mod producer;
 mod progress;
 mod real;

@@ -1,0 +1,98 @@
+//! The rules that decide an order. `replay` and `serve` share them; they know no clock, no timer and
+//! no store.
+//!
+//! - An order is accepted if its item has enough units that are neither reserved nor sold.
+//! - One payment that covers the whole order ends it at once (*paid early*).
+//! - Partial payments are only added up. The check *confirms* the order if the sum is its amount to
+//!   the cent, and *releases* it otherwise.
+//! - A payment that comes after the check was due does not count.
+//!
+//! Times are in a unit of the caller's choice.
+
+/// The stock of one item, in units.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Item {
+    pub(crate) stock: u64,
+    /// Held for orders that wait for their payment, or taken back and not yet on sale.
+    pub(crate) reserved: u64,
+    pub(crate) sold: u64,
+    /// The highest sum of `reserved` and `sold` so far.
+    pub(crate) peak: u64,
+}
+
+impl Item {
+    /// Holds units for an order; false if too few are left.
+    pub(crate) fn reserve(&mut self, quantity: u32) -> bool {
+        let taken = self.reserved + self.sold + u64::from(quantity);
+        if taken > self.stock {
+            return false;
+        }
+        self.reserved += u64::from(quantity);
+        self.peak = self.peak.max(taken);
+        true
+    }
+
+    /// Sells units that are held.
+    pub(crate) fn sell(&mut self, quantity: u32) {
+        self.reserved -= u64::from(quantity);
+        self.sold += u64::from(quantity);
+    }
+
+    /// Puts units that are held on sale again.
+    pub(crate) fn take_back(&mut self, quantity: u32) {
+        self.reserved -= u64::from(quantity);
+    }
+}
+
+/// What was ordered, what is due when, and what has been paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) quantity: u32,
+    /// In cents.
+    pub(crate) amount: u64,
+    /// When the check is due.
+    pub(crate) due: u64,
+    /// The sum of the counted payments, in cents.
+    pub(crate) paid: u64,
+}
+
+/// What a payment does to an order that is pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payment {
+    /// It covers the whole order: the order ends, and its check is cancelled.
+    InFull,
+    /// It is part of the sum that the check compares.
+    Counted,
+    /// It comes after the check was due and does not count.
+    Late,
+}
+
+/// What a check finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The payments add up to the amount.
+    Confirmed,
+    /// They do not.
+    Released,
+}
+
+impl Terms {
+    pub(crate) fn new(quantity: u32, amount: u64, due: u64) -> Self {
+        Self { quantity, amount, due, paid: 0 }
+    }
+
+    /// Enters a payment for an order that is pending.
+    pub(crate) fn receive(&mut self, cents: u64, paid_at: u64) -> Payment {
+        if paid_at > self.due {
+            return Payment::Late;
+        }
+        let in_full = self.paid == 0 && cents == self.amount;
+        self.paid = self.paid.saturating_add(cents);
+        if in_full { Payment::InFull } else { Payment::Counted }
+    }
+
+    /// The check.
+    pub(crate) fn verdict(&self) -> Verdict {
+        if self.paid == self.amount { Verdict::Confirmed } else { Verdict::Released }
+    }
+}

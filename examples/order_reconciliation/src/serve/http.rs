@@ -1,0 +1,272 @@
+//! The routes. A handler reads the body, asks the writer, and formats the answer; it decides nothing.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::oneshot;
+use tokio::task;
+
+use crate::store::{Store, StoreError};
+
+use super::books;
+use super::lines::{self, Answer, Line};
+use super::shared::Shared;
+use super::writer::Message;
+
+/// Longest body, in bytes.
+pub(crate) const MAX_BODY: usize = 1 << 20;
+/// Outcomes in one answer, at most and by default.
+const MAX_OUTCOMES: usize = 10_000;
+const DEFAULT_OUTCOMES: usize = 1_000;
+/// When a client that was refused should try again, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+const LINES: &str = "application/x-ndjson";
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+const PAGE: &str = "text/html; charset=utf-8";
+const METRICS: &str = "text/plain; version=0.0.4";
+
+/// What the handlers of all connections share.
+pub(crate) struct Context {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) messages: SyncSender<Message>,
+    pub(crate) token: Option<String>,
+    /// How long a client may take to send a body.
+    pub(crate) body_timeout: Duration,
+}
+
+type Answered = Response<Full<Bytes>>;
+type Lines = Result<Vec<Answer>, books::Full>;
+
+/// Answers one request.
+pub(crate) async fn handle(
+    context: Arc<Context>,
+    request: Request<Incoming>,
+) -> Result<Answered, Infallible> {
+    Ok(route(&context, request).await.unwrap_or_else(|refusal| refusal.response(&context.shared)))
+}
+
+/// Why a request is not answered as it asks.
+enum Refusal {
+    Token,
+    NotFound,
+    Method(&'static str),
+    Bad(&'static str),
+    TooLarge,
+    TooSlow,
+    /// Nothing of the request was done.
+    Full,
+    /// The store failed; it is not known whether something was done.
+    Unknown,
+    Store(StoreError),
+}
+
+impl Refusal {
+    fn response(self, shared: &Shared) -> Answered {
+        let (status, text) = match &self {
+            Self::Token => (StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong".to_owned()),
+            Self::NotFound => (StatusCode::NOT_FOUND, "there is no such thing".to_owned()),
+            Self::Method(allowed) => (StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}")),
+            Self::Bad(reason) => (StatusCode::BAD_REQUEST, (*reason).to_owned()),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {MAX_BODY} bytes")),
+            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".to_owned()),
+            Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "nothing was done; try again later".to_owned()),
+            Self::Unknown => {
+                (StatusCode::SERVICE_UNAVAILABLE, "send it again: what was done is a duplicate".to_owned())
+            }
+            Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        };
+        let mut response = answer(status, TEXT, format!("{text}\n"));
+        self.add_headers(&mut response, shared);
+        response
+    }
+
+    fn add_headers(&self, response: &mut Answered, shared: &Shared) {
+        let headers = response.headers_mut();
+        match self {
+            Self::Token => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Self::Method(allowed) => {
+                headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
+            }
+            Self::Full | Self::Unknown => {
+                shared.metrics.requests_refused.add(1);
+                headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn route(context: &Arc<Context>, request: Request<Incoming>) -> Result<Answered, Refusal> {
+    authorise(context, &request)?;
+    let path = request.uri().path().to_owned();
+    let (head, rest) =
+        path[1..].split_once('/').map_or((&path[1..], None), |(head, rest)| (head, Some(rest)));
+    match (head, rest) {
+        ("orders", None) => {
+            let lines = |lines, reply| Message::Orders { lines, reply };
+            post(context, request, lines).await
+        }
+        ("payments", None) => {
+            let lines = |lines, reply| Message::Payments { lines, reply };
+            post(context, request, lines).await
+        }
+        _ if request.method() != Method::GET => Err(Refusal::Method("GET")),
+        ("orders", Some(id)) => order(context, id).await,
+        ("stock", Some(item)) => stock(context, item).await,
+        ("outcomes", None) => outcomes(context, request.uri().query().unwrap_or_default()).await,
+        ("healthz", None) => health(&context.shared),
+        ("metrics", None) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics.text())),
+        ("", None) => Ok(page()),
+        _ => Err(Refusal::NotFound),
+    }
+}
+
+/// With a token, every request must bear it.
+fn authorise(context: &Context, request: &Request<Incoming>) -> Result<(), Refusal> {
+    let Some(token) = &context.token else { return Ok(()) };
+    let sent = request.headers().get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
+    let sent = sent.strip_prefix(b"Bearer ").unwrap_or_default();
+    // The time does not depend on where the first difference is.
+    let differ = sent.iter().zip(token.as_bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
+    if differ == 0 && sent.len() == token.len() { Ok(()) } else { Err(Refusal::Token) }
+}
+
+/// Sends the lines of a body to the writer, and waits until they are on disk.
+async fn post<T: Line>(
+    context: &Context,
+    request: Request<Incoming>,
+    message: impl FnOnce(Vec<Result<T, lines::Fault>>, oneshot::Sender<Lines>) -> Message,
+) -> Result<Answered, Refusal> {
+    if request.method() != Method::POST {
+        return Err(Refusal::Method("POST"));
+    }
+    let body = body(context, request).await?;
+    let (reply, answers) = oneshot::channel();
+    ask(context, message(lines::parse(&body), reply))?;
+    let answers = answers.await.map_err(|_| Refusal::Unknown)?.map_err(|books::Full| Refusal::Full)?;
+    let mut text = String::with_capacity(64 * answers.len());
+    answers.iter().for_each(|answer| answer.write(&mut text));
+    Ok(answer(StatusCode::OK, LINES, text))
+}
+
+async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Refusal> {
+    let body = Limited::new(request.into_body(), MAX_BODY).collect();
+    match shardwheel::timeout(context.body_timeout, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
+        Ok(Err(_)) => Err(Refusal::Bad("the body was cut off")),
+        Err(_) => Err(Refusal::TooSlow),
+    }
+}
+
+/// Passes a message to the writer, unless it is busy or the store is not open.
+fn ask(context: &Context, message: Message) -> Result<(), Refusal> {
+    if context.shared.store().is_none() {
+        return Err(Refusal::Full);
+    }
+    context.messages.try_send(message).map_err(|_| Refusal::Full)
+}
+
+/// The writer is asked first: an order goes from its books to the store, and not back.
+async fn order(context: &Arc<Context>, id: &str) -> Result<Answered, Refusal> {
+    let order_id = id.parse().map_err(|_| Refusal::NotFound)?;
+    let (reply, pending) = oneshot::channel();
+    ask(context, Message::Order { order_id, reply })?;
+    if let Some(order) = pending.await.map_err(|_| Refusal::Unknown)? {
+        return Ok(answer(StatusCode::OK, JSON, lines::order(&order, None)));
+    }
+    let ended = read(context, move |store| store.ended(order_id)).await?.ok_or(Refusal::NotFound)?;
+    Ok(answer(StatusCode::OK, JSON, lines::order(&ended.order, Some(&ended))))
+}
+
+async fn stock(context: &Context, item: &str) -> Result<Answered, Refusal> {
+    let item = decoded(item).ok_or(Refusal::Bad("the item is not UTF-8 text"))?;
+    let (reply, stock) = oneshot::channel();
+    ask(context, Message::Stock { item: item.clone(), reply })?;
+    let stock = stock.await.map_err(|_| Refusal::Unknown)?;
+    Ok(answer(StatusCode::OK, JSON, lines::stock(&item, stock)))
+}
+
+/// A part of a path, with its `%` escapes replaced.
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut pieces = part.split('%');
+    bytes.extend(pieces.next()?.bytes());
+    for piece in pieces {
+        bytes.push(u8::from_str_radix(piece.get(..2)?, 16).ok()?);
+        bytes.extend(&piece.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+async fn outcomes(context: &Arc<Context>, query: &str) -> Result<Answered, Refusal> {
+    let (mut after, mut limit) = (0, DEFAULT_OUTCOMES);
+    let wrong = Refusal::Bad("the query is after=SEQ&limit=N");
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match (name, value.parse::<u64>()) {
+            ("after", Ok(seq)) => after = seq,
+            ("limit", Ok(most)) => limit = usize::try_from(most).unwrap_or(MAX_OUTCOMES).min(MAX_OUTCOMES),
+            ("after" | "limit", Err(_)) => return Err(wrong),
+            _ => {}
+        }
+    }
+    let outcomes = read(context, move |store| store.outcomes(after, limit)).await?;
+    let mut text = String::with_capacity(96 * outcomes.len());
+    outcomes.iter().for_each(|outcome| lines::write_outcome(&mut text, outcome));
+    Ok(answer(StatusCode::OK, LINES, text))
+}
+
+/// Reads the store on a thread that may wait for the disk.
+async fn read<R: Send + 'static>(
+    context: &Arc<Context>,
+    look: impl FnOnce(&dyn Store) -> Result<R, StoreError> + Send + 'static,
+) -> Result<R, Refusal> {
+    let store = context.shared.store().ok_or(Refusal::Full)?;
+    let looked = task::spawn_blocking(move || look(&*store)).await.map_err(|_| Refusal::Unknown)?;
+    looked.map_err(Refusal::Store)
+}
+
+fn health(shared: &Shared) -> Result<Answered, Refusal> {
+    shared.store().ok_or(Refusal::Full)?;
+    Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned()))
+}
+
+/// The status page asks for nothing but `/metrics`.
+fn page() -> Answered {
+    let mut page = answer(StatusCode::OK, PAGE, include_str!("status.html").to_owned());
+    let policy =
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+    page.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    page
+}
+
+fn answer(status: StatusCode, kind: &'static str, text: String) -> Answered {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_in_a_path_are_replaced() {
+        assert_eq!(decoded("item-7").as_deref(), Some("item-7"));
+        assert_eq!(decoded("a%2Fb%25%C3%A9").as_deref(), Some("a/b%é"));
+        for wrong in ["%", "%4", "%zz", "%ff", "%é"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
+}

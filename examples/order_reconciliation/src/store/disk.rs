@@ -1,0 +1,239 @@
+//! The embedded store: a copy-on-write B-tree in one file. A commit writes the pages that it
+//! changes beside the old ones, syncs, and then switches to them; a crash leaves the old tree or the
+//! new one. `benches/stores.rs` compares it with a log-structured store.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `open` | time of the check, order | the pending order |
+//! | `ended` | order | the order and its end |
+//! | `outcomes` | number | order, state, time |
+//! | `payments` | payment | order, amount |
+//! | `sold` | item | units |
+//! | `meta` | `now` | time of the last commit |
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+
+use redb::{
+    Builder, CommitError, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
+};
+
+use super::{Changes, Ended, Open, Outcome, Recovery, Resume, Store, StoreError};
+
+type Bytes = &'static [u8];
+type Table = TableDefinition<'static, Bytes, Bytes>;
+
+const OPEN: Table = Table::new("open");
+const ENDED: Table = Table::new("ended");
+const OUTCOMES: Table = Table::new("outcomes");
+const PAYMENTS: Table = Table::new("payments");
+const SOLD: Table = Table::new("sold");
+const META: Table = Table::new("meta");
+/// The key of the only entry of `META`.
+const NOW: &[u8] = b"now";
+
+/// The file within the directory.
+const FILE: &str = "orders.redb";
+/// Pages that are kept in memory, in bytes.
+const CACHE: usize = 256 << 20;
+
+/// An embedded store in a directory.
+pub struct Disk {
+    // Dropped before the database: a view holds a part of it.
+    views: RwLock<Views>,
+    database: Database,
+}
+
+/// The tables as the last commit left them. A reader of them sees nothing that is not durable.
+struct Views {
+    ended: ReadOnlyTable<Bytes, Bytes>,
+    payments: ReadOnlyTable<Bytes, Bytes>,
+    outcomes: ReadOnlyTable<Bytes, Bytes>,
+}
+
+impl Disk {
+    /// Opens the store in a directory, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be made, read or written, or another process has it open.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
+        fs::create_dir_all(&directory)?;
+        let path = directory.as_ref().join(FILE);
+        Self::with(Builder::new().set_cache_size(CACHE).create(path)?)
+    }
+
+    /// Opens a store on storage of the caller's own: for tests that break it.
+    ///
+    /// # Errors
+    ///
+    /// The storage cannot be read or written, or holds something else.
+    pub fn on(storage: impl StorageBackend) -> Result<Self, StoreError> {
+        Self::with(Builder::new().set_cache_size(CACHE).create_with_backend(storage)?)
+    }
+
+    fn with(database: Database) -> Result<Self, StoreError> {
+        let missing = database.begin_read()?.open_table(META).is_err();
+        if missing {
+            let transaction = begin(&database)?;
+            for table in [OPEN, ENDED, OUTCOMES, PAYMENTS, SOLD, META] {
+                transaction.open_table(table)?;
+            }
+            transaction.commit()?;
+        }
+        Ok(Self { views: RwLock::new(Views::of(&database)?), database })
+    }
+
+    fn view<R>(&self, look: impl FnOnce(&Views) -> Result<R, StoreError>) -> Result<R, StoreError> {
+        look(&self.views.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Begins a commit. A crash after it costs no walk over the whole file at the next start.
+fn begin(database: &Database) -> Result<WriteTransaction, StoreError> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_quick_repair(true);
+    Ok(transaction)
+}
+
+impl Views {
+    fn of(database: &Database) -> Result<Self, StoreError> {
+        let transaction = database.begin_read()?;
+        Ok(Self {
+            ended: transaction.open_table(ENDED)?,
+            payments: transaction.open_table(PAYMENTS)?,
+            outcomes: transaction.open_table(OUTCOMES)?,
+        })
+    }
+}
+
+fn put(transaction: &WriteTransaction, changes: &Changes) -> Result<(), StoreError> {
+    let mut open = transaction.open_table(OPEN)?;
+    for order in &changes.open {
+        open.insert(&order.key()[..], &order.encode()[..])?;
+    }
+    let (mut ended, mut outcomes) = (transaction.open_table(ENDED)?, transaction.open_table(OUTCOMES)?);
+    for end in &changes.ended {
+        open.remove(&end.order.key()[..])?;
+        ended.insert(&end.order.order_id.to_be_bytes()[..], &end.encode()[..])?;
+        outcomes.insert(&end.seq.to_be_bytes()[..], &end.outcome().encode()[..])?;
+    }
+    let mut payments = transaction.open_table(PAYMENTS)?;
+    for payment in &changes.payments {
+        payments.insert(payment.payment_id.as_bytes(), &payment.encode()[..])?;
+    }
+    let mut sold = transaction.open_table(SOLD)?;
+    for (item, units) in &changes.sold {
+        sold.insert(item.as_bytes(), &units.to_be_bytes()[..])?;
+    }
+    transaction.open_table(META)?.insert(NOW, &changes.now.to_be_bytes()[..])?;
+    Ok(())
+}
+
+impl Store for Disk {
+    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
+        let transaction = self.database.begin_read()?;
+        for entry in transaction.open_table(OPEN)?.iter()? {
+            into.open(Open::decode(entry?.1.value())?);
+        }
+        for entry in transaction.open_table(SOLD)?.iter()? {
+            let (item, units) = entry?;
+            let item = String::from_utf8(item.value().to_vec());
+            into.sold(
+                item.map_err(|_| StoreError::Damaged { what: "item" })?,
+                number(units.value(), "item")?,
+            );
+        }
+        let now = transaction.open_table(META)?.get(NOW)?.map_or(Ok(0), |now| number(now.value(), "time"))?;
+        let outcomes = transaction.open_table(OUTCOMES)?;
+        let last = outcomes.last()?;
+        let last_seq = last.map_or(Ok(0), |(seq, _)| number(seq.value(), "outcome"))?;
+        Ok(Resume { now, last_seq })
+    }
+
+    fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
+        let transaction = begin(&self.database)?;
+        put(&transaction, changes)?;
+        transaction.commit()?;
+        let views = Views::of(&self.database)?;
+        *self.views.write().unwrap_or_else(PoisonError::into_inner) = views;
+        Ok(())
+    }
+
+    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
+        self.view(|views| {
+            let found = views.ended.get(&order_id.to_be_bytes()[..])?;
+            found.map(|bytes| Ended::decode(bytes.value())).transpose()
+        })
+    }
+
+    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
+        self.view(|views| Ok(views.payments.get(payment_id.as_bytes())?.is_some()))
+    }
+
+    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
+        let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
+        // The range holds on to its tree, so the writer need not wait for the walk.
+        let range = self.view(|views| Ok(views.outcomes.range(&first.to_be_bytes()[..]..)?))?;
+        let outcome = |entry: Result<(redb::AccessGuard<'_, Bytes>, redb::AccessGuard<'_, Bytes>), _>| {
+            let (key, value) = entry?;
+            Outcome::decode(key.value(), value.value())
+        };
+        range.take(limit).map(outcome).collect()
+    }
+}
+
+fn number(bytes: &[u8], what: &'static str) -> Result<u64, StoreError> {
+    bytes.try_into().map(u64::from_be_bytes).map_err(|_| StoreError::Damaged { what })
+}
+
+impl From<StorageError> for StoreError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Io(error) => error.into(),
+            error => Self::Engine(Box::new(error)),
+        }
+    }
+}
+
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::Storage(error) => error.into(),
+            DatabaseError::DatabaseAlreadyOpen => {
+                Self::Io(io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open"))
+            }
+            error => Self::Engine(Box::new(error)),
+        }
+    }
+}
+
+impl From<TransactionError> for StoreError {
+    fn from(error: TransactionError) -> Self {
+        match error {
+            TransactionError::Storage(error) => error.into(),
+            error => Self::Engine(Box::new(error)),
+        }
+    }
+}
+
+impl From<TableError> for StoreError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Storage(error) => error.into(),
+            error => Self::Engine(Box::new(error)),
+        }
+    }
+}
+
+impl From<CommitError> for StoreError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Storage(error) => error.into(),
+            error => Self::Engine(Box::new(error)),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What survives the process: a small trait, and the records that stand behind it.
+//!
+//! The deciding code (`serve/books.rs`) knows this trait alone. [`Disk`] implements it with an
+//! embedded store; a message broker can stand behind it as well, as the trait asks for no more than
+//! one writer, whole commits, look-ups by key and a walk over what is open.
+//!
+//! A commit is durable when [`Store::commit`] returns, and it is there whole or not at all after a
+//! crash at any instant. A reader sees a commit only when it is durable.
+
+mod disk;
+mod record;
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+pub use disk::Disk;
+pub use record::{EndState, Ended, Open, Outcome, Payment};
+
+/// What one commit changes.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The shop's time, in ms. The time after a restart does not begin before it.
+    pub now: u64,
+    /// Orders that are pending: new, or with another payment.
+    pub open: Vec<Open>,
+    /// Orders that have ended. Each was open before, in this commit or in an earlier one.
+    pub ended: Vec<Ended>,
+    /// Payments that were counted.
+    pub payments: Vec<Payment>,
+    /// Items with the units that are sold, in all.
+    pub sold: Vec<(String, u64)>,
+}
+
+impl Changes {
+    /// Whether there is nothing but the time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.ended.is_empty() && self.payments.is_empty() && self.sold.is_empty()
+    }
+}
+
+/// What a restart begins with, apart from the orders and the items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// The time of the last commit, in ms; 0 if there was none.
+    pub now: u64,
+    /// The number of the last outcome; 0 if there was none.
+    pub last_seq: u64,
+}
+
+/// Receives what a store holds.
+pub trait Recovery {
+    /// An order that is pending.
+    fn open(&mut self, order: Open);
+    /// The units of an item that are sold.
+    fn sold(&mut self, item: String, units: u64);
+}
+
+/// A store with one writer.
+pub trait Store: Send + Sync {
+    /// Reads all that is pending, and what is sold.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read, or holds what it cannot have written.
+    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError>;
+
+    /// Makes changes durable, all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// They may be durable or not. The store has to be opened again to find out.
+    fn commit(&self, changes: &Changes) -> Result<(), StoreError>;
+
+    /// Returns an order that has ended.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError>;
+
+    /// Returns whether a payment was counted.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError>;
+
+    /// Returns up to `limit` outcomes that come after number `after`.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError>;
+}
+
+/// The reason why a store failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The disk, or the process's share of it, is full.
+    Full(io::Error),
+    /// The system refused to read or write.
+    Io(io::Error),
+    /// A record cannot be decoded.
+    Damaged {
+        /// The kind of record.
+        what: &'static str,
+    },
+    /// The store's own engine failed.
+    Engine(Box<dyn Error + Send + Sync>),
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Self::Full(error),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full(error) => write!(f, "there is no room for the data: {error}"),
+            Self::Io(error) => write!(f, "the data cannot be read or written: {error}"),
+            Self::Damaged { what } => write!(f, "a stored {what} is damaged"),
+            Self::Engine(error) => write!(f, "the store failed: {error}"),
+        }
+    }
+}
+
+impl Error for StoreError {}

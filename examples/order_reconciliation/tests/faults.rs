@@ -1,0 +1,123 @@
+//! What the disk, the clock and the client may do to `serve`: no room, a clock that is set back,
+//! everything sent twice. `kills.rs` has the crashes, `torn.rs` writes that are torn.
+
+mod support;
+
+use std::collections::HashSet;
+use std::process::Command;
+
+use support::{Directory, PROGRAM, Server, order, payment, until};
+
+const HOUR: [&str; 2] = ["--check-after", "1h"];
+
+/// The process may write files up to a size, as if the disk ended there. Requests are refused, none
+/// is half there; once there is room, the same process goes on.
+#[test]
+fn a_full_disk_refuses_and_loses_nothing() {
+    let directory = Directory::new("disk");
+    let data = directory.path().join("data");
+    let mut limited = Command::new("prlimit");
+    limited.args(["--fsize=8388608:unlimited", "env", "--ignore-signal=XFSZ", PROGRAM]);
+    let server = Server::launch(limited, &data, &HOUR);
+    server.wait_until_ready();
+    let (mut placed, mut next) = (Vec::new(), 1);
+    loop {
+        let lines = (next..next + 5_000)
+            .map(|id| order(id, "a-name-of-some-length-for-a-large-record"))
+            .collect::<String>();
+        let answer = server.post("/orders", &lines);
+        if answer.status != 200 {
+            assert_eq!(answer.status, 503, "{answer:?}");
+            break;
+        }
+        assert!(answer.statuses().iter().all(|status| status == "placed"));
+        placed.extend(next..next + 5_000);
+        next += 5_000;
+        assert!(next < 5_000_000, "the limit is never met");
+    }
+    let freed =
+        Command::new("prlimit").args(["--fsize=unlimited", "--pid", &server.pid().to_string()]).status();
+    assert!(freed.is_ok_and(|status| status.success()));
+    server.wait_until_ready();
+    let refused = (next..next + 5_000).map(|id| order(id, "x")).collect::<String>();
+    let mut answer = server.post("/orders", &refused);
+    until("the server takes orders again", || {
+        answer = server.post("/orders", &refused);
+        answer.status == 200
+    });
+    let statuses = answer.statuses();
+    assert!(
+        statuses.iter().all(|status| *status == statuses[0]),
+        "the refused request is there whole or not at all"
+    );
+    assert_eq!(server.metric("orders_pending"), (placed.len() + 5_000) as f64);
+    for id in [placed[0], placed[placed.len() / 2], next - 1, next] {
+        assert_eq!(server.get(&format!("/orders/{id}")).json()["state"], "pending");
+    }
+}
+
+/// A wall clock that is an hour slow after the restart: no check is early, and times go on.
+#[test]
+fn a_clock_that_is_set_back_over_a_restart_makes_no_check_early() {
+    let directory = Directory::new("clock");
+    let server = Server::start(directory.path(), &["--check-after", "2s"]);
+    assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+    let before = server.get("/orders/1").json();
+    let (placed, begin) = (std::time::Instant::now(), &before["placed_at_ms"]);
+    server.kill();
+    let mut faked = Command::new("faketime");
+    // Only the wall clock: the monotonic one is not set back in this world.
+    faked.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").args(["-f", "-1h", PROGRAM]);
+    let server = Server::launch(faked, directory.path(), &["--check-after", "2s"]);
+    server.wait_until_ready();
+    assert_eq!(server.get("/orders/1").json()["placed_at_ms"], *begin);
+    until("it is checked", || server.outcomes().len() == 1);
+    assert!(placed.elapsed().as_millis() >= 1_900, "checked after {:?}", placed.elapsed());
+    let order_1 = server.get("/orders/1").json();
+    assert!(order_1["decided_at_ms"].as_u64() >= order_1["check_at_ms"].as_u64(), "{order_1}");
+    assert_eq!(server.post("/orders", &order(2, "nut")).statuses(), ["placed"]);
+    let later = server.get("/orders/2").json();
+    assert!(later["placed_at_ms"].as_u64() >= order_1["decided_at_ms"].as_u64(), "{later} after {order_1}");
+}
+
+/// A client that sends everything twice, and everything again after a restart.
+#[test]
+fn repetitions_change_nothing() {
+    let directory = Directory::new("again");
+    let orders = (1..=200).map(|id| order(id, &format!("item-{}", id % 7))).collect::<String>();
+    let payments = (1..=100).map(|id| payment(&format!("p-{id}"), id, if id % 3 == 0 { 5 } else { 1999 }));
+    let payments = payments.collect::<String>();
+    let server = Server::start(directory.path(), &["--check-after", "3s"]);
+    assert_eq!(server.post("/orders", &orders.repeat(2)).statuses()[200..], vec!["duplicate"; 200]);
+    assert_eq!(server.post("/payments", &payments.repeat(2)).statuses()[100..], vec!["duplicate"; 100]);
+    server.kill();
+    let server = Server::start(directory.path(), &["--check-after", "3s"]);
+    assert_eq!(server.post("/orders", &orders).statuses(), vec!["duplicate"; 200]);
+    assert_eq!(server.post("/payments", &payments).statuses(), vec!["duplicate"; 100]);
+    until("all are decided", || server.outcomes().len() == 200);
+    let outcomes = server.outcomes();
+    assert_eq!(server.post("/orders", &orders).statuses(), vec!["duplicate"; 200]);
+    assert_eq!(server.post("/payments", &payments).statuses(), vec!["duplicate"; 100]);
+    assert_eq!(server.outcomes(), outcomes);
+    let ids = outcomes.iter().map(|line| line["order_id"].as_u64()).collect::<HashSet<_>>();
+    assert_eq!(ids.len(), 200);
+    let early = outcomes.iter().filter(|line| line["state"] == "paid_early").count();
+    assert_eq!(early, 100 - 33);
+}
+
+/// What fell due while the program was not there is decided at once, and counted.
+#[test]
+fn checks_that_were_missed_happen_at_the_restart() {
+    let directory = Directory::new("missed");
+    let server = Server::start(directory.path(), &["--check-after", "500ms"]);
+    let orders = (1..=50).map(|id| order(id, "nut")).collect::<String>();
+    assert_eq!(server.post("/orders", &orders).status, 200);
+    let early = server.outcomes().len();
+    server.kill();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let server = Server::start(directory.path(), &["--check-after", "500ms"]);
+    until("all are decided", || server.outcomes().len() == 50);
+    assert_eq!(server.metric("orders_checks_missed_total"), (50 - early) as f64);
+    assert!(early == 0 || early == 50, "a group is whole");
+    assert_eq!(server.get("/stock/nut").json()["reserved"], 0);
+}

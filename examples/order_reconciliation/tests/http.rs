@@ -1,0 +1,229 @@
+//! The surface of `serve`: routes, answers, limits and time limits, over real connections.
+
+mod support;
+
+use support::{Client, Directory, Server, order, payment, until};
+
+const HOUR: [&str; 2] = ["--check-after", "1h"];
+
+#[test]
+fn orders_and_payments_are_answered_line_by_line() {
+    let directory = Directory::new("lines");
+    let server = Server::start(directory.path(), &["--check-after", "1h", "--stock", "5"]);
+    let body = [order(1, "nut"), order(2, "nut"), order(3, "nut"), order(1, "nut"), "\n".into()].concat();
+    let answer = server.post("/orders", &body);
+    assert_eq!((answer.status, answer.statuses()), (200, names("placed placed sold_out duplicate")));
+    let lines = answer.lines();
+    let placed = server.get("/orders/1").json();
+    for line in [&lines[0], &lines[3]] {
+        assert_eq!((&line["order_id"], &line["check_at_ms"]), (&placed["order_id"], &placed["check_at_ms"]));
+    }
+    assert!(lines[2]["check_at_ms"].is_null());
+    let body = [payment("a", 1, 1999), payment("a", 1, 1999), payment("b", 1, 1), payment("c", 3, 1999)];
+    let answer = server.post("/payments", &body.concat());
+    assert_eq!(answer.statuses(), names("counted duplicate late unknown_order"));
+    assert_eq!(answer.lines()[1]["payment_id"], "a");
+    assert_eq!(server.post("/payments", &payment("d", 2, 1)).statuses(), names("counted"));
+    assert_eq!(server.post("/orders", "").status, 200, "nothing is nothing");
+}
+
+fn names(statuses: &str) -> Vec<String> {
+    statuses.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn invalid_lines_say_why_and_cost_themselves_alone() {
+    let directory = Directory::new("invalid");
+    let server = Server::start(directory.path(), &HOUR);
+    let long = "x".repeat(65);
+    let body = [
+        "nonsense\n".to_owned(),
+        order(1, "nut").replace(":2,", ":0,"),
+        order(1, "nut").replace("1999", "-1"),
+        order(1, "nut").replace("1999", "1000000000001"),
+        order(1, "a b"),
+        order(1, ""),
+        order(1, &long),
+        order(1, "nut"),
+    ];
+    let lines = server.post("/orders", &body.concat()).lines();
+    let reasons = ["expected", "quantity is 0", "-1", "1000000000001", "a b", "item is \"\"", &long[..64]];
+    for (line, reason) in lines.iter().zip(reasons) {
+        assert_eq!(line["status"], "invalid");
+        assert!(line["error"].as_str().is_some_and(|error| error.contains(reason)), "{line}: {reason}");
+    }
+    assert_eq!((&lines[7]["status"], &lines[6]["order_id"]), (&"placed".into(), &1.into()));
+    let wrong = server.post("/payments", "{\"payment_id\":\"p\",\"order_id\":1}\n").lines();
+    assert_eq!((&wrong[0]["status"], &wrong[0]["payment_id"]), (&"invalid".into(), &"p".into()));
+}
+
+#[test]
+fn an_order_goes_through_its_states_and_its_stock_follows() {
+    let directory = Directory::new("states");
+    let server = Server::start(directory.path(), &["--check-after", "1500ms", "--stock", "10"]);
+    let body = (1..=4).map(|id| order(id, "nut")).collect::<String>();
+    assert_eq!(server.post("/orders", &body).statuses(), vec!["placed"; 4]);
+    assert_eq!(server.get("/orders/3").json()["state"], "pending");
+    let payments =
+        [payment("a", 1, 1999), payment("b", 2, 1000), payment("c", 2, 999), payment("d", 3, 1998)];
+    assert_eq!(server.post("/payments", &payments.concat()).statuses(), vec!["counted"; 4]);
+    let stock = server.get("/stock/nut").json();
+    assert_eq!((stock["reserved"].as_u64(), stock["sold"].as_u64()), (Some(6), Some(2)));
+    until("all are decided", || server.outcomes().len() == 4);
+    let states = (1..=4).map(|id| server.get(&format!("/orders/{id}")).json()).collect::<Vec<_>>();
+    let expected = [("paid_early", 1999), ("confirmed", 1999), ("released", 1998), ("released", 0)];
+    for (order, (state, paid)) in states.iter().zip(expected) {
+        assert_eq!((order["state"].as_str(), order["paid_cents"].as_u64()), (Some(state), Some(paid)));
+        let at = |field: &str| order[field].as_u64().expect("a time");
+        assert_eq!(at("check_at_ms"), at("placed_at_ms") + 1_500);
+        assert!(state == "paid_early" || at("decided_at_ms") >= at("check_at_ms"), "never early: {order}");
+    }
+    let stock = server.get("/stock/nut").json();
+    assert_eq!(
+        (stock["stock"].as_u64(), stock["reserved"].as_u64(), stock["sold"].as_u64()),
+        (Some(10), Some(0), Some(4))
+    );
+    let outcomes = server.outcomes();
+    assert_eq!(outcomes[0]["order_id"], 1);
+    assert!(outcomes.iter().zip(1..).all(|(line, seq)| line["seq"] == seq));
+    let page = server.get("/outcomes?after=1&limit=2").lines();
+    assert_eq!(page[..], outcomes[1..3]);
+    assert_eq!(server.metric("orders_decided_total{state=\"released\"}"), 2.0);
+    assert_eq!(server.metric("orders_pending"), 0.0);
+}
+
+#[test]
+fn what_is_not_there_is_404_and_what_is_not_allowed_is_405() {
+    let directory = Directory::new("routes");
+    let server = Server::start(directory.path(), &HOUR);
+    for path in ["/orders/1", "/orders/x", "/nothing", "/outcomes/1"] {
+        assert_eq!(server.get(path).status, 404, "{path}");
+    }
+    assert_eq!(server.get("/outcomes?after=x").status, 400);
+    assert_eq!(server.get("/orders").status, 405);
+    let answer = server.post("/healthz", "");
+    assert_eq!(answer.status, 405);
+    assert!(answer.head.contains("\r\nallow: get\r\n"), "{}", answer.head);
+    let stock = server.get("/stock/a%2Fb").json();
+    assert_eq!((stock["item"].as_str(), stock["sold"].as_u64()), (Some("a/b"), Some(0)));
+}
+
+#[test]
+fn every_request_needs_the_token() {
+    let directory = Directory::new("token");
+    let data = directory.path();
+    let server = Server::launch(std::process::Command::new(support::PROGRAM), data, &["--token", "s3cret"]);
+    let mut client = server.connect();
+    let paths = ["/", "/healthz", "/metrics", "/orders/1", "/outcomes", "/stock/x", "/orders", "/nothing"];
+    for path in paths {
+        for header in [
+            "accept: */*",
+            "authorization: Bearer s3cre",
+            "authorization: Bearer s3crets",
+            "authorization: s3cret",
+        ] {
+            let answer = client.send("GET", path, &[header], b"").expect("an answer");
+            assert_eq!(answer.status, 401, "{path}, {header}");
+        }
+    }
+    let token = ["authorization: Bearer s3cret"];
+    until("it is ready", || {
+        client.send("GET", "/healthz", &token, b"").is_ok_and(|answer| answer.status == 200)
+    });
+    let body = order(1, "nut");
+    assert_eq!(client.send("POST", "/orders", &[], body.as_bytes()).expect("an answer").status, 401);
+    let mut client = server.connect();
+    assert_eq!(
+        client.send("GET", "/orders/1", &token, b"").expect("an answer").status,
+        404,
+        "nothing was done"
+    );
+    assert_eq!(client.send("POST", "/orders", &token, body.as_bytes()).expect("an answer").status, 200);
+}
+
+#[test]
+fn a_full_server_refuses_whole_requests_and_takes_them_when_there_is_room() {
+    let directory = Directory::new("full");
+    let server = Server::start(directory.path(), &["--check-after", "1h", "--max-pending", "3"]);
+    assert_eq!(server.post("/orders", &[order(1, "a"), order(2, "a")].concat()).status, 200);
+    let two = [order(3, "a"), order(4, "a")].concat();
+    let refused = server.metric("orders_requests_refused_total");
+    let answer = server.post("/orders", &two);
+    assert_eq!(answer.status, 503);
+    assert!(answer.head.contains("\r\nretry-after: "), "{}", answer.head);
+    assert_eq!(server.get("/orders/3").status, 404, "nothing is half applied");
+    let again = server.post("/orders", &[order(1, "a"), order(2, "a"), order(5, "a")].concat());
+    assert_eq!(again.statuses(), names("duplicate duplicate placed"), "what is known needs no room");
+    assert_eq!(
+        server.post("/payments", &[payment("x", 1, 1999), payment("y", 2, 1999)].concat()).status,
+        200
+    );
+    assert_eq!(server.post("/orders", &two).statuses(), names("placed placed"));
+    // Requests that came before the store was open are refused as well.
+    assert_eq!(server.metric("orders_requests_refused_total"), refused + 1.0);
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_whole() {
+    let directory = Directory::new("large");
+    let server = Server::start(directory.path(), &HOUR);
+    let line = order(1, "nut");
+    let body = line.repeat((1 << 20) / line.len() + 1);
+    let mut client = server.connect();
+    let head = format!("POST /orders HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", body.len());
+    client.write(head.as_bytes()).expect("the head is sent");
+    // The server may answer before all of the body is sent, and close.
+    let _ = client.write(body.as_bytes());
+    assert_eq!(client.read().expect("an answer").status, 413);
+    assert_eq!(server.get("/orders/1").status, 404);
+    let chunked = format!(
+        "POST /orders HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let mut client = server.connect();
+    let _ = client.write(chunked.as_bytes());
+    assert_eq!(client.read().expect("an answer").status, 413);
+    assert_eq!(server.get("/orders/1").status, 404);
+}
+
+#[test]
+fn slow_heads_slow_bodies_and_idle_connections_are_ended() {
+    let directory = Directory::new("slow");
+    let server = Server::start(directory.path(), &["--check-after", "1h", "--timeout", "300ms"]);
+    let mut idle = server.connect();
+    assert_eq!(idle.send("GET", "/healthz", &[], b"").expect("an answer").status, 200);
+    let mut slow_head = server.connect();
+    slow_head.write(b"GET /healthz HTTP/1.1\r\nhost:").expect("a part is sent");
+    let mut slow_body = server.connect();
+    slow_body
+        .write(b"POST /orders HTTP/1.1\r\nhost: test\r\ncontent-length: 100\r\n\r\n{")
+        .expect("a part is sent");
+    assert_eq!(slow_body.read().expect("an answer").status, 408);
+    assert!(closed(&mut slow_head) && closed(&mut idle));
+    assert_eq!(server.get("/healthz").status, 200, "others are served");
+}
+
+/// Whether the server ends the connection, with an answer or without.
+fn closed(client: &mut Client) -> bool {
+    match client.read() {
+        Ok(answer) => answer.status == 408 && client.read().is_err(),
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn a_signal_ends_it_after_the_last_commit_and_another_process_cannot_share_its_data() {
+    let directory = Directory::new("signal");
+    let server = Server::start(directory.path(), &HOUR);
+    assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), names("placed"));
+    let second = std::process::Command::new(support::PROGRAM)
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(directory.path())
+        .output()
+        .expect("a second program starts");
+    assert_eq!(second.status.code(), Some(2), "{second:?}");
+    assert_eq!(server.terminate(), Some(0));
+    let server = Server::start(directory.path(), &HOUR);
+    assert_eq!(server.get("/orders/1").json()["state"], "pending");
+}
