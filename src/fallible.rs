@@ -63,7 +63,7 @@ macro_rules! zeroable_plain {
     )*};
 }
 
-zeroable_plain!(u64, [u32; 1], [u32; 16]);
+zeroable_plain!(u16, u64, [u32; 1], [u32; 16]);
 
 /// Makes a slice of `len` zeroes; `None` if there is no memory. The system backs the slice only
 /// where it is used: a table of half a megabyte costs an almost empty slab nothing.

@@ -71,6 +71,22 @@ impl Chains {
         }
     }
 
+    /// Adds a list, which is not empty, as the chain of that stripe and source, which must be empty.
+    #[inline(always)]
+    pub(crate) fn add_list(
+        &mut self,
+        source: Source,
+        stripe: usize,
+        first: NodeId,
+        nodes: &Consumer<impl Sized>,
+    ) {
+        let at = source as usize * STRIPES + stripe;
+        debug_assert_eq!(self.heads[at], NIL);
+        self.heads[at] = first;
+        self.left |= 1 << at;
+        nodes.slab.prefetch(first);
+    }
+
     /// What is left of the lists of one half bucket, if no others were added.
     pub(crate) fn lists(&self) -> [NodeId; STRIPES] {
         debug_assert!(self.heads[STRIPES..].iter().all(|&head| head == NIL));

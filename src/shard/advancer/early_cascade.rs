@@ -107,13 +107,16 @@ impl<T> Advancer<T> {
     }
 
     /// Places a share of the next bucket of each overflow wheel, finer wheels first.
+    #[inline(never)]
     fn cascade_each_level_early(&mut self) {
         let moved = self.now - std::mem::replace(&mut self.early_cascade.last, self.now);
-        let (geometry, pending) = (self.shared.geometry, self.pending() as u64);
+        let geometry = self.shared.geometry;
         let mut is_done = true;
-        for level in 1..geometry.levels() {
-            let Some(slot) = self.next_early_bucket(level) else { continue };
-            let expiration = geometry.expiration(slot);
+        for level in 1..self.shared.height().max(self.private.height()) {
+            let Some(slot) = self.next_early_bucket(level).filter(|&slot| self.may_place_early(slot)) else {
+                continue;
+            };
+            let (expiration, pending) = (geometry.expiration(slot), self.pending() as u64);
             let lead = self.early_cascade.lead(level, expiration);
             let mut share = lead.share(geometry.span(level), expiration - self.now, moved, pending);
             while share > 0
@@ -131,7 +134,7 @@ impl<T> Advancer<T> {
 
     /// The next bucket of that level, unless the clock has already reached its expiration.
     #[inline]
-    fn next_early_bucket(&self, level: usize) -> Option<Slot> {
+    pub(super) fn next_early_bucket(&self, level: usize) -> Option<Slot> {
         if self.private.level(level).is_none() && self.wheel(level).is_none() {
             return None;
         }
@@ -139,6 +142,14 @@ impl<T> Advancer<T> {
         let slot = geometry.first_from(level, self.flushed.checked_add(1)?)?;
         // Otherwise it is about to be flushed.
         (geometry.expiration(slot) > self.now).then_some(slot)
+    }
+
+    /// Whether the next bucket of a level holds anything now. The bits of a shared bucket stay set
+    /// when the early cascade has emptied it, so the lists count. What a producer is about to push
+    /// there waits for the next look.
+    #[inline]
+    pub(super) fn may_place_early(&self, slot: Slot) -> bool {
+        self.private.may_hold(self.shared.geometry, slot) || self.shared.holds_nodes(slot)
     }
 
     /// Takes the private lists of a bucket, or else its shared lists, if they hold anything.
@@ -149,12 +160,15 @@ impl<T> Advancer<T> {
             // The sweep relies on the bucket's bit, which `take` would clear.
             return None;
         }
-        self.private.take(level, private).or_else(|| {
-            let index = geometry.index(slot);
-            let wheel = self.wheel(level).filter(|wheel| wheel.is_occupied(index))?;
-            let lists = wheel.detach_all(index);
-            (lists != [NIL; STRIPES]).then_some(lists)
-        })
+        let mut lists = [NIL; STRIPES];
+        let mut are_any = false;
+        let note = |stripe: usize, first| (lists[stripe], are_any) = (first, true);
+        self.private.take(level, private, note);
+        if !are_any && self.shared.holds_nodes(slot) {
+            lists = self.wheel(level)?.detach_all(geometry.index(slot));
+            are_any = lists != [NIL; STRIPES];
+        }
+        are_any.then_some(lists)
     }
 
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket's private lists.

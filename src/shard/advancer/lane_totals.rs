@@ -31,7 +31,6 @@ use crate::shard::memory::epochs::Grace;
 use crate::shard::memory::slab::{FreeWord, Held};
 use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::LaneHandle;
-use crate::shard::shared::stats::Tally;
 use crate::sync::Ordering;
 
 #[derive(Default)]
@@ -75,11 +74,9 @@ impl LaneTotals {
         if cfg!(shardwheel_loom) || self.seen != Some(shared.lanes.changes()) {
             return None;
         }
-        let sum = |base, count: fn(&Tally) -> u64| {
-            self.in_use.iter().fold(base, |sum: u64, lane| sum.wrapping_add(count(&lane.tally)))
-        };
         // As in `Shared::len`: the ended timers first.
-        let ended = sum(shared.tally.ended() + self.cancelled, |tally| tally.cancelled.get());
+        let add = |sum: u64, lane: &LaneHandle| sum.wrapping_add(lane.tally.cancelled.get());
+        let ended = self.in_use.iter().fold(shared.tally.ended() + self.cancelled, add);
         let scheduled = self.scheduled(shared)?;
         Some(usize::try_from(scheduled.saturating_sub(ended)).unwrap_or(usize::MAX))
     }

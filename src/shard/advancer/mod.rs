@@ -73,6 +73,7 @@ use crate::shard::advancer::fire::Expired;
 use crate::shard::advancer::handover::PendingWalk;
 use crate::shard::advancer::idle_wheels::IdleWatch;
 use crate::shard::advancer::lane_totals::LaneTotals;
+use crate::shard::advancer::next_expiration::earlier;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::sweep::Sweep;
 use crate::shard::memory::recycle::Recycler;
@@ -137,6 +138,8 @@ pub struct Advancer<T> {
     early_cascade: EarlyCascade,
     /// No background work is due before this tick.
     upkeep_due: Tick,
+    /// How many leaps of the clock may still leave out the background work.
+    leaps_left: u32,
     /// Nodes freed since the number of dead nodes was last checked.
     ended: usize,
     handed_over: bool,
@@ -165,6 +168,7 @@ impl<T> Advancer<T> {
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(levels, start),
             upkeep_due: start,
+            leaps_left: 0,
             ended: 0,
             handed_over: false,
             waker_owner: WakerOwner::default(),
@@ -201,28 +205,26 @@ impl<T> Advancer<T> {
     /// Moves the clock to `now`, and takes in hand the first bucket that is due.
     #[inline]
     pub(crate) fn move_to(&mut self, now: Tick) {
-        let moves = now > self.now;
-        self.now = self.now.max(now);
+        let moved = now.saturating_sub(self.now);
+        self.now += moved;
         self.shared.clock.publish_now(self.now);
         if self.now > self.sealed {
             self.seal();
         }
-        if moves && self.is_idle() {
+        if moved > 0 && self.is_idle() {
             self.set_flushed(self.now);
         } else {
-            self.work(moves);
+            self.work(moved);
         }
     }
 
     #[inline(never)]
-    fn work(&mut self, moves: bool) {
-        let closed = self.close_idle_wheels();
-        if !closed.is_empty() {
-            self.seal();
+    fn work(&mut self, moved: Tick) {
+        if self.is_look_for_idle_wheels_due() || self.has_newcomers() {
+            self.take_in_newcomers();
         }
-        self.admit_newcomers(closed);
-        if !moves || self.is_upkeep_due() || self.is_upkeep_asked_for() {
-            self.keep_up(moves);
+        if moved == 0 || self.is_upkeep_due() || self.is_upkeep_asked_for() {
+            self.keep_up(moved);
         }
         self.ensure_due();
     }
@@ -272,7 +274,7 @@ impl<T> Advancer<T> {
         self.help();
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.shed(&shared.slab, pending, reclaimer);
-        self.upkeep_due = self.now;
+        (self.upkeep_due, self.leaps_left) = (self.now, 0);
     }
 
     /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
@@ -290,9 +292,11 @@ impl<T> Advancer<T> {
     pub fn next_expiration(&self) -> Option<Tick> {
         // What producers have added comes second, after the fence: until then, a producer may wake
         // the advancer for nothing.
-        let first = (self.pending() > 0).then(|| self.earliest_in_hand()).flatten();
+        let in_hand = self.earliest_in_hand();
+        let pending = if in_hand.is_some() { self.pending() } else { 0 };
+        let first = in_hand.filter(|_| pending > 0);
         self.shared.clock.publish_wake_at(first);
-        let earliest = self.earliest();
+        let earliest = self.earliest(in_hand, pending);
         self.shared.clock.lower_published(earliest);
         self.shared.bring_check_near();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
@@ -302,7 +306,7 @@ impl<T> Advancer<T> {
         }
         // Not `earliest` alone: if the timer of `first` was cancelled in between, producers still
         // wake the advancer only for deadlines earlier than `first`.
-        [first, earliest].into_iter().flatten().min()
+        earlier(first, earliest)
     }
 
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
@@ -371,9 +375,6 @@ impl<T> Advancer<T> {
         self.shared.clock.close();
         self.shared.pass_on()
     }
-
-    // ---- reading the shared half
-    // -------------------------------------------------------------------
 
     /// The shared wheel of a level, if it exists.
     #[inline]

@@ -12,54 +12,91 @@ pub(super) const INBOX_LOOK: usize = 64;
 /// the early cascade.
 const FEW: usize = if crate::config::SMALL { 8 } else { 4096 };
 
+/// The earlier of two ticks, if there are any.
+#[inline]
+pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        _ => a.or(b),
+    }
+}
+
 impl<T> Advancer<T> {
     /// The earliest tick at which anything may be due that producers have not added since the last
     /// advance, or a later one.
+    #[inline]
     pub(super) fn earliest_in_hand(&self) -> Option<Tick> {
-        let overdue = self.overdue.last().map(|due| due.deadline);
-        let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
-        let deferred = self.deferred.iter().filter_map(|&id| self.deadline(id)).min();
-        [overdue, due, deferred, self.private.none_before()].into_iter().flatten().min()
+        let private = self.private.none_before();
+        if self.holds_any_in_hand() { earlier(private, self.earliest_left()) } else { private }
     }
 
-    /// The earliest tick at which anything known may be due; after the fence.
-    pub(super) fn earliest(&self) -> Option<Tick> {
-        let known = [self.earliest_in_hand(), self.earliest_in_inbox()].into_iter().flatten().min();
+    /// The earliest tick of what is left of the last drain, and of what is deferred.
+    #[cold]
+    fn earliest_left(&self) -> Option<Tick> {
+        let overdue = self.overdue.last().map(|due| due.deadline);
+        let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
+        earlier(earlier(overdue, due), self.earliest_deferred())
+    }
+
+    fn earliest_deferred(&self) -> Option<Tick> {
+        self.deferred.iter().filter_map(|&id| self.deadline(id)).min()
+    }
+
+    /// The earliest tick at which anything known may be due; after the fence. `in_hand` is the
+    /// answer of [`earliest_in_hand`](Self::earliest_in_hand) from before the fence. Of that,
+    /// producers change only what is deferred: they finish what they do in these nodes. `pending`
+    /// timers were pending before the fence; if it is none, they are counted again.
+    #[inline]
+    pub(super) fn earliest(&self, in_hand: Option<Tick>, pending: usize) -> Option<Tick> {
+        let known = earlier(in_hand, self.earliest_known_anew());
         // If something known is due soon, few bits of the shared wheels show whether anything is
         // due before.
         let to = known.unwrap_or(Tick::MAX);
         let from = self.flushed.checked_add(1);
         let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
         let earliest = shared.or(known)?;
-        match self.pending() {
+        match if pending == 0 { self.pending() } else { pending } {
             0 => None,
             // No step of the early cascade is due before.
             pending if pending <= FEW || earliest <= self.early_cascade.next() => Some(earliest),
-            _ => Some(earliest.min(self.next_lead())),
+            _ => Some(earliest.min(self.next_lead(earliest))),
         }
     }
 
-    /// The tick at which the early cascade next has something to do, or a later one if it has
-    /// nothing for now: `Tick::MAX` if no overflow bucket holds anything.
-    #[cold]
-    fn next_lead(&self) -> Tick {
-        let Some(from) = self.flushed.checked_add(1) else { return Tick::MAX };
-        let leads = (1..self.shared.geometry.levels()).filter_map(|level| self.next_lead_at(level, from));
-        leads.min().map_or(Tick::MAX, |lead| lead.max(self.early_cascade.next()).max(from))
+    /// The earliest tick of what producers may have changed or added, other than in the wheels.
+    #[inline]
+    fn earliest_known_anew(&self) -> Option<Tick> {
+        let deferred = if self.deferred.is_empty() { None } else { self.earliest_deferred() };
+        earlier(deferred, self.earliest_in_inbox())
     }
 
-    fn next_lead_at(&self, level: usize, from: Tick) -> Option<Tick> {
-        let (geometry, span) = (self.shared.geometry, self.shared.geometry.span(level));
-        let private = self.private.next_occupied_at(level, geometry, from);
-        let private = private.map(|expiration| expiration.saturating_sub(span));
-        // The bits of a shared bucket stay set when the early cascade has emptied it, so within the
-        // lead the lists count. What a producer is about to push there waits for the expiration.
-        let shared = self.shared.next_occupied_at(level, from, Tick::MAX);
-        let is_ahead = |&expiration: &Tick| {
-            expiration.saturating_sub(span) >= from || self.shared.holds_nodes(level, expiration)
-        };
-        let shared = shared.filter(is_ahead).map(|expiration| expiration.saturating_sub(span));
-        private.into_iter().chain(shared).min()
+    /// The tick at which the early cascade next has something to do, or a later one if it has
+    /// nothing to do up to `to`: `Tick::MAX` if no overflow bucket holds anything.
+    fn next_lead(&self, to: Tick) -> Tick {
+        let height = self.shared.height().max(self.private.height());
+        let leads = (1..height).filter_map(|level| self.next_lead_at(level, to));
+        leads.min().map_or(Tick::MAX, |lead| lead.max(self.early_cascade.next()).max(self.flushed + 1))
+    }
+
+    #[inline]
+    fn next_lead_at(&self, level: usize, to: Tick) -> Option<Tick> {
+        let next = self.next_early_bucket(level)?;
+        if self.may_place_early(next) {
+            return Some(self.flushed);
+        }
+        // The lead of the bucket after that one begins here.
+        let next_lead = self.shared.geometry.expiration(next);
+        if to <= next_lead { None } else { self.next_lead_from(level, next_lead) }
+    }
+
+    /// The beginning of the first lead of a level at or after `from`, the expiration of one of its
+    /// buckets.
+    #[cold]
+    fn next_lead_from(&self, level: usize, from: Tick) -> Option<Tick> {
+        let (geometry, after) = (self.shared.geometry, from.checked_add(1)?);
+        let private = self.private.next_occupied_at(level, geometry, after);
+        let shared = self.shared.next_occupied_at(level, after, Tick::MAX);
+        earlier(private, shared).map(|expiration| expiration.saturating_sub(geometry.span(level)))
     }
 
     /// The earliest deadline in the inbox, or `flushed` if the inbox is too long to visit.

@@ -52,9 +52,25 @@ fn sort(overdue: &mut [Overdue]) {
 }
 
 impl<T> Advancer<T> {
+    /// Whether nodes wait for the next advance to take them in.
+    #[inline]
+    pub(super) fn has_newcomers(&self) -> bool {
+        !self.deferred.is_empty() || self.shared.has_inbox()
+    }
+
+    /// Takes in the newcomers, and gives back wheels that have been idle.
+    #[inline(never)]
+    pub(super) fn take_in_newcomers(&mut self) {
+        let closed = self.close_idle_wheels();
+        if !closed.is_empty() {
+            self.seal();
+        }
+        self.admit_newcomers(closed);
+    }
+
     /// Takes in the nodes of the inbox, of `deferred` and of closed wheels: timers that are due to
     /// `overdue`, the others to their buckets.
-    pub(super) fn admit_newcomers(&mut self, closed: Vec<Closed>) {
+    fn admit_newcomers(&mut self, closed: Vec<Closed>) {
         let inbox = self.shared.take_inbox();
         if self.deferred.is_empty() && closed.is_empty() && inbox == NIL {
             return;

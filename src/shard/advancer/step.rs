@@ -10,8 +10,9 @@
 //! anything meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::Source;
+use crate::shard::advancer::chains::{Chains, Source};
 use crate::shard::node::{NodeId, Observed};
+use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
@@ -159,42 +160,34 @@ impl<T> Advancer<T> {
     /// detached. Level 0 goes to `due`, other levels to `moving`.
     #[inline]
     fn take_bucket(&mut self, slot: Slot) {
-        let geometry = self.shared.geometry;
-        if self.next_in_shared == Some(geometry.expiration(slot))
-            && let Some(mut lists) = self.take_shared(slot)
-        {
-            if slot.level > 0 {
-                // Timers that are scheduled one after the other for an overflow bucket lie side by
-                // side in memory, the youngest at the head of its list. A walk from the last list
-                // to the first goes from the end of that memory to its beginning, which a processor
-                // predicts; and the oldest timer becomes the first of its new list.
-                lists.reverse();
-            }
-            self.take_in_hand(slot.level, Source::Shared, lists);
+        let Self { shared, private, due, moving, sweep, .. } = self;
+        let (geometry, level) = (shared.geometry, slot.level);
+        let chains = if level == 0 { due } else { moving };
+        if self.next_in_shared == Some(geometry.expiration(slot)) {
+            take_shared(chains, slot, shared);
         }
-        if let Some(lists) = self.private.take(slot.level, geometry.private_index(slot)) {
-            self.take_in_hand(slot.level, Source::Own, lists);
+        let add = |stripe, first| chains.add_list(Source::Own, stripe, first, shared);
+        private.take(level, geometry.private_index(slot), add);
+        if let Some(lists) = sweep.take(geometry, slot) {
+            chains.add(Source::Sweep, lists, shared);
         }
-        if let Some(lists) = self.sweep.take(geometry, slot) {
-            self.take_in_hand(slot.level, Source::Sweep, lists);
-        }
-        if slot.level > 0 && !self.moving.is_empty() {
-            self.idle.note_use(slot.level, self.flushed);
+        if level > 0 && !chains.is_empty() {
+            self.idle.note_use(level, self.flushed);
         }
     }
+}
 
-    #[inline]
-    fn take_in_hand(&mut self, level: usize, source: Source, lists: [NodeId; STRIPES]) {
-        let chains = if level == 0 { &mut self.due } else { &mut self.moving };
-        chains.add(source, lists, &self.shared);
-    }
-
-    fn take_shared(&self, slot: Slot) -> Option<[NodeId; STRIPES]> {
-        let geometry = self.shared.geometry;
-        let index = geometry.index(slot);
-        let wheel = self.wheel(slot.level).filter(|wheel| wheel.is_occupied(index))?;
-        Some(wheel.flush(index, geometry.round(slot)))
-    }
+/// Adds the shared lists of a bucket to `chains`.
+fn take_shared(chains: &mut Chains, slot: Slot, shared: &Consumer<impl Sized>) {
+    let (geometry, index) = (shared.geometry, shared.geometry.index(slot));
+    let Some(wheel) = shared.wheel(slot.level).filter(|wheel| wheel.is_occupied(index)) else { return };
+    // Timers that are scheduled one after the other for an overflow bucket lie side by side in
+    // memory, the youngest at the head of its list. A walk from the last list to the first goes
+    // from the end of that memory to its beginning, which a processor predicts; and the oldest
+    // timer becomes the first of its new list.
+    let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
+    let add = |stripe, first| chains.add_list(Source::Shared, place(stripe), first, shared);
+    wheel.flush(index, geometry.round(slot), add);
 }
 
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]

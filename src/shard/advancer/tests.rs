@@ -77,6 +77,23 @@ fn an_idle_tick_does_no_upkeep() {
     assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep_due > due - 64);
 }
 
+/// An event loop, whose clock leaps, does the background work at one of several advances.
+#[test]
+fn leaps_leave_out_the_upkeep() {
+    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
+    (0..100).for_each(|i| assert!(scheduler.schedule(10_000 + 100 * i, 0).is_ok()));
+    (1..10_000).for_each(|now| drop(advancer.advance(now)));
+    let mut done = 0;
+    for i in 0..100 {
+        let due = advancer.upkeep_due;
+        assert_eq!(advancer.advance(10_000 + 100 * i).count(), 1);
+        done += u32::from(advancer.upkeep_due != due);
+        advancer.check_invariants();
+    }
+    assert!((8..=20).contains(&done), "{done} of 100");
+    assert_eq!(advancer.next_expiration(), None);
+}
+
 #[test]
 fn the_next_expiration_is_that_of_what_is_in_hand() {
     let (scheduler, mut advancer) = small();

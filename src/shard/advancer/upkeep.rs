@@ -13,6 +13,11 @@
 //! | giving segments back | at the next tick while there are too many |
 //! | all of it | after [`LULL`] ticks |
 //!
+//! A clock that leaps from one timer to the next passes many ticks at once, and would do all of it
+//! for each timer. So after an upkeep that has left nothing under way, the next [`LEAPS`] leaps do
+//! only what goes by the clock, the early cascade, and what is asked for. What they leave out is
+//! little: a batch of freed nodes that is large enough ends the rest.
+//!
 //! An advance that does not move the clock does its share of the work whenever it is called. Only
 //! the early cascade and giving segments back go by the clock. Idle wheels are looked at apart from
 //! this, before the fence (see [`idle_wheels`](crate::shard::advancer::idle_wheels)).
@@ -29,6 +34,12 @@ const LULL: Tick = if cfg!(shardwheel_loom) {
     64
 };
 
+/// A clock that moves by so many ticks or more at once leaps. After an upkeep that has left nothing
+/// under way, [`LEAPS`] leaps are left out: an event loop that sleeps from one timer to the next
+/// would otherwise do all the work for each timer.
+const LEAP: Tick = 16;
+const LEAPS: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 0 } else { 8 };
+
 impl<T> Advancer<T> {
     /// Whether the tick has come at which there is work.
     #[inline]
@@ -42,8 +53,26 @@ impl<T> Advancer<T> {
         self.shared.is_sweep_requested() || self.are_lane_totals_stale()
     }
 
-    /// Does a share of the background work.
-    pub(super) fn keep_up(&mut self, moves: bool) {
+    /// Does a share of the background work. The clock has moved by `moved` ticks.
+    pub(super) fn keep_up(&mut self, moved: Tick) {
+        if moved > 0 {
+            self.cascade_early();
+        }
+        if moved < LEAP || self.is_upkeep_asked_for() || !self.leave_out() {
+            self.keep_all_up(moved > 0);
+        }
+    }
+
+    /// Whether this leap of the clock may leave out what does not go by the clock.
+    #[inline]
+    fn leave_out(&mut self) -> bool {
+        let may = self.leaps_left > 0 && !self.recycler.is_ripe();
+        self.leaps_left -= u32::from(may);
+        may
+    }
+
+    #[inline(never)]
+    fn keep_all_up(&mut self, moves: bool) {
         self.refresh_lane_totals();
         self.help_epochs();
         if self.ended > 0 {
@@ -51,12 +80,11 @@ impl<T> Advancer<T> {
         }
         self.sweep_in_steps();
         self.poll_recycler();
-        let mut has_excess = false;
-        if moves {
-            self.cascade_early();
-            has_excess = self.give_memory_back();
-        }
-        let next = self.next_upkeep(has_excess);
+        let has_excess = moves && self.give_memory_back();
+        let is_at_work = self.is_at_work() || has_excess;
+        self.leaps_left = if is_at_work { 0 } else { LEAPS };
+        let rest = if is_at_work { 1 } else { LULL };
+        let next = self.now.saturating_add(rest).min(self.early_cascade.next());
         // What goes by the clock was not done if the clock stands.
         self.upkeep_due = if moves { next } else { next.min(self.upkeep_due) };
     }
@@ -71,9 +99,8 @@ impl<T> Advancer<T> {
         self.recycler.has_excess(&self.shared.slab, pending)
     }
 
-    fn next_upkeep(&self, has_excess: bool) -> Tick {
-        let is_at_work = self.sweep.is_under_way() || self.lane_totals.owes_help() || has_excess;
-        let rest = if is_at_work || self.recycler.is_giving() { 1 } else { LULL };
-        self.now.saturating_add(rest).min(self.early_cascade.next())
+    /// Whether a piece of work is under way.
+    fn is_at_work(&self) -> bool {
+        self.sweep.is_under_way() || self.lane_totals.owes_help() || self.recycler.is_giving()
     }
 }

@@ -53,7 +53,7 @@ impl<'g> Keep<'g> {
 pub(crate) struct Slots<M, const N: usize, const P: usize = 0> {
     /// Null, or a pointer from `Box::into_raw`, which the slot owns.
     places: Box<[AtomicPtr<M>; N]>,
-    /// One past the highest slot that was ever filled.
+    /// One past the highest slot that was ever filled, or is about to be.
     height: AtomicU32,
     graveyard: Mutex<Vec<Unlinked<M>>>,
     /// Slots lend `M` to several threads, and drop it.
@@ -90,6 +90,8 @@ impl<M, const N: usize, const P: usize> Slots<M, N, P> {
 
     /// Fills an empty slot; returns the box if another thread has filled it.
     pub(crate) fn fill(&self, index: usize, held: Box<M>) -> Result<(), Box<M>> {
+        // First, so a thread that finds the slot filled finds it below the height.
+        self.note_height(index);
         let held = Box::into_raw(held);
         // Ordering: Release, pairs with `get`; on failure nothing is read.
         let (success, failure) = (Ordering::Release, Ordering::Relaxed);
@@ -97,7 +99,6 @@ impl<M, const N: usize, const P: usize> Slots<M, N, P> {
             // SAFETY: it came from `into_raw` just now, and was not published.
             return Err(unsafe { Box::from_raw(held) });
         }
-        self.note_height(index);
         Ok(())
     }
 

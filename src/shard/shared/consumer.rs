@@ -9,6 +9,7 @@ use crate::shard::memory::slab::InHand;
 use crate::shard::memory::slot::{Keep, Unlinked};
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::Wheel;
+use crate::shard::wheel::geometry::Slot;
 use crate::sync::{Arc, Ordering};
 use crate::tick::Tick;
 
@@ -74,7 +75,9 @@ impl<T> Consumer<T> {
     pub(crate) fn next_occupied(&self, from: Tick, to: Tick) -> Option<Tick> {
         let geometry = self.shared.geometry;
         let is_fine = !geometry.has_overflow_start(from, to);
-        if is_fine && to <= geometry.end_of_window(from) {
+        if is_fine && self.wheel(0).is_none_or(|finest| !finest.may_hold_from(from)) {
+            None
+        } else if is_fine && to <= geometry.end_of_window(from) {
             self.next_in_window(from, to)
         } else {
             self.next_occupied_in(from, to, is_fine)
@@ -85,7 +88,7 @@ impl<T> Consumer<T> {
     /// `from..=to`.
     #[inline(never)]
     fn next_occupied_in(&self, from: Tick, to: Tick, is_fine: bool) -> Option<Tick> {
-        let levels = if is_fine { 1 } else { self.shared.wheels.levels() };
+        let levels = if is_fine { 1 } else { self.shared.wheels.height() };
         (0..levels).filter_map(|level| self.next_occupied_at(level, from, to)).min()
     }
 
@@ -98,18 +101,26 @@ impl<T> Consumer<T> {
         (ahead <= to - from).then_some(from + ahead)
     }
 
-    /// Whether a list of the shared bucket of that level and expiration holds a node.
-    pub(crate) fn holds_nodes(&self, level: usize, expiration: Tick) -> bool {
-        let geometry = self.shared.geometry;
-        self.wheel(level)
-            .is_some_and(|wheel| wheel.holds_nodes(geometry.index(geometry.slot(level, expiration))))
+    /// Whether a list of that shared bucket holds a node.
+    pub(crate) fn holds_nodes(&self, slot: Slot) -> bool {
+        let index = self.shared.geometry.index(slot);
+        self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(index) && wheel.holds_nodes(index))
     }
 
     /// As [`next_occupied`](Self::next_occupied), of one level.
+    #[inline]
     pub(crate) fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
         let (wheel, geometry) = (self.wheel(level)?, self.shared.geometry);
+        let first = geometry.first_from(level, from).filter(|slot| wheel.may_hold_from(slot.number))?;
         let count = geometry.starts_within(level, from, to);
-        geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.index(slot), count))
+        let ahead = wheel.next_occupied(geometry.index(first), count)?;
+        Some(geometry.expiration(geometry.nth_after(first, ahead)?))
+    }
+
+    /// The number of levels that may have a shared wheel.
+    #[inline]
+    pub(crate) fn height(&self) -> usize {
+        self.shared.wheels.height()
     }
 
     /// Puts a chain of nodes that the advancer owns on the inbox, from `first` to `last`.

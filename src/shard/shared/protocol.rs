@@ -17,7 +17,7 @@
 //!
 //! 1. loads `flushed` (Acquire) and then `sealed`. If the deadline is sealed, it goes on with
 //!    step 5. Otherwise it computes the slot, within one revolution after `flushed` at each level;
-//! 2. sets the occupancy bit of the list;
+//! 2. sets the occupancy bit of the list, and raises the wheel's `last` to the bucket's number;
 //! 3. passes a SeqCst fence;
 //! 4. loads `sealed`. If the slot expires later, and the wheel is not closed, it pushes. A push
 //!    fails if the list has been flushed past the slot's round;
@@ -56,6 +56,17 @@
 //!
 //! **One look is enough.** By the same argument a look at the bits after the fence holds for the
 //! whole window: no further bucket that expires at or before `sealed` comes to hold anything.
+//!
+//! **Where no look is needed.** No bucket of a wheel that was ever marked has a higher number than
+//! `last`. It only rises, and it says nothing of the bits below it, so the advancer passes over a
+//! wheel whose `last` comes before the first bucket that it would look at, and no other. In step 2
+//! the producer has loaded a value of `last` that is high enough, or has made it so. If its fence
+//! comes first, the advancer, which loads `last` after its own fence, finds that value or a later
+//! one, which is higher: it looks. It does not matter which producer has raised it. (A bit that
+//! says whether the wheel holds anything would have to be cleared. A producer that loads such a bit
+//! before it is cleared would not set it again, so it would have to load it once more, after its
+//! fence.) The same holds for the number of levels that have a wheel, which a producer raises
+//! before it puts the wheel into the table.
 //!
 //! **No bit is cleared under a timer of the next round.** A producer that means a bucket's next
 //! round has loaded a `flushed` at or past the bucket's expiration. It has thereby acquired the
@@ -281,7 +292,7 @@ impl<T> Shared<T> {
             let pinned = WheelTable::stay(slot.level, who);
             if let Some(wheel) = self.wheels.get_or_create(slot.level, flushed, pinned.as_ref()) {
                 let place = self.place(slot, id);
-                wheel.mark(place.index, place.stripe);
+                wheel.mark(slot.number, place.index, place.stripe);
                 let reading = self.clock.read();
                 if reading.sealed < self.geometry.expiration(slot)
                     && !wheel.is_closed()

@@ -29,6 +29,7 @@ impl Counter {
         self.add(u64::MAX);
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> u64 {
         // Ordering: Acquire, pairs with `add`.
         self.0.load(Ordering::Acquire)

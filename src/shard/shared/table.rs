@@ -38,6 +38,13 @@ impl WheelTable {
         self.geometry.levels()
     }
 
+    /// No level from this one on has ever had a wheel. A producer that has found a wheel is ordered
+    /// after the rise of this number, so the advancer sees it where it sees that producer's bit.
+    #[inline]
+    pub(super) fn height(&self) -> usize {
+        self.wheels.height()
+    }
+
     /// The wheel of a level, if it exists.
     #[inline]
     pub(super) fn get<'g>(&'g self, level: usize, keep: Keep<'g>) -> Option<&'g Wheel> {

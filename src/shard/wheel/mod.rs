@@ -14,7 +14,7 @@
 //!
 //! | step | by | what it does |
 //! |---|---|---|
-//! | [`Wheel::mark`] | producer | sets the bit of the list that it is about to push to |
+//! | [`Wheel::mark`] | producer | sets the bit of the list that it is about to push to, and raises [`Wheel::last`] |
 //! | [`Wheel::push`] | producer | pushes, unless the list has been flushed past the round |
 //! | [`Wheel::flush`] | advancer | clears the bucket's bits, then swaps the heads whose bit was set |
 //! | [`Wheel::detach`] | advancer | empties a list within its round (sweep, early cascade) |
@@ -28,6 +28,7 @@
 //!   lists need no protection against nodes being freed.
 //! - No node is popped alone, so a head that returns to a former value (ABA) does no harm: the new
 //!   node links to the current first node.
+//! - A bucket whose bit is set has a number of at most `last`.
 //! - A list whose round is 2^31 or more rounds old, because it was not used for that long, looks
 //!   newer than it is. It refuses pushes until it is flushed. A refused producer uses the shard's
 //!   inbox; the advancer, which knows the clock, places such timers in its private wheels.
@@ -51,6 +52,10 @@ pub(crate) const STRIPES: usize = 1;
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
 const ROUND_SHIFT: u32 = 32;
+
+/// Producers raise [`Wheel::last`] by this many buckets at a time: seldom, where each timer is due
+/// later than the one before. A power of two.
+const GROUP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
 const DETACH_ATTEMPTS: usize = 8;
@@ -104,6 +109,8 @@ pub(crate) struct Wheel {
     buckets: Box<[Bucket]>,
     /// One bit per list. Set by producers, cleared by the advancer.
     occupied: Box<[AtomicU64]>,
+    /// No bucket of a later number has ever been marked. Raised by producers, never lowered.
+    last: AtomicU64,
     /// Whether the advancer is giving the wheel back. Written by the advancer.
     closed: AtomicBool,
     life: Life,
@@ -119,6 +126,7 @@ impl Wheel {
         Some(Self {
             buckets: fallible::slice(size, bucket)?,
             occupied: fallible::zeroed(words)?,
+            last: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             life: Life::begin(),
         })
@@ -134,11 +142,16 @@ impl Wheel {
         (&self.occupied[index / BUCKETS_PER_WORD], shift as u32)
     }
 
-    /// Marks the list as one that may hold a node. The caller then passes its SeqCst fence, reads
-    /// the clock a second time, and pushes.
+    /// Marks the list of the bucket `number` as one that may hold a node. The caller then passes
+    /// its SeqCst fence, reads the clock a second time, and pushes.
     #[inline]
-    pub(crate) fn mark(&self, index: usize, stripe: usize) {
+    pub(crate) fn mark(&self, number: u64, index: usize, stripe: usize) {
         self.life.note_use();
+        // Ordering: Relaxed for both, as below. The word only rises: if the producer finds it high
+        // enough, the advancer does, too.
+        if self.last.load(Ordering::Relaxed) < number {
+            self.last.fetch_max(number | (GROUP - 1), Ordering::Relaxed);
+        }
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);
         // Ordering: Relaxed for both, the caller's fence orders them against its second read of the
@@ -175,22 +188,25 @@ impl Wheel {
         }
     }
 
-    /// Takes all lists of the bucket, and moves the bucket to the next round.
+    /// Takes all lists of the bucket, and moves the bucket to the next round. `take` gets the stripe
+    /// and the first node of each list that is not empty.
     ///
     /// The bits are cleared first. A producer that pushes after a list's swap has either set the
     /// bit again, for the next round, or fails on the round.
-    pub(crate) fn flush(&self, index: usize, round: u32) -> [NodeId; STRIPES] {
+    #[inline]
+    pub(crate) fn flush(&self, index: usize, round: u32, mut take: impl FnMut(usize, NodeId)) {
         let (word, shift) = self.bits(index);
         let mut set = self.clear_bits(word, shift);
-        let mut chains = [NIL; STRIPES];
         let flushed = Head::new(round.wrapping_add(1), NIL).0;
         while set != 0 {
             let stripe = set.trailing_zeros() as usize;
             // Ordering: Acquire, pairs with the Release of each push: the links are visible.
-            chains[stripe] = Head(self.head(index, stripe).swap(flushed, Ordering::Acquire)).first();
+            let first = Head(self.head(index, stripe).swap(flushed, Ordering::Acquire)).first();
+            if first != NIL {
+                take(stripe, first);
+            }
             set &= set - 1;
         }
-        chains
     }
 
     fn clear_bits(&self, word: &AtomicU64, shift: u32) -> u64 {
@@ -279,7 +295,16 @@ impl Wheel {
     /// Returns whether a list of the bucket holds a node now.
     pub(crate) fn holds_nodes(&self, index: usize) -> bool {
         // Ordering: Relaxed, a hint.
-        self.buckets[index].0.iter().any(|head| Head(head.load(Ordering::Relaxed)).first() != NIL)
+        let first = |head: &AtomicU64| Head(head.load(Ordering::Relaxed)).first();
+        self.buckets[index].0.iter().fold(NIL, |any, head| any | first(head)) != NIL
+    }
+
+    /// Returns whether a bucket of this number or of a later one may hold a node. For the advancer,
+    /// after its fence.
+    #[inline]
+    pub(crate) fn may_hold_from(&self, number: u64) -> bool {
+        // Ordering: Relaxed, as in `next_occupied`.
+        self.last.load(Ordering::Relaxed) >= number
     }
 
     /// Finds the first bucket that may hold a node, from the bucket `from` on, among `count`

@@ -34,19 +34,28 @@ pub(in crate::shard) struct PrivateWheels {
     levels: Box<[Option<PrivateWheel>]>,
     /// No bucket that holds a node expires before this tick.
     none_before: Tick,
+    /// No level from this one on has ever had a wheel.
+    height: usize,
 }
 
 pub(in crate::shard) struct PrivateWheel {
     /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
     /// walk in turn. An empty list is `NIL`, which is zero.
     buckets: Box<[[NodeId; STRIPES]]>,
+    /// A bit for each list of a bucket that is not empty.
+    set: Box<[u16]>,
     /// The buckets that hold a node.
     occupied: Bitmap,
 }
 
 impl PrivateWheels {
     pub(in crate::shard) fn new(levels: usize) -> Self {
-        Self { levels: (0..levels).map(|_| None).collect(), none_before: Tick::MAX }
+        Self { levels: (0..levels).map(|_| None).collect(), none_before: Tick::MAX, height: 0 }
+    }
+
+    /// No level from this one on has ever had a wheel.
+    pub(in crate::shard) fn height(&self) -> usize {
+        self.height
     }
 
     pub(in crate::shard) fn level(&self, level: usize) -> Option<&PrivateWheel> {
@@ -76,14 +85,18 @@ impl PrivateWheels {
         let wheel = &mut self.levels[slot.level];
         if wheel.is_none() {
             *wheel = PrivateWheel::new(geometry.private_wheel_size());
+            self.height = self.height.max(slot.level + 1);
         }
         wheel.as_mut()
     }
 
-    /// Takes a bucket's lists and clears its bit; `None` if the bit is clear.
+    /// Takes a bucket's lists and clears its bit. `take` gets the stripe and the first node of each
+    /// list that is not empty.
     #[inline]
-    pub(in crate::shard) fn take(&mut self, level: usize, index: usize) -> Option<[NodeId; STRIPES]> {
-        self.levels[level].as_mut()?.take(index)
+    pub(in crate::shard) fn take(&mut self, level: usize, index: usize, take: impl FnMut(usize, NodeId)) {
+        if let Some(wheel) = &mut self.levels[level] {
+            wheel.take(index, take);
+        }
     }
 
     /// Puts lists into a bucket that is empty, for example because [`take`](Self::take) has emptied
@@ -100,25 +113,34 @@ impl PrivateWheels {
         }
         let index = geometry.private_index(slot);
         let Some(wheel) = self.wheel_or_new(geometry, slot) else { return false };
-        debug_assert_eq!(wheel.buckets[index], [NIL; STRIPES]);
+        debug_assert_eq!((wheel.buckets[index], wheel.set[index]), ([NIL; STRIPES], 0));
         wheel.buckets[index] = lists;
+        wheel.set[index] = lists.iter().rev().fold(0, |set, &first| set << 1 | u16::from(first != NIL));
         wheel.occupied.insert(index);
         true
     }
 
     /// Takes a bucket's lists and leaves its bit, because the sweep links the nodes again.
     pub(in crate::shard) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
-        let wheel = self.levels[level].as_mut();
-        wheel.map_or([NIL; STRIPES], |wheel| std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES]))
+        let Some(wheel) = &mut self.levels[level] else { return [NIL; STRIPES] };
+        wheel.set[index] = 0;
+        std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES])
     }
 
     /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
     pub(in crate::shard) fn settle(&mut self, level: usize, index: usize) {
         if let Some(wheel) = &mut self.levels[level]
-            && wheel.buckets[index] == [NIL; STRIPES]
+            && wheel.set[index] == 0
         {
             wheel.occupied.remove(index);
         }
+    }
+
+    /// Whether the bucket of a slot may hold a node.
+    #[inline]
+    pub(in crate::shard) fn may_hold(&self, geometry: Geometry, slot: Slot) -> bool {
+        let wheel = self.levels[slot.level].as_ref();
+        wheel.is_some_and(|wheel| wheel.occupied.contains(geometry.private_index(slot)))
     }
 
     /// Whether a bucket that expires at or before `tick` may hold a node.
@@ -140,9 +162,7 @@ impl PrivateWheels {
         if known > to {
             return None;
         }
-        if known >= from
-            && self.levels[0].as_ref().is_some_and(|finest| finest.holds(geometry.slot(0, known)))
-        {
+        if known >= from && self.may_hold(geometry, geometry.slot(0, known)) {
             return Some(known);
         }
         let next = self.next_occupied(geometry, from);
@@ -154,7 +174,7 @@ impl PrivateWheels {
     /// wheel size / 4096).
     #[inline]
     pub(in crate::shard) fn next_occupied(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
-        let finest = self.next_occupied_at(0, geometry, from);
+        let finest = self.next_in_finest(geometry, from);
         // No overflow bucket expires before the next tick that starts an overflow bucket.
         let is_first =
             |&tick: &Tick| (tick ^ from) < geometry.span(1) && !geometry.starts_overflow_bucket(from);
@@ -162,10 +182,18 @@ impl PrivateWheels {
             Some(tick) => Some(tick),
             None => {
                 let overflow =
-                    (1..self.levels.len()).filter_map(|level| self.next_occupied_at(level, geometry, from));
+                    (1..self.height).filter_map(|level| self.next_occupied_at(level, geometry, from));
                 overflow.chain(finest).min()
             }
         }
+    }
+
+    /// As [`next_occupied_at`](Self::next_occupied_at), of the finest wheel, whose buckets have the
+    /// numbers of the ticks.
+    #[inline]
+    fn next_in_finest(&self, geometry: Geometry, from: Tick) -> Option<Tick> {
+        let ahead = self.level(0)?.next_occupied(geometry.private_index(geometry.slot(0, from)))?;
+        from.checked_add(ahead as Tick)
     }
 
     /// No bucket that holds a node expires before this tick; `None` if there is no such bucket.
@@ -197,7 +225,7 @@ impl PrivateWheel {
     /// `None` if there is no memory.
     fn new(size: usize) -> Option<Self> {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
-        Some(Self { buckets: fallible::zeroed(size)?, occupied })
+        Some(Self { buckets: fallible::zeroed(size)?, set: fallible::zeroed(size)?, occupied })
     }
 
     pub(in crate::shard) fn size(&self) -> usize {
@@ -206,26 +234,27 @@ impl PrivateWheel {
 
     #[inline]
     fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
-        let head = &mut self.buckets[index][first as usize % STRIPES];
+        let stripe = first as usize % STRIPES;
+        let head = &mut self.buckets[index][stripe];
         // Ordering: Relaxed, no other thread accesses the link.
         last.store(*head, Ordering::Relaxed);
         *head = first;
+        self.set[index] |= 1 << stripe;
         self.occupied.insert(index);
     }
 
-    /// Whether the bucket of a slot of this wheel's level holds a node.
     #[inline]
-    fn holds(&self, slot: Slot) -> bool {
-        self.occupied.contains(slot.number as usize & (self.size() - 1))
-    }
-
-    #[inline]
-    fn take(&mut self, index: usize) -> Option<[NodeId; STRIPES]> {
+    fn take(&mut self, index: usize, mut take: impl FnMut(usize, NodeId)) {
         if !self.occupied.contains(index) {
-            return None;
+            return;
         }
         self.occupied.remove(index);
-        Some(std::mem::replace(&mut self.buckets[index], [NIL; STRIPES]))
+        let mut set = std::mem::take(&mut self.set[index]);
+        while set != 0 {
+            let stripe = set.trailing_zeros() as usize;
+            take(stripe, std::mem::replace(&mut self.buckets[index][stripe % STRIPES], NIL));
+            set &= set - 1;
+        }
     }
 
     /// Finds the first bucket that holds a node, from the bucket `from` on and with wrap-around.
@@ -241,7 +270,13 @@ impl PrivateWheel {
     }
 
     /// The lists of a bucket, and whether its bit is set. For invariant checks.
+    ///
+    /// # Panics
+    ///
+    /// If the bits of the lists are wrong.
     pub(in crate::shard) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
+        let is_set = |stripe: usize| self.set[index] >> stripe & 1 == 1;
+        assert!((0..STRIPES).all(|stripe| is_set(stripe) == (self.buckets[index][stripe] != NIL)));
         (self.buckets[index], self.occupied.contains(index))
     }
 }
@@ -250,17 +285,24 @@ impl PrivateWheel {
 mod tests {
     use super::*;
 
+    /// The lists that are taken out of a bucket.
+    fn take(wheel: &mut PrivateWheel, index: usize) -> Vec<(usize, NodeId)> {
+        let mut lists = Vec::new();
+        wheel.take(index, |stripe, first| lists.push((stripe, first)));
+        lists
+    }
+
     #[test]
     fn a_bucket_yields_what_was_pushed_once() {
         let mut wheel = PrivateWheel::new(16).expect("there is memory");
         let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
         wheel.splice(3, STRIPES as NodeId, &a);
         wheel.splice(3, 2 * STRIPES as NodeId, &b);
-        assert_eq!(wheel.take(2), None);
-        assert_eq!(wheel.take(3).map(|lists| lists[0]), Some(2 * STRIPES as NodeId));
+        assert_eq!(take(&mut wheel, 2), []);
+        assert_eq!(take(&mut wheel, 3), [(0, 2 * STRIPES as NodeId)]);
         // Ordering: Relaxed, there is one thread.
         assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (STRIPES as NodeId, NIL));
-        assert_eq!(wheel.take(3), None);
+        assert_eq!(take(&mut wheel, 3), []);
         assert!(wheel.is_empty());
     }
 
@@ -275,7 +317,7 @@ mod tests {
                     let expected = (index + size - from) % size;
                     assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
                 }
-                wheel.take(index);
+                assert_eq!(take(&mut wheel, index).len(), 1);
             }
         }
     }
@@ -322,7 +364,8 @@ mod tests {
         assert_eq!(own.next_occupied(geometry, 0), None);
         assert!(own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL)));
         assert_eq!(own.next_occupied(geometry, 5), Some(32));
-        assert!(own.take(1, 2).is_some() && own.level(1).is_some_and(PrivateWheel::is_empty));
+        own.take(1, 2, |_, first| assert_eq!(first, 1));
+        assert!(own.level(1).is_some_and(PrivateWheel::is_empty));
         own.drop_empty(1);
         assert!(own.level(1).is_none());
     }

@@ -11,8 +11,15 @@ fn place(index: usize, stripe: usize, round: u32) -> ListSlot {
 }
 
 fn push(wheel: &Wheel, at: ListSlot, id: NodeId, link: &AtomicU32) -> bool {
-    wheel.mark(at.index, at.stripe);
+    wheel.mark(0, at.index, at.stripe);
     wheel.push(at, id, link)
+}
+
+/// The lists that a flush takes.
+fn flush(wheel: &Wheel, index: usize, round: u32) -> Vec<(usize, NodeId)> {
+    let mut lists = Vec::new();
+    wheel.flush(index, round, |stripe, first| lists.push((stripe, first)));
+    lists
 }
 
 #[test]
@@ -21,8 +28,7 @@ fn a_flush_takes_what_was_pushed_and_ends_the_round() {
     let (a, b, c) = (AtomicU32::new(9), AtomicU32::new(9), AtomicU32::new(9));
     assert!(push(&wheel, place(3, 1, 7), 1, &a));
     assert!(push(&wheel, place(3, 1, 7), 2, &b));
-    let chains = wheel.flush(3, 7);
-    assert_eq!(chains[1], 2);
+    assert_eq!(flush(&wheel, 3, 7), [(1, 2)]);
     // Ordering: Relaxed, there is one thread.
     assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (1, NIL));
     assert!(!push(&wheel, place(3, 1, 7), 3, &c), "the round is over");
@@ -45,7 +51,7 @@ fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
     let link = AtomicU32::new(NIL);
     let far = place(0, 0, 1 << 31);
     assert!(!push(&wheel, far, 1, &link));
-    wheel.flush(0, (1 << 31) - 1);
+    flush(&wheel, 0, (1 << 31) - 1);
     assert!(push(&wheel, far, 1, &link));
 }
 
@@ -55,13 +61,13 @@ fn next_occupied_goes_round() {
         let wheel = new(size, 0);
         assert_eq!(wheel.next_occupied(1, size), None);
         for index in [0, size / 2, size - 1] {
-            wheel.mark(index, STRIPES - 1);
+            wheel.mark(0, index, STRIPES - 1);
             for (from, count) in (0..size).flat_map(|from| (0..=size).map(move |count| (from, count))) {
                 let expected = Some((index + size - from) % size).filter(|&ahead| ahead < count);
                 let found = wheel.next_occupied(from, count);
                 assert_eq!(found, expected, "{index} from {from} of {size}, {count} of them");
             }
-            wheel.flush(index, 0);
+            flush(&wheel, index, 0);
         }
         assert!(wheel.is_empty());
     }
@@ -78,7 +84,7 @@ fn what_is_detached_leaves_the_round_open() {
     assert!(push(&wheel, place(2, 3, 0), 3, &c));
     // Ordering: Relaxed, there is one thread.
     assert_eq!(c.load(Ordering::Relaxed), NIL);
-    assert_eq!(wheel.flush(2, 0)[3], 3);
+    assert_eq!(flush(&wheel, 2, 0), [(3, 3)]);
 }
 
 #[test]
@@ -87,9 +93,9 @@ fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
     for index in 0..8 {
         for stripe in 0..STRIPES {
             assert!(wheel.is_empty());
-            wheel.mark(index, stripe);
+            wheel.mark(0, index, stripe);
             assert!(!wheel.is_empty() && (0..8).all(|other| wheel.is_occupied(other) == (other == index)));
-            wheel.flush(index, 0);
+            flush(&wheel, index, 0);
         }
     }
 }
@@ -101,7 +107,7 @@ fn a_wheel_that_is_given_up_yields_all_lists_and_closes_those_that_were_marked()
     let places = (0..8).flat_map(|index| (0..STRIPES).map(move |stripe| place(index, stripe, 0)));
     let mut pushed = Vec::new();
     for (id, at) in (1..).zip(places.clone()).filter(|(id, _)| id % 3 > 0) {
-        wheel.mark(at.index, at.stripe);
+        wheel.mark(0, at.index, at.stripe);
         if id % 3 == 1 {
             assert!(wheel.push(at, id, &links[id as usize]));
             pushed.push(id);
@@ -126,11 +132,24 @@ fn a_closed_list_takes_no_push_whatever_stood_in_its_head() {
     for (head, round) in [(0, 0), (7, 9), (0, u32::MAX), (1 << 31, 3)] {
         let wheel = new(8, head);
         let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
-        wheel.mark(5, 0);
+        wheel.mark(0, 5, 0);
         let pushed = wheel.push(place(5, 0, round), 1, &a);
         wheel.close();
         assert!(wheel.is_closed());
         assert_eq!(drain(&wheel, round), if pushed { vec![1] } else { vec![] });
         assert!((0..2).all(|later| !wheel.push(place(5, 0, round.wrapping_add(later)), 2, &b)));
     }
+}
+
+/// Buckets after the last one that was ever marked need no look.
+#[test]
+fn the_last_marked_bucket_only_rises() {
+    let wheel = new(16, 0);
+    assert!(wheel.may_hold_from(0) && !wheel.may_hold_from(1));
+    wheel.mark(3 * GROUP, 5, 0);
+    assert!(wheel.may_hold_from(3 * GROUP) && !wheel.may_hold_from(4 * GROUP));
+    wheel.mark(GROUP, 6, 0);
+    assert!(wheel.may_hold_from(3 * GROUP));
+    flush(&wheel, 5, 0);
+    assert!(wheel.may_hold_from(3 * GROUP), "an empty list is no proof");
 }

@@ -168,7 +168,7 @@ impl List {
 
     /// Does what a producer does. Returns false if the wheel is given up.
     pub fn push(&self, node: u32) -> bool {
-        self.wheel.mark(LIST.index, LIST.stripe);
+        self.wheel.mark(0, LIST.index, LIST.stripe);
         self.clock.read();
         !self.wheel.is_closed() && self.wheel.push(LIST, node, &self.links[node as usize])
     }
