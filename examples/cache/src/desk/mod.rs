@@ -1,0 +1,235 @@
+//! What a thread works on: its keys, its clients, and its messages. It touches no socket, so tests
+//! and fuzzers drive it as the event loop does.
+
+mod dispatch;
+mod input;
+mod messages;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use shardwheel::{Fired, Scheduler, ShardStats};
+
+use crate::clock::Time;
+use crate::commands::config::Settings;
+use crate::commands::pubsub::{self, Channels};
+use crate::commands::table::Lookup;
+use crate::keyspace::{Due, Keyspace};
+use crate::mail::Mailbox;
+use crate::session::{Ending, Kind, Session, Sessions};
+use crate::shared::Shared;
+use crate::stats::{Count, Stats};
+
+/// Bytes that may wait for one client of a thread.
+const ALLOWANCE: usize = 64 * 1024 * 1024;
+/// If the thread's clients together take this, each has the small allowance.
+const CROWDED: usize = 64 * 1024 * 1024;
+const SMALL_ALLOWANCE: usize = 1024 * 1024;
+
+pub(crate) struct Desk {
+    pub(crate) number: usize,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) sessions: Sessions,
+    pub(crate) channels: Channels,
+    pub(crate) settings: Settings,
+    pub(crate) stats: Stats,
+    pub(crate) mailbox: Mailbox,
+    timers: Scheduler<Due>,
+    lookup: Lookup,
+    /// Clients that may have something to be written, or are to be closed.
+    dirty: Vec<u32>,
+    /// Clients from whom more can be taken: they were owed too much before.
+    resuming: Vec<u32>,
+    /// For replies that are made before they are put into their place.
+    scratch: Vec<u8>,
+    /// Memory for buffers of clients.
+    buffer_bytes: usize,
+    seed: u64,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        number: usize,
+        shared: Arc<Shared>,
+        settings: Settings,
+        mailbox: Mailbox,
+        timers: Scheduler<Due>,
+    ) -> Self {
+        let time = Time::new(shared.clock);
+        let mut keyspace = Keyspace::new(time, timers.clone(), shared.placement.clone());
+        keyspace.events.wanted = settings.events;
+        let (sessions, channels, stats, seed) = Default::default();
+        let (dirty, resuming, scratch, buffer_bytes) = Default::default();
+        let lookup = Lookup::new();
+        #[rustfmt::skip] // A line for each of sixteen fields says nothing.
+        return Self {
+            number, shared, keyspace, sessions, channels, settings, stats, mailbox, timers, lookup, dirty,
+            resuming, scratch, buffer_bytes, seed,
+        };
+    }
+
+    // ---- clients --------------------------------------------------------------------------------
+
+    /// Takes a client on. It has been counted.
+    pub(crate) fn welcome(&mut self, mut session: Session) -> u32 {
+        session.id = self.shared.next_id();
+        session.is_authenticated = self.settings.password.is_none();
+        self.stats.add(Count::Connections, 1);
+        let slot = self.sessions.insert(session);
+        self.put_off(slot);
+        slot
+    }
+
+    /// Lets a client go.
+    pub(crate) fn dismiss(&mut self, slot: u32) -> Option<Box<Session>> {
+        pubsub::leave_all(self, slot);
+        let session = self.sessions.remove(slot)?;
+        if let Some(timer) = session.idle {
+            self.timers.cancel(timer);
+        }
+        self.buffer_bytes -= session.counted;
+        if session.kind == Kind::Client && self.shared.dismiss() && self.shared.is_draining() {
+            self.mailbox.wake_all();
+        }
+        Some(session)
+    }
+
+    /// A client is to be written to, or closed, in this round.
+    pub(crate) fn touch(&mut self, slot: u32) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        if !std::mem::replace(&mut session.is_dirty, true) {
+            self.dirty.push(slot);
+        }
+    }
+
+    /// Takes the clients that have been touched.
+    pub(crate) fn take_dirty(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Gives the list back, for its memory.
+    pub(crate) fn keep_dirty(&mut self, mut list: Vec<u32>) {
+        list.clear();
+        if self.dirty.is_empty() {
+            self.dirty = list;
+        }
+    }
+
+    /// How many bytes may wait for a client that does not read, before it is not listened to either.
+    /// Many clients send all their requests before they read the first reply, so it is much, unless
+    /// there are many such clients.
+    pub(crate) fn allowance(&self) -> usize {
+        if self.buffer_bytes > CROWDED { SMALL_ALLOWANCE } else { ALLOWANCE }
+    }
+
+    /// Takes note of what a client's buffers take, and whether it can be listened to again.
+    pub(crate) fn settle(&mut self, slot: u32) {
+        let allowance = self.allowance();
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        let bytes = session.bytes();
+        self.buffer_bytes = self.buffer_bytes + bytes - session.counted;
+        session.counted = bytes;
+        if session.is_paused && !session.is_owed_too_much(allowance) {
+            session.is_paused = false;
+            self.resuming.push(slot);
+        }
+    }
+
+    /// A client whose socket was not emptied, or who was not listened to.
+    pub(crate) fn resume_later(&mut self, slot: u32) {
+        self.resuming.push(slot);
+    }
+
+    pub(crate) fn has_resuming(&self) -> bool {
+        !self.resuming.is_empty()
+    }
+
+    pub(crate) fn take_resuming(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.resuming)
+    }
+
+    // ---- time -----------------------------------------------------------------------------------
+
+    /// Reads the clocks, at the start of a round.
+    pub(crate) fn wake(&mut self) {
+        if self.keyspace.time.refresh() {
+            self.keyspace.clock_was_set();
+        }
+    }
+
+    /// A timer of this thread's shard has fired.
+    pub(crate) fn fired(&mut self, fired: &Fired<Due>) {
+        match fired.payload {
+            Due::Key(place) => {
+                self.keyspace.fired(fired.key, place);
+                self.publish_events();
+            }
+            Due::Idle(slot) => {
+                let Some(session) = self.sessions.get_mut(slot) else { return };
+                if session.idle.take_if(|timer| *timer == fired.key).is_none() {
+                    return;
+                }
+                if session.has_subscribed() {
+                    return self.put_off(slot);
+                }
+                session.ending = Ending::Now;
+                self.stats.add(Count::IdleClosed, 1);
+                self.touch(slot);
+            }
+        }
+    }
+
+    /// A client has been active: its idle timer moves, in place.
+    pub(crate) fn put_off(&mut self, slot: u32) {
+        let timeout = self.settings.idle_timeout.as_millis() as u64;
+        let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        if timeout == 0 || session.idle.is_some() && session.idle_at == due {
+            return;
+        }
+        session.idle_at = due;
+        let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
+        session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot)).ok());
+    }
+
+    // ---- settings and counts --------------------------------------------------------------------
+
+    /// Takes over settings. A new idle timeout counts from now, for all clients.
+    pub(crate) fn apply(&mut self, settings: Settings) {
+        self.keyspace.events.wanted = settings.events;
+        let is_same = settings.idle_timeout == self.settings.idle_timeout;
+        self.settings = settings;
+        for slot in self.sessions.all().into_iter().filter(|_| !is_same) {
+            let idle = self.sessions.get_mut(slot).and_then(|session| session.idle.take());
+            idle.and_then(|timer| self.timers.cancel(timer));
+            self.put_off(slot);
+        }
+    }
+
+    /// Publishes the memory that this thread uses; at the end of a round.
+    pub(crate) fn publish_memory(&self) {
+        let bytes = self.keyspace.bytes() + self.buffer_bytes;
+        // Ordering: Relaxed, an estimate for the other threads.
+        self.shared.memory[self.number].store(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn timer_stats(&self) -> ShardStats {
+        self.timers.stats()
+    }
+
+    pub(crate) fn reset_counts(&mut self) {
+        self.stats = Stats::default();
+        self.keyspace.counts = Default::default();
+    }
+
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
+    }
+
+    /// A number that nobody can foresee who does not know the hash of keys.
+    pub(crate) fn chance(&mut self) -> u64 {
+        self.seed = self.shared.placement.hash(&self.seed.to_le_bytes());
+        self.seed
+    }
+}

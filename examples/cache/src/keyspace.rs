@@ -1,0 +1,278 @@
+//! A thread's keys, and the time that they have: the store and the shard of timers together.
+//!
+//! Each key with a deadline has a timer in the thread's own shard, whose payload is the key's place
+//! in the store. When the timer fires, the key goes at once, with its memory and its event. A later
+//! deadline puts the same timer off, in place. A key that is looked at between its deadline and its
+//! timer goes then.
+
+use std::hash::{BuildHasher, RandomState};
+
+use shardwheel::{Key, Scheduler};
+
+use crate::clock::{Deadline, Time};
+use crate::events::{Class, Events};
+use crate::store::{Entry, Slab, Store};
+
+/// Slots that a thread looks at in one round of a longer task.
+const STEP: usize = 512;
+
+/// What a timer of a thread's shard is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The key at this place of the store.
+    Key(u32),
+    /// The connection in this slot has been silent for too long.
+    Idle(u32),
+}
+
+/// Which thread has a key, and where that thread finds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Placement {
+    hasher: RandomState,
+    threads: usize,
+}
+
+impl Placement {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { hasher: RandomState::new(), threads }
+    }
+
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The hash of a key, and the thread that has it.
+    pub(crate) fn of(&self, key: &[u8]) -> (u64, usize) {
+        let hash = self.hash(key);
+        (hash, ((u128::from(hash) * self.threads as u128) >> u64::BITS) as usize)
+    }
+}
+
+/// Counts for INFO.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) expired: u64,
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    store: Store,
+    timers: Scheduler<Due>,
+    placement: Placement,
+    pub(crate) time: Time,
+    pub(crate) events: Events,
+    pub(crate) counts: Counts,
+    /// What a flush has left to be dropped, a step a round.
+    discarded: Vec<(Slab, u32)>,
+    /// After the wall clock was set: the next place whose deadline may have another tick now.
+    recheck: Option<u32>,
+}
+
+impl Keyspace {
+    pub(crate) fn new(time: Time, timers: Scheduler<Due>, placement: Placement) -> Self {
+        let (store, events, counts) = Default::default();
+        Self { store, timers, placement, time, events, counts, discarded: Vec::new(), recheck: None }
+    }
+
+    /// The place of a key that has not expired.
+    pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<u32> {
+        let place = self.store.find(hash, key)?;
+        if self.has_passed(place) {
+            self.expire(place);
+            return None;
+        }
+        Some(place)
+    }
+
+    /// As `find`, counted as a hit or a miss.
+    pub(crate) fn look_up(&mut self, hash: u64, key: &[u8]) -> Option<(u32, &Entry)> {
+        let place = self.find(hash, key);
+        let count = if place.is_some() { &mut self.counts.hits } else { &mut self.counts.misses };
+        *count += 1;
+        place.and_then(|place| Some((place, self.store.get(place)?)))
+    }
+
+    pub(crate) fn get(&self, place: u32) -> Option<&Entry> {
+        self.store.get(place)
+    }
+
+    /// Sets the value of a key, at the place where it has been found, or anew.
+    pub(crate) fn set_value(&mut self, hash: u64, key: &[u8], value: &[u8], found: Option<u32>) -> u32 {
+        match found {
+            Some(place) => {
+                self.store.set_value(place, value);
+                place
+            }
+            None => self.store.insert(hash, key, value),
+        }
+    }
+
+    /// Gives a key a deadline, or another one: its timer moves in place if the deadline is later.
+    pub(crate) fn set_deadline(&mut self, place: u32, deadline: Deadline) {
+        let Self { store, timers, time, .. } = self;
+        let due = time.due(deadline);
+        store.set_expiry(place, |entry| {
+            let moved = entry.timer.and_then(|timer| timers.reschedule(timer, due));
+            // Without memory for a timer, the key goes when it is looked at.
+            entry.timer = moved.or_else(|| timers.schedule(due, Due::Key(place)).ok());
+            entry.expires = Some(deadline);
+        });
+    }
+
+    /// Takes a key's deadline away. False if it has none.
+    pub(crate) fn persist(&mut self, place: u32) -> bool {
+        let Self { store, timers, .. } = self;
+        let mut had_one = false;
+        store.set_expiry(place, |entry| {
+            had_one = entry.expires.take().is_some();
+            entry.timer.take().and_then(|timer| timers.cancel(timer));
+        });
+        had_one
+    }
+
+    /// Removes a key.
+    pub(crate) fn remove(&mut self, hash: u64, place: u32) {
+        if let Some(timer) = self.store.remove(hash, place).and_then(|entry| entry.timer) {
+            self.timers.cancel(timer);
+        }
+    }
+
+    /// A key's timer has fired.
+    pub(crate) fn fired(&mut self, timer: Key, place: u32) {
+        // A flush discards keys whose timers are still to be cancelled.
+        if self.store.get(place).and_then(|entry| entry.timer) != Some(timer) {
+            return;
+        }
+        if self.has_passed(place) {
+            return self.expire(place);
+        }
+        // The wall clock was set back.
+        let timers = &self.timers;
+        let due = self.store.get(place).and_then(|entry| entry.expires).map(|it| self.time.due(it));
+        self.store.set_expiry(place, |entry| {
+            entry.timer = due.and_then(|due| timers.schedule(due, Due::Key(place)).ok());
+        });
+    }
+
+    fn has_passed(&self, place: u32) -> bool {
+        let deadline = self.store.get(place).and_then(|entry| entry.expires);
+        deadline.is_some_and(|deadline| self.time.has_passed(deadline))
+    }
+
+    /// Removes a key that has expired.
+    fn expire(&mut self, place: u32) {
+        let Some(hash) = self.store.get(place).map(|entry| self.placement.hash(entry.key())) else { return };
+        let Some(entry) = self.store.remove(hash, place) else { return };
+        // It returns nothing if the timer has fired.
+        entry.timer.and_then(|timer| self.timers.cancel(timer));
+        self.counts.expired += 1;
+        self.events.add(Class::EXPIRED, "expired", entry.key());
+    }
+
+    /// Removes all keys. Their memory comes back step by step, in `step`.
+    pub(crate) fn flush(&mut self) {
+        self.discarded.push((self.store.take_all(), 0));
+        self.recheck = None;
+    }
+
+    /// The wall clock was set: dates are at other ticks now.
+    pub(crate) fn clock_was_set(&mut self) {
+        self.recheck = Some(0);
+    }
+
+    /// Does a step of the tasks that take long. True if there is more to do.
+    pub(crate) fn step(&mut self) -> bool {
+        self.discard();
+        if let Some(place) = self.recheck {
+            self.recheck = self.recheck_from(place);
+        }
+        self.recheck.is_some() || !self.discarded.is_empty()
+    }
+
+    fn discard(&mut self) {
+        let Some((slab, next)) = self.discarded.last_mut() else { return };
+        for _ in 0..STEP {
+            if let Some(timer) = slab.remove(*next).and_then(|entry| entry.timer) {
+                self.timers.cancel(timer);
+            }
+            *next += 1;
+        }
+        if slab.len() == 0 {
+            self.discarded.pop();
+        }
+    }
+
+    fn recheck_from(&mut self, mut place: u32) -> Option<u32> {
+        for _ in 0..STEP {
+            let (found, next) = self.store.next(place);
+            let date = found.and_then(|(place, entry)| entry.expires.map(|deadline| (place, deadline)));
+            if let Some((place, deadline)) = date.filter(|(_, deadline)| deadline.is_date()) {
+                self.set_deadline(place, deadline);
+            }
+            place = next?;
+        }
+        Some(place)
+    }
+
+    /// Walks over the keys that have not expired, from a place on, until `visit` wants no more or
+    /// so many slots have been looked at. Returns where to go on.
+    pub(crate) fn walk(
+        &self,
+        mut place: u32,
+        slots: usize,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Option<u32> {
+        for _ in 0..slots {
+            let (found, next) = self.store.next(place);
+            let living = found.filter(|(_, entry)| !entry.expires.is_some_and(|at| self.time.has_passed(at)));
+            let has_enough = living.is_some_and(|(_, entry)| !visit(entry.key()));
+            place = next?;
+            if has_enough {
+                break;
+            }
+        }
+        Some(place)
+    }
+
+    /// Panics unless each key with a deadline has a timer, and each timer a key.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn check(&self) {
+        let mut all = (0, 0);
+        let mut at = Some(0);
+        while let Some(place) = at {
+            let (found, next) = self.store.next(place);
+            if let Some((place, entry)) = found {
+                assert_eq!(self.store.find(self.placement.hash(entry.key()), entry.key()), Some(place));
+                assert_eq!(entry.timer.is_some(), entry.expires.is_some());
+                all = (all.0 + 1, all.1 + usize::from(entry.timer.is_some()));
+            }
+            at = next;
+        }
+        assert_eq!(all, (self.store.len(), self.store.expiring()));
+        if self.discarded.is_empty() {
+            assert_eq!(self.timers.len(), self.store.expiring(), "timers");
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    pub(crate) fn expiring(&self) -> usize {
+        self.store.expiring()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.store.bytes()
+    }
+
+    /// The first place after all keys.
+    pub(crate) fn end(&self) -> u32 {
+        self.store.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

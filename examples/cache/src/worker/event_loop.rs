@@ -1,0 +1,108 @@
+//! The pattern: one thread, one poller, one shard.
+//!
+//! The shard's next expiration is the timeout of the poll. All timers of the shard are scheduled by
+//! the thread itself, after the shard has been advanced and before it is asked again, so no timer is
+//! slept through. Other threads wake the poll by its [`Bell`](crate::mail::Bell).
+
+use std::io;
+use std::task::Waker;
+use std::time::Duration;
+
+use mio::{Events, Poll, Registry, Token};
+use shardwheel::{Advancer, Config, Fired, Scheduler, shard};
+
+use crate::clock::{Clock, TICK};
+use crate::keyspace::Due;
+use crate::mail::Mailbox;
+
+/// Readiness events per poll; further events wait for the next round.
+const EVENTS: usize = 512;
+/// The token of a wake by another thread. Clients have the tokens of their slots.
+pub(crate) const WAKE: Token = Token(usize::MAX);
+/// A thread that would sleep for longer gives memory of its shard back so often.
+const MAINTENANCE: Duration = Duration::from_millis(50);
+
+/// A thread's poller and its shard.
+pub(crate) struct EventLoop {
+    poll: Poll,
+    events: Events,
+    advancer: Advancer<Due>,
+    clock: Clock,
+    waker: Waker,
+}
+
+/// A shard whose ticks are the clock's.
+pub(crate) fn timers() -> (Scheduler<Due>, Advancer<Due>) {
+    // The default tick is a millisecond.
+    debug_assert_eq!(Config::default().tick(), TICK);
+    shard(&Config::default())
+}
+
+impl EventLoop {
+    pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, clock: Clock, waker: Waker) -> Self {
+        Self { poll, events: Events::with_capacity(EVENTS), advancer, clock, waker }
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        self.poll.registry()
+    }
+
+    /// Polls until a client is ready, a timer may be due, a message has come, or the time is over.
+    pub(crate) fn sleep(&mut self, mailbox: &Mailbox, limit: Duration) -> io::Result<()> {
+        if limit.is_zero() {
+            return self.poll(Some(limit));
+        }
+        self.advancer.register_waker(&self.waker);
+        let next = self.advancer.next_expiration().map_or(Duration::MAX, |tick| self.clock.until(tick));
+        let mut timeout = next.min(limit);
+        if timeout > MAINTENANCE && self.advancer.needs_maintenance() {
+            self.advancer.maintain();
+            timeout = MAINTENANCE;
+        }
+        if !mailbox.lie_down() {
+            timeout = Duration::ZERO;
+        }
+        let result = self.poll(Some(timeout).filter(|&it| it < Duration::MAX));
+        mailbox.get_up();
+        result
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        match self.poll.poll(&mut self.events, timeout) {
+            // A signal ended the poll: a round with nothing ready.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Passes the timers that are due to `handle`, but no more than so many. True if there may be
+    /// more: they stay due.
+    pub(crate) fn fire(&mut self, now: u64, most: usize, mut handle: impl FnMut(&Fired<Due>)) -> bool {
+        self.advancer.advance(now).take(most).map(|fired| handle(&fired)).count() == most
+    }
+
+    /// What the last sleep found ready: the token, whether to read, whether to write, and whether
+    /// the other side has stopped writing.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = Ready> {
+        let known = self.events.iter().filter(|event| event.token() != WAKE);
+        known.map(|event| Ready {
+            token: event.token(),
+            reads: event.is_readable() || event.is_read_closed() || event.is_error(),
+            writes: event.is_writable(),
+            is_last: event.is_read_closed() || event.is_error(),
+        })
+    }
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) token: Token,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    /// The other side has stopped writing, so after what can be read comes the end.
+    pub(crate) is_last: bool,
+}
