@@ -58,7 +58,7 @@ impl Args {
             max_memory: self.maxmemory,
             max_clients: self.max_clients as usize,
             idle_timeout: self.idle_timeout,
-            password: self.requirepass.clone().filter(|it| !it.is_empty()).map(String::into_bytes),
+            password: self.requirepass.clone().unwrap_or_default().into_bytes(),
             port,
             ..Settings::default()
         }

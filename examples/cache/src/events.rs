@@ -1,4 +1,4 @@
-//! Keyspace notifications: what happens to keys, for those who have subscribed to it.
+//! Keyspace notifications: what happens to keys, as messages to subscribers.
 
 /// A class of events, and what `notify-keyspace-events` allows: a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,8 +16,8 @@ impl Class {
     pub(crate) const EXPIRED: Self = Self::of(b'x');
     const KEYSPACE: Self = Self::of(b'K');
     const KEYEVENT: Self = Self::of(b'E');
-    const MISS: Self = Self::of(b'm');
-    const NEW: Self = Self::of(b'n');
+    pub(crate) const MISS: Self = Self::of(b'm');
+    pub(crate) const NEW: Self = Self::of(b'n');
 
     const fn of(letter: u8) -> Self {
         let mut bit = 0;
@@ -41,11 +41,9 @@ impl Class {
     /// The letters, in the order of Redis: the classes, then where events go, then misses.
     pub(crate) fn letters(self) -> String {
         let is_all = self.0 & ALL == ALL;
-        let classes = LETTERS[..10].iter().filter(|_| !is_all);
-        let new = [b'n'].into_iter().filter(|_| !is_all);
-        let rest = classes.copied().chain(new).chain(*b"KEm");
-        let letters = rest.filter(|&letter| self.has(Self::of(letter))).map(char::from);
-        if is_all { Some('A').into_iter().chain(letters).collect() } else { letters.collect() }
+        let (all, classes) = if is_all { ("A", &b""[..]) } else { ("", &b"g$lshzxetdn"[..]) };
+        let letters = classes.iter().chain(b"KEm").filter(|&&letter| self.has(Self::of(letter)));
+        all.chars().chain(letters.map(|&letter| char::from(letter))).collect()
     }
 
     fn has(self, class: Self) -> bool {
@@ -53,53 +51,61 @@ impl Class {
     }
 }
 
-/// Something happened to a key.
-#[derive(Debug)]
-pub(crate) struct Event {
-    name: &'static str,
-    key: Box<[u8]>,
+/// Events that are to be published: their names, and where their keys end in `keys`.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    names: Vec<(&'static str, usize)>,
+    keys: Vec<u8>,
 }
 
-/// The events that are to be published.
+/// What has happened to keys since the last publication, and what is wanted of it.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     pub(crate) wanted: Class,
-    pending: Vec<Event>,
+    pub(crate) pending: Pending,
 }
 
+/// Room for keys that is kept between publications.
+const KEPT_BYTES: usize = 64 * 1024;
+
 impl Events {
-    /// Notes an event, if anybody may want it.
+    /// Notes an event, if its class is wanted.
     pub(crate) fn add(&mut self, class: Class, name: &'static str, key: &[u8]) {
         if self.wanted.has(class) {
-            self.pending.push(Event { name, key: key.into() });
+            self.pending.keys.extend_from_slice(key);
+            self.pending.names.push((name, self.pending.keys.len()));
         }
     }
+}
 
+impl Pending {
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.names.is_empty()
     }
 
-    /// Takes what is pending: as messages, each a channel and a text.
-    pub(crate) fn take_messages(&mut self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let (wanted, mut messages) = (self.wanted, Vec::with_capacity(self.pending.len()));
-        for Event { name, key } in self.pending.drain(..) {
-            if wanted.has(Class::KEYSPACE) {
-                messages.push(([b"__keyspace@0__:", &key[..]].concat(), name.as_bytes().to_vec()));
+    /// Passes each event to `publish`, as messages: a channel and a text.
+    pub(crate) fn messages(&self, wanted: Class, mut publish: impl FnMut(&[u8], &[u8])) {
+        let (mut start, mut channel) = (0, Vec::new());
+        for &(name, end) in &self.names {
+            let (name, key) = (name.as_bytes(), &self.keys[start..end]);
+            let kinds: [(Class, &[u8], &[u8], &[u8]); 2] = [
+                (Class::KEYSPACE, b"__keyspace@0__:", key, name),
+                (Class::KEYEVENT, b"__keyevent@0__:", name, key),
+            ];
+            for (_, prefix, suffix, text) in kinds.into_iter().filter(|kind| wanted.has(kind.0)) {
+                channel.clear();
+                channel.extend_from_slice(prefix);
+                channel.extend_from_slice(suffix);
+                publish(&channel, text);
             }
-            if wanted.has(Class::KEYEVENT) {
-                messages.push(([b"__keyevent@0__:", name.as_bytes()].concat(), key.into_vec()));
-            }
+            start = end;
         }
-        messages
     }
 
-    /// Notes that a key was not found, and that a key is new: Redis's two classes outside of `A`.
-    pub(crate) fn add_miss(&mut self, key: &[u8]) {
-        self.add(Class::MISS, "keymiss", key);
-    }
-
-    pub(crate) fn add_new(&mut self, key: &[u8]) {
-        self.add(Class::NEW, "new", key);
+    pub(crate) fn clear(&mut self) {
+        self.names.clear();
+        self.keys.clear();
+        self.keys.shrink_to(KEPT_BYTES);
     }
 }
 
@@ -121,14 +127,24 @@ mod tests {
     fn an_event_goes_where_it_is_wanted() {
         let mut events = Events::default();
         events.add(Class::EXPIRED, "expired", b"k");
-        assert!(events.is_empty());
+        assert!(events.pending.is_empty());
         events.wanted = Class::parse(b"KEx").unwrap();
         events.add(Class::GENERIC, "del", b"k");
         events.add(Class::EXPIRED, "expired", b"k");
-        let expected = [("__keyspace@0__:k", "expired"), ("__keyevent@0__:expired", "k")];
-        let expected =
-            expected.map(|(channel, text)| (channel.as_bytes().to_vec(), text.as_bytes().to_vec()));
-        assert_eq!(events.take_messages(), expected);
-        assert!(events.is_empty());
+        events.add(Class::EXPIRED, "expired", b"l");
+        let mut messages = Vec::new();
+        events.pending.messages(events.wanted, |channel, text| {
+            messages.push([channel, text].map(|it| String::from_utf8(it.to_vec()).unwrap()));
+        });
+        let keyevent = "__keyevent@0__:expired";
+        let expected = [
+            ["__keyspace@0__:k", "expired"],
+            [keyevent, "k"],
+            ["__keyspace@0__:l", "expired"],
+            [keyevent, "l"],
+        ];
+        assert_eq!(messages, expected);
+        events.pending.clear();
+        assert!(events.pending.is_empty());
     }
 }

@@ -79,19 +79,21 @@ impl Keyspace {
     /// The place of a key that has not expired.
     pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<u32> {
         let place = self.store.find(hash, key)?;
-        if self.has_passed(place) {
+        let has_expired = self.store.get(place).is_some_and(|entry| self.has_expired(entry));
+        if has_expired {
             self.expire(place);
-            return None;
         }
-        Some(place)
+        Some(place).filter(|_| !has_expired)
     }
 
     /// As `find`, counted as a hit or a miss.
     pub(crate) fn look_up(&mut self, hash: u64, key: &[u8]) -> Option<(u32, &Entry)> {
-        let place = self.find(hash, key);
-        let count = if place.is_some() { &mut self.counts.hits } else { &mut self.counts.misses };
-        *count += 1;
-        place.and_then(|place| Some((place, self.store.get(place)?)))
+        let Some(place) = self.find(hash, key) else {
+            self.counts.misses += 1;
+            return None;
+        };
+        self.counts.hits += 1;
+        Some((place, self.store.get(place)?))
     }
 
     pub(crate) fn get(&self, place: u32) -> Option<&Entry> {
@@ -100,13 +102,9 @@ impl Keyspace {
 
     /// Sets the value of a key, at the place where it has been found, or anew.
     pub(crate) fn set_value(&mut self, hash: u64, key: &[u8], value: &[u8], found: Option<u32>) -> u32 {
-        match found {
-            Some(place) => {
-                self.store.set_value(place, value);
-                place
-            }
-            None => self.store.insert(hash, key, value),
-        }
+        let Some(place) = found else { return self.store.insert(hash, key, value) };
+        self.store.set_value(place, value);
+        place
     }
 
     /// Gives a key a deadline, or another one: its timer moves in place if the deadline is later.
@@ -142,23 +140,18 @@ impl Keyspace {
     /// A key's timer has fired.
     pub(crate) fn fired(&mut self, timer: Key, place: u32) {
         // A flush discards keys whose timers are still to be cancelled.
-        if self.store.get(place).and_then(|entry| entry.timer) != Some(timer) {
-            return;
-        }
-        if self.has_passed(place) {
+        let Some(entry) = self.store.get(place).filter(|entry| entry.timer == Some(timer)) else { return };
+        if self.has_expired(entry) {
             return self.expire(place);
         }
         // The wall clock was set back.
-        let timers = &self.timers;
-        let due = self.store.get(place).and_then(|entry| entry.expires).map(|it| self.time.due(it));
-        self.store.set_expiry(place, |entry| {
-            entry.timer = due.and_then(|due| timers.schedule(due, Due::Key(place)).ok());
-        });
+        if let Some(deadline) = entry.expires {
+            self.set_deadline(place, deadline);
+        }
     }
 
-    fn has_passed(&self, place: u32) -> bool {
-        let deadline = self.store.get(place).and_then(|entry| entry.expires);
-        deadline.is_some_and(|deadline| self.time.has_passed(deadline))
+    fn has_expired(&self, entry: &Entry) -> bool {
+        entry.expires.is_some_and(|deadline| self.time.has_passed(deadline))
     }
 
     /// Removes a key that has expired.
@@ -185,9 +178,7 @@ impl Keyspace {
     /// Does a step of the tasks that take long. True if there is more to do.
     pub(crate) fn step(&mut self) -> bool {
         self.discard();
-        if let Some(place) = self.recheck {
-            self.recheck = self.recheck_from(place);
-        }
+        self.recheck = self.recheck.and_then(|place| self.recheck_from(place));
         self.recheck.is_some() || !self.discarded.is_empty()
     }
 
@@ -206,10 +197,9 @@ impl Keyspace {
 
     fn recheck_from(&mut self, mut place: u32) -> Option<u32> {
         for _ in 0..STEP {
-            let (found, next) = self.store.next(place);
-            let date = found.and_then(|(place, entry)| entry.expires.map(|deadline| (place, deadline)));
-            if let Some((place, deadline)) = date.filter(|(_, deadline)| deadline.is_date()) {
-                self.set_deadline(place, deadline);
+            let (entry, next) = self.store.next(place);
+            if let Some(date) = entry.and_then(|entry| entry.expires).filter(|it| it.is_date()) {
+                self.set_deadline(place, date);
             }
             place = next?;
         }
@@ -217,7 +207,7 @@ impl Keyspace {
     }
 
     /// Walks over the keys that have not expired, from a place on, until `visit` wants no more or
-    /// so many slots have been looked at. Returns where to go on.
+    /// this many slots have been passed. Returns where to go on.
     pub(crate) fn walk(
         &self,
         mut place: u32,
@@ -225,9 +215,9 @@ impl Keyspace {
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Option<u32> {
         for _ in 0..slots {
-            let (found, next) = self.store.next(place);
-            let living = found.filter(|(_, entry)| !entry.expires.is_some_and(|at| self.time.has_passed(at)));
-            let has_enough = living.is_some_and(|(_, entry)| !visit(entry.key()));
+            let (entry, next) = self.store.next(place);
+            let living = entry.filter(|entry| !self.has_expired(entry));
+            let has_enough = living.is_some_and(|entry| !visit(entry.key()));
             place = next?;
             if has_enough {
                 break;
@@ -243,7 +233,7 @@ impl Keyspace {
         let mut at = Some(0);
         while let Some(place) = at {
             let (found, next) = self.store.next(place);
-            if let Some((place, entry)) = found {
+            if let Some(entry) = found {
                 assert_eq!(self.store.find(self.placement.hash(entry.key()), entry.key()), Some(place));
                 assert_eq!(entry.timer.is_some(), entry.expires.is_some());
                 all = (all.0 + 1, all.1 + usize::from(entry.timer.is_some()));
@@ -256,21 +246,8 @@ impl Keyspace {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.store.len()
-    }
-
-    pub(crate) fn expiring(&self) -> usize {
-        self.store.expiring()
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.store.bytes()
-    }
-
-    /// The first place after all keys.
-    pub(crate) fn end(&self) -> u32 {
-        self.store.end()
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 }
 

@@ -34,7 +34,7 @@ const EXIT_FAILED: u8 = 2;
 pub fn parse_all(mut buffer: &[u8]) -> usize {
     let (mut parser, mut arguments) = (protocol::parser::Parser::default(), 0);
     while let Ok(Some(complete)) = parser.parse(buffer, true) {
-        arguments += std::hint::black_box(parser.request(buffer, complete)).1.len();
+        arguments += std::hint::black_box(parser.request(buffer, complete)).len();
         buffer = &buffer[complete.len..];
     }
     arguments

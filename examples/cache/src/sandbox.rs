@@ -9,10 +9,10 @@ use shardwheel::Advancer;
 use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::keyspace::Due;
-use crate::mail::{Bell, Mailbox, Message};
+use crate::mail::{Mailbox, Message};
 use crate::session::{Ending, Session};
 use crate::shared::Shared;
-use crate::worker::event_loop::{WAKE, timers};
+use crate::worker::event_loop::timers;
 
 /// The whole server.
 pub struct Sandbox {
@@ -25,13 +25,11 @@ impl Sandbox {
     /// A server of so many threads and clients.
     pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
         let polls: Vec<_> = (0..threads).map(|_| Poll::new().expect("a poller")).collect();
-        let bell =
-            |poll: &Poll| Arc::new(Bell::new(mio::Waker::new(poll.registry(), WAKE).expect("a waker")));
-        let bells: Vec<_> = polls.iter().map(bell).collect();
+        let mailboxes = Mailbox::all(&polls).expect("wakers");
         let shared = Arc::new(Shared::new(threads, ([127, 0, 0, 1], 0).into()));
-        let password = password.map(|it| it.as_bytes().to_vec());
+        let password = password.unwrap_or_default().into();
         let settings = Settings { password, max_clients: clients, ..Settings::default() };
-        let desks = Mailbox::all(&bells).into_iter().enumerate().map(|(number, mailbox)| {
+        let desks = mailboxes.into_iter().enumerate().map(|(number, mailbox)| {
             let (scheduler, advancer) = timers();
             (Desk::new(number, Arc::clone(&shared), settings.clone(), mailbox, scheduler), advancer)
         });
@@ -60,6 +58,7 @@ impl Sandbox {
             desk.keyspace.time.skip(milliseconds);
             let now = desk.keyspace.time.tick();
             advancer.advance(now).for_each(|fired| desk.fired(&fired));
+            desk.publish_events();
         }
         self.settle();
     }
@@ -79,7 +78,7 @@ impl Sandbox {
     fn take_output(&mut self, client: usize) -> (Vec<u8>, bool) {
         let Some((number, slot)) = self.clients[client] else { return (Vec::new(), false) };
         let desk = &mut self.desks[number].0;
-        let Some(session) = desk.sessions.get_mut(slot) else { return (Vec::new(), false) };
+        let session = &mut desk.sessions[slot];
         let mut output = Vec::new();
         while !session.replies.ready().is_empty() {
             let len = session.replies.ready().len();
@@ -89,8 +88,9 @@ impl Sandbox {
         if session.ending != Ending::Open && (session.ending == Ending::Now || session.replies.is_done()) {
             desk.dismiss(slot);
             self.clients[client] = None;
+        } else {
+            desk.settle(slot);
         }
-        desk.settle(slot);
         (output, self.clients[client].is_some())
     }
 }
@@ -108,11 +108,11 @@ fn turn(desk: &mut Desk) -> bool {
             }
         }
     }
-    for slot in desk.take_resuming() {
+    for slot in std::mem::take(&mut desk.resuming) {
         is_busy = true;
         desk.resume(slot);
     }
-    for slot in desk.take_dirty() {
+    for slot in std::mem::take(&mut desk.sessions.dirty) {
         if let Some(session) = desk.sessions.get_mut(slot) {
             session.is_dirty = false;
             desk.settle(slot);

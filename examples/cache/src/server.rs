@@ -1,8 +1,9 @@
 //! The whole server: the threads, each with its core, and what they are given at the start.
 
 use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::thread;
+use std::{process, thread};
 
 use core_affinity::CoreId;
 use mio::Poll;
@@ -11,13 +12,13 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::args::Args;
 use crate::desk::Desk;
-use crate::mail::{Bell, Mailbox};
+use crate::mail::Mailbox;
 use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::worker::door::Door;
-use crate::worker::event_loop::{EventLoop, WAKE, timers};
+use crate::worker::event_loop::{EventLoop, timers};
 
-/// Serves until it is told to stop, and has drained.
+/// Serves until it receives a signal to stop, and has drained.
 pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let threads = args.threads(cores.len());
@@ -26,10 +27,17 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     let metrics = args.metrics.map(|at| TcpListener::bind(at).map_err(|error| on(at, &error))).transpose()?;
     let shared = Arc::new(Shared::new(threads, listener.local_addr()?));
     announce(&shared, metrics.as_ref(), out)?;
-    let mut workers = workers(args, &shared, threads)?;
-    let first = &mut workers[0];
-    first.take_door(Door::new(listener, metrics, first.registry())?);
-    run(workers, &cores)
+    let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
+    let mut door = Some(Door::new(listener, metrics, polls[0].registry())?);
+    let mailboxes = Mailbox::all(&polls)?;
+    let settings = args.settings(shared.address.port());
+    let workers = polls.into_iter().zip(mailboxes).enumerate().map(|(number, (poll, mailbox))| {
+        let (scheduler, advancer) = timers();
+        let event_loop = EventLoop::new(poll, advancer, shared.clock, mailbox.waker());
+        let desk = Desk::new(number, Arc::clone(&shared), settings.clone(), mailbox, scheduler);
+        Worker::new(event_loop, desk, door.take())
+    });
+    run(workers.collect(), &cores)
 }
 
 fn on(address: std::net::SocketAddr, error: &io::Error) -> io::Error {
@@ -44,44 +52,19 @@ fn announce(shared: &Shared, metrics: Option<&TcpListener>, out: &mut dyn Write)
     out.flush()
 }
 
-fn workers(args: &Args, shared: &Arc<Shared>, threads: usize) -> io::Result<Vec<Worker>> {
-    let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
-    let bells = polls.iter().map(|poll| Ok(Arc::new(Bell::new(mio::Waker::new(poll.registry(), WAKE)?))));
-    let mailboxes = Mailbox::all(&bells.collect::<io::Result<Vec<_>>>()?);
-    let settings = args.settings(shared.address.port());
-    let workers = polls.into_iter().zip(mailboxes).enumerate().map(|(number, (poll, mailbox))| {
-        let (scheduler, advancer) = timers();
-        let event_loop = EventLoop::new(poll, advancer, shared.clock, mailbox.waker());
-        Worker::new(event_loop, Desk::new(number, Arc::clone(shared), settings.clone(), mailbox, scheduler))
-    });
-    Ok(workers.collect())
-}
-
-/// Runs each worker in a thread of its own, with a core of its own while there are cores left.
+/// Runs each worker in a thread of its own, with a core of its own while there are cores left. A
+/// thread that panics ends the process: no other thread has its keys and its clients.
 fn run(workers: Vec<Worker>, cores: &[CoreId]) -> io::Result<()> {
     let running = workers.into_iter().enumerate().map(|(number, worker)| {
         let core = cores.get(number).copied();
         thread::Builder::new().name(format!("cache-{number}")).spawn(move || {
             core.map(core_affinity::set_for_current);
-            let _guard = EndOfAll;
-            worker.run()
+            let run = AssertUnwindSafe(|| worker.run());
+            panic::catch_unwind(run).unwrap_or_else(|_| process::abort())
         })
     });
     let running = running.collect::<io::Result<Vec<_>>>()?;
-    running
-        .into_iter()
-        .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
-}
-
-/// A thread that panics ends the process: its keys and its clients are nobody else's.
-struct EndOfAll;
-
-impl Drop for EndOfAll {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
-    }
+    running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| process::abort()))
 }
 
 /// Lets the process open as many files as it may: each client is one.

@@ -16,7 +16,8 @@ pub(crate) struct Shared {
     pub(crate) address: SocketAddr,
     /// Open connections of clients.
     pub(crate) clients: AtomicUsize,
-    next_id: AtomicU64,
+    /// The number of the next client.
+    pub(crate) next_id: AtomicU64,
     /// Each thread's memory for keys and buffers. Written by the thread, once a round.
     pub(crate) memory: Vec<CachePadded<AtomicU64>>,
     /// The number of channels that each thread's clients have subscribed to.
@@ -41,12 +42,6 @@ impl Shared {
 
     pub(crate) fn threads(&self) -> usize {
         self.memory.len()
-    }
-
-    /// A number for a client.
-    pub(crate) fn next_id(&self) -> u64 {
-        // Ordering: Relaxed, only the number matters.
-        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether there is room for one more client; if so, it counts from now on.

@@ -5,13 +5,11 @@
 use std::time::Duration;
 
 use crate::commands::glob::matches;
-use crate::commands::{Failure, Threads, lossy};
+use crate::commands::lossy;
 use crate::desk::Desk;
 use crate::events::Class;
-use crate::protocol::number::parse_i64;
 use crate::protocol::parser::{MAX_BULK, MAX_REQUEST};
-use crate::protocol::reply::{Reply, SYNTAX};
-use crate::protocol::request::Request;
+use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX, parse_i64};
 
 /// What can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,138 +19,143 @@ pub(crate) struct Settings {
     pub(crate) max_clients: usize,
     /// Zero is no limit.
     pub(crate) idle_timeout: Duration,
-    pub(crate) password: Option<Vec<u8>>,
+    /// Empty if clients need none.
+    pub(crate) password: Vec<u8>,
     /// `notify-keyspace-events`.
     pub(crate) events: Class,
-    /// Said, and not set.
+    /// It can be read, and not set.
     pub(crate) port: u16,
 }
 
-/// What cannot be set but may be asked for, and set to what it is.
-const FIXED: [(&str, &str); 7] = [
-    ("appendonly", "no"),
-    ("databases", "1"),
-    ("maxmemory-policy", "noeviction"),
-    ("save", ""),
-    ("lazyfree-lazy-user-flush", "yes"),
-    ("hash-max-listpack-entries", "128"),
-    ("cluster-enabled", "no"),
+type Get = fn(&Settings) -> Vec<u8>;
+type Set = fn(&mut Settings, &[u8]) -> Outcome;
+
+/// Each setting, as it is read and as it is set. The others can only be set to what they are.
+const SETTINGS: [(&str, Get, Option<Set>); 15] = [
+    ("maxmemory", |it| text(it.max_memory), Some(set_max_memory)),
+    ("maxclients", |it| text(it.max_clients), Some(set_max_clients)),
+    ("timeout", |it| text(it.idle_timeout.as_millis().div_ceil(1_000)), Some(set_timeout)),
+    ("requirepass", |it| it.password.clone(), Some(set_password)),
+    ("notify-keyspace-events", |it| text(it.events.letters()), Some(set_events)),
+    ("port", |it| text(it.port), None),
+    ("proto-max-bulk-len", |_| text(MAX_BULK), None),
+    ("client-query-buffer-limit", |_| text(MAX_REQUEST), None),
+    ("appendonly", |_| text("no"), None),
+    ("databases", |_| text("1"), None),
+    ("maxmemory-policy", |_| text("noeviction"), None),
+    ("save", |_| text(""), None),
+    ("lazyfree-lazy-user-flush", |_| text("yes"), None),
+    ("hash-max-listpack-entries", |_| text("128"), None),
+    ("cluster-enabled", |_| text("no"), None),
 ];
 
-impl Settings {
-    /// All names with their values.
-    fn all(&self) -> Vec<(&'static str, Vec<u8>)> {
-        let text = |value: String| value.into_bytes();
-        let mut all: Vec<_> = FIXED.iter().map(|&(name, value)| (name, value.as_bytes().to_vec())).collect();
-        all.extend([
-            ("maxmemory", text(self.max_memory.to_string())),
-            ("maxclients", text(self.max_clients.to_string())),
-            ("timeout", text(self.idle_timeout.as_millis().div_ceil(1_000).to_string())),
-            ("requirepass", self.password.clone().unwrap_or_default()),
-            ("notify-keyspace-events", text(self.events.letters())),
-            ("port", text(self.port.to_string())),
-            ("proto-max-bulk-len", text(MAX_BULK.to_string())),
-            ("client-query-buffer-limit", text(MAX_REQUEST.to_string())),
-        ]);
-        all
-    }
-
-    /// Sets one value. The error says what is wrong with it; `None` if there is no such setting.
-    fn set(&mut self, name: &[u8], value: &[u8]) -> Option<Result<(), Failure>> {
-        let name = name.to_ascii_lowercase();
-        Some(match &name[..] {
-            b"maxmemory" => parse_bytes(value)
-                .map(|bytes| self.max_memory = bytes)
-                .ok_or_else(|| "argument must be a memory value".to_owned()),
-            b"maxclients" => within(value, 1, 1 << 30).map(|it| self.max_clients = it as usize),
-            b"timeout" => within(value, 0, 1 << 30).map(|it| self.idle_timeout = Duration::from_secs(it)),
-            b"requirepass" => {
-                self.password = Some(value.to_vec()).filter(|password| !password.is_empty());
-                Ok(())
-            }
-            b"notify-keyspace-events" => Class::parse(value)
-                .map(|events| self.events = events)
-                .ok_or_else(|| "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()),
-            _ => {
-                let (_, fixed) = self.all().into_iter().find(|(known, _)| known.as_bytes() == name)?;
-                if fixed == value { Ok(()) } else { Err("can't set immutable config".to_owned()) }
-            }
-        })
-    }
-
-    /// Sets all of a request's values, or none.
-    fn set_all(&self, request: &Request<'_>) -> Result<Self, Failure> {
-        if request.len() % 2 == 1 {
-            return Err(SYNTAX.to_owned());
-        }
-        let mut changed = self.clone();
-        for at in (2..request.len()).step_by(2) {
-            let name = lossy(request.arg(at));
-            match changed.set(request.arg(at), request.arg(at + 1)) {
-                Some(Ok(())) => {}
-                None => {
-                    return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'"));
-                }
-                Some(Err(why)) => {
-                    return Err(format!("CONFIG SET failed (possibly related to argument '{name}') - {why}"));
-                }
-            }
-        }
-        Ok(changed)
-    }
+fn text(value: impl ToString) -> Vec<u8> {
+    value.to_string().into_bytes()
 }
 
-fn within(value: &[u8], least: i64, most: i64) -> Result<u64, Failure> {
+fn set_max_memory(settings: &mut Settings, value: &[u8]) -> Outcome {
+    settings.max_memory = parse_bytes(value).ok_or("argument must be a memory value")?;
+    Ok(())
+}
+
+fn set_max_clients(settings: &mut Settings, value: &[u8]) -> Outcome {
+    settings.max_clients = within(value, 1)? as usize;
+    Ok(())
+}
+
+fn set_timeout(settings: &mut Settings, value: &[u8]) -> Outcome {
+    settings.idle_timeout = Duration::from_secs(within(value, 0)?);
+    Ok(())
+}
+
+fn set_password(settings: &mut Settings, value: &[u8]) -> Outcome {
+    settings.password = value.to_vec();
+    Ok(())
+}
+
+fn set_events(settings: &mut Settings, value: &[u8]) -> Outcome {
+    settings.events = Class::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
+    Ok(())
+}
+
+/// The greatest number that a setting takes.
+const MOST: i64 = 1 << 30;
+
+fn within(value: &[u8], least: i64) -> Result<u64, Failure> {
     match parse_i64(value) {
-        None => Err("argument couldn't be parsed into an integer".to_owned()),
-        Some(value) if (least..=most).contains(&value) => Ok(value as u64),
-        Some(_) => Err(format!("argument must be between {least} and {most} inclusive")),
+        None => Err("argument couldn't be parsed into an integer".into()),
+        Some(value) if (least..=MOST).contains(&value) => Ok(value as u64),
+        Some(_) => Err(format!("argument must be between {least} and {MOST} inclusive").into()),
     }
 }
 
 /// A number of bytes, with or without a unit: `100mb`.
 pub(crate) fn parse_bytes(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, unit) = text.split_at(digits);
-    let unit = match &unit.to_ascii_lowercase()[..] {
-        b"" | b"b" => 1,
-        b"k" => 1_000,
-        b"kb" => 1 << 10,
-        b"m" => 1_000_000,
-        b"mb" => 1 << 20,
-        b"g" => 1_000_000_000,
-        b"gb" => 1 << 30,
-        _ => return None,
-    };
-    std::str::from_utf8(number).ok()?.parse::<u64>().ok()?.checked_mul(unit)
+    let (number, unit) = std::str::from_utf8(text).ok()?.split_at(digits);
+    let units = [
+        ("", 1),
+        ("b", 1),
+        ("k", 1_000),
+        ("kb", 1 << 10),
+        ("m", 1_000_000),
+        ("mb", 1 << 20),
+        ("g", 1_000_000_000),
+        ("gb", 1 << 30),
+    ];
+    let (_, factor) = units.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name))?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-pub(crate) fn get(desk: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) {
-    let patterns: Vec<_> = request.from(2).map(<[u8]>::to_ascii_lowercase).collect();
-    let mut all = desk.settings.all();
-    all.retain(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes())));
-    reply.map(all.len());
-    for (name, value) in all {
-        reply.bulk(name.as_bytes());
-        reply.bulk(&value);
+impl Settings {
+    /// Sets one value. `None` if there is no such setting.
+    fn set(&mut self, name: &[u8], value: &[u8]) -> Option<Outcome> {
+        let (_, get, set) =
+            SETTINGS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()))?;
+        Some(match set {
+            Some(set) => set(self, value),
+            None if get(self) == value => Ok(()),
+            None => Err("can't set immutable config".into()),
+        })
     }
-}
 
-pub(crate) fn check(desk: &Desk, request: &Request<'_>) -> Result<Threads, Failure> {
-    desk.settings.set_all(request).map(|_| Threads::All)
-}
-
-pub(crate) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) {
-    match desk.settings.set_all(request) {
-        Ok(settings) => {
-            desk.apply(settings);
-            reply.ok();
+    /// Sets all of a request's values, or none.
+    fn set_all(&self, request: &Request<'_>) -> Result<Self, Failure> {
+        if request.len() % 2 == 1 {
+            return Err(SYNTAX.into());
         }
-        Err(text) => reply.error(text),
+        let mut changed = self.clone();
+        for at in (2..request.len()).step_by(2) {
+            let name = lossy(request.arg(at));
+            let Some(result) = changed.set(request.arg(at), request.arg(at + 1)) else {
+                return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
+            };
+            result.map_err(|Failure(_, why)| {
+                format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
+            })?;
+        }
+        Ok(changed)
     }
 }
 
-pub(crate) fn resetstat(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) {
-    desk.reset_counts();
+pub(crate) fn get(desk: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let patterns: Vec<_> = request.from(2).map(<[u8]>::to_ascii_lowercase).collect();
+    let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
+    let asked: Vec<_> = SETTINGS.iter().filter(|(name, ..)| is_asked(name)).collect();
+    reply.map(asked.len());
+    for (name, get, _) in asked {
+        reply.bulk(name);
+        reply.bulk(get(&desk.settings));
+    }
+    Ok(())
+}
+
+pub(crate) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    desk.settings.set_all(request).and_then(|_| desk.everywhere(request))
+}
+
+pub(crate) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.apply(desk.settings.set_all(request)?);
     reply.ok();
+    Ok(())
 }

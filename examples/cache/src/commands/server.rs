@@ -2,22 +2,30 @@
 
 use crate::clock::wall_clock;
 use crate::commands::Command;
-use crate::commands::table::{COMMANDS, Lookup};
+use crate::commands::table::COMMANDS;
 use crate::desk::Desk;
-use crate::protocol::reply::Reply;
-use crate::protocol::request::Request;
-use crate::stats::snapshot::Snapshot;
+use crate::protocol::{Outcome, Reply, Request};
+use crate::stats::Snapshot;
 
-pub(crate) fn time(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) {
+pub(crate) fn time(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let now = wall_clock();
     reply.array(2);
     reply.bulk_integer(now.as_secs() as i64);
     reply.bulk_integer(i64::from(now.subsec_micros()));
+    Ok(())
 }
 
 /// What this thread has counted, for INFO and for metrics.
-pub(crate) fn count(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) {
+pub(crate) fn count(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     Snapshot::of(desk).write(reply.out);
+    Ok(())
+}
+
+pub(crate) fn reset_counts(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.stats = Default::default();
+    desk.keyspace.counts = Default::default();
+    reply.ok();
+    Ok(())
 }
 
 /// The commands without the subcommands.
@@ -25,55 +33,38 @@ fn top_level() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|command| !command.name.contains('|'))
 }
 
-pub(crate) fn command(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) {
+pub(crate) fn command(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     reply.array(top_level().count());
     top_level().for_each(|command| describe(command, reply));
+    Ok(())
 }
 
-pub(crate) fn command_count(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) {
+pub(crate) fn command_count(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     reply.integer(top_level().count() as i64);
+    Ok(())
 }
 
-pub(crate) fn command_list(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) {
-    reply.set(top_level().count());
-    top_level().for_each(|command| reply.bulk(command.name.as_bytes()));
-}
-
-pub(crate) fn command_info(_: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) {
-    if request.len() == 2 {
-        reply.array(top_level().count());
-        return top_level().for_each(|command| describe(command, reply));
-    }
-    let lookup = Lookup::new();
-    reply.array(request.len() - 2);
-    for name in request.from(2) {
-        match lookup.named(name) {
-            Some(number) => describe(&COMMANDS[usize::from(number)], reply),
-            None if reply.is_resp3 => reply.null(),
-            None => reply.out.extend_from_slice(b"*-1\r\n"),
-        }
-    }
-}
-
-/// No documentation, which tools take for none.
-pub(crate) fn command_docs(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) {
+/// There is no documentation. Tools then ask for none.
+pub(crate) fn command_docs(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     reply.map(0);
+    Ok(())
 }
 
-pub(crate) fn function_flush(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) {
+/// The reply of commands that have nothing to do.
+pub(crate) fn ok(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     reply.ok();
+    Ok(())
 }
 
-/// The ten elements that COMMAND says of each command; the last three are empty.
+/// The ten elements of COMMAND's reply for each command; the last four are empty.
 fn describe(command: &Command, reply: &mut Reply<'_>) {
     reply.array(10);
-    reply.bulk(command.name.as_bytes());
+    reply.bulk(command.name);
     reply.integer(i64::from(command.arity));
     reply.set(command.flags.names().count());
     command.flags.names().for_each(|flag| reply.simple(flag));
-    for key in [command.keys.0, command.keys.1, command.keys.2] {
-        reply.integer(i64::from(key));
-    }
+    let (first, last, step) = command.keys();
+    [first, last, step].into_iter().for_each(|key| reply.integer(key));
     // Categories, hints, key specifications, subcommands.
     (0..3).for_each(|_| reply.set(0));
     reply.array(0);

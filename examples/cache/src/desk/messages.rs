@@ -6,11 +6,13 @@ use crate::commands::table::COMMANDS;
 use crate::desk::Desk;
 use crate::mail::Message;
 use crate::mail::batch::Batch;
-use crate::protocol::reply::{Reply, is_error};
-use crate::protocol::request::Request;
-use crate::session::gather::{Fold, Gather};
-use crate::session::{Address, SessionId};
+use crate::protocol::{Reply, Request};
+use crate::session::Address;
+use crate::session::gather::Fold;
 use crate::stats::{info, metrics};
+
+/// Room that is kept for replies in the making.
+const KEPT_SCRATCH: usize = 64 * 1024;
 
 impl Desk {
     /// Does what another thread asks for, and sends the replies back.
@@ -26,11 +28,11 @@ impl Desk {
 
     /// Runs this thread's part of a command.
     pub(crate) fn run_part(&mut self, command: u16, request: &Request<'_>, reply: &mut Reply<'_>) {
-        match COMMANDS[usize::from(command)].run {
+        reply.try_with(|reply| match COMMANDS[usize::from(command)].run {
             Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
             Run::Threads(_, run, _) => run(self, request, reply),
-            Run::Client(_) | Run::Container => {}
-        }
+            Run::Client(_) | Run::Container => Ok(()),
+        });
     }
 
     /// Another thread has answered.
@@ -41,31 +43,26 @@ impl Desk {
         self.mailbox.keep(batch);
     }
 
-    /// Puts a reply, or a part of one, into its place.
-    pub(crate) fn answer(&mut self, address: Address, command: u16, reply: &[u8]) {
-        if is_error(reply) {
-            self.stats.note_failure(command);
+    /// Puts a reply, or a part of one, into its place. With its last part, a reply is whole.
+    pub(crate) fn answer(
+        &mut self,
+        Address { session: name, reply: number, part }: Address,
+        command: u16,
+        reply: &[u8],
+    ) {
+        self.note_reply(command, reply);
+        let Some(session) = self.sessions.named(name) else { return };
+        if let Some(gather) = session.replies.add(number, part, reply) {
+            let mut whole = std::mem::take(&mut self.scratch);
+            match gather.fold {
+                Fold::Info => info::write(self, &gather, &mut whole),
+                Fold::Metrics => metrics::write(self, &gather, &mut whole),
+                _ => gather.write(&mut whole, self.chance()),
+            }
+            self.sessions[name.slot].replies.fill(number, &whole);
+            self.keep_scratch(whole);
         }
-        let Some(session) = self.sessions.named(address.session) else { return };
-        if let Some(gather) = session.replies.add(address.reply, address.part, reply) {
-            self.finish(address.session, address.reply, &gather);
-        }
-        self.touch(address.session.slot);
-    }
-
-    /// All parts of a reply are there.
-    pub(crate) fn finish(&mut self, name: SessionId, number: u64, gather: &Gather) {
-        let mut whole = std::mem::take(&mut self.scratch);
-        match gather.fold {
-            Fold::Info => info::write(self, gather, &mut whole),
-            Fold::Metrics => metrics::write(self, gather, &mut whole),
-            Fold::Random => gather.write(&mut whole, self.chance()),
-            _ => gather.write(&mut whole, 0),
-        }
-        if let Some(session) = self.sessions.named(name) {
-            session.replies.fill(number, &whole);
-        }
-        self.keep_scratch(whole);
+        self.sessions.touch(name.slot);
     }
 
     pub(crate) fn keep_scratch(&mut self, mut scratch: Vec<u8>) {
@@ -76,26 +73,24 @@ impl Desk {
 
     /// Publishes what has happened to keys.
     pub(crate) fn publish_events(&mut self) {
-        if self.keyspace.events.is_empty() {
+        if self.keyspace.events.pending.is_empty() {
             return;
         }
-        let threads = self.shared.threads();
-        let publish = self.lookup.named(PUBLISH.as_bytes()).unwrap_or_default();
-        for (channel, text) in self.keyspace.events.take_messages() {
-            for thread in 0..threads {
+        let mut pending = std::mem::take(&mut self.keyspace.events.pending);
+        pending.messages(self.keyspace.events.wanted, |channel, text| {
+            for thread in 0..self.shared.threads() {
                 if !self.shared.has_subscribers(thread) {
                     continue;
                 }
                 if thread == self.number {
-                    pubsub::deliver(self, &channel, &text);
-                    continue;
+                    pubsub::deliver(self, channel, text);
+                } else {
+                    let args = [PUBLISH.as_bytes(), channel, text].into_iter();
+                    self.mailbox.batch_for(thread).add(None, (self.publish, false, 0), args);
                 }
-                let args = [PUBLISH.as_bytes(), &channel, &text].into_iter();
-                self.mailbox.batch_for(thread).add(None, (publish, false, 0), args);
             }
-        }
+        });
+        pending.clear();
+        self.keyspace.events.pending = pending;
     }
 }
-
-/// Room that is kept for replies in the making.
-const KEPT_SCRATCH: usize = 64 * 1024;

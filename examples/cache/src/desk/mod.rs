@@ -8,11 +8,11 @@ mod messages;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use shardwheel::{Fired, Scheduler, ShardStats};
+use shardwheel::{Fired, Scheduler};
 
 use crate::clock::Time;
 use crate::commands::config::Settings;
-use crate::commands::pubsub::{self, Channels};
+use crate::commands::pubsub::{self, Channels, PUBLISH};
 use crate::commands::table::Lookup;
 use crate::keyspace::{Due, Keyspace};
 use crate::mail::Mailbox;
@@ -35,16 +35,17 @@ pub(crate) struct Desk {
     pub(crate) settings: Settings,
     pub(crate) stats: Stats,
     pub(crate) mailbox: Mailbox,
-    timers: Scheduler<Due>,
+    pub(crate) timers: Scheduler<Due>,
+    /// Clients from which more can be taken in the next round: their sockets were not emptied, or
+    /// they were owed too much before.
+    pub(crate) resuming: Vec<u32>,
+    /// Memory of the clients' buffers.
+    pub(crate) buffer_bytes: usize,
     lookup: Lookup,
-    /// Clients that may have something to be written, or are to be closed.
-    dirty: Vec<u32>,
-    /// Clients from whom more can be taken: they were owed too much before.
-    resuming: Vec<u32>,
+    /// The number of the command PUBLISH.
+    publish: u16,
     /// For replies that are made before they are put into their place.
     scratch: Vec<u8>,
-    /// Memory for buffers of clients.
-    buffer_bytes: usize,
     seed: u64,
 }
 
@@ -56,16 +57,16 @@ impl Desk {
         mailbox: Mailbox,
         timers: Scheduler<Due>,
     ) -> Self {
-        let time = Time::new(shared.clock);
-        let mut keyspace = Keyspace::new(time, timers.clone(), shared.placement.clone());
+        let mut keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), shared.placement.clone());
         keyspace.events.wanted = settings.events;
-        let (sessions, channels, stats, seed) = Default::default();
-        let (dirty, resuming, scratch, buffer_bytes) = Default::default();
         let lookup = Lookup::new();
-        #[rustfmt::skip] // A line for each of sixteen fields says nothing.
+        let publish = lookup.named(PUBLISH.as_bytes()).unwrap_or_default();
+        let (sessions, channels, stats) = Default::default();
+        let (resuming, buffer_bytes, scratch, seed) = Default::default();
+        #[rustfmt::skip] // A line for each of fifteen fields says nothing.
         return Self {
-            number, shared, keyspace, sessions, channels, settings, stats, mailbox, timers, lookup, dirty,
-            resuming, scratch, buffer_bytes, seed,
+            number, shared, keyspace, sessions, channels, settings, stats, mailbox, timers, resuming,
+            buffer_bytes, lookup, publish, scratch, seed,
         };
     }
 
@@ -73,8 +74,9 @@ impl Desk {
 
     /// Takes a client on. It has been counted.
     pub(crate) fn welcome(&mut self, mut session: Session) -> u32 {
-        session.id = self.shared.next_id();
-        session.is_authenticated = self.settings.password.is_none();
+        // Ordering: Relaxed, only the number matters.
+        session.id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        session.is_authenticated = self.settings.password.is_empty();
         self.stats.add(Count::Connections, 1);
         let slot = self.sessions.insert(session);
         self.put_off(slot);
@@ -82,9 +84,9 @@ impl Desk {
     }
 
     /// Lets a client go.
-    pub(crate) fn dismiss(&mut self, slot: u32) -> Option<Box<Session>> {
+    pub(crate) fn dismiss(&mut self, slot: u32) -> Session {
         pubsub::leave_all(self, slot);
-        let session = self.sessions.remove(slot)?;
+        let session = self.sessions.remove(slot);
         if let Some(timer) = session.idle {
             self.timers.cancel(timer);
         }
@@ -92,28 +94,7 @@ impl Desk {
         if session.kind == Kind::Client && self.shared.dismiss() && self.shared.is_draining() {
             self.mailbox.wake_all();
         }
-        Some(session)
-    }
-
-    /// A client is to be written to, or closed, in this round.
-    pub(crate) fn touch(&mut self, slot: u32) {
-        let Some(session) = self.sessions.get_mut(slot) else { return };
-        if !std::mem::replace(&mut session.is_dirty, true) {
-            self.dirty.push(slot);
-        }
-    }
-
-    /// Takes the clients that have been touched.
-    pub(crate) fn take_dirty(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.dirty)
-    }
-
-    /// Gives the list back, for its memory.
-    pub(crate) fn keep_dirty(&mut self, mut list: Vec<u32>) {
-        list.clear();
-        if self.dirty.is_empty() {
-            self.dirty = list;
-        }
+        session
     }
 
     /// How many bytes may wait for a client that does not read, before it is not listened to either.
@@ -126,7 +107,7 @@ impl Desk {
     /// Takes note of what a client's buffers take, and whether it can be listened to again.
     pub(crate) fn settle(&mut self, slot: u32) {
         let allowance = self.allowance();
-        let Some(session) = self.sessions.get_mut(slot) else { return };
+        let session = &mut self.sessions[slot];
         let bytes = session.bytes();
         self.buffer_bytes = self.buffer_bytes + bytes - session.counted;
         session.counted = bytes;
@@ -134,19 +115,6 @@ impl Desk {
             session.is_paused = false;
             self.resuming.push(slot);
         }
-    }
-
-    /// A client whose socket was not emptied, or who was not listened to.
-    pub(crate) fn resume_later(&mut self, slot: u32) {
-        self.resuming.push(slot);
-    }
-
-    pub(crate) fn has_resuming(&self) -> bool {
-        !self.resuming.is_empty()
-    }
-
-    pub(crate) fn take_resuming(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.resuming)
     }
 
     // ---- time -----------------------------------------------------------------------------------
@@ -161,10 +129,7 @@ impl Desk {
     /// A timer of this thread's shard has fired.
     pub(crate) fn fired(&mut self, fired: &Fired<Due>) {
         match fired.payload {
-            Due::Key(place) => {
-                self.keyspace.fired(fired.key, place);
-                self.publish_events();
-            }
+            Due::Key(place) => self.keyspace.fired(fired.key, place),
             Due::Idle(slot) => {
                 let Some(session) = self.sessions.get_mut(slot) else { return };
                 if session.idle.take_if(|timer| *timer == fired.key).is_none() {
@@ -175,7 +140,7 @@ impl Desk {
                 }
                 session.ending = Ending::Now;
                 self.stats.add(Count::IdleClosed, 1);
-                self.touch(slot);
+                self.sessions.touch(slot);
             }
         }
     }
@@ -184,7 +149,7 @@ impl Desk {
     pub(crate) fn put_off(&mut self, slot: u32) {
         let timeout = self.settings.idle_timeout.as_millis() as u64;
         let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
-        let Some(session) = self.sessions.get_mut(slot) else { return };
+        let session = &mut self.sessions[slot];
         if timeout == 0 || session.idle.is_some() && session.idle_at == due {
             return;
         }
@@ -200,8 +165,8 @@ impl Desk {
         self.keyspace.events.wanted = settings.events;
         let is_same = settings.idle_timeout == self.settings.idle_timeout;
         self.settings = settings;
-        for slot in self.sessions.all().into_iter().filter(|_| !is_same) {
-            let idle = self.sessions.get_mut(slot).and_then(|session| session.idle.take());
+        for slot in self.sessions.slots().into_iter().filter(|_| !is_same) {
+            let idle = self.sessions[slot].idle.take();
             idle.and_then(|timer| self.timers.cancel(timer));
             self.put_off(slot);
         }
@@ -209,25 +174,12 @@ impl Desk {
 
     /// Publishes the memory that this thread uses; at the end of a round.
     pub(crate) fn publish_memory(&self) {
-        let bytes = self.keyspace.bytes() + self.buffer_bytes;
+        let bytes = self.keyspace.store().bytes() + self.buffer_bytes;
         // Ordering: Relaxed, an estimate for the other threads.
         self.shared.memory[self.number].store(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn timer_stats(&self) -> ShardStats {
-        self.timers.stats()
-    }
-
-    pub(crate) fn reset_counts(&mut self) {
-        self.stats = Stats::default();
-        self.keyspace.counts = Default::default();
-    }
-
-    pub(crate) fn buffer_bytes(&self) -> usize {
-        self.buffer_bytes
-    }
-
-    /// A number that nobody can foresee who does not know the hash of keys.
+    /// A number that cannot be foreseen without the secret of the hash of keys.
     pub(crate) fn chance(&mut self) -> u64 {
         self.seed = self.shared.placement.hash(&self.seed.to_le_bytes());
         self.seed

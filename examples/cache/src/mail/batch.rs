@@ -3,8 +3,7 @@
 //! A thread collects in one batch all that it wants of another in one round. So messages, and the
 //! wake-ups that they cost, are fewer than commands, the more so the busier the threads are.
 
-use crate::protocol::reply::Reply;
-use crate::protocol::request::{Request, Span};
+use crate::protocol::{Reply, Request, Span};
 use crate::session::Address;
 
 /// A batch that has held more bytes than this is not kept.
@@ -13,7 +12,7 @@ const KEPT_BYTES: usize = 1024 * 1024;
 /// One command, or the part of a command that concerns one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
-    /// Where the reply goes; `None` if nobody wants it.
+    /// Where the reply goes; `None` if no reply is wanted.
     pub(crate) home: Option<Address>,
     /// The number of the command in the table.
     pub(crate) command: u16,
@@ -49,12 +48,12 @@ impl Batch {
         self.items.push(Item { home, command, is_resp3, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply. True if anybody wants a reply.
+    /// Passes each command to `run`, which writes the reply. True if a reply is wanted.
     pub(crate) fn run(&mut self, mut run: impl FnMut(&Item, &Request<'_>, &mut Reply<'_>)) -> bool {
         let (mut start, mut is_wanted) = (0, false);
         for item in &mut self.items {
             let end = item.spans_end as usize;
-            let request = Request::new(&self.bytes, &self.spans[start..end], item.hash);
+            let request = Request { bytes: &self.bytes, spans: &self.spans[start..end], hash: item.hash };
             run(item, &request, &mut Reply { out: &mut self.replies, is_resp3: item.is_resp3 });
             item.reply_end = self.replies.len();
             is_wanted |= item.home.is_some();
@@ -64,7 +63,7 @@ impl Batch {
         is_wanted
     }
 
-    /// Each command that somebody waits for, with its reply.
+    /// Each command whose reply is wanted, with the reply.
     pub(crate) fn replies(&self) -> impl Iterator<Item = (Address, &Item, &[u8])> {
         let mut start = 0;
         self.items.iter().filter_map(move |item| {

@@ -2,7 +2,7 @@
 //!
 //! Each ordered pair of threads has a ring with one writer and one reader, so neither waits for the
 //! other: a push and a pop are a few loads and stores. Messages of one thread to another arrive in
-//! the order in which they were sent. If a ring is full, its messages wait at the sender's, who goes
+//! the order in which they were sent. If a ring is full, its messages wait at the sender, which goes
 //! on with other work and tries again in its next round.
 //!
 //! A thread that has nothing to do sleeps in its poll. Its mates wake it there, but only if it
@@ -11,17 +11,21 @@
 pub(crate) mod batch;
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::task::{Wake, Waker};
 
 use crossbeam_utils::CachePadded;
 use mio::net::TcpStream;
+use mio::{Poll, Token};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use batch::Batch;
 
-/// Messages that a ring holds. A message is a whole batch of work.
+/// The token of a wake by another thread. Clients have the tokens of their slots.
+pub(crate) const WAKE: Token = Token(usize::MAX);
+/// Messages that a ring holds. A message is a whole batch.
 const RING: usize = 128;
 /// A batch with more bytes than this is sent although it may grow.
 const FULL_BATCH: usize = 256 * 1024;
@@ -41,7 +45,7 @@ pub(crate) enum Message {
 
 /// Wakes one thread from its poll.
 #[derive(Debug)]
-pub(crate) struct Bell {
+struct Bell {
     /// Set by the thread before it polls; cleared by the thread after it, or by the mate that wakes
     /// it, so that only one does.
     is_asleep: CachePadded<AtomicBool>,
@@ -49,13 +53,9 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    pub(crate) fn new(waker: mio::Waker) -> Self {
-        Self { is_asleep: CachePadded::new(AtomicBool::new(false)), waker }
-    }
-
     /// Wakes the thread if it sleeps or is about to. Called after a message has been pushed.
     fn ring_if_asleep(&self) {
-        // Ordering: pairs with the fence in `lie_down`. Either this thread sees that the other is
+        // Ordering: pairs with the fence in `Mailbox::lie_down`. Either this thread sees that the other is
         // asleep, or the other sees the message that was pushed before this fence.
         fence(Ordering::SeqCst);
         // Ordering: Relaxed, see the fence. The flag guards nothing but the wake itself.
@@ -65,23 +65,9 @@ impl Bell {
     }
 
     /// Wakes the thread, or makes its next poll return at once.
-    pub(crate) fn ring(&self) {
+    fn ring(&self) {
         // It fails if the system has no room for the poller; then the poll fails as well.
         let _ = self.waker.wake();
-    }
-
-    /// Called by the thread itself before it looks at its rings for the last time and polls.
-    fn lie_down(&self) {
-        // Ordering: Relaxed, the fence orders it.
-        self.is_asleep.store(true, Ordering::Relaxed);
-        // Ordering: pairs with the fence in `ring_if_asleep`.
-        fence(Ordering::SeqCst);
-    }
-
-    fn get_up(&self) {
-        // Ordering: Relaxed. A mate that still sees the flag wakes a thread that is awake, whose
-        // next poll returns at once.
-        self.is_asleep.store(false, Ordering::Relaxed);
     }
 }
 
@@ -111,18 +97,22 @@ struct Outgoing {
 }
 
 impl Mailbox {
-    /// A mailbox for each thread.
-    pub(crate) fn all(bells: &[Arc<Bell>]) -> Vec<Self> {
-        let threads = bells.len();
-        let mut boxes: Vec<_> = (0..threads).map(|number| Self::new(number, bells)).collect();
-        for from in 0..threads {
-            for to in (0..threads).filter(|&to| to != from) {
+    /// A mailbox for each thread, by the threads' pollers.
+    pub(crate) fn all(polls: &[Poll]) -> io::Result<Vec<Self>> {
+        let bell = |poll: &Poll| {
+            let waker = mio::Waker::new(poll.registry(), WAKE)?;
+            Ok(Arc::new(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker }))
+        };
+        let bells = polls.iter().map(bell).collect::<io::Result<Vec<_>>>()?;
+        let mut boxes: Vec<_> = (0..polls.len()).map(|number| Self::new(number, &bells)).collect();
+        for from in 0..polls.len() {
+            for to in (0..polls.len()).filter(|&to| to != from) {
                 let (producer, consumer) = RingBuffer::new(RING);
                 boxes[from].outgoing[to].ring = Some(producer);
                 boxes[to].incoming.push(consumer);
             }
         }
-        boxes
+        Ok(boxes)
     }
 
     fn new(number: usize, bells: &[Arc<Bell>]) -> Self {
@@ -158,18 +148,16 @@ impl Mailbox {
     /// Sends what has been collected; wakes those that sleep. True if a ring has had no room.
     pub(crate) fn post(&mut self) -> bool {
         let mut is_full = false;
-        for (outgoing, bell) in self.outgoing.iter_mut().zip(&self.bells) {
-            outgoing.waiting.extend(outgoing.open.take().map(Message::Work));
-            if outgoing.waiting.is_empty() {
-                continue;
-            }
-            let Some(ring) = &mut outgoing.ring else { continue };
-            while !ring.is_full() {
-                let Some(message) = outgoing.waiting.pop_front() else { break };
-                // It has room: nobody else pushes.
+        for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&self.bells) {
+            waiting.extend(open.take().map(Message::Work));
+            let Some(ring) = ring.as_mut().filter(|_| !waiting.is_empty()) else { continue };
+            // There is room until the ring is full: nobody else pushes.
+            while !ring.is_full()
+                && let Some(message) = waiting.pop_front()
+            {
                 let _ = ring.push(message);
             }
-            is_full |= !outgoing.waiting.is_empty();
+            is_full |= !waiting.is_empty();
             bell.ring_if_asleep();
         }
         is_full
@@ -190,12 +178,17 @@ impl Mailbox {
     /// Says that this thread is about to poll, and returns whether it may sleep there: whether no
     /// message has come.
     pub(crate) fn lie_down(&self) -> bool {
-        self.bells[self.number].lie_down();
+        // Ordering: Relaxed, the fence orders it.
+        self.bells[self.number].is_asleep.store(true, Ordering::Relaxed);
+        // Ordering: pairs with the fence in `Bell::ring_if_asleep`.
+        fence(Ordering::SeqCst);
         self.incoming.iter().all(Consumer::is_empty)
     }
 
     pub(crate) fn get_up(&self) {
-        self.bells[self.number].get_up();
+        // Ordering: Relaxed. A mate that still sees the flag wakes a thread that is awake, whose
+        // next poll returns at once.
+        self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
     }
 
     /// Whether something has been collected.

@@ -1,6 +1,6 @@
 //! Inline requests: a line of words, as a person types them. Words may be quoted.
 
-use crate::protocol::request::Span;
+use crate::protocol::Span;
 
 /// Splits a line into words. Appends their bytes to `bytes`, and their places there to `spans`.
 /// False if a quote is not closed, or not followed by a space.
@@ -41,10 +41,7 @@ fn quoted<'a>(quote: u8, mut rest: &'a [u8], bytes: &mut Vec<u8>) -> Option<&'a 
             [] => return None,
             [byte, ref after @ ..] if byte == quote => return Some(after),
             [b'\\', b'\'', ref after @ ..] if quote == b'\'' => (b'\'', after),
-            [b'\\', b'x', high, low, ref after @ ..] if quote == b'"' && is_hex(high) && is_hex(low) => {
-                (hex(high) << 4 | hex(low), after)
-            }
-            [b'\\', escaped, ref after @ ..] if quote == b'"' => (unescape(escaped), after),
+            [b'\\', ref escape @ ..] if quote == b'"' && !escape.is_empty() => unescape(escape),
             [byte, ref after @ ..] => (byte, after),
         };
         bytes.push(byte);
@@ -52,25 +49,22 @@ fn quoted<'a>(quote: u8, mut rest: &'a [u8], bytes: &mut Vec<u8>) -> Option<&'a 
     }
 }
 
-fn unescape(byte: u8) -> u8 {
-    match byte {
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
-        b'b' => 0x08,
-        b'a' => 0x07,
-        other => other,
+/// The byte that an escape stands for, and what follows the escape.
+fn unescape(escape: &[u8]) -> (u8, &[u8]) {
+    if let [b'x', high, low, after @ ..] = escape
+        && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+    {
+        return (high << 4 | low, after);
     }
+    let names = [(b'n', b'\n'), (b'r', b'\r'), (b't', b'\t'), (b'b', 0x08), (b'a', 0x07)];
+    let named = names.iter().find(|(name, _)| *name == escape[0]);
+    (named.map_or(escape[0], |&(_, byte)| byte), &escape[1..])
 }
 
 fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b || byte == 0
 }
 
-fn is_hex(byte: u8) -> bool {
-    byte.is_ascii_hexdigit()
-}
-
-fn hex(digit: u8) -> u8 {
-    char::from(digit).to_digit(16).map_or(0, |value| value as u8)
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
 }

@@ -4,9 +4,7 @@
 //! slowly a client writes. Arguments are not copied: they are spans of the caller's buffer, which
 //! begins with the request until the request is complete.
 
-use crate::protocol::inline;
-use crate::protocol::number::parse_i64;
-use crate::protocol::request::Span;
+use crate::protocol::{Failure, Request, Span, inline, parse_i64};
 
 /// The longest inline request, and the longest line that gives a length.
 const MAX_LINE: usize = 64 * 1024;
@@ -19,12 +17,9 @@ const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
 /// Room for arguments that a parser keeps between requests.
 const KEPT_SPANS: usize = 16;
 
-/// What a client did that ends its connection: the text of the error.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Violation(pub(crate) String);
-
-fn violation<T>(text: &str) -> Result<T, Violation> {
-    Err(Violation(text.to_owned()))
+/// The error for what a client did that ends its connection.
+fn violation<T>(text: &str) -> Result<T, Failure> {
+    Err(format!("Protocol error: {text}").into())
 }
 
 /// Where the parser is within a request.
@@ -62,7 +57,7 @@ pub(crate) struct Complete {
 impl Parser {
     /// Parses on. `None` means that the request is not complete; the next call needs the same
     /// buffer with more bytes at its end. A complete request may have no arguments at all.
-    pub(crate) fn parse(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Violation> {
+    pub(crate) fn parse(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
         if self.state == State::Start {
             self.spans.clear();
             match buffer.first() {
@@ -83,7 +78,7 @@ impl Parser {
         self.parse_arguments(buffer, is_trusted)
     }
 
-    fn parse_arguments(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Violation> {
+    fn parse_arguments(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
         loop {
             let (left, len) = match self.state {
                 State::Start | State::Length { left: 0 } => return Ok(Some(self.complete())),
@@ -104,11 +99,11 @@ impl Parser {
         }
     }
 
-    fn bulk_length(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<usize>, Violation> {
+    fn bulk_length(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<usize>, Failure> {
         let start = self.at;
         let Some(len) = self.line(buffer, "too big bulk count string")? else { return Ok(None) };
         if buffer[start] != b'$' {
-            return violation(&format!("expected '$', got '{}'", printable(buffer[start])));
+            return violation(&format!("expected '$', got '{}'", char::from(buffer[start])));
         }
         match parse_i64(len).filter(|&len| (0..=MAX_BULK as i64).contains(&len)) {
             Some(len) if len > MAX_UNAUTHENTICATED.1 && !is_trusted => {
@@ -122,7 +117,7 @@ impl Parser {
 
     /// The line at the parser's place, without its first byte and its end. `None` if the line has
     /// no end yet; the parser then stays where it is.
-    fn line<'b>(&mut self, buffer: &'b [u8], too_long: &str) -> Result<Option<&'b [u8]>, Violation> {
+    fn line<'b>(&mut self, buffer: &'b [u8], too_long: &str) -> Result<Option<&'b [u8]>, Failure> {
         let rest = &buffer[self.at..];
         let Some(len) = memchr::memchr(b'\r', rest) else {
             return if rest.len() > MAX_LINE { violation(too_long) } else { Ok(None) };
@@ -134,7 +129,7 @@ impl Parser {
         Ok(Some(rest.get(1..len).unwrap_or_default()))
     }
 
-    fn parse_inline(&mut self, buffer: &[u8]) -> Result<Option<Complete>, Violation> {
+    fn parse_inline(&mut self, buffer: &[u8]) -> Result<Option<Complete>, Failure> {
         let Some(len) = memchr::memchr(b'\n', buffer) else {
             return if buffer.len() > MAX_LINE { violation("too big inline request") } else { Ok(None) };
         };
@@ -152,9 +147,10 @@ impl Parser {
         Complete { len: std::mem::take(&mut self.at), is_inline: false }
     }
 
-    /// The bytes and the spans of a request that has just been completed in this buffer.
-    pub(crate) fn request<'a>(&'a self, buffer: &'a [u8], complete: Complete) -> (&'a [u8], &'a [Span]) {
-        (if complete.is_inline { &self.unquoted } else { buffer }, &self.spans)
+    /// The request that has just been completed in this buffer.
+    pub(crate) fn request<'a>(&'a self, buffer: &'a [u8], complete: Complete) -> Request<'a> {
+        let bytes = if complete.is_inline { &self.unquoted } else { buffer };
+        Request { bytes, spans: &self.spans, hash: 0 }
     }
 
     /// How many more bytes the current argument needs, given the length of the buffer.
@@ -173,11 +169,6 @@ impl Parser {
             self.unquoted = Vec::new();
         }
     }
-}
-
-/// A byte as it may stand in the line of an error.
-fn printable(byte: u8) -> char {
-    if byte == b'\r' || byte == b'\n' { ' ' } else { char::from(byte) }
 }
 
 #[cfg(test)]

@@ -1,11 +1,26 @@
-//! Replies: RESP2, and RESP3 for those that asked for it.
+//! Replies: RESP2, and RESP3 for clients that have asked for it.
 
-use crate::protocol::number;
+use std::borrow::Cow;
 
-/// Not an integer, or one that is too large.
+use crate::protocol::parse_i64;
+
+/// The error for a text that is not an integer, or too large.
 pub(crate) const NOT_AN_INTEGER: &str = "value is not an integer or out of range";
-/// Options that do not fit together.
+/// The error for options that do not fit together.
 pub(crate) const SYNTAX: &str = "syntax error";
+
+/// An error: its code and its text. A text alone has the code `ERR`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) &'static str, pub(crate) Cow<'static, str>);
+
+impl<T: Into<Cow<'static, str>>> From<T> for Failure {
+    fn from(text: T) -> Self {
+        Self("ERR", text.into())
+    }
+}
+
+/// What a command returns. It writes its reply itself, but not its error.
+pub(crate) type Outcome = Result<(), Failure>;
 
 /// Writes one reply to the end of a buffer.
 #[derive(Debug)]
@@ -15,103 +30,90 @@ pub(crate) struct Reply<'a> {
 }
 
 impl Reply<'_> {
+    /// Lets `write` write a reply. If it fails, its error stands in place of what it has written.
+    pub(crate) fn try_with(&mut self, write: impl FnOnce(&mut Self) -> Outcome) {
+        let start = self.out.len();
+        if let Err(failure) = write(self) {
+            self.out.truncate(start);
+            self.error(&failure);
+        }
+    }
+
+    /// Writes an error. Control characters become spaces: an error is one line.
+    pub(crate) fn error(&mut self, Failure(code, text): &Failure) {
+        let text = text.replace(['\r', '\n'], " ");
+        self.parts(&[b"-", code.as_bytes(), b" ", text.as_bytes(), b"\r\n"]);
+    }
+
     pub(crate) fn ok(&mut self) {
         self.simple("OK");
     }
 
     pub(crate) fn simple(&mut self, text: &str) {
-        self.line(b'+', text.as_bytes());
-    }
-
-    /// An error with the usual code.
-    pub(crate) fn error(&mut self, text: impl AsRef<[u8]>) {
-        self.coded_error("ERR", text);
-    }
-
-    /// An error with a code of its own. Control characters become spaces: an error is one line.
-    pub(crate) fn coded_error(&mut self, code: &str, text: impl AsRef<[u8]>) {
-        self.out.push(b'-');
-        self.out.extend_from_slice(code.as_bytes());
-        self.out.push(b' ');
-        let one_line =
-            text.as_ref().iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte });
-        self.out.extend(one_line);
-        self.out.extend_from_slice(b"\r\n");
+        self.parts(&[b"+", text.as_bytes(), b"\r\n"]);
     }
 
     pub(crate) fn integer(&mut self, value: i64) {
         self.header(b':', value);
     }
 
-    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+    pub(crate) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
         self.out.reserve(bytes.len() + 16);
         self.header(b'$', bytes.len() as i64);
-        self.out.extend_from_slice(bytes);
-        self.out.extend_from_slice(b"\r\n");
-    }
-
-    /// Some bulk strings.
-    pub(crate) fn bulks(&mut self, texts: &[&str]) {
-        texts.iter().for_each(|text| self.bulk(text.as_bytes()));
+        self.parts(&[bytes, b"\r\n"]);
     }
 
     /// An integer as a bulk string.
     pub(crate) fn bulk_integer(&mut self, value: i64) {
-        self.bulk(itoa::Buffer::new().format(value).as_bytes());
+        self.bulk(itoa::Buffer::new().format(value));
     }
 
     /// A text: verbatim in RESP3.
     pub(crate) fn text(&mut self, text: &str) {
         if !self.is_resp3 {
-            return self.bulk(text.as_bytes());
+            return self.bulk(text);
         }
         self.header(b'=', (text.len() + "txt:".len()) as i64);
-        self.line_end_after(b"txt:", text.as_bytes());
+        self.parts(&[b"txt:", text.as_bytes(), b"\r\n"]);
     }
 
     pub(crate) fn null(&mut self) {
-        self.out.extend_from_slice(if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" });
+        self.parts(&[if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" }]);
     }
 
     pub(crate) fn array(&mut self, len: usize) {
         self.header(b'*', len as i64);
     }
 
-    /// A map of so many pairs: in RESP2 an array.
+    /// The header of a map of this many pairs: in RESP2 an array.
     pub(crate) fn map(&mut self, pairs: usize) {
         if self.is_resp3 { self.header(b'%', pairs as i64) } else { self.array(pairs * 2) }
     }
 
-    /// A set: in RESP2 an array.
+    /// The header of a set: in RESP2 an array.
     pub(crate) fn set(&mut self, len: usize) {
         self.header(if self.is_resp3 { b'~' } else { b'*' }, len as i64);
     }
 
-    /// A message that answers no request: in RESP2 an array.
+    /// The header of a message that answers no request: in RESP2 an array.
     pub(crate) fn push(&mut self, len: usize) {
         self.header(if self.is_resp3 { b'>' } else { b'*' }, len as i64);
     }
 
     fn header(&mut self, kind: u8, value: i64) {
         self.out.push(kind);
-        number::write(self.out, value);
-        self.out.extend_from_slice(b"\r\n");
+        self.parts(&[itoa::Buffer::new().format(value).as_bytes(), b"\r\n"]);
     }
 
-    fn line(&mut self, kind: u8, text: &[u8]) {
-        self.line_end_after(&[kind], text);
-    }
-
-    fn line_end_after(&mut self, first: &[u8], second: &[u8]) {
-        self.out.extend_from_slice(first);
-        self.out.extend_from_slice(second);
-        self.out.extend_from_slice(b"\r\n");
+    fn parts(&mut self, parts: &[&[u8]]) {
+        parts.iter().for_each(|part| self.out.extend_from_slice(part));
     }
 }
 
 /// The integer of an integer's reply; `None` for any other reply.
 pub(crate) fn as_integer(reply: &[u8]) -> Option<i64> {
-    number::parse_i64(reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?)
+    parse_i64(reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?)
 }
 
 /// Whether a reply is an error.

@@ -1,4 +1,4 @@
-//! A request: the arguments of one command, as places in a buffer that somebody else holds.
+//! A request: the arguments of one command, as places in a buffer that its reader holds.
 
 /// The place of an argument in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +22,13 @@ impl Span {
 /// One command with its arguments; the first argument is its name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
-    bytes: &'a [u8],
-    spans: &'a [Span],
+    pub(crate) bytes: &'a [u8],
+    pub(crate) spans: &'a [Span],
     /// The hash of the key, if the command is for one key.
     pub(crate) hash: u64,
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn new(bytes: &'a [u8], spans: &'a [Span], hash: u64) -> Self {
-        Self { bytes, spans, hash }
-    }
-
     /// The number of arguments, the name included.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
@@ -46,24 +42,7 @@ impl<'a> Request<'a> {
     /// The arguments from `index` on.
     pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
-        self.spans[index.min(self.spans.len())..].iter().map(move |span| span.of(bytes))
-    }
-
-    /// The name, and the key at `key`, and the last of the `step` arguments that belong to the key.
-    pub(crate) fn part(&self, key: usize, step: usize) -> [Span; 3] {
-        [self.spans[0], self.spans[key], self.spans[key + step - 1]]
-    }
-
-    pub(crate) fn with_hash(self, hash: u64) -> Self {
-        Self { hash, ..self }
-    }
-
-    /// A request with other arguments of the same buffer.
-    pub(crate) fn with_spans<'b>(&self, spans: &'b [Span]) -> Request<'b>
-    where
-        'a: 'b,
-    {
-        Request { bytes: self.bytes, spans, hash: self.hash }
+        self.spans.get(index..).unwrap_or_default().iter().map(move |span| span.of(bytes))
     }
 
     /// Whether an argument is this word, in any case.

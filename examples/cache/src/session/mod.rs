@@ -1,9 +1,11 @@
-//! A client's side of the server: what it has sent, what it is owed, and what it has said of itself.
+//! A client's side of the server: what it has sent, what it is owed, and its settings.
 //!
 //! Only the thread that serves a client touches its session.
 
 pub(crate) mod gather;
 pub(crate) mod replies;
+
+use std::ops::{Index, IndexMut};
 
 use mio::net::TcpStream;
 use shardwheel::Key;
@@ -98,37 +100,64 @@ impl Session {
 
 /// All sessions of a thread.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Slab<Box<Session>>);
+pub(crate) struct Sessions {
+    all: Slab<Box<Session>>,
+    /// The sessions that may have something to be written, or are to be closed, in this round.
+    pub(crate) dirty: Vec<u32>,
+}
+
+/// A session that its thread is working on is there: sessions end only at the end of a round.
+impl Index<u32> for Sessions {
+    type Output = Session;
+
+    fn index(&self, slot: u32) -> &Session {
+        &self.all[slot as usize]
+    }
+}
+
+impl IndexMut<u32> for Sessions {
+    fn index_mut(&mut self, slot: u32) -> &mut Session {
+        &mut self.all[slot as usize]
+    }
+}
 
 impl Sessions {
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
-        self.0.insert(Box::new(session)) as u32
+        self.all.insert(Box::new(session)) as u32
     }
 
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<Box<Session>> {
-        self.0.try_remove(slot as usize)
+    pub(crate) fn remove(&mut self, slot: u32) -> Session {
+        *self.all.remove(slot as usize)
     }
 
+    /// The session in a slot, if it has not ended.
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Session> {
-        self.0.get_mut(slot as usize).map(|session| &mut **session)
+        self.all.get_mut(slot as usize).map(|session| &mut **session)
     }
 
-    /// The session of this name, if it is still there.
+    /// The session of this name, if it has not ended.
     pub(crate) fn named(&mut self, name: SessionId) -> Option<&mut Session> {
         self.get_mut(name.slot).filter(|session| session.id == name.id)
     }
 
-    /// The name of the session that is now in this slot.
+    /// The name of the session in a slot.
     pub(crate) fn name(&self, slot: u32) -> SessionId {
-        SessionId { slot, id: self.0.get(slot as usize).map_or(0, |session| session.id) }
+        SessionId { slot, id: self[slot].id }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Session)> {
-        self.0.iter().map(|(slot, session)| (slot as u32, &**session))
+    /// Notes that a session is to be written to, or closed, in this round.
+    pub(crate) fn touch(&mut self, slot: u32) {
+        if !std::mem::replace(&mut self[slot].is_dirty, true) {
+            self.dirty.push(slot);
+        }
     }
 
     /// The slots in use.
-    pub(crate) fn all(&self) -> Vec<u32> {
-        self.iter().map(|(slot, _)| slot).collect()
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        self.all.iter().map(|(slot, _)| slot as u32).collect()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.all.iter().map(|(_, session)| &**session)
     }
 }

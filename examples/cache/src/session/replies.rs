@@ -15,10 +15,8 @@ const KEPT_BYTES: usize = 4 * 1024;
 enum Slot {
     /// The reply stands here in `staged`.
     Staged(Range<usize>),
-    /// Another thread answers.
-    Missing,
-    /// Several threads, or several keys, answer parts of it.
-    Gathering(Box<Gather>),
+    /// Another thread answers, or several threads answer parts of it.
+    Missing(Option<Box<Gather>>),
 }
 
 #[derive(Debug, Default)]
@@ -53,26 +51,17 @@ impl Replies {
     /// Reserves the next place for a reply that others give, in parts if it is gathered. Returns its
     /// number.
     pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
-        self.slots.push_back(gather.map_or(Slot::Missing, |gather| Slot::Gathering(Box::new(gather))));
+        self.slots.push_back(Slot::Missing(gather.map(Box::new)));
         self.first + self.slots.len() as u64 - 1
     }
 
     /// A reply, or a part of it, has come. Returns the whole if it was the last part.
-    pub(crate) fn add(&mut self, number: u64, part: u32, reply: &[u8]) -> Option<Gather> {
-        let usual =
-            self.usual.map_or(reply.len(), |usual| usual - usual / REMEMBERED + reply.len() / REMEMBERED);
-        self.usual = Some(usual);
-        let slot = self.slots.get_mut(number.checked_sub(self.first)? as usize)?;
-        match slot {
-            Slot::Gathering(gather) => {
-                let is_whole = gather.add(part, reply);
-                let Slot::Gathering(gather) = std::mem::replace(slot, Slot::Missing) else { return None };
-                if is_whole {
-                    return Some(*gather);
-                }
-                *slot = Slot::Gathering(gather);
-            }
-            Slot::Missing => self.fill(number, reply),
+    pub(crate) fn add(&mut self, number: u64, part: u32, reply: &[u8]) -> Option<Box<Gather>> {
+        let usual = self.usual.unwrap_or(reply.len());
+        self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
+        match self.slots.get_mut(number.checked_sub(self.first)? as usize)? {
+            Slot::Missing(None) => self.fill(number, reply),
+            Slot::Missing(gather) => return gather.take_if(|gather| gather.add(part, reply)),
             Slot::Staged(_) => {}
         }
         None
@@ -88,9 +77,7 @@ impl Replies {
         }
         let start = self.staged.len();
         self.staged.extend_from_slice(reply);
-        if let Some(slot) = number.checked_sub(self.first).and_then(|at| self.slots.get_mut(at as usize)) {
-            *slot = Slot::Staged(start..self.staged.len());
-        }
+        self.slots[(number - self.first) as usize] = Slot::Staged(start..self.staged.len());
     }
 
     /// Moves the replies that miss nothing before them.

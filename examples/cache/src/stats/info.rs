@@ -2,11 +2,12 @@
 
 use std::fmt::{Result, Write};
 
+use crate::clock::wall_clock;
 use crate::commands::client::REDIS_VERSION;
 use crate::desk::Desk;
-use crate::protocol::reply::Reply;
+use crate::protocol::Reply;
 use crate::session::gather::Gather;
-use crate::stats::snapshot::{FIGURES, Snapshot};
+use crate::stats::{FIGURES, Snapshot};
 
 /// Writes the lines of a section.
 type Section = fn(&Desk, &Snapshot, &mut String) -> Result;
@@ -17,35 +18,36 @@ const SECTIONS: [(&str, bool, Section); 9] = [
     ("Clients", true, clients),
     ("Memory", true, memory),
     ("Persistence", true, |_, _, text| {
-        write!(
-            text,
-            "loading:0\r\nrdb_bgsave_in_progress:0\r\naof_enabled:0\r\naof_rewrite_in_progress:0\r\n"
-        )
+        lines(text, &[("loading", &0), ("rdb_bgsave_in_progress", &0), ("aof_enabled", &0)])
     }),
     ("Stats", true, counts),
-    ("Replication", true, |_, _, text| write!(text, "role:master\r\nconnected_slaves:0\r\n")),
+    ("Replication", true, |_, _, text| lines(text, &[("role", &"master"), ("connected_slaves", &0)])),
     ("CPU", true, |_, _, text| {
         let (system, user) = processor_time();
-        write!(text, "used_cpu_sys:{system:.6}\r\nused_cpu_user:{user:.6}\r\n")
+        lines(
+            text,
+            &[("used_cpu_sys", &format_args!("{system:.6}")), ("used_cpu_user", &format_args!("{user:.6}"))],
+        )
     }),
     ("Commandstats", false, commands),
     ("Keyspace", true, keyspace),
 ];
 
+fn lines(text: &mut String, all: &[(&str, &dyn std::fmt::Display)]) -> Result {
+    all.iter().try_for_each(|(name, value)| write!(text, "{name}:{value}\r\n"))
+}
+
 /// Writes the reply to INFO.
 pub(crate) fn write(desk: &Desk, gather: &Gather, out: &mut Vec<u8>) {
     let snapshot = Snapshot::sum(&Snapshot::read_all(gather));
-    let wants = |name: &str, is_default: bool| {
+    let mut text = String::new();
+    for (name, is_default, section) in SECTIONS {
         let is_asked = |section: &Vec<u8>| match &section[..] {
             b"all" | b"everything" => true,
             b"default" => is_default,
             section => section.eq_ignore_ascii_case(name.as_bytes()),
         };
-        if gather.about.is_empty() { is_default } else { gather.about.iter().any(is_asked) }
-    };
-    let mut text = String::new();
-    for (name, is_default, section) in SECTIONS {
-        if wants(name, is_default) {
+        if gather.about.iter().any(is_asked) || gather.about.is_empty() && is_default {
             let gap = if text.is_empty() { "" } else { "\r\n" };
             // A string has room for whatever is written to it.
             let _ = write!(text, "{gap}# {name}\r\n").and_then(|()| section(desk, &snapshot, &mut text));
@@ -55,34 +57,41 @@ pub(crate) fn write(desk: &Desk, gather: &Gather, out: &mut Vec<u8>) {
 }
 
 fn server(desk: &Desk, _: &Snapshot, text: &mut String) -> Result {
-    let (id, port, threads) = (std::process::id(), desk.settings.port, desk.shared.threads());
-    let (seconds, now) = (desk.keyspace.time.tick() / 1_000, crate::clock::wall_clock().as_micros());
-    write!(
+    let seconds = desk.keyspace.time.tick() / 1_000;
+    lines(
         text,
-        "redis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nos:{}\r\n",
-        std::env::consts::OS
-    )?;
-    write!(text, "process_id:{id}\r\ntcp_port:{port}\r\nthreads:{threads}\r\nserver_time_usec:{now}\r\n")?;
-    write!(text, "uptime_in_seconds:{seconds}\r\nuptime_in_days:{}\r\n", seconds / (24 * 60 * 60))
+        &[
+            ("redis_version", &REDIS_VERSION),
+            ("redis_mode", &"standalone"),
+            ("os", &std::env::consts::OS),
+            ("process_id", &std::process::id()),
+            ("tcp_port", &desk.settings.port),
+            ("threads", &desk.shared.threads()),
+            ("server_time_usec", &wall_clock().as_micros()),
+            ("uptime_in_seconds", &seconds),
+            ("uptime_in_days", &(seconds / (24 * 60 * 60))),
+        ],
+    )
 }
 
 fn clients(desk: &Desk, _: &Snapshot, text: &mut String) -> Result {
     let (open, limit) = (desk.shared.open_clients(), desk.settings.max_clients);
-    write!(text, "connected_clients:{open}\r\nmaxclients:{limit}\r\nblocked_clients:0\r\n")
+    lines(text, &[("connected_clients", &open), ("maxclients", &limit), ("blocked_clients", &0)])
 }
 
 fn memory(desk: &Desk, all: &Snapshot, text: &mut String) -> Result {
-    let (keys, buffers, limit) = (all.get("key_bytes"), all.get("buffer_bytes"), desk.settings.max_memory);
-    write!(text, "used_memory:{}\r\nused_memory_rss:{}\r\n", keys + buffers, resident())?;
-    write!(text, "used_memory_dataset:{keys}\r\nmem_clients_normal:{buffers}\r\n")?;
-    write!(text, "maxmemory:{limit}\r\nmaxmemory_policy:noeviction\r\nmem_allocator:mimalloc\r\n")
+    let (keys, buffers) = (all.get("key_bytes"), all.get("buffer_bytes"));
+    lines(text, &[("used_memory", &(keys + buffers)), ("used_memory_rss", &resident())])?;
+    lines(text, &[("used_memory_dataset", &keys), ("mem_clients_normal", &buffers)])?;
+    lines(text, &[("maxmemory", &desk.settings.max_memory), ("maxmemory_policy", &"noeviction")])?;
+    lines(text, &[("mem_allocator", &"mimalloc")])
 }
 
 fn counts(_: &Desk, all: &Snapshot, text: &mut String) -> Result {
     let commands: u64 = all.commands().map(|(_, [calls, ..])| calls).sum();
-    write!(text, "total_commands_processed:{commands}\r\nevicted_keys:0\r\n")?;
-    let named = FIGURES.iter().zip(&all.0).filter(|((.., name), _)| !name.is_empty());
-    named.into_iter().try_for_each(|((.., name), number)| write!(text, "{name}:{number}\r\n"))
+    lines(text, &[("total_commands_processed", &commands), ("evicted_keys", &0)])?;
+    let mut named = FIGURES.iter().zip(&all.0).filter(|((.., name), _)| !name.is_empty());
+    named.try_for_each(|((.., name), number)| lines(text, &[(name, number)]))
 }
 
 fn commands(_: &Desk, all: &Snapshot, text: &mut String) -> Result {
@@ -100,7 +109,7 @@ fn keyspace(_: &Desk, all: &Snapshot, text: &mut String) -> Result {
     }
 }
 
-/// The process's memory, if the system says it.
+/// The process's memory, if the system reports it.
 pub(crate) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());

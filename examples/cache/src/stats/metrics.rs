@@ -5,7 +5,7 @@ use std::fmt::{Result, Write};
 use crate::desk::Desk;
 use crate::session::gather::Gather;
 use crate::stats::info::{processor_time, resident};
-use crate::stats::snapshot::{FIGURES, Snapshot};
+use crate::stats::{FIGURES, Snapshot};
 
 /// The longest request.
 pub(crate) const MAX_REQUEST: usize = 16 * 1024;

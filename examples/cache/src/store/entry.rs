@@ -13,33 +13,38 @@ pub(crate) struct Entry {
     pub(crate) expires: Option<Deadline>,
 }
 
-/// The bits of a length that a byte holds; its highest bit says that more follow.
-const BITS: u32 = 7;
-const MORE: u8 = 1 << BITS;
+/// The bytes of the key's length.
+const PREFIX: usize = size_of::<u32>();
+/// The allocator's sizes are multiples of this.
+const ALLOCATION: usize = 8;
 
 impl Entry {
+    /// Keys end before 4 GiB (`parser::MAX_BULK`).
     pub(crate) fn new(key: &[u8], value: &[u8]) -> Self {
-        Self { data: pack(key, value), timer: None, expires: None }
+        let data = [&(key.len() as u32).to_le_bytes()[..], key, value].concat().into_boxed_slice();
+        Self { data, timer: None, expires: None }
+    }
+
+    /// Where the key ends and the value begins.
+    fn key_end(&self) -> usize {
+        PREFIX + self.data.first_chunk().map_or(0, |&len| u32::from_le_bytes(len) as usize)
     }
 
     pub(crate) fn key(&self) -> &[u8] {
-        let (start, len) = self.key_span();
-        &self.data[start..start + len]
+        &self.data[PREFIX..self.key_end()]
     }
 
     pub(crate) fn value(&self) -> &[u8] {
-        let (start, len) = self.key_span();
-        &self.data[start + len..]
+        &self.data[self.key_end()..]
     }
 
     /// Replaces the value; in place if the new one is as long as the old one.
     pub(crate) fn set_value(&mut self, value: &[u8]) {
-        let (start, len) = self.key_span();
-        let old = &mut self.data[start + len..];
-        if old.len() == value.len() {
-            old.copy_from_slice(value);
+        let start = self.key_end();
+        if self.data.len() - start == value.len() {
+            self.data[start..].copy_from_slice(value);
         } else {
-            self.data = pack(self.key(), value);
+            self.data = [&self.data[..start], value].concat().into_boxed_slice();
         }
     }
 
@@ -47,38 +52,6 @@ impl Entry {
     pub(crate) fn bytes(&self) -> usize {
         self.data.len().next_multiple_of(ALLOCATION)
     }
-
-    /// Where the key starts, and its length.
-    fn key_span(&self) -> (usize, usize) {
-        let mut len = 0;
-        for (at, &byte) in self.data.iter().enumerate() {
-            len |= usize::from(byte & !MORE) << (at as u32 * BITS);
-            if byte & MORE == 0 {
-                return (at + 1, len);
-            }
-        }
-        (0, 0)
-    }
-}
-
-/// The allocator's sizes are multiples of this.
-const ALLOCATION: usize = 8;
-
-fn pack(key: &[u8], value: &[u8]) -> Box<[u8]> {
-    let mut data = Vec::with_capacity(prefix_len(key.len()) + key.len() + value.len());
-    let mut rest = key.len();
-    while rest >= usize::from(MORE) {
-        data.push(rest as u8 | MORE);
-        rest >>= BITS;
-    }
-    data.push(rest as u8);
-    data.extend_from_slice(key);
-    data.extend_from_slice(value);
-    data.into_boxed_slice()
-}
-
-fn prefix_len(len: usize) -> usize {
-    (usize::BITS - len.leading_zeros()).div_ceil(BITS).max(1) as usize
 }
 
 #[cfg(test)]
@@ -91,7 +64,7 @@ mod tests {
             let (key, value) = (vec![b'k'; len], vec![b'v'; len / 2]);
             let mut entry = Entry::new(&key, &value);
             assert_eq!((entry.key(), entry.value()), (&key[..], &value[..]));
-            assert_eq!(entry.data.len(), prefix_len(len) + len + len / 2);
+            assert_eq!(entry.data.len(), PREFIX + len + len / 2);
             for other in [vec![b'w'; len / 2], vec![b'x'; len / 2 + 1], Vec::new()] {
                 entry.set_value(&other);
                 assert_eq!((entry.key(), entry.value()), (&key[..], &other[..]));

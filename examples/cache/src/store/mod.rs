@@ -93,7 +93,7 @@ impl Store {
     }
 
     /// The entry at a place, if there is one, and the next place of a walk; `None` at the end.
-    pub(crate) fn next(&self, place: u32) -> (Option<(u32, &Entry)>, Option<u32>) {
+    pub(crate) fn next(&self, place: u32) -> (Option<&Entry>, Option<u32>) {
         self.slab.next(place)
     }
 

@@ -47,7 +47,9 @@ impl Slab {
         let chunk = self.chunks.get_mut(number)?;
         let entry = chunk.try_remove(slot)?;
         self.len -= 1;
-        self.open.insert((false, number));
+        if chunk.len() == CHUNK - 1 {
+            self.open.insert((false, number));
+        }
         if chunk.is_empty() && self.open.range((false, 0)..(true, 0)).nth(1).is_some() {
             *chunk = Chunk::new();
             self.open.remove(&(false, number));
@@ -82,10 +84,10 @@ impl Slab {
     }
 
     /// See [`Store::next`](super::Store::next). A chunk without entries counts as one place.
-    pub(crate) fn next(&self, place: u32) -> (Option<(u32, &Entry)>, Option<u32>) {
+    pub(crate) fn next(&self, place: u32) -> (Option<&Entry>, Option<u32>) {
         let (number, _) = parts(place);
         let is_empty = self.chunks.get(number).is_none_or(Chunk::is_empty);
         let next = if is_empty { ((number + 1) * CHUNK) as u32 } else { place + 1 };
-        (self.get(place).map(|entry| (place, entry)), Some(next).filter(|&next| next < self.end()))
+        (self.get(place), Some(next).filter(|&next| next < self.end()))
     }
 }

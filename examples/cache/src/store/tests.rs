@@ -51,7 +51,7 @@ fn walk(store: &Store) -> Vec<u32> {
     let (mut places, mut at) = (Vec::new(), Some(0));
     while let Some(place) = at {
         let (found, next) = store.next(place);
-        places.extend(found.map(|(place, _)| place));
+        places.extend(found.map(|_| place));
         at = next;
     }
     places

@@ -1,6 +1,6 @@
-//! The first thread's door: it accepts all connections, and hears the signals to stop.
+//! The first thread's door: it accepts all connections, and receives the signals to stop.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use mio::net::{TcpListener, TcpStream, UnixStream};
@@ -24,14 +24,6 @@ pub(crate) struct Door {
     turn: usize,
 }
 
-/// How accepting went.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) streams: Vec<TcpStream>,
-    /// Whether more may wait, or the system had no room: the poller will not say so again.
-    pub(crate) try_again: bool,
-}
-
 impl Door {
     pub(crate) fn new(
         mut clients: TcpListener,
@@ -42,37 +34,31 @@ impl Door {
         if let Some(metrics) = &mut metrics {
             registry.register(metrics, METRICS, Interest::READABLE)?;
         }
-        let (heard, said) = StdUnixStream::pair()?;
-        heard.set_nonblocking(true)?;
-        signal_hook::low_level::pipe::register(SIGTERM, said.try_clone()?)?;
-        signal_hook::low_level::pipe::register(SIGINT, said)?;
-        let mut signals = UnixStream::from_std(heard);
+        let (receiver, sender) = StdUnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(SIGTERM, sender.try_clone()?)?;
+        signal_hook::low_level::pipe::register(SIGINT, sender)?;
+        let mut signals = UnixStream::from_std(receiver);
         registry.register(&mut signals, SIGNALS, Interest::READABLE)?;
         Ok(Self { clients, metrics, _signals: signals, turn: 0 })
     }
 
-    /// Accepts those that wait, but not too many at once.
-    pub(crate) fn accept(&self, token: Token) -> Accepted {
-        let mut accepted = Accepted { streams: Vec::new(), try_again: false };
-        let Some(listener) = (if token == CLIENTS { Some(&self.clients) } else { self.metrics.as_ref() })
-        else {
-            return accepted;
-        };
-        while accepted.streams.len() < AT_ONCE {
-            match listener.accept() {
-                Ok((stream, _)) => accepted.streams.push(stream),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return accepted,
+    /// Accepts connections that wait, but not too many at once. True if more may wait, or
+    /// the system had no room: the poller will not report it again.
+    pub(crate) fn accept(&self, token: Token, streams: &mut Vec<TcpStream>) -> bool {
+        let listener = if token == CLIENTS { Some(&self.clients) } else { self.metrics.as_ref() };
+        while let Some(listener) = listener
+            && streams.len() < AT_ONCE
+        {
+            match listener.accept().map_err(|error| error.kind()) {
+                Ok((stream, _)) => streams.push(stream),
+                Err(ErrorKind::WouldBlock) => return false,
                 // The client left before it was accepted, or a signal came.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
-                    ) => {}
+                Err(ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
                 Err(_) => break,
             }
         }
-        accepted.try_again = true;
-        accepted
+        true
     }
 
     /// The thread that serves the next client: each in turn.
@@ -80,10 +66,4 @@ impl Door {
         self.turn = (self.turn + 1) % threads;
         self.turn
     }
-}
-
-/// Tells a client that there is no room for it.
-pub(crate) fn turn_away(mut stream: TcpStream) {
-    // The first bytes always fit; a client that has left needs none.
-    let _ = stream.write(b"-ERR max number of clients reached\r\n");
 }

@@ -2,13 +2,13 @@
 //!
 //! The shard's next expiration is the timeout of the poll. All timers of the shard are scheduled by
 //! the thread itself, after the shard has been advanced and before it is asked again, so no timer is
-//! slept through. Other threads wake the poll by its [`Bell`](crate::mail::Bell).
+//! slept through. Other threads wake the poll: see [`mail`](crate::mail).
 
 use std::io;
 use std::task::Waker;
 use std::time::Duration;
 
-use mio::{Events, Poll, Registry, Token};
+use mio::{Events, Poll, Registry};
 use shardwheel::{Advancer, Config, Fired, Scheduler, shard};
 
 use crate::clock::{Clock, TICK};
@@ -17,9 +17,7 @@ use crate::mail::Mailbox;
 
 /// Readiness events per poll; further events wait for the next round.
 const EVENTS: usize = 512;
-/// The token of a wake by another thread. Clients have the tokens of their slots.
-pub(crate) const WAKE: Token = Token(usize::MAX);
-/// A thread that would sleep for longer gives memory of its shard back so often.
+/// A thread that would sleep for longer gives memory of its shard back after each such time.
 const MAINTENANCE: Duration = Duration::from_millis(50);
 
 /// A thread's poller and its shard.
@@ -78,31 +76,19 @@ impl EventLoop {
         }
     }
 
-    /// Passes the timers that are due to `handle`, but no more than so many. True if there may be
-    /// more: they stay due.
+    /// Passes the timers that are due to `handle`, but no more than `most`. True if there may be more:
+    /// they stay due.
     pub(crate) fn fire(&mut self, now: u64, most: usize, mut handle: impl FnMut(&Fired<Due>)) -> bool {
         self.advancer.advance(now).take(most).map(|fired| handle(&fired)).count() == most
     }
 
-    /// What the last sleep found ready: the token, whether to read, whether to write, and whether
-    /// the other side has stopped writing.
-    pub(crate) fn ready(&self) -> impl Iterator<Item = Ready> {
-        let known = self.events.iter().filter(|event| event.token() != WAKE);
-        known.map(|event| Ready {
-            token: event.token(),
-            reads: event.is_readable() || event.is_read_closed() || event.is_error(),
-            writes: event.is_writable(),
-            is_last: event.is_read_closed() || event.is_error(),
-        })
+    /// Takes the events that the last sleep has found.
+    pub(crate) fn take_events(&mut self) -> Events {
+        std::mem::replace(&mut self.events, Events::with_capacity(0))
     }
-}
 
-/// What is ready.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ready {
-    pub(crate) token: Token,
-    pub(crate) reads: bool,
-    pub(crate) writes: bool,
-    /// The other side has stopped writing, so after what can be read comes the end.
-    pub(crate) is_last: bool,
+    /// Gives the events back, for their memory.
+    pub(crate) fn keep_events(&mut self, events: Events) {
+        self.events = events;
+    }
 }

@@ -11,14 +11,15 @@ mod sockets;
 use std::io;
 use std::time::Duration;
 
-use mio::{Registry, Token};
+use mio::Token;
+use mio::event::Event;
 
 use crate::desk::Desk;
-use crate::mail::Message;
+use crate::mail::{Message, WAKE};
 use crate::session::{Ending, Kind};
 use crate::stats::Count;
 use door::{CLIENTS, Door, METRICS, SIGNALS};
-use event_loop::{EventLoop, Ready};
+use event_loop::EventLoop;
 
 /// Timers that fire in one round.
 const FIRE_AT_ONCE: usize = 1024;
@@ -34,7 +35,7 @@ const DRAIN_TICKS: u64 = 5_000;
 pub(crate) struct Worker {
     event_loop: EventLoop,
     desk: Desk,
-    /// The first thread has it.
+    /// The first thread's.
     door: Option<Door>,
     buffer: Vec<u8>,
     /// How long the next sleep may last.
@@ -46,17 +47,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(event_loop: EventLoop, desk: Desk) -> Self {
+    pub(crate) fn new(event_loop: EventLoop, desk: Desk, door: Option<Door>) -> Self {
         let (buffer, patience) = (vec![0; READ_AT_ONCE], Duration::MAX);
-        Self { event_loop, desk, door: None, buffer, patience, knocking: Vec::new(), ends_at: None }
-    }
-
-    pub(crate) fn registry(&self) -> &Registry {
-        self.event_loop.registry()
-    }
-
-    pub(crate) fn take_door(&mut self, door: Door) {
-        self.door = Some(door);
+        Self { event_loop, desk, door, buffer, patience, knocking: Vec::new(), ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -77,13 +70,14 @@ impl Worker {
         desk.stats.add(Count::Rounds, 1);
         let now = desk.keyspace.time.tick();
         let mut has_more = event_loop.fire(now, FIRE_AT_ONCE, |fired| desk.fired(fired));
+        desk.publish_events();
         self.take_messages()?;
         self.serve_sockets()?;
         self.drain();
         has_more |= self.desk.keyspace.step();
         let must_wait = self.desk.mailbox.post() || !self.knocking.is_empty() || self.ends_at.is_some();
         self.write_all();
-        has_more |= self.desk.has_resuming();
+        has_more |= !self.desk.resuming.is_empty();
         self.desk.publish_memory();
         self.patience = match (has_more, must_wait) {
             (true, _) => Duration::ZERO,
@@ -111,27 +105,33 @@ impl Worker {
         for token in std::mem::take(&mut self.knocking) {
             self.open_door(token)?;
         }
-        for slot in self.desk.take_resuming() {
+        for slot in std::mem::take(&mut self.desk.resuming) {
             self.desk.resume(slot);
             self.read(slot, false);
         }
-        let ready: Vec<_> = self.event_loop.ready().collect();
-        ready.into_iter().try_for_each(|ready| self.serve(ready))
+        let events = self.event_loop.take_events();
+        events.iter().try_for_each(|event| self.serve(event))?;
+        self.event_loop.keep_events(events);
+        Ok(())
     }
 
-    fn serve(&mut self, ready: Ready) -> io::Result<()> {
-        match ready.token {
-            CLIENTS | METRICS => return self.open_door(ready.token),
+    fn serve(&mut self, event: &Event) -> io::Result<()> {
+        match event.token() {
+            WAKE => {}
+            token @ (CLIENTS | METRICS) => return self.open_door(token),
             SIGNALS => {
                 self.desk.shared.drain();
                 self.desk.mailbox.wake_all();
             }
             Token(slot) => {
-                if ready.writes {
-                    self.desk.touch(slot as u32);
+                let slot = slot as u32;
+                // After what can be read comes the end.
+                let is_last = event.is_read_closed() || event.is_error();
+                if event.is_writable() && self.desk.sessions.get_mut(slot).is_some() {
+                    self.desk.sessions.touch(slot);
                 }
-                if ready.reads {
-                    self.read(slot as u32, ready.is_last);
+                if event.is_readable() || is_last {
+                    self.read(slot, is_last);
                 }
             }
         }
@@ -149,13 +149,13 @@ impl Worker {
         self.knocking.clear();
         let now = self.desk.keyspace.time.tick();
         self.ends_at.get_or_insert(now + DRAIN_TICKS);
-        for slot in self.desk.sessions.all() {
+        for slot in self.desk.sessions.slots() {
             self.read(slot, false);
-            let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
+            let session = &mut self.desk.sessions[slot];
             if session.ending == Ending::Open && !session.is_paused {
                 session.ending = Ending::WhenAnswered;
             }
-            self.desk.touch(slot);
+            self.desk.sessions.touch(slot);
         }
     }
 
