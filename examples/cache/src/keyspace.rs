@@ -7,9 +7,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use shardwheel::{Key, Scheduler};
+use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::clock::{Deadline, Time};
+use crate::clock::{Deadline, TICK, Time};
 use crate::events::{Class, Events};
 use crate::store::{Entry, Slab, Store};
 
@@ -23,6 +23,13 @@ pub(crate) enum Due {
     Key(u32),
     /// The connection in this slot has been silent for too long.
     Idle(u32),
+}
+
+/// A shard whose ticks are the clock's.
+pub(crate) fn timers() -> (Scheduler<Due>, Advancer<Due>) {
+    // The default tick is a millisecond.
+    debug_assert_eq!(Config::default().tick(), TICK);
+    shard(&Config::default())
 }
 
 /// Which thread has a key, and where that thread finds it.
@@ -58,7 +65,8 @@ pub(crate) struct Counts {
 
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    store: Store,
+    /// To be read: each key with a deadline has a timer.
+    pub(crate) store: Store,
     timers: Scheduler<Due>,
     placement: Placement,
     pub(crate) time: Time,
@@ -79,7 +87,7 @@ impl Keyspace {
     /// The place of a key that has not expired.
     pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<u32> {
         let place = self.store.find(hash, key)?;
-        let has_expired = self.store.get(place).is_some_and(|entry| self.has_expired(entry));
+        let has_expired = self.store.slab.get(place).is_some_and(|entry| self.has_expired(entry));
         if has_expired {
             self.expire(place);
         }
@@ -93,11 +101,11 @@ impl Keyspace {
             return None;
         };
         self.counts.hits += 1;
-        Some((place, self.store.get(place)?))
+        Some((place, self.store.slab.get(place)?))
     }
 
     pub(crate) fn get(&self, place: u32) -> Option<&Entry> {
-        self.store.get(place)
+        self.store.slab.get(place)
     }
 
     /// Sets the value of a key, at the place where it has been found, or anew.
@@ -140,7 +148,9 @@ impl Keyspace {
     /// A key's timer has fired.
     pub(crate) fn fired(&mut self, timer: Key, place: u32) {
         // A flush discards keys whose timers are still to be cancelled.
-        let Some(entry) = self.store.get(place).filter(|entry| entry.timer == Some(timer)) else { return };
+        let Some(entry) = self.store.slab.get(place).filter(|entry| entry.timer == Some(timer)) else {
+            return;
+        };
         if self.has_expired(entry) {
             return self.expire(place);
         }
@@ -156,7 +166,9 @@ impl Keyspace {
 
     /// Removes a key that has expired.
     fn expire(&mut self, place: u32) {
-        let Some(hash) = self.store.get(place).map(|entry| self.placement.hash(entry.key())) else { return };
+        let Some(hash) = self.store.slab.get(place).map(|entry| self.placement.hash(entry.key())) else {
+            return;
+        };
         let Some(entry) = self.store.remove(hash, place) else { return };
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
@@ -166,7 +178,7 @@ impl Keyspace {
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
-        self.discarded.push((self.store.take_all(), 0));
+        self.discarded.push((std::mem::take(&mut self.store).slab, 0));
         self.recheck = None;
     }
 
@@ -197,7 +209,7 @@ impl Keyspace {
 
     fn recheck_from(&mut self, mut place: u32) -> Option<u32> {
         for _ in 0..STEP {
-            let (entry, next) = self.store.next(place);
+            let (entry, next) = self.store.slab.next(place);
             if let Some(date) = entry.and_then(|entry| entry.expires).filter(|it| it.is_date()) {
                 self.set_deadline(place, date);
             }
@@ -215,7 +227,7 @@ impl Keyspace {
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Option<u32> {
         for _ in 0..slots {
-            let (entry, next) = self.store.next(place);
+            let (entry, next) = self.store.slab.next(place);
             let living = entry.filter(|entry| !self.has_expired(entry));
             let has_enough = living.is_some_and(|entry| !visit(entry.key()));
             place = next?;
@@ -232,7 +244,7 @@ impl Keyspace {
         let mut all = (0, 0);
         let mut at = Some(0);
         while let Some(place) = at {
-            let (found, next) = self.store.next(place);
+            let (found, next) = self.store.slab.next(place);
             if let Some(entry) = found {
                 assert_eq!(self.store.find(self.placement.hash(entry.key()), entry.key()), Some(place));
                 assert_eq!(entry.timer.is_some(), entry.expires.is_some());
@@ -240,14 +252,10 @@ impl Keyspace {
             }
             at = next;
         }
-        assert_eq!(all, (self.store.len(), self.store.expiring()));
+        assert_eq!(all, (self.store.slab.len(), self.store.expiring));
         if self.discarded.is_empty() {
-            assert_eq!(self.timers.len(), self.store.expiring(), "timers");
+            assert_eq!(self.timers.len(), self.store.expiring, "timers");
         }
-    }
-
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
     }
 }
 

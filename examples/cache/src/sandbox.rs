@@ -8,17 +8,16 @@ use shardwheel::Advancer;
 
 use crate::commands::config::Settings;
 use crate::desk::Desk;
-use crate::keyspace::Due;
+use crate::keyspace::{Due, timers};
 use crate::mail::{Mailbox, Message};
 use crate::session::{Ending, Session};
 use crate::shared::Shared;
-use crate::worker::event_loop::timers;
 
 /// The whole server.
 pub struct Sandbox {
     desks: Vec<(Desk, Advancer<Due>)>,
     /// The desk and the slot of each client; `None` once it has ended.
-    clients: Vec<Option<(usize, u32)>>,
+    clients: Vec<Option<(usize, usize)>>,
 }
 
 impl Sandbox {
@@ -112,7 +111,7 @@ fn turn(desk: &mut Desk) -> bool {
         is_busy = true;
         desk.resume(slot);
     }
-    for slot in std::mem::take(&mut desk.sessions.dirty) {
+    for slot in std::mem::take(&mut desk.dirty) {
         if let Some(session) = desk.sessions.get_mut(slot) {
             session.is_dirty = false;
             desk.settle(slot);

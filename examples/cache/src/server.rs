@@ -12,11 +12,11 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::args::Args;
 use crate::desk::Desk;
+use crate::keyspace::timers;
 use crate::mail::Mailbox;
 use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::worker::door::Door;
-use crate::worker::event_loop::{EventLoop, timers};
 
 /// Serves until it receives a signal to stop, and has drained.
 pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
@@ -33,9 +33,8 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     let settings = args.settings(shared.address.port());
     let workers = polls.into_iter().zip(mailboxes).enumerate().map(|(number, (poll, mailbox))| {
         let (scheduler, advancer) = timers();
-        let event_loop = EventLoop::new(poll, advancer, shared.clock, mailbox.waker());
         let desk = Desk::new(number, Arc::clone(&shared), settings.clone(), mailbox, scheduler);
-        Worker::new(event_loop, desk, door.take())
+        Worker::new(poll, advancer, desk, door.take())
     });
     run(workers.collect(), &cores)
 }

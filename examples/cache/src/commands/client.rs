@@ -11,7 +11,7 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 /// The only user.
 const USER: &[u8] = b"default";
 
-pub(crate) fn ping(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn ping(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if request.len() > 2 {
         return Err(wrong_arity("ping"));
     }
@@ -28,18 +28,16 @@ pub(crate) fn ping(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mu
     Ok(())
 }
 
-pub(crate) fn echo(_: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.bulk(request.arg(1));
-    Ok(())
+pub(crate) fn echo(_: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.bulk(request.arg(1)))
 }
 
-pub(crate) fn quit(desk: &mut Desk, slot: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn quit(desk: &mut Desk, slot: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.sessions[slot].ending = Ending::WhenAnswered;
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }
 
-pub(crate) fn select(_: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn select(_: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     match i32::try_from(integer(request.arg(1))?) {
         Ok(0) => reply.ok(),
         Ok(_) => return Err("DB index is out of range".into()),
@@ -50,7 +48,7 @@ pub(crate) fn select(_: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Re
     Ok(())
 }
 
-pub(crate) fn auth(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn auth(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (user, password) = match request.len() {
         2 if desk.settings.password.is_empty() => {
             return Err("AUTH <password> called without any password configured for the default user. \
@@ -62,11 +60,10 @@ pub(crate) fn auth(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mu
         _ => return Err(SYNTAX.into()),
     };
     authenticate(desk, slot, user, password)?;
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }
 
-fn authenticate(desk: &mut Desk, slot: u32, user: &[u8], password: &[u8]) -> Outcome {
+fn authenticate(desk: &mut Desk, slot: usize, user: &[u8], password: &[u8]) -> Outcome {
     let right = &desk.settings.password;
     if user != USER || !right.is_empty() && !are_same(right, password) {
         return Err(Failure("WRONGPASS", "invalid username-password pair or user is disabled.".into()));
@@ -81,7 +78,7 @@ fn are_same(right: &[u8], given: &[u8]) -> bool {
     right.len() == given.len() && std::hint::black_box(differences) == 0
 }
 
-pub(crate) fn hello(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn hello(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_resp3 = match request.from(1).next().map(integer) {
         None => reply.is_resp3,
         Some(Ok(version @ 2..=3)) => version == 3,
@@ -109,7 +106,7 @@ pub(crate) fn hello(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &m
         return Err(Failure("NOAUTH", text.into()));
     }
     (session.is_resp3, reply.is_resp3) = (is_resp3, is_resp3);
-    introduce(session.id, reply);
+    introduce(session.id.number, reply);
     Ok(())
 }
 
@@ -124,7 +121,7 @@ fn introduce(id: u64, reply: &mut Reply<'_>) {
     reply.array(0);
 }
 
-fn rename(desk: &mut Desk, slot: u32, name: &[u8]) -> Outcome {
+fn rename(desk: &mut Desk, slot: usize, name: &[u8]) -> Outcome {
     if !name.iter().all(u8::is_ascii_graphic) {
         return Err("Client names cannot contain spaces, newlines or special characters.".into());
     }
@@ -132,18 +129,21 @@ fn rename(desk: &mut Desk, slot: u32, name: &[u8]) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn id(desk: &mut Desk, slot: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.integer(desk.sessions[slot].id as i64);
-    Ok(())
+pub(crate) fn id(desk: &mut Desk, slot: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.integer(desk.sessions[slot].id.number as i64))
 }
 
-pub(crate) fn set_name(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn set_name(
+    desk: &mut Desk,
+    slot: usize,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
     rename(desk, slot, request.arg(2))?;
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }
 
-pub(crate) fn get_name(desk: &mut Desk, slot: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn get_name(desk: &mut Desk, slot: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     match &desk.sessions[slot].name {
         name if name.is_empty() => reply.null(),
         name => reply.bulk(name),
@@ -152,10 +152,9 @@ pub(crate) fn get_name(desk: &mut Desk, slot: u32, _: &Request<'_>, reply: &mut 
 }
 
 /// The name and the version of the client's library. They are accepted and not kept.
-pub(crate) fn set_info(_: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn set_info(_: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if !request.is(2, "lib-name") && !request.is(2, "lib-ver") {
         return Err(format!("Unrecognized option '{}'", lossy(request.arg(2))).into());
     }
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }

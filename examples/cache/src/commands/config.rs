@@ -138,7 +138,7 @@ impl Settings {
     }
 }
 
-pub(crate) fn get(desk: &mut Desk, _: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn get(desk: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let patterns: Vec<_> = request.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
     let asked: Vec<_> = SETTINGS.iter().filter(|(name, ..)| is_asked(name)).collect();
@@ -156,6 +156,5 @@ pub(crate) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Fa
 
 pub(crate) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.apply(desk.settings.set_all(request)?);
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }

@@ -38,8 +38,7 @@ pub(crate) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
         keys.set_deadline(place, relative.unwrap_or_else(|| Deadline::at(new)));
         keys.events.add(Class::GENERIC, "expire", key);
     }
-    reply.integer(i64::from(allowed.is_some()));
-    Ok(())
+    Ok(reply.integer(i64::from(allowed.is_some())))
 }
 
 /// The reply for no key.
@@ -68,6 +67,5 @@ pub(crate) fn persist(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Re
     if is_done {
         keys.events.add(Class::GENERIC, "persist", request.arg(1));
     }
-    reply.integer(i64::from(is_done));
-    Ok(())
+    Ok(reply.integer(i64::from(is_done)))
 }

@@ -16,13 +16,11 @@ const SCAN_COUNT: usize = 10;
 
 pub(crate) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_there = keys.look_up(request.hash, request.arg(1)).is_some();
-    reply.simple(if is_there { "string" } else { "none" });
-    Ok(())
+    Ok(reply.simple(if is_there { "string" } else { "none" }))
 }
 
 pub(crate) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some()));
-    Ok(())
+    Ok(reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some())))
 }
 
 pub(crate) fn delete(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -31,13 +29,11 @@ pub(crate) fn delete(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
         keys.remove(request.hash, place);
         keys.events.add(Class::GENERIC, "del", request.arg(1));
     }
-    reply.integer(i64::from(place.is_some()));
-    Ok(())
+    Ok(reply.integer(i64::from(place.is_some())))
 }
 
 pub(crate) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.integer(desk.keyspace.store().len() as i64);
-    Ok(())
+    Ok(reply.integer(desk.keyspace.store.slab.len() as i64))
 }
 
 pub(crate) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
@@ -52,8 +48,7 @@ pub(crate) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usiz
 /// FLUSHALL, with or without ASYNC: the keys are gone at once, their memory comes back step by step.
 pub(crate) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.keyspace.flush();
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }
 
 pub(crate) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -73,7 +68,7 @@ pub(crate) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply
 
 /// One of the thread's keys.
 pub(crate) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let place = desk.chance().checked_rem(u64::from(desk.keyspace.store().end())).unwrap_or(0) as u32;
+    let place = desk.chance().checked_rem(u64::from(desk.keyspace.store.slab.end())).unwrap_or(0) as u32;
     // The first key from there on or, if none follows, from the start.
     for start in [place, 0] {
         let mut is_found = false;
@@ -86,8 +81,7 @@ pub(crate) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) ->
             return Ok(());
         }
     }
-    reply.null();
-    Ok(())
+    Ok(reply.null())
 }
 
 /// The arguments of SCAN.

@@ -26,7 +26,7 @@ pub(crate) type OnKey = fn(&mut Keyspace, &Request<'_>, &mut Reply<'_>) -> Outco
 /// Works on a thread.
 pub(crate) type OnThread = fn(&mut Desk, &Request<'_>, &mut Reply<'_>) -> Outcome;
 /// Works on the client in this slot, in its own thread.
-pub(crate) type OnClient = fn(&mut Desk, u32, &Request<'_>, &mut Reply<'_>) -> Outcome;
+pub(crate) type OnClient = fn(&mut Desk, usize, &Request<'_>, &mut Reply<'_>) -> Outcome;
 /// Looks at a request before any thread runs it, and returns the threads that it is for.
 pub(crate) type Choose = fn(&Desk, &Request<'_>) -> Result<Vec<usize>, Failure>;
 

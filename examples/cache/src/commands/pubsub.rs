@@ -17,8 +17,13 @@ const MAX_WAITING: usize = 32 * 1024 * 1024;
 /// A thread's subscribers, by channels.
 pub(crate) type Channels = HashMap<Box<[u8]>, Vec<SessionId>>;
 
-pub(crate) fn subscribe(desk: &mut Desk, slot: u32, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let name = desk.sessions.name(slot);
+pub(crate) fn subscribe(
+    desk: &mut Desk,
+    slot: usize,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let name = desk.sessions[slot].id;
     let session = &mut desk.sessions[slot];
     for channel in request.from(1) {
         if !session.channels.iter().any(|known| **known == *channel) {
@@ -33,7 +38,7 @@ pub(crate) fn subscribe(desk: &mut Desk, slot: u32, request: &Request<'_>, reply
 
 pub(crate) fn unsubscribe(
     desk: &mut Desk,
-    slot: u32,
+    slot: usize,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Outcome {
@@ -62,8 +67,8 @@ fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscripti
 }
 
 /// Ends one subscription of a client. Returns how many it has left.
-fn leave(desk: &mut Desk, slot: u32, channel: &[u8]) -> usize {
-    let name = desk.sessions.name(slot);
+fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
+    let name = desk.sessions[slot].id;
     if let Some(subscribers) = desk.channels.get_mut(channel) {
         subscribers.retain(|&it| it != name);
         if subscribers.is_empty() {
@@ -77,7 +82,7 @@ fn leave(desk: &mut Desk, slot: u32, channel: &[u8]) -> usize {
 }
 
 /// Ends all subscriptions of a client that leaves.
-pub(crate) fn leave_all(desk: &mut Desk, slot: u32) {
+pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {
     for channel in std::mem::take(&mut desk.sessions[slot].channels) {
         leave(desk, slot, &channel);
     }
@@ -98,8 +103,7 @@ pub(crate) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Fai
 
 /// PUBLISH in one thread: replies the number of its clients that got the message.
 pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.integer(deliver(desk, request.arg(1), request.arg(2)) as i64);
-    Ok(())
+    Ok(reply.integer(deliver(desk, request.arg(1), request.arg(2)) as i64))
 }
 
 /// Sends a message to this thread's subscribers of a channel. Returns how many there are.
@@ -117,7 +121,9 @@ pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
             session.ending = Ending::Now;
             desk.stats.add(Count::SlowClosed, 1);
         }
-        desk.sessions.touch(name.slot);
+        if !std::mem::replace(&mut session.is_dirty, true) {
+            desk.dirty.push(name.slot);
+        }
     }
     subscribers.len()
 }

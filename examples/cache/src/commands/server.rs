@@ -7,12 +7,11 @@ use crate::desk::Desk;
 use crate::protocol::{Outcome, Reply, Request};
 use crate::stats::Snapshot;
 
-pub(crate) fn time(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn time(_: &mut Desk, _: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let now = wall_clock();
     reply.array(2);
     reply.bulk_integer(now.as_secs() as i64);
-    reply.bulk_integer(i64::from(now.subsec_micros()));
-    Ok(())
+    Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
 /// What this thread has counted, for INFO and for metrics.
@@ -24,8 +23,7 @@ pub(crate) fn count(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> 
 pub(crate) fn reset_counts(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.stats = Default::default();
     desk.keyspace.counts = Default::default();
-    reply.ok();
-    Ok(())
+    Ok(reply.ok())
 }
 
 /// The commands without the subcommands.
@@ -33,27 +31,24 @@ fn top_level() -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|command| !command.name.contains('|'))
 }
 
-pub(crate) fn command(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(crate) fn command(_: &mut Desk, _: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     reply.array(top_level().count());
     top_level().for_each(|command| describe(command, reply));
     Ok(())
 }
 
-pub(crate) fn command_count(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.integer(top_level().count() as i64);
-    Ok(())
+pub(crate) fn command_count(_: &mut Desk, _: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.integer(top_level().count() as i64))
 }
 
 /// There is no documentation. Tools then ask for none.
-pub(crate) fn command_docs(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.map(0);
-    Ok(())
+pub(crate) fn command_docs(_: &mut Desk, _: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.map(0))
 }
 
 /// The reply of commands that have nothing to do.
-pub(crate) fn ok(_: &mut Desk, _: u32, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    reply.ok();
-    Ok(())
+pub(crate) fn ok(_: &mut Desk, _: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.ok())
 }
 
 /// The ten elements of COMMAND's reply for each command; the last four are empty.

@@ -117,6 +117,5 @@ pub(crate) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply
     let new = old.checked_add(by).ok_or("increment or decrement would overflow")?;
     put(keys, request, itoa::Buffer::new().format(new).as_bytes(), found);
     keys.events.add(Class::STRING, "incrby", request.arg(1));
-    reply.integer(new);
-    Ok(())
+    Ok(reply.integer(new))
 }

@@ -10,7 +10,7 @@ use crate::stats::{Count, Of};
 
 impl Desk {
     /// Runs one request, or sends it to the threads that can.
-    pub(crate) fn dispatch(&mut self, slot: u32, request: &Request<'_>) {
+    pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
         if request.len() == 0 {
             return;
         }
@@ -24,7 +24,7 @@ impl Desk {
         self.append(slot, |reply| reply.error(&failure));
     }
 
-    fn run(&mut self, slot: u32, number: u16, request: &Request<'_>) -> Outcome {
+    fn run(&mut self, slot: usize, number: u16, request: &Request<'_>) -> Outcome {
         let command = &COMMANDS[usize::from(number)];
         self.admit(slot, command, request)?;
         let sample = self.stats.start();
@@ -52,7 +52,7 @@ impl Desk {
     }
 
     /// Whether a client may run a command now.
-    fn admit(&mut self, slot: u32, command: &Command, request: &Request<'_>) -> Outcome {
+    fn admit(&mut self, slot: usize, command: &Command, request: &Request<'_>) -> Outcome {
         let session = &self.sessions[slot];
         let (flags, name) = (command.flags, command.name);
         if !command.accepts(request.len()) {
@@ -80,7 +80,7 @@ impl Desk {
     }
 
     /// Replies to a client, after all that it has asked for before.
-    pub(crate) fn append(&mut self, slot: u32, write: impl FnOnce(&mut Reply<'_>)) {
+    pub(crate) fn append(&mut self, slot: usize, write: impl FnOnce(&mut Reply<'_>)) {
         let session = &mut self.sessions[slot];
         let is_resp3 = session.is_resp3;
         session.replies.append(|out| write(&mut Reply { out, is_resp3 }));
@@ -93,10 +93,10 @@ impl Desk {
         }
     }
 
-    fn run_for_key(&mut self, slot: u32, number: u16, run: OnKey, request: &Request<'_>) {
+    fn run_for_key(&mut self, slot: usize, number: u16, run: OnKey, request: &Request<'_>) {
         let (hash, thread) = self.shared.placement.of(request.arg(1));
         let request = Request { hash, ..*request };
-        let name = self.sessions.name(slot);
+        let name = self.sessions[slot].id;
         let session = &mut self.sessions[slot];
         let is_resp3 = session.is_resp3;
         if thread != self.number {
@@ -116,7 +116,7 @@ impl Desk {
     /// Runs a command once for each key, in the key's thread. `step` arguments belong to each key.
     fn run_for_each_key(
         &mut self,
-        slot: u32,
+        slot: usize,
         number: u16,
         (fold, step): (Fold, usize),
         request: &Request<'_>,
@@ -134,7 +134,7 @@ impl Desk {
 
     fn run_in_threads(
         &mut self,
-        slot: u32,
+        slot: usize,
         number: u16,
         (fold, threads): (Fold, &[usize]),
         request: &Request<'_>,
@@ -146,8 +146,8 @@ impl Desk {
     }
 
     /// Reserves the place of a reply in parts, and returns its address.
-    fn expect_parts(&mut self, slot: u32, (fold, parts): (Fold, usize), request: &Request<'_>) -> Address {
-        let (name, session) = (self.sessions.name(slot), &mut self.sessions[slot]);
+    fn expect_parts(&mut self, slot: usize, (fold, parts): (Fold, usize), request: &Request<'_>) -> Address {
+        let (name, session) = (self.sessions[slot].id, &mut self.sessions[slot]);
         let mut gather = Gather::new(fold, parts, session.is_resp3);
         gather.about.extend(request.from(1).filter(|_| fold == Fold::Info).map(<[u8]>::to_ascii_lowercase));
         Address { session: name, reply: session.replies.expect(Some(gather)), part: 0 }
@@ -175,7 +175,7 @@ impl Desk {
     }
 
     /// Asks all threads for the figures that a metrics request gets.
-    pub(crate) fn ask_for_metrics(&mut self, slot: u32) {
+    pub(crate) fn ask_for_metrics(&mut self, slot: usize) {
         let request = Request { bytes: &[], spans: &[], hash: 0 };
         let (number, threads) = (self.lookup.named(METRICS.as_bytes()), self.everywhere(&request));
         if let (Some(number), Ok(threads)) = (number, threads) {

@@ -10,7 +10,7 @@ const LARGEST_RESERVE: usize = 1024 * 1024;
 
 impl Desk {
     /// A client has sent these bytes.
-    pub(crate) fn receive(&mut self, slot: u32, bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, slot: usize, bytes: &[u8]) {
         self.stats.add(Count::BytesIn, bytes.len() as u64);
         self.put_off(slot);
         let mut input = std::mem::take(&mut self.sessions[slot].input);
@@ -25,20 +25,20 @@ impl Desk {
     }
 
     /// Takes what a client had sent when it was owed too much.
-    pub(crate) fn resume(&mut self, slot: u32) {
+    pub(crate) fn resume(&mut self, slot: usize) {
         if let Some(session) = self.sessions.get_mut(slot) {
             let input = std::mem::take(&mut session.input);
             self.consume_input(slot, input);
         }
     }
 
-    fn consume_input(&mut self, slot: u32, mut input: Vec<u8>) {
+    fn consume_input(&mut self, slot: usize, mut input: Vec<u8>) {
         let consumed = self.consume(slot, &input);
         input.drain(..consumed);
         self.keep_input(slot, input);
     }
 
-    fn keep_input(&mut self, slot: u32, mut input: Vec<u8>) {
+    fn keep_input(&mut self, slot: usize, mut input: Vec<u8>) {
         let session = &mut self.sessions[slot];
         if input.is_empty() {
             input = Vec::new();
@@ -48,11 +48,11 @@ impl Desk {
         }
         session.input = input;
         self.settle(slot);
-        self.sessions.touch(slot);
+        self.touch(slot);
     }
 
     /// Runs the complete requests at the start of a buffer, and returns their length.
-    fn consume(&mut self, slot: u32, buffer: &[u8]) -> usize {
+    fn consume(&mut self, slot: usize, buffer: &[u8]) -> usize {
         let session = &mut self.sessions[slot];
         let mut consumed = 0;
         if session.kind == Kind::Metrics {
@@ -73,7 +73,7 @@ impl Desk {
     }
 
     /// Whether a client is listened to: it is not to end, and not owed too much.
-    fn listens_to(&mut self, slot: u32) -> bool {
+    fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
         session.is_paused = session.is_owed_too_much(allowance);
@@ -82,7 +82,7 @@ impl Desk {
 
     /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or not
     /// a request, which ends the connection.
-    fn next_request(&mut self, slot: u32, parser: &mut Parser, buffer: &[u8]) -> Option<usize> {
+    fn next_request(&mut self, slot: usize, parser: &mut Parser, buffer: &[u8]) -> Option<usize> {
         match parser.parse(buffer, self.sessions[slot].is_authenticated) {
             Ok(complete) => {
                 let complete = complete?;
@@ -99,7 +99,7 @@ impl Desk {
     }
 
     /// A request for metrics: whatever its path is, it is answered once.
-    fn consume_http(&mut self, slot: u32, buffer: &[u8]) {
+    fn consume_http(&mut self, slot: usize, buffer: &[u8]) {
         if metrics::is_complete(buffer) {
             self.ask_for_metrics(slot);
         } else if buffer.len() > metrics::MAX_REQUEST {

@@ -51,7 +51,7 @@ impl Desk {
         reply: &[u8],
     ) {
         self.note_reply(command, reply);
-        let Some(session) = self.sessions.named(name) else { return };
+        let Some(session) = self.sessions.get_mut(name.slot).filter(|it| it.id == name) else { return };
         if let Some(gather) = session.replies.add(number, part, reply) {
             let mut whole = std::mem::take(&mut self.scratch);
             match gather.fold {
@@ -62,7 +62,7 @@ impl Desk {
             self.sessions[name.slot].replies.fill(number, &whole);
             self.keep_scratch(whole);
         }
-        self.sessions.touch(name.slot);
+        self.touch(name.slot);
     }
 
     pub(crate) fn keep_scratch(&mut self, mut scratch: Vec<u8>) {

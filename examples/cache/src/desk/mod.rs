@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use shardwheel::{Fired, Scheduler};
+use slab::Slab;
 
 use crate::clock::Time;
 use crate::commands::config::Settings;
@@ -16,7 +17,7 @@ use crate::commands::pubsub::{self, Channels, PUBLISH};
 use crate::commands::table::Lookup;
 use crate::keyspace::{Due, Keyspace};
 use crate::mail::Mailbox;
-use crate::session::{Ending, Kind, Session, Sessions};
+use crate::session::{Ending, Kind, Session, SessionId};
 use crate::shared::Shared;
 use crate::stats::{Count, Stats};
 
@@ -30,7 +31,10 @@ pub(crate) struct Desk {
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) keyspace: Keyspace,
-    pub(crate) sessions: Sessions,
+    /// Sessions end only at the end of a round: one that the thread works on is there.
+    pub(crate) sessions: Slab<Box<Session>>,
+    /// Clients that may have something to be written, or are to be closed, in this round.
+    pub(crate) dirty: Vec<usize>,
     pub(crate) channels: Channels,
     pub(crate) settings: Settings,
     pub(crate) stats: Stats,
@@ -38,7 +42,7 @@ pub(crate) struct Desk {
     pub(crate) timers: Scheduler<Due>,
     /// Clients from which more can be taken in the next round: their sockets were not emptied, or
     /// they were owed too much before.
-    pub(crate) resuming: Vec<u32>,
+    pub(crate) resuming: Vec<usize>,
     /// Memory of the clients' buffers.
     pub(crate) buffer_bytes: usize,
     lookup: Lookup,
@@ -61,30 +65,31 @@ impl Desk {
         keyspace.events.wanted = settings.events;
         let lookup = Lookup::new();
         let publish = lookup.named(PUBLISH.as_bytes()).unwrap_or_default();
-        let (sessions, channels, stats) = Default::default();
+        let (sessions, dirty, channels, stats) = Default::default();
         let (resuming, buffer_bytes, scratch, seed) = Default::default();
-        #[rustfmt::skip] // A line for each of fifteen fields says nothing.
+        #[rustfmt::skip] // A line for each of sixteen fields says nothing.
         return Self {
-            number, shared, keyspace, sessions, channels, settings, stats, mailbox, timers, resuming,
-            buffer_bytes, lookup, publish, scratch, seed,
+            number, shared, keyspace, sessions, dirty, channels, settings, stats, mailbox, timers,
+            resuming, buffer_bytes, lookup, publish, scratch, seed,
         };
     }
 
     // ---- clients --------------------------------------------------------------------------------
 
     /// Takes a client on. It has been counted.
-    pub(crate) fn welcome(&mut self, mut session: Session) -> u32 {
-        // Ordering: Relaxed, only the number matters.
-        session.id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn welcome(&mut self, mut session: Session) -> usize {
         session.is_authenticated = self.settings.password.is_empty();
         self.stats.add(Count::Connections, 1);
-        let slot = self.sessions.insert(session);
+        let slot = self.sessions.vacant_key();
+        // Ordering: Relaxed, only the number matters.
+        session.id = SessionId { slot, number: self.shared.next_id.fetch_add(1, Ordering::Relaxed) };
+        self.sessions.insert(Box::new(session));
         self.put_off(slot);
         slot
     }
 
     /// Lets a client go.
-    pub(crate) fn dismiss(&mut self, slot: u32) -> Session {
+    pub(crate) fn dismiss(&mut self, slot: usize) -> Box<Session> {
         pubsub::leave_all(self, slot);
         let session = self.sessions.remove(slot);
         if let Some(timer) = session.idle {
@@ -97,6 +102,18 @@ impl Desk {
         session
     }
 
+    /// Notes that a client is to be written to, or closed, in this round.
+    pub(crate) fn touch(&mut self, slot: usize) {
+        if !std::mem::replace(&mut self.sessions[slot].is_dirty, true) {
+            self.dirty.push(slot);
+        }
+    }
+
+    /// The slots of all clients.
+    pub(crate) fn slots(&self) -> Vec<usize> {
+        self.sessions.iter().map(|(slot, _)| slot).collect()
+    }
+
     /// How many bytes may wait for a client that does not read, before it is not listened to either.
     /// Many clients send all their requests before they read the first reply, so it is much, unless
     /// there are many such clients.
@@ -105,7 +122,7 @@ impl Desk {
     }
 
     /// Takes note of what a client's buffers take, and whether it can be listened to again.
-    pub(crate) fn settle(&mut self, slot: u32) {
+    pub(crate) fn settle(&mut self, slot: usize) {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
         let bytes = session.bytes();
@@ -131,6 +148,7 @@ impl Desk {
         match fired.payload {
             Due::Key(place) => self.keyspace.fired(fired.key, place),
             Due::Idle(slot) => {
+                let slot = slot as usize;
                 let Some(session) = self.sessions.get_mut(slot) else { return };
                 if session.idle.take_if(|timer| *timer == fired.key).is_none() {
                     return;
@@ -140,13 +158,13 @@ impl Desk {
                 }
                 session.ending = Ending::Now;
                 self.stats.add(Count::IdleClosed, 1);
-                self.sessions.touch(slot);
+                self.touch(slot);
             }
         }
     }
 
     /// A client has been active: its idle timer moves, in place.
-    pub(crate) fn put_off(&mut self, slot: u32) {
+    pub(crate) fn put_off(&mut self, slot: usize) {
         let timeout = self.settings.idle_timeout.as_millis() as u64;
         let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
         let session = &mut self.sessions[slot];
@@ -155,7 +173,7 @@ impl Desk {
         }
         session.idle_at = due;
         let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
-        session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot)).ok());
+        session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());
     }
 
     // ---- settings and counts --------------------------------------------------------------------
@@ -165,7 +183,7 @@ impl Desk {
         self.keyspace.events.wanted = settings.events;
         let is_same = settings.idle_timeout == self.settings.idle_timeout;
         self.settings = settings;
-        for slot in self.sessions.slots().into_iter().filter(|_| !is_same) {
+        for slot in self.slots().into_iter().filter(|_| !is_same) {
             let idle = self.sessions[slot].idle.take();
             idle.and_then(|timer| self.timers.cancel(timer));
             self.put_off(slot);
@@ -174,7 +192,7 @@ impl Desk {
 
     /// Publishes the memory that this thread uses; at the end of a round.
     pub(crate) fn publish_memory(&self) {
-        let bytes = self.keyspace.store().bytes() + self.buffer_bytes;
+        let bytes = self.keyspace.store.bytes + self.buffer_bytes;
         // Ordering: Relaxed, an estimate for the other threads.
         self.shared.memory[self.number].store(bytes as u64, Ordering::Relaxed);
     }

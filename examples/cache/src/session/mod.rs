@@ -5,11 +5,8 @@
 pub(crate) mod gather;
 pub(crate) mod replies;
 
-use std::ops::{Index, IndexMut};
-
 use mio::net::TcpStream;
 use shardwheel::Key;
-use slab::Slab;
 
 use crate::protocol::parser::Parser;
 use replies::Replies;
@@ -23,10 +20,11 @@ pub(crate) struct Address {
 }
 
 /// Names a session of a thread for ever: slots are used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionId {
-    pub(crate) slot: u32,
-    id: u64,
+    pub(crate) slot: usize,
+    /// The client's number, as CLIENT ID replies it.
+    pub(crate) number: u64,
 }
 
 /// What a connection speaks.
@@ -54,8 +52,7 @@ pub(crate) struct Session {
     /// `None` for a client within the process: a fuzzer's.
     pub(crate) stream: Option<TcpStream>,
     pub(crate) kind: Kind,
-    /// The client's number, as CLIENT ID says it.
-    pub(crate) id: u64,
+    pub(crate) id: SessionId,
     pub(crate) parser: Parser,
     /// What has been received and not yet parsed.
     pub(crate) input: Vec<u8>,
@@ -95,69 +92,5 @@ impl Session {
     /// Memory that it takes for buffers.
     pub(crate) fn bytes(&self) -> usize {
         self.input.capacity() + self.replies.bytes()
-    }
-}
-
-/// All sessions of a thread.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    all: Slab<Box<Session>>,
-    /// The sessions that may have something to be written, or are to be closed, in this round.
-    pub(crate) dirty: Vec<u32>,
-}
-
-/// A session that its thread is working on is there: sessions end only at the end of a round.
-impl Index<u32> for Sessions {
-    type Output = Session;
-
-    fn index(&self, slot: u32) -> &Session {
-        &self.all[slot as usize]
-    }
-}
-
-impl IndexMut<u32> for Sessions {
-    fn index_mut(&mut self, slot: u32) -> &mut Session {
-        &mut self.all[slot as usize]
-    }
-}
-
-impl Sessions {
-    pub(crate) fn insert(&mut self, session: Session) -> u32 {
-        self.all.insert(Box::new(session)) as u32
-    }
-
-    pub(crate) fn remove(&mut self, slot: u32) -> Session {
-        *self.all.remove(slot as usize)
-    }
-
-    /// The session in a slot, if it has not ended.
-    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Session> {
-        self.all.get_mut(slot as usize).map(|session| &mut **session)
-    }
-
-    /// The session of this name, if it has not ended.
-    pub(crate) fn named(&mut self, name: SessionId) -> Option<&mut Session> {
-        self.get_mut(name.slot).filter(|session| session.id == name.id)
-    }
-
-    /// The name of the session in a slot.
-    pub(crate) fn name(&self, slot: u32) -> SessionId {
-        SessionId { slot, id: self[slot].id }
-    }
-
-    /// Notes that a session is to be written to, or closed, in this round.
-    pub(crate) fn touch(&mut self, slot: u32) {
-        if !std::mem::replace(&mut self[slot].is_dirty, true) {
-            self.dirty.push(slot);
-        }
-    }
-
-    /// The slots in use.
-    pub(crate) fn slots(&self) -> Vec<u32> {
-        self.all.iter().map(|(slot, _)| slot as u32).collect()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> {
-        self.all.iter().map(|(_, session)| &**session)
     }
 }

@@ -118,9 +118,9 @@ pub(crate) struct Snapshot(pub(crate) Vec<u64>);
 impl Snapshot {
     pub(crate) fn of(desk: &Desk) -> Self {
         let (keys, timers) = (&desk.keyspace, desk.timers.stats());
-        let subscribers = desk.sessions.iter().filter(|session| session.has_subscribed()).count();
-        let store = keys.store();
-        let sizes = [store.len(), store.expiring(), store.bytes(), desk.buffer_bytes, subscribers];
+        let subscribers = desk.sessions.iter().filter(|(_, session)| session.has_subscribed()).count();
+        let store = &keys.store;
+        let sizes = [store.slab.len(), store.expiring, store.bytes, desk.buffer_bytes, subscribers];
         let mut all: Vec<_> = sizes.into_iter().chain([desk.channels.len()]).map(|it| it as u64).collect();
         all.extend([keys.counts.expired, keys.counts.hits, keys.counts.misses]);
         all.extend(desk.stats.counts);

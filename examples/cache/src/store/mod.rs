@@ -22,18 +22,16 @@ pub(crate) const TIMER_BYTES: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     index: Index,
-    slab: Slab,
-    bytes: usize,
-    expiring: usize,
+    pub(crate) slab: Slab,
+    /// The memory that the keys take, estimated without the allocator.
+    pub(crate) bytes: usize,
+    /// How many keys have a deadline.
+    pub(crate) expiring: usize,
 }
 
 impl Store {
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
         self.index.find(hash, |place| self.slab.get(place).is_some_and(|entry| entry.key() == key))
-    }
-
-    pub(crate) fn get(&self, place: u32) -> Option<&Entry> {
-        self.slab.get(place)
     }
 
     /// Adds a key that is not there, and returns its place.
@@ -71,35 +69,6 @@ impl Store {
         self.expiring -= expires;
         self.bytes -= SLOT_BYTES + entry.bytes() + expires * TIMER_BYTES;
         Some(entry)
-    }
-
-    /// Empties the store; returns the entries, which take their time to be dropped.
-    pub(crate) fn take_all(&mut self) -> Slab {
-        std::mem::take(self).slab
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.slab.len()
-    }
-
-    /// How many keys have a deadline.
-    pub(crate) fn expiring(&self) -> usize {
-        self.expiring
-    }
-
-    /// The memory that the keys take, as far as one can say without asking the allocator.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The entry at a place, if there is one, and the next place of a walk; `None` at the end.
-    pub(crate) fn next(&self, place: u32) -> (Option<&Entry>, Option<u32>) {
-        self.slab.next(place)
-    }
-
-    /// The first place after all entries.
-    pub(crate) fn end(&self) -> u32 {
-        self.slab.end()
     }
 }
 

@@ -83,7 +83,8 @@ impl Slab {
         (self.chunks.len() * CHUNK) as u32
     }
 
-    /// See [`Store::next`](super::Store::next). A chunk without entries counts as one place.
+    /// The entry at a place, if there is one, and the next place of a walk; `None` at the end. A chunk
+    /// without entries counts as one place.
     pub(crate) fn next(&self, place: u32) -> (Option<&Entry>, Option<u32>) {
         let (number, _) = parts(place);
         let is_empty = self.chunks.get(number).is_none_or(Chunk::is_empty);

@@ -16,7 +16,7 @@ fn a_store_agrees_with_a_map() {
         let hash = hasher.hash_one(&key);
         let place = store.find(hash, &key);
         assert_eq!(
-            place.and_then(|place| store.get(place)).map(Entry::value),
+            place.and_then(|place| store.slab.get(place)).map(Entry::value),
             model.get(&key).map(|v| &v[..])
         );
         let value = vec![b'v'; (seed >> 20) as usize % 40];
@@ -34,23 +34,23 @@ fn a_store_agrees_with_a_map() {
         if store.find(hash, &key).is_some() {
             model.insert(key, value);
         }
-        assert_eq!(store.len(), model.len());
+        assert_eq!(store.slab.len(), model.len());
     }
     let bytes: usize = model.iter().map(|(key, value)| SLOT_BYTES + Entry::new(key, value).bytes()).sum();
-    assert_eq!(store.bytes(), bytes);
+    assert_eq!(store.bytes, bytes);
     assert_eq!(walk(&store).len(), model.len());
     for key in model.keys() {
         let hash = hasher.hash_one(key);
         store.find(hash, key).and_then(|place| store.remove(hash, place)).expect("it is there");
     }
-    assert_eq!((store.len(), store.bytes()), (0, 0));
+    assert_eq!((store.slab.len(), store.bytes), (0, 0));
     assert!(store.slab.chunks() <= 1, "empty chunks are given back");
 }
 
 fn walk(store: &Store) -> Vec<u32> {
     let (mut places, mut at) = (Vec::new(), Some(0));
     while let Some(place) = at {
-        let (found, next) = store.next(place);
+        let (found, next) = store.slab.next(place);
         places.extend(found.map(|_| place));
         at = next;
     }

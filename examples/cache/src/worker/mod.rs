@@ -1,26 +1,35 @@
-//! One thread: its event loop, its sockets, and its desk.
+//! One thread: its poller, its shard of timers, its sockets, and its desk.
+//!
+//! The shard's next expiration is the timeout of the poll. All timers of the shard are scheduled by
+//! the thread itself, after the shard has been advanced and before it is asked again, so no timer is
+//! slept through. Other threads wake the poll: see [`mail`](crate::mail).
 //!
 //! A round sleeps, fires what is due, does what other threads ask for, reads from clients, sends what
-//! it wants of other threads, and writes to clients. None of its steps waits, and none goes on for
-//! as long as there is something to do: what is left comes in the next round, which does not sleep.
+//! it wants of other threads, and writes to clients. None of its steps waits, and each is bounded:
+//! what is left comes in the next round, which does not sleep.
 
 pub(crate) mod door;
-pub(crate) mod event_loop;
 mod sockets;
 
-use std::io;
+use std::io::{self, ErrorKind};
+use std::task::Waker;
 use std::time::Duration;
 
-use mio::Token;
 use mio::event::Event;
+use mio::{Events, Poll, Token};
+use shardwheel::Advancer;
 
 use crate::desk::Desk;
+use crate::keyspace::Due;
 use crate::mail::{Message, WAKE};
 use crate::session::{Ending, Kind};
 use crate::stats::Count;
 use door::{CLIENTS, Door, METRICS, SIGNALS};
-use event_loop::EventLoop;
 
+/// Readiness events per poll; further events wait for the next round.
+const EVENTS: usize = 512;
+/// A thread that would sleep for longer gives memory of its shard back after each such time.
+const MAINTENANCE: Duration = Duration::from_millis(50);
 /// Timers that fire in one round.
 const FIRE_AT_ONCE: usize = 1024;
 /// Messages of one thread that are taken in one round.
@@ -33,7 +42,10 @@ const SOON: Duration = Duration::from_millis(1);
 const DRAIN_TICKS: u64 = 5_000;
 
 pub(crate) struct Worker {
-    event_loop: EventLoop,
+    poll: Poll,
+    events: Events,
+    advancer: Advancer<Due>,
+    waker: Waker,
     desk: Desk,
     /// The first thread's.
     door: Option<Door>,
@@ -47,9 +59,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(event_loop: EventLoop, desk: Desk, door: Option<Door>) -> Self {
-        let (buffer, patience) = (vec![0; READ_AT_ONCE], Duration::MAX);
-        Self { event_loop, desk, door, buffer, patience, knocking: Vec::new(), ends_at: None }
+    pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk, door: Option<Door>) -> Self {
+        let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
+        let (waker, patience, knocking) = (desk.mailbox.waker(), Duration::MAX, Vec::new());
+        Self { poll, events, advancer, waker, desk, door, buffer, patience, knocking, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -64,12 +77,13 @@ impl Worker {
     }
 
     fn round(&mut self) -> io::Result<()> {
-        let Self { event_loop, desk, patience, .. } = self;
-        event_loop.sleep(&desk.mailbox, *patience)?;
+        self.sleep()?;
+        let desk = &mut self.desk;
         desk.wake();
         desk.stats.add(Count::Rounds, 1);
-        let now = desk.keyspace.time.tick();
-        let mut has_more = event_loop.fire(now, FIRE_AT_ONCE, |fired| desk.fired(fired));
+        let due = self.advancer.advance(desk.keyspace.time.tick()).take(FIRE_AT_ONCE);
+        // Those beyond stay due.
+        let mut has_more = due.map(|fired| desk.fired(&fired)).count() == FIRE_AT_ONCE;
         desk.publish_events();
         self.take_messages()?;
         self.serve_sockets()?;
@@ -85,6 +99,32 @@ impl Worker {
             (false, false) => Duration::MAX,
         };
         Ok(())
+    }
+
+    /// Polls until a client is ready, a timer may be due, a message has come, or patience is over.
+    fn sleep(&mut self) -> io::Result<()> {
+        let Self { advancer, desk, patience, .. } = self;
+        let mut timeout = *patience;
+        if !timeout.is_zero() {
+            advancer.register_waker(&self.waker);
+            let next = advancer.next_expiration();
+            timeout = timeout.min(next.map_or(Duration::MAX, |tick| desk.shared.clock.until(tick)));
+            if timeout > MAINTENANCE && advancer.needs_maintenance() {
+                advancer.maintain();
+                timeout = MAINTENANCE;
+            }
+            if !desk.mailbox.lie_down() {
+                timeout = Duration::ZERO;
+            }
+        }
+        let result = self.poll.poll(&mut self.events, Some(timeout).filter(|&it| it < Duration::MAX));
+        desk.mailbox.get_up();
+        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+            // A signal ended the poll: a round with nothing ready.
+            self.events.clear();
+            return Ok(());
+        }
+        result
     }
 
     fn take_messages(&mut self) -> io::Result<()> {
@@ -109,9 +149,9 @@ impl Worker {
             self.desk.resume(slot);
             self.read(slot, false);
         }
-        let events = self.event_loop.take_events();
+        let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
         events.iter().try_for_each(|event| self.serve(event))?;
-        self.event_loop.keep_events(events);
+        self.events = events;
         Ok(())
     }
 
@@ -124,11 +164,10 @@ impl Worker {
                 self.desk.mailbox.wake_all();
             }
             Token(slot) => {
-                let slot = slot as u32;
                 // After what can be read comes the end.
                 let is_last = event.is_read_closed() || event.is_error();
                 if event.is_writable() && self.desk.sessions.get_mut(slot).is_some() {
-                    self.desk.sessions.touch(slot);
+                    self.desk.touch(slot);
                 }
                 if event.is_readable() || is_last {
                     self.read(slot, is_last);
@@ -149,19 +188,19 @@ impl Worker {
         self.knocking.clear();
         let now = self.desk.keyspace.time.tick();
         self.ends_at.get_or_insert(now + DRAIN_TICKS);
-        for slot in self.desk.sessions.slots() {
+        for slot in self.desk.slots() {
             self.read(slot, false);
             let session = &mut self.desk.sessions[slot];
             if session.ending == Ending::Open && !session.is_paused {
                 session.ending = Ending::WhenAnswered;
             }
-            self.desk.sessions.touch(slot);
+            self.desk.touch(slot);
         }
     }
 
     fn is_over(&self) -> bool {
         let Some(ends_at) = self.ends_at else { return false };
-        let is_empty = self.desk.shared.open_clients() == 0 && self.desk.sessions.iter().next().is_none();
+        let is_empty = self.desk.shared.open_clients() == 0 && self.desk.sessions.is_empty();
         is_empty || self.desk.keyspace.time.tick() >= ends_at
     }
 }

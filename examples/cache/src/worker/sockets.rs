@@ -45,13 +45,13 @@ impl Worker {
         let _ = stream.set_nodelay(true);
         let slot = self.desk.welcome(Session { kind, ..Session::default() });
         let interest = Interest::READABLE | Interest::WRITABLE;
-        self.event_loop.registry().register(&mut stream, Token(slot as usize), interest)?;
+        self.poll.registry().register(&mut stream, Token(slot), interest)?;
         self.desk.sessions[slot].stream = Some(stream);
         Ok(())
     }
 
     /// Reads what a client has sent, but not more than fits into the buffer: others wait, too.
-    pub(super) fn read(&mut self, slot: u32, is_last: bool) {
+    pub(super) fn read(&mut self, slot: usize, is_last: bool) {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return };
         if session.ending != Ending::Open || session.is_paused {
             return;
@@ -73,12 +73,12 @@ impl Worker {
             Err(_) => Ending::Now,
         };
         session.ending = ending;
-        self.desk.sessions.touch(slot);
+        self.desk.touch(slot);
     }
 
     /// Writes to all clients that are owed something; closes those that are to be closed.
     pub(super) fn write_all(&mut self) {
-        let mut dirty = std::mem::take(&mut self.desk.sessions.dirty);
+        let mut dirty = std::mem::take(&mut self.desk.dirty);
         for &slot in &dirty {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
@@ -93,11 +93,11 @@ impl Worker {
                 self.desk.settle(slot);
             } else if let Some(mut stream) = self.desk.dismiss(slot).stream {
                 // If it fails, the poller has lost the stream, which is closed either way.
-                let _ = self.event_loop.registry().deregister(&mut stream);
+                let _ = self.poll.registry().deregister(&mut stream);
             }
         }
         dirty.clear();
-        self.desk.sessions.dirty = dirty;
+        self.desk.dirty = dirty;
     }
 }
 
