@@ -86,17 +86,18 @@ impl Pending {
     /// Passes each event to `publish`, as messages: a channel and a text.
     pub(crate) fn messages(&self, wanted: Class, mut publish: impl FnMut(&[u8], &[u8])) {
         let (mut start, mut channel) = (0, Vec::new());
+        let mut send = |parts: [&[u8]; 2], text: &[u8]| {
+            channel.clear();
+            parts.iter().for_each(|part| channel.extend_from_slice(part));
+            publish(&channel, text);
+        };
         for &(name, end) in &self.names {
             let (name, key) = (name.as_bytes(), &self.keys[start..end]);
-            let kinds: [(Class, &[u8], &[u8], &[u8]); 2] = [
-                (Class::KEYSPACE, b"__keyspace@0__:", key, name),
-                (Class::KEYEVENT, b"__keyevent@0__:", name, key),
-            ];
-            for (_, prefix, suffix, text) in kinds.into_iter().filter(|kind| wanted.has(kind.0)) {
-                channel.clear();
-                channel.extend_from_slice(prefix);
-                channel.extend_from_slice(suffix);
-                publish(&channel, text);
+            if wanted.has(Class::KEYSPACE) {
+                send([b"__keyspace@0__:", key], name);
+            }
+            if wanted.has(Class::KEYEVENT) {
+                send([b"__keyevent@0__:", name], key);
             }
             start = end;
         }

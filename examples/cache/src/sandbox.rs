@@ -56,8 +56,7 @@ impl Sandbox {
         for (desk, advancer) in &mut self.desks {
             desk.keyspace.time.skip(milliseconds);
             let now = desk.keyspace.time.tick();
-            advancer.advance(now).for_each(|fired| desk.fired(&fired));
-            desk.publish_events();
+            desk.fired_all(&advancer.advance(now).collect::<Vec<_>>());
         }
         self.settle();
     }

@@ -1,6 +1,6 @@
 //! The loads.
 
-use std::io::{ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -56,29 +56,32 @@ fn gets(args: &Args, ends: u64) -> Result<Histogram<u64>> {
 }
 
 pub(crate) fn burst(args: &Args) -> Result<()> {
+    let start = now_micros();
     let mut client = prepare(args)?;
     client.run(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?;
     let before = megabytes(args.pid);
-    // Far enough ahead for all keys to be there.
-    let first = now_micros() / SECOND * SECOND + SECOND * (3 + args.number / 150_000);
+    // Far enough ahead for all keys to be there: they take as long as the ones before, and half more.
+    let loading = (now_micros() - start) * args.number / LASTING * 3 / 2;
+    let first = (now_micros() + loading) / SECOND * SECOND + 4 * SECOND;
     let keys = (0..args.number).map(|key| {
         let at = first / 1_000 + key * 1_000 / args.number;
         set(&["SET", &format!("b:{at}:{key}"), "0123456789", "PXAT", &at.to_string()])
     });
     client.pipeline(keys)?;
     println!("memory: {before:.1} MiB before, {:.1} with the keys", megabytes(args.pid));
-    assert!(now_micros() < first, "the keys took too long");
+    assert!(now_micros() + SECOND < first, "the keys took too long");
     let listener = thread::spawn({
         let (port, number) = (args.port, args.number);
         move || listen(port, number)
     });
+    // The seconds before the first deadline, and those in which the keys expire.
+    sleep_until(first - 3 * SECOND);
     let calm = gets(args, first - SECOND / 2)?;
     let hot = gets(args, first + 2 * SECOND)?;
     print("GETs before", &calm);
     print("GETs while keys expire", &hot);
-    print("lateness of events", &listener.join().expect("the listener")?);
-    sleep_until(first + 2 * SECOND);
     println!("memory: {:.1} MiB a second after the last deadline", megabytes(args.pid));
+    print("lateness of events", &listener.join().expect("the listener")?);
     client.run(&["CONFIG", "SET", "notify-keyspace-events", ""]).map(|_| ())
 }
 
@@ -87,11 +90,9 @@ fn listen(port: u16, number: u64) -> Result<Histogram<u64>> {
     let (mut client, mut lateness) = (Client::connect(port)?, histogram());
     client.run(&["SUBSCRIBE", "__keyevent@0__:expired"])?;
     for _ in 0..number {
-        let key = client.reply()?;
-        let text = String::from_utf8_lossy(&key);
-        let deadline =
-            text.split(':').nth(1).and_then(|at| at.parse::<u64>().ok()).expect("a deadline") * 1_000;
-        lateness.saturating_record(now_micros().saturating_sub(deadline));
+        let key = std::str::from_utf8(client.reply()?).map_err(Error::other)?;
+        let at = key.split(':').nth(1).and_then(|at| at.parse::<u64>().ok()).expect("a deadline");
+        lateness.saturating_record(now_micros().saturating_sub(at * 1_000));
     }
     Ok(lateness)
 }
@@ -132,9 +133,9 @@ pub(crate) fn churn(args: &Args) -> Result<()> {
         client.pipeline(requests)?;
         key += args.rate / 10;
         if key % (args.rate * 10) < args.rate / 10 {
-            let size = client.run(&["DBSIZE"])?;
             let seconds = (now_micros() - start) / SECOND;
-            println!("{seconds} s: {:.1} MiB, {} keys", megabytes(args.pid), String::from_utf8_lossy(&size));
+            let size = String::from_utf8_lossy(client.run(&["DBSIZE"])?).into_owned();
+            println!("{seconds} s: {:.1} MiB, {size} keys", megabytes(args.pid));
         }
         next += SECOND / 10;
         sleep_until(next);

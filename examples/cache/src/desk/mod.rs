@@ -27,6 +27,9 @@ const ALLOWANCE: usize = 64 * 1024 * 1024;
 const CROWDED: usize = 64 * 1024 * 1024;
 const SMALL_ALLOWANCE: usize = 1024 * 1024;
 
+/// Keys that expire together: their memory is loaded at the same time.
+const FIRED_TOGETHER: usize = 32;
+
 pub(crate) struct Desk {
     pub(crate) number: usize,
     pub(crate) shared: Arc<Shared>,
@@ -143,8 +146,19 @@ impl Desk {
         }
     }
 
-    /// A timer of this thread's shard has fired.
-    pub(crate) fn fired(&mut self, fired: &Fired<Due>) {
+    /// Timers of this thread's shard have fired.
+    pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {
+        for some in all.chunks(FIRED_TOGETHER) {
+            self.keyspace.warm(some.iter().filter_map(|fired| match fired.payload {
+                Due::Key(place) => Some(place),
+                Due::Idle(_) => None,
+            }));
+            some.iter().for_each(|fired| self.fired(fired));
+        }
+        self.publish_events();
+    }
+
+    fn fired(&mut self, fired: &Fired<Due>) {
         match fired.payload {
             Due::Key(place) => self.keyspace.fired(fired.key, place),
             Due::Idle(slot) => {

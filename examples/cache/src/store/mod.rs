@@ -21,7 +21,7 @@ pub(crate) const TIMER_BYTES: usize = 32;
 /// Keys with their values. It knows no time.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    index: Index,
+    pub(crate) index: Index,
     pub(crate) slab: Slab,
     /// The memory that the keys take, estimated without the allocator.
     pub(crate) bytes: usize,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use mio::event::Event;
 use mio::{Events, Poll, Token};
-use shardwheel::Advancer;
+use shardwheel::{Advancer, Fired};
 
 use crate::desk::Desk;
 use crate::keyspace::Due;
@@ -45,6 +45,7 @@ pub(crate) struct Worker {
     poll: Poll,
     events: Events,
     advancer: Advancer<Due>,
+    fired: Vec<Fired<Due>>,
     waker: Waker,
     desk: Desk,
     /// The first thread's.
@@ -61,8 +62,9 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk, door: Option<Door>) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
-        let (waker, patience, knocking) = (desk.mailbox.waker(), Duration::MAX, Vec::new());
-        Self { poll, events, advancer, waker, desk, door, buffer, patience, knocking, ends_at: None }
+        let (waker, patience) = (desk.mailbox.waker(), Duration::MAX);
+        let (fired, knocking) = Default::default();
+        Self { poll, events, advancer, fired, waker, desk, door, buffer, patience, knocking, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -81,10 +83,11 @@ impl Worker {
         let desk = &mut self.desk;
         desk.wake();
         desk.stats.add(Count::Rounds, 1);
-        let due = self.advancer.advance(desk.keyspace.time.tick()).take(FIRE_AT_ONCE);
         // Those beyond stay due.
-        let mut has_more = due.map(|fired| desk.fired(&fired)).count() == FIRE_AT_ONCE;
-        desk.publish_events();
+        self.fired.extend(self.advancer.advance(desk.keyspace.time.tick()).take(FIRE_AT_ONCE));
+        desk.fired_all(&self.fired);
+        let mut has_more = self.fired.len() == FIRE_AT_ONCE;
+        self.fired.clear();
         self.take_messages()?;
         self.serve_sockets()?;
         self.drain();
