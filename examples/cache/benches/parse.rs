@@ -16,7 +16,7 @@ const REQUESTS: usize = 1_600_000;
 /// Requests in a buffer: a pipeline.
 const PIPELINE: usize = 16;
 
-/// Parses a buffer of so many requests; returns the number of arguments.
+/// Parses a buffer of requests; returns the number of arguments.
 type Parse = fn(&[u8]) -> usize;
 
 fn own(buffer: &[u8]) -> usize {

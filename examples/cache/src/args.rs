@@ -44,11 +44,11 @@ pub(crate) struct Args {
 
 /// A number of bytes, with or without a unit.
 fn bytes(text: &str) -> Result<u64, String> {
-    parse_bytes(text.as_bytes()).ok_or_else(|| "expected a number of bytes, for example 100mb".to_owned())
+    parse_bytes(text.as_bytes()).map_err(|_| "expected a number of bytes, for example 100mb".to_owned())
 }
 
 impl Args {
-    /// How many threads there are on a machine of so many cores.
+    /// The number of threads on a machine with this number of cores.
     pub(crate) fn threads(&self, cores: usize) -> usize {
         self.threads.map_or(cores.max(1), usize::from)
     }

@@ -17,7 +17,7 @@ use shardwheel::Tick;
 
 /// The length of a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
-/// A thread compares the two clocks so often, in ticks.
+/// Ticks after which a thread compares the two clocks again.
 const CHECK: i64 = 100;
 /// A smaller difference is noise: the clocks are read one after the other.
 const STEP: i64 = 2;
@@ -113,7 +113,7 @@ impl Time {
         self.tick + self.offset
     }
 
-    /// The deadline that is so many milliseconds from now. `None` if it is beyond all dates.
+    /// The deadline that is this many milliseconds from now. `None` if it is beyond all dates.
     pub(crate) fn after(&self, milliseconds: i64) -> Option<Deadline> {
         let _is_a_date = self.wall().checked_add(milliseconds)?;
         Some(Deadline::at_tick(self.tick.saturating_add(milliseconds)))
@@ -149,7 +149,7 @@ impl Time {
         self.tick = self.tick.saturating_add_unsigned(milliseconds);
     }
 
-    /// The wall clock as if somebody had set it.
+    /// Sets the wall clock.
     #[cfg(test)]
     pub(crate) fn set_wall(&mut self, wall: i64) {
         self.offset = wall - self.tick;

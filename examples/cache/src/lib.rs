@@ -41,7 +41,7 @@ pub fn parse_all(mut buffer: &[u8]) -> usize {
     arguments
 }
 
-/// Runs the server with these arguments until it is told to stop.
+/// Runs the server with these arguments until it receives a signal to stop.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,

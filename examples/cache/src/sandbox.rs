@@ -1,5 +1,5 @@
 //! A server without sockets, threads and time, for fuzzers and tests: its desks take turns, and time
-//! passes when it is told to.
+//! passes by `Sandbox::pass`.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A server of so many threads and clients.
+    /// A server with this many threads and clients.
     pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
         let polls: Vec<_> = (0..threads).map(|_| Poll::new().expect("a poller")).collect();
         let mailboxes = Mailbox::all(&polls).expect("wakers");

@@ -32,11 +32,23 @@ type Set = fn(&mut Settings, &[u8]) -> Outcome;
 
 /// Each setting, as it is read and as it is set. The others can only be set to what they are.
 const SETTINGS: [(&str, Get, Option<Set>); 15] = [
-    ("maxmemory", |it| text(it.max_memory), Some(set_max_memory)),
-    ("maxclients", |it| text(it.max_clients), Some(set_max_clients)),
-    ("timeout", |it| text(it.idle_timeout.as_millis().div_ceil(1_000)), Some(set_timeout)),
-    ("requirepass", |it| it.password.clone(), Some(set_password)),
-    ("notify-keyspace-events", |it| text(it.events.letters()), Some(set_events)),
+    ("maxmemory", |it| text(it.max_memory), Some(|it, value| Ok(it.max_memory = parse_bytes(value)?))),
+    (
+        "maxclients",
+        |it| text(it.max_clients),
+        Some(|it, value| Ok(it.max_clients = within(value, 1)? as usize)),
+    ),
+    (
+        "timeout",
+        |it| text(it.idle_timeout.as_millis().div_ceil(1_000)),
+        Some(|it, value| Ok(it.idle_timeout = Duration::from_secs(within(value, 0)?))),
+    ),
+    ("requirepass", |it| it.password.clone(), Some(|it, value| Ok(it.password = value.to_vec()))),
+    (
+        "notify-keyspace-events",
+        |it| text(it.events.letters()),
+        Some(|it, value| Ok(it.events = events(value)?)),
+    ),
     ("port", |it| text(it.port), None),
     ("proto-max-bulk-len", |_| text(MAX_BULK), None),
     ("client-query-buffer-limit", |_| text(MAX_REQUEST), None),
@@ -53,29 +65,8 @@ fn text(value: impl ToString) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-fn set_max_memory(settings: &mut Settings, value: &[u8]) -> Outcome {
-    settings.max_memory = parse_bytes(value).ok_or("argument must be a memory value")?;
-    Ok(())
-}
-
-fn set_max_clients(settings: &mut Settings, value: &[u8]) -> Outcome {
-    settings.max_clients = within(value, 1)? as usize;
-    Ok(())
-}
-
-fn set_timeout(settings: &mut Settings, value: &[u8]) -> Outcome {
-    settings.idle_timeout = Duration::from_secs(within(value, 0)?);
-    Ok(())
-}
-
-fn set_password(settings: &mut Settings, value: &[u8]) -> Outcome {
-    settings.password = value.to_vec();
-    Ok(())
-}
-
-fn set_events(settings: &mut Settings, value: &[u8]) -> Outcome {
-    settings.events = Class::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
-    Ok(())
+fn events(value: &[u8]) -> Result<Class, Failure> {
+    Class::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into())
 }
 
 /// The greatest number that a setting takes.
@@ -89,22 +80,27 @@ fn within(value: &[u8], least: i64) -> Result<u64, Failure> {
     }
 }
 
+/// The units of a number of bytes.
+const UNITS: [(&str, u64); 8] = [
+    ("", 1),
+    ("b", 1),
+    ("k", 1_000),
+    ("kb", KIB),
+    ("m", 1_000_000),
+    ("mb", KIB * KIB),
+    ("g", 1_000_000_000),
+    ("gb", KIB * KIB * KIB),
+];
+const KIB: u64 = 1024;
+
 /// A number of bytes, with or without a unit: `100mb`.
-pub(crate) fn parse_bytes(text: &[u8]) -> Option<u64> {
+pub(crate) fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, unit) = std::str::from_utf8(text).ok()?.split_at(digits);
-    let units = [
-        ("", 1),
-        ("b", 1),
-        ("k", 1_000),
-        ("kb", 1 << 10),
-        ("m", 1_000_000),
-        ("mb", 1 << 20),
-        ("g", 1_000_000_000),
-        ("gb", 1 << 30),
-    ];
-    let (_, factor) = units.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name))?;
-    number.parse::<u64>().ok()?.checked_mul(*factor)
+    let (number, unit) = text.split_at(digits);
+    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
+    let unit = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()));
+    let bytes = number.zip(unit).and_then(|(number, (_, unit))| number.checked_mul(*unit));
+    bytes.ok_or("argument must be a memory value".into())
 }
 
 impl Settings {

@@ -57,7 +57,7 @@ pub(crate) fn unsubscribe(
 }
 
 fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscriptions: usize) {
-    reply.push(3);
+    reply.list(b'>', 3);
     reply.bulk(what);
     match channel {
         Some(channel) => reply.bulk(channel),
@@ -114,7 +114,7 @@ pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
         let is_resp3 = session.is_resp3;
         session.replies.append(|out| {
             let mut reply = Reply { out, is_resp3 };
-            reply.push(3);
+            reply.list(b'>', 3);
             [b"message", channel, text].into_iter().for_each(|part| reply.bulk(part));
         });
         if session.replies.waiting() > MAX_WAITING && session.ending != Ending::Now {

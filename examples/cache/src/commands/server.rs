@@ -56,11 +56,11 @@ fn describe(command: &Command, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name);
     reply.integer(i64::from(command.arity));
-    reply.set(command.flags.names().count());
+    reply.list(b'~', command.flags.names().count());
     command.flags.names().for_each(|flag| reply.simple(flag));
     let (first, last, step) = command.keys();
     [first, last, step].into_iter().for_each(|key| reply.integer(key));
     // Categories, hints, key specifications, subcommands.
-    (0..3).for_each(|_| reply.set(0));
+    (0..3).for_each(|_| reply.list(b'~', 0));
     reply.array(0);
 }

@@ -8,6 +8,14 @@ use crate::session::gather::{Fold, Gather};
 use crate::session::{Address, Ending};
 use crate::stats::{Count, Of};
 
+/// The parts of a command: one for each of these threads, or one for each key, to which this many
+/// arguments belong.
+#[derive(Clone, Copy)]
+enum Parts<'a> {
+    Threads(&'a [usize]),
+    Keys(usize),
+}
+
 impl Desk {
     /// Runs one request, or sends it to the threads that can.
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
@@ -30,10 +38,10 @@ impl Desk {
         let sample = self.stats.start();
         match command.run {
             Run::Key(run) => self.run_for_key(slot, number, run, request),
-            Run::EachKey(_, step, fold) => self.run_for_each_key(slot, number, (fold, step), request),
+            Run::EachKey(_, step, fold) => self.run_parts((slot, number), fold, Parts::Keys(step), request),
             Run::Threads(choose, _, fold) => {
                 let threads = choose(self, request)?;
-                self.run_in_threads(slot, number, (fold, &threads), request);
+                self.run_parts((slot, number), fold, Parts::Threads(&threads), request);
             }
             Run::Client(run) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
@@ -113,55 +121,42 @@ impl Desk {
         self.publish_events();
     }
 
-    /// Runs a command once for each key, in the key's thread. `step` arguments belong to each key.
-    fn run_for_each_key(
-        &mut self,
-        slot: usize,
-        number: u16,
-        (fold, step): (Fold, usize),
-        request: &Request<'_>,
-    ) {
-        let spans = request.spans;
-        let home = self.expect_parts(slot, (fold, (spans.len() - 1) / step), request);
-        for (part, key) in (1..spans.len()).step_by(step).enumerate() {
-            let (hash, thread) = self.shared.placement.of(request.arg(key));
-            let spans = [spans[0], spans[key], spans[key + step - 1]];
-            let one = Request { bytes: request.bytes, spans: &spans[..1 + step], hash };
-            self.run_in(thread, Address { part: part as u32, ..home }, number, &one);
+    /// Runs a part of a command in each of these threads, or, if `step` arguments belong to each key,
+    /// in each key's thread.
+    fn run_parts(&mut self, (slot, number): (usize, u16), fold: Fold, to: Parts<'_>, request: &Request<'_>) {
+        let (spans, session) = (request.spans, &mut self.sessions[slot]);
+        let (session_id, is_resp3) = (session.id, session.is_resp3);
+        let parts = match to {
+            Parts::Keys(step) => (spans.len() - 1) / step,
+            Parts::Threads(threads) => threads.len(),
+        };
+        let mut gather = Gather::new(fold, parts, is_resp3);
+        gather.about.extend(request.from(1).filter(|_| fold == Fold::Info).map(<[u8]>::to_ascii_lowercase));
+        let reply = session.replies.expect(Some(gather));
+        for part in 0..parts {
+            let home = Address { session: session_id, reply, part: part as u32 };
+            match to {
+                Parts::Threads(threads) => self.run_in(threads[part], home, (number, is_resp3), request),
+                Parts::Keys(step) => {
+                    let key = 1 + part * step;
+                    let (hash, thread) = self.shared.placement.of(request.arg(key));
+                    let one = [spans[0], spans[key], spans[key + step - 1]];
+                    let one = Request { bytes: request.bytes, spans: &one[..1 + step], hash };
+                    self.run_in(thread, home, (number, is_resp3), &one);
+                }
+            }
         }
         self.publish_events();
     }
 
-    fn run_in_threads(
-        &mut self,
-        slot: usize,
-        number: u16,
-        (fold, threads): (Fold, &[usize]),
-        request: &Request<'_>,
-    ) {
-        let home = self.expect_parts(slot, (fold, threads.len()), request);
-        for (part, &thread) in threads.iter().enumerate() {
-            self.run_in(thread, Address { part: part as u32, ..home }, number, request);
-        }
-    }
-
-    /// Reserves the place of a reply in parts, and returns its address.
-    fn expect_parts(&mut self, slot: usize, (fold, parts): (Fold, usize), request: &Request<'_>) -> Address {
-        let (name, session) = (self.sessions[slot].id, &mut self.sessions[slot]);
-        let mut gather = Gather::new(fold, parts, session.is_resp3);
-        gather.about.extend(request.from(1).filter(|_| fold == Fold::Info).map(<[u8]>::to_ascii_lowercase));
-        Address { session: name, reply: session.replies.expect(Some(gather)), part: 0 }
-    }
-
     /// Runs a part of a command in its thread, which may be this one.
-    fn run_in(&mut self, thread: usize, home: Address, number: u16, request: &Request<'_>) {
-        let is_resp3 = self.sessions[home.session.slot].is_resp3;
+    fn run_in(&mut self, thread: usize, home: Address, how: (u16, bool), request: &Request<'_>) {
         if thread != self.number {
-            return self.forward(thread, home, (number, is_resp3), request);
+            return self.forward(thread, home, how, request);
         }
         let mut part = Vec::new();
-        self.run_part(number, request, &mut Reply { out: &mut part, is_resp3 });
-        self.answer(home, number, &part);
+        self.run_part(how.0, request, &mut Reply { out: &mut part, is_resp3: how.1 });
+        self.answer(home, how.0, &part);
     }
 
     fn forward(&mut self, to: usize, home: Address, (number, is_resp3): (u16, bool), request: &Request<'_>) {
@@ -179,7 +174,7 @@ impl Desk {
         let request = Request { bytes: &[], spans: &[], hash: 0 };
         let (number, threads) = (self.lookup.named(METRICS.as_bytes()), self.everywhere(&request));
         if let (Some(number), Ok(threads)) = (number, threads) {
-            self.run_in_threads(slot, number, (Fold::Metrics, &threads), &request);
+            self.run_parts((slot, number), Fold::Metrics, Parts::Threads(&threads), &request);
         }
         self.sessions[slot].ending = Ending::WhenAnswered;
     }

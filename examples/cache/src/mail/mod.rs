@@ -35,7 +35,7 @@ const KEPT_BATCHES: usize = 64;
 /// What one thread sends to another.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Work for the receiver, who owns the keys or the subscribers.
+    /// Work for the receiver, which owns the keys or the subscribers.
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
@@ -151,7 +151,7 @@ impl Mailbox {
         for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&self.bells) {
             waiting.extend(open.take().map(Message::Work));
             let Some(ring) = ring.as_mut().filter(|_| !waiting.is_empty()) else { continue };
-            // There is room until the ring is full: nobody else pushes.
+            // There is room until the ring is full: no other thread pushes.
             while !ring.is_full()
                 && let Some(message) = waiting.pop_front()
             {

@@ -12,7 +12,7 @@ const MAX_LINE: usize = 64 * 1024;
 pub(crate) const MAX_BULK: usize = 512 * 1024 * 1024;
 /// The longest request.
 pub(crate) const MAX_REQUEST: usize = 1024 * 1024 * 1024;
-/// A client that has to authenticate first may send only so many arguments of only so many bytes.
+/// The number of arguments, and their bytes, that a client may send before it has authenticated.
 const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
 /// Room for arguments that a parser keeps between requests.
 const KEPT_SPANS: usize = 16;

@@ -91,14 +91,9 @@ impl Reply<'_> {
         if self.is_resp3 { self.header(b'%', pairs as i64) } else { self.array(pairs * 2) }
     }
 
-    /// The header of a set: in RESP2 an array.
-    pub(crate) fn set(&mut self, len: usize) {
-        self.header(if self.is_resp3 { b'~' } else { b'*' }, len as i64);
-    }
-
-    /// The header of a message that answers no request: in RESP2 an array.
-    pub(crate) fn push(&mut self, len: usize) {
-        self.header(if self.is_resp3 { b'>' } else { b'*' }, len as i64);
+    /// The header of a set (`~`) or of a message that answers no request (`>`): in RESP2 an array.
+    pub(crate) fn list(&mut self, kind: u8, len: usize) {
+        self.header(if self.is_resp3 { kind } else { b'*' }, len as i64);
     }
 
     fn header(&mut self, kind: u8, value: i64) {

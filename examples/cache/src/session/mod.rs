@@ -73,7 +73,7 @@ pub(crate) struct Session {
     pub(crate) counted: usize,
 }
 
-/// A client is not listened to while so many of its replies are missing, or so many bytes of them:
+/// A client is not listened to while this many of its replies are missing, or this many bytes of them:
 /// other threads work on them, so it goes on soon.
 const MAX_MISSING: (usize, usize) = (1024, 1024 * 1024);
 

@@ -34,7 +34,7 @@ pub(crate) struct Replies {
 
 /// The length that is expected of another thread's reply before there has been one.
 const UNKNOWN_LENGTH: usize = 64 * 1024;
-/// An average forgets a reply after about so many.
+/// An average forgets a reply after about this many further replies.
 const REMEMBERED: usize = 8;
 
 impl Replies {

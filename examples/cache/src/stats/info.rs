@@ -1,6 +1,6 @@
 //! INFO, with the names that tools know.
 
-use std::fmt::{Result, Write};
+use std::fmt::{Display, Write};
 
 use crate::clock::wall_clock;
 use crate::commands::client::REDIS_VERSION;
@@ -9,104 +9,92 @@ use crate::protocol::Reply;
 use crate::session::gather::Gather;
 use crate::stats::{FIGURES, Snapshot};
 
-/// Writes the lines of a section.
-type Section = fn(&Desk, &Snapshot, &mut String) -> Result;
-
-/// The sections, in their order, and whether they are part of the default.
-const SECTIONS: [(&str, bool, Section); 9] = [
-    ("Server", true, server),
-    ("Clients", true, clients),
-    ("Memory", true, memory),
-    ("Persistence", true, |_, _, text| {
-        lines(text, &[("loading", &0), ("rdb_bgsave_in_progress", &0), ("aof_enabled", &0)])
-    }),
-    ("Stats", true, counts),
-    ("Replication", true, |_, _, text| lines(text, &[("role", &"master"), ("connected_slaves", &0)])),
-    ("CPU", true, |_, _, text| {
-        let (system, user) = processor_time();
-        lines(
-            text,
-            &[("used_cpu_sys", &format_args!("{system:.6}")), ("used_cpu_user", &format_args!("{user:.6}"))],
-        )
-    }),
-    ("Commandstats", false, commands),
-    ("Keyspace", true, keyspace),
-];
-
-fn lines(text: &mut String, all: &[(&str, &dyn std::fmt::Display)]) -> Result {
-    all.iter().try_for_each(|(name, value)| write!(text, "{name}:{value}\r\n"))
-}
+/// The section that is not part of the default.
+const ON_DEMAND: &str = "Commandstats";
 
 /// Writes the reply to INFO.
 pub(crate) fn write(desk: &Desk, gather: &Gather, out: &mut Vec<u8>) {
-    let snapshot = Snapshot::sum(&Snapshot::read_all(gather));
-    let mut text = String::new();
-    for (name, is_default, section) in SECTIONS {
+    let all = Snapshot::sum(&Snapshot::read_all(gather));
+    let is_wanted = |name: &str| {
         let is_asked = |section: &Vec<u8>| match &section[..] {
             b"all" | b"everything" => true,
-            b"default" => is_default,
+            b"default" => name != ON_DEMAND,
             section => section.eq_ignore_ascii_case(name.as_bytes()),
         };
-        if gather.about.iter().any(is_asked) || gather.about.is_empty() && is_default {
-            let gap = if text.is_empty() { "" } else { "\r\n" };
-            // A string has room for whatever is written to it.
-            let _ = write!(text, "{gap}# {name}\r\n").and_then(|()| section(desk, &snapshot, &mut text));
-        }
-    }
-    Reply { out, is_resp3: gather.is_resp3 }.text(&text);
+        gather.about.iter().any(is_asked) || gather.about.is_empty() && name != ON_DEMAND
+    };
+    let sections = [server(desk, &all), figures(&all)].concat();
+    let wanted = sections.iter().filter(|(name, _)| is_wanted(name));
+    let texts: Vec<_> = wanted.map(|(name, lines)| format!("# {name}\r\n{lines}")).collect();
+    Reply { out, is_resp3: gather.is_resp3 }.text(&texts.join("\r\n"));
 }
 
-fn server(desk: &Desk, _: &Snapshot, text: &mut String) -> Result {
-    let seconds = desk.keyspace.time.tick() / 1_000;
-    lines(
-        text,
-        &[
-            ("redis_version", &REDIS_VERSION),
-            ("redis_mode", &"standalone"),
-            ("os", &std::env::consts::OS),
-            ("process_id", &std::process::id()),
-            ("tcp_port", &desk.settings.port),
-            ("threads", &desk.shared.threads()),
-            ("server_time_usec", &wall_clock().as_micros()),
-            ("uptime_in_seconds", &seconds),
-            ("uptime_in_days", &(seconds / (24 * 60 * 60))),
-        ],
-    )
+/// A section: its name and its lines.
+type Section = (&'static str, String);
+
+fn lines(all: &[(&str, &dyn Display)]) -> String {
+    all.iter().map(|(name, value)| format!("{name}:{value}\r\n")).collect()
 }
 
-fn clients(desk: &Desk, _: &Snapshot, text: &mut String) -> Result {
-    let (open, limit) = (desk.shared.open_clients(), desk.settings.max_clients);
-    lines(text, &[("connected_clients", &open), ("maxclients", &limit), ("blocked_clients", &0)])
-}
-
-fn memory(desk: &Desk, all: &Snapshot, text: &mut String) -> Result {
+/// The sections about the process, in the order of Redis.
+fn server(desk: &Desk, all: &Snapshot) -> Vec<Section> {
+    let (settings, shared, seconds) = (&desk.settings, &desk.shared, desk.keyspace.time.tick() / 1_000);
     let (keys, buffers) = (all.get("key_bytes"), all.get("buffer_bytes"));
-    lines(text, &[("used_memory", &(keys + buffers)), ("used_memory_rss", &resident())])?;
-    lines(text, &[("used_memory_dataset", &keys), ("mem_clients_normal", &buffers)])?;
-    lines(text, &[("maxmemory", &desk.settings.max_memory), ("maxmemory_policy", &"noeviction")])?;
-    lines(text, &[("mem_allocator", &"mimalloc")])
+    let server: [(&str, &dyn Display); 9] = [
+        ("redis_version", &REDIS_VERSION),
+        ("redis_mode", &"standalone"),
+        ("os", &std::env::consts::OS),
+        ("process_id", &std::process::id()),
+        ("tcp_port", &settings.port),
+        ("threads", &shared.threads()),
+        ("server_time_usec", &wall_clock().as_micros()),
+        ("uptime_in_seconds", &seconds),
+        ("uptime_in_days", &(seconds / (24 * 60 * 60))),
+    ];
+    let clients: [(&str, &dyn Display); 3] = [
+        ("connected_clients", &shared.open_clients()),
+        ("maxclients", &settings.max_clients),
+        ("blocked_clients", &0),
+    ];
+    let memory: [(&str, &dyn Display); 7] = [
+        ("used_memory", &(keys + buffers)),
+        ("used_memory_rss", &resident()),
+        ("used_memory_dataset", &keys),
+        ("mem_clients_normal", &buffers),
+        ("maxmemory", &settings.max_memory),
+        ("maxmemory_policy", &"noeviction"),
+        ("mem_allocator", &"mimalloc"),
+    ];
+    vec![("Server", lines(&server)), ("Clients", lines(&clients)), ("Memory", lines(&memory))]
 }
 
-fn counts(_: &Desk, all: &Snapshot, text: &mut String) -> Result {
-    let commands: u64 = all.commands().map(|(_, [calls, ..])| calls).sum();
-    lines(text, &[("total_commands_processed", &commands), ("evicted_keys", &0)])?;
-    let mut named = FIGURES.iter().zip(&all.0).filter(|((.., name), _)| !name.is_empty());
-    named.try_for_each(|((.., name), number)| lines(text, &[(name, number)]))
-}
-
-fn commands(_: &Desk, all: &Snapshot, text: &mut String) -> Result {
-    all.commands().try_for_each(|(name, [calls, nanos, rejected, failed])| {
+/// The sections about what has been counted, in the order of Redis.
+fn figures(all: &Snapshot) -> Vec<Section> {
+    let (system, user) = processor_time();
+    let cpu = format!("used_cpu_sys:{system:.6}\r\nused_cpu_user:{user:.6}\r\n");
+    let calls: u64 = all.commands().map(|(_, [calls, ..])| calls).sum();
+    let mut stats = lines(&[("total_commands_processed", &calls), ("evicted_keys", &0)]);
+    let named = FIGURES.iter().zip(&all.0).filter(|((.., name), _)| !name.is_empty());
+    stats.extend(named.map(|((.., name), number)| format!("{name}:{number}\r\n")));
+    let mut commands = String::new();
+    for (name, [calls, nanos, rejected, failed]) in all.commands() {
         let (micros, each) = (nanos / 1_000, nanos as f64 / 1e3 / calls.max(1) as f64);
-        write!(text, "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},")?;
-        write!(text, "rejected_calls={rejected},failed_calls={failed}\r\n")
-    })
-}
-
-fn keyspace(_: &Desk, all: &Snapshot, text: &mut String) -> Result {
-    match (all.get("keys"), all.get("expiring_keys")) {
-        (0, _) => Ok(()),
-        (keys, expiring) => write!(text, "db0:keys={keys},expires={expiring},avg_ttl=0\r\n"),
+        // A string has room for whatever is written to it.
+        let _ = write!(commands, "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},");
+        let _ = write!(commands, "rejected_calls={rejected},failed_calls={failed}\r\n");
     }
+    let keyspace = match (all.get("keys"), all.get("expiring_keys")) {
+        (0, _) => String::new(),
+        (keys, expiring) => format!("db0:keys={keys},expires={expiring},avg_ttl=0\r\n"),
+    };
+    vec![
+        ("Persistence", lines(&[("loading", &0), ("rdb_bgsave_in_progress", &0), ("aof_enabled", &0)])),
+        ("Stats", stats),
+        ("Replication", lines(&[("role", &"master"), ("connected_slaves", &0)])),
+        ("CPU", cpu),
+        (ON_DEMAND, commands),
+        ("Keyspace", keyspace),
+    ]
 }
 
 /// The process's memory, if the system reports it.

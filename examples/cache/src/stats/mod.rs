@@ -9,7 +9,7 @@ use crate::commands::table::COMMANDS;
 use crate::desk::Desk;
 use crate::session::gather::Gather;
 
-/// Of so many commands, one is timed: reading a clock twice takes as long as a small command.
+/// Of this many commands, one is timed: reading a clock twice takes as long as a small command.
 const SAMPLE: u64 = 16;
 
 /// What a thread counts besides commands; the names are in `FIGURES`.

@@ -23,11 +23,11 @@ pub(crate) enum Likeness {
     Equal,
     /// The same elements.
     Unordered,
-    /// Times, in the unit of which so many are a few seconds.
+    /// Times, which may be this many units apart: a few seconds.
     Near(i64),
 }
 
-/// Times may be so many milliseconds apart: the machine is busy.
+/// Milliseconds that two times may be apart: the machine is busy.
 const APART: i64 = 10_000;
 
 impl Likeness {

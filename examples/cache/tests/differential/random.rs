@@ -124,7 +124,7 @@ fn command(chance: &mut Chance) -> Vec<&'static str> {
     args
 }
 
-/// Not compared: DBSIZE, which in Redis counts keys that have expired and that nobody has looked at.
+/// Not compared: DBSIZE, which in Redis counts keys that have expired and that no command has looked at.
 ///
 /// A key that the wall clock's present may or may not have reached cannot be compared: it is not
 /// made, because `TIMES` are far from the present, or in the past.

@@ -468,7 +468,7 @@ fn events() {
     pair.same("CONFIG SET notify-keyspace-events KE$");
     pair.same("set h last");
     pair.same("expire h 100");
-    // A key that expires is told of, too, although nobody looks at it.
+    // A key that expires has its event although no command looks at it.
     pair.same("CONFIG SET notify-keyspace-events KEx");
     pair.same("psetex h 20 x");
     let [cache, redis] = [listener.cache, listener.redis].map(|mut client| {

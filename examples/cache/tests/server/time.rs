@@ -4,7 +4,7 @@ use super::TWO;
 use super::support::Server;
 use super::support::client::{Value, encode};
 
-/// Each event comes after its deadline, and without anybody looking at the key.
+/// Each event comes after its deadline, although no command looks at the key.
 #[test]
 fn keys_expire_by_themselves_and_never_early() {
     let server = Server::cache(TWO);
@@ -84,7 +84,7 @@ fn idle_connections_are_closed_and_busy_ones_are_not() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!((idle.try_read(), half.try_read()), (None, None));
-    assert_eq!(busy.run("PUBLISH news x").integer(), 1, "who listens is not idle");
+    assert_eq!(busy.run("PUBLISH news x").integer(), 1, "a subscriber is not idle");
     assert_eq!(busy.run("CONFIG SET timeout 0").text(), "OK");
     std::thread::sleep(Duration::from_millis(900));
     assert_eq!(busy.run("PING").text(), "PONG");

@@ -1,4 +1,4 @@
-//! A client that sends whatever it is told to, and reads replies of RESP2 and RESP3.
+//! A client that sends any bytes, and reads replies of RESP2 and RESP3.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
