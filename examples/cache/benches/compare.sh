@@ -32,7 +32,7 @@ done
 [ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst memory stuck idle soak)
 
 cargo build --release --locked -p cache
-LOAD=$(cargo bench --locked -p cache --bench load --no-run 2>&1 | sed -n 's/.*(\(.*\))$/\1/p')
+LOAD=$(cargo bench --locked -p cache --bench load --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
 ON_SERVER=(taskset -c 0) ON_CLIENT=(taskset -c 1)
 [ "$THREADS" = 1 ] || ON_SERVER=() ON_CLIENT=()
 ulimit -n "$(ulimit -Hn)"

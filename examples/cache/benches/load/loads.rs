@@ -1,6 +1,6 @@
 //! The loads.
 
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::thread;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn gets(args: &Args, ends: u64) -> Result<Histogram<u64>> {
             key = (key * 6_364_136_223_846_793_005 % LASTING + 7) % LASTING;
             request(&mut bytes, &["GET", &format!("lasting:{key}")]);
         }
-        client.stream.write_all(&bytes)?;
+        client.send(&bytes)?;
         for _ in 0..each {
             client.reply()?;
             times.saturating_record(now_micros() - due);
@@ -154,7 +154,7 @@ pub(crate) fn idle(args: &Args) -> Result<()> {
     let mut times = histogram();
     for (client, since) in &mut clients {
         let mut byte = [0];
-        match client.stream.read(&mut byte) {
+        match client.reader.read(&mut byte) {
             Ok(0) => times.saturating_record(now_micros() - *since),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => {
                 times.saturating_record(now_micros() - *since)
@@ -173,7 +173,7 @@ pub(crate) fn stuck(args: &Args) -> Result<()> {
     let mut clients = Vec::new();
     for _ in 0..args.number.min(1_000) {
         let mut client = Client::connect(args.port)?;
-        client.stream.write_all(b"*3\r\n$3\r\nSET\r\n$7\r\nstalled\r\n$1000\r\nhalf")?;
+        client.send(b"*3\r\n$3\r\nSET\r\n$7\r\nstalled\r\n$1000\r\nhalf")?;
         clients.push(client);
     }
     print("GETs beside stuck clients", &gets(args, ends())?);

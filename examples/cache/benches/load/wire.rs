@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hdrhistogram::Histogram;
 
 pub(crate) struct Client {
-    pub(crate) stream: TcpStream,
-    reader: BufReader<TcpStream>,
+    /// One descriptor for both ways: there are loads of ten thousand clients.
+    pub(crate) reader: BufReader<TcpStream>,
     line: Vec<u8>,
     last: Vec<u8>,
 }
@@ -25,14 +25,18 @@ impl Client {
     pub(crate) fn connect(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
-        let reader = BufReader::with_capacity(1 << 18, stream.try_clone()?);
-        Ok(Self { stream, reader, line: Vec::new(), last: Vec::new() })
+        let reader = BufReader::with_capacity(1 << 18, stream);
+        Ok(Self { reader, line: Vec::new(), last: Vec::new() })
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.reader.get_mut().write_all(bytes)
     }
 
     pub(crate) fn run(&mut self, args: &[&str]) -> Result<&[u8]> {
         let mut bytes = Vec::new();
         request(&mut bytes, args);
-        self.stream.write_all(&bytes)?;
+        self.send(&bytes)?;
         self.reply()
     }
 
@@ -71,7 +75,7 @@ impl Client {
         let mut requests = requests.peekable();
         while requests.peek().is_some() {
             let batch: Vec<_> = requests.by_ref().take(100).collect();
-            self.stream.write_all(&batch.concat())?;
+            self.send(&batch.concat())?;
             batch.iter().try_for_each(|_| self.reply().map(|_| ()))?;
         }
         Ok(())
