@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# This cache beside Debian's redis-server, in turns: all that the issue asks it to show. The servers run on core 0, the
+# clients on core 1. On a machine that does nothing else:
+#
+#   examples/cache/benches/compare.sh [--rounds N] [--threads N] [PART ...]
+#
+# | part | what it measures | time, about |
+# |---|---|---|
+# | `throughput` | redis-benchmark: GET and SET EX, pipelines of 1 and 16, 50 connections: requests/s, p50, p99, processor time a request | 1 min a round |
+# | `burst` | a million keys that expire within one second, under GETs at half of the capacity: lateness of events, GETs, memory | 2 min |
+# | `memory` | bytes a key, of ten million keys that expire | 4 min |
+# | `stuck` | GETs beside a thousand clients that stop in the middle of a command | 1 min |
+# | `idle` | ten thousand idle connections, which are to be closed after five seconds | 1 min |
+# | `soak` | ten minutes of churn, with the memory every ten seconds | 10 min |
+#
+# Without a part, all of them. ROUNDS (default 5) is how often `throughput` runs both servers. THREADS (default 1) is the
+# cache's number of threads; with more than one, cores are not assigned. SOAK (default 600) is the soak's time in seconds.
+# RATE, if it is set, is the GETs a second of `burst`; otherwise it is half of what the slower server reaches in a short run of
+# redis-benchmark without pipelines. Each load is ended after PATIENCE (default 900) seconds.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+ROUNDS=5 THREADS=1 SOAK=${SOAK:-600} PATIENCE=${PATIENCE:-900} RATE=${RATE:-} PARTS=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --rounds) ROUNDS=$2; shift ;;
+    --threads) THREADS=$2; shift ;;
+    throughput | burst | memory | stuck | idle | soak) PARTS+=("$1") ;;
+    *) sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+  shift
+done
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst memory stuck idle soak)
+
+cargo build --release --locked -p cache
+LOAD=$(cargo bench --locked -p cache --bench load --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
+ON_SERVER=(taskset -c 0) ON_CLIENT=(taskset -c 1)
+[ "$THREADS" = 1 ] || ON_SERVER=() ON_CLIENT=()
+ulimit -n "$(ulimit -Hn)"
+
+PID=
+stop() { [ -z "$PID" ] || kill "$PID" 2>/dev/null || true; }
+trap stop EXIT
+
+start_redis() {
+  PORT=16379 NAME=redis
+  "${ON_SERVER[@]}" redis-server --port $PORT --bind 127.0.0.1 --save "" --appendonly no --maxclients 20000 >/dev/null &
+}
+start_cache() {
+  PORT=16380 NAME=cache
+  "${ON_SERVER[@]}" target/release/cache --listen 127.0.0.1:$PORT --threads "$THREADS" --max-clients 20000 "$@" >/dev/null &
+}
+begin() { "start_$1" "${@:2}"; PID=$!; until redis-cli -p $PORT ping >/dev/null 2>&1; do sleep 0.1; done; }
+finish() { kill "$PID"; wait "$PID" 2>/dev/null || true; PID=; }
+load() { timeout "$PATIENCE" "${ON_CLIENT[@]}" "$LOAD" "$1" --port $PORT --pid "$PID" "${@:2}"; }
+ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{print $12 + $13}'; }
+on_each() { for server in redis cache; do echo "## $server"; begin $server; "$@"; finish; done; }
+
+# PIPELINE REQUESTS COMMAND: a row of throughput.
+benchmark() {
+  local pipeline=$1 requests=$2 before after line; shift 2
+  before=$(ticks "$PID")
+  line=$(timeout "$PATIENCE" "${ON_CLIENT[@]}" \
+    redis-benchmark -p $PORT -c 50 -P "$pipeline" -n "$requests" -r 100000 --csv "$@" | tail -1)
+  after=$(ticks "$PID")
+  echo "$line" | tr -d '"' | awk -F, -v name=$NAME -v p="$pipeline" -v what="$1" -v used=$((after - before)) -v n="$requests" \
+    -v hz="$(getconf CLK_TCK)" '{ printf "%s %s %s %s %s %s %.3f\n", what, p, name, $(NF-6), $(NF-3), $(NF-1), used / hz * 1e6 / n }'
+}
+
+# The middle of the numbers of standard input.
+median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
+
+part_throughput() {
+  local rows=() round pipeline server requests what column
+  for ((round = 0; round < ROUNDS; round++)); do
+    for pipeline in 1 16; do
+      for server in redis cache; do
+        begin $server
+        requests=$((pipeline == 1 ? 300000 : 3000000))
+        rows+=("$(benchmark "$pipeline" "$requests" SET key:__rand_int__ xxx EX 60)")
+        rows+=("$(benchmark "$pipeline" "$requests" GET key:__rand_int__)")
+        finish
+      done
+    done
+  done
+  echo "command, pipeline, server, requests/s, p50 ms, p99 ms, processor us/request: medians of $ROUNDS rounds"
+  for what in "GET 1" "GET 16" "SET 1" "SET 16"; do
+    for server in redis cache; do
+      printf '%s %s' "$what" $server
+      for column in 4 5 6 7; do
+        printf ' %s' "$(printf '%s\n' "${rows[@]}" | grep "^$what $server " | cut -d' ' -f$column | median)"
+      done
+      echo
+    done
+  done
+  echo "every run:"
+  printf '%s\n' "${rows[@]}"
+}
+
+# Half of what the slower server reaches.
+half_capacity() {
+  local server
+  for server in redis cache; do
+    begin $server
+    benchmark 1 100000 GET key:__rand_int__ | cut -d' ' -f4
+    finish
+  done | sort -n | awk 'NR == 1 { print int($1 / 2) }'
+}
+
+part_burst() {
+  RATE=${RATE:-$(half_capacity)}
+  echo "$RATE GETs a second"
+  on_each load burst --number 1000000 --rate "$RATE"
+}
+part_memory() { on_each load memory --number 10000000; }
+part_stuck() { on_each load stuck --number 1000; }
+part_idle() {
+  begin cache --idle-timeout 5s
+  load idle --number 10000
+  finish
+}
+part_soak() {
+  begin cache
+  load churn --number 1000000 --rate 50000 --seconds "$SOAK"
+  finish
+}
+
+echo "# $(git rev-parse --short HEAD), $(redis-server --version), $(nproc) cores, $(uname -r)"
+for part in "${PARTS[@]}"; do
+  echo "# $part"
+  "part_$part"
+done

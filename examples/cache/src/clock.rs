@@ -1,0 +1,209 @@
+//! Time: ticks of a millisecond that all threads count alike, and the wall clock beside them.
+//!
+//! A tick begins where a millisecond of the wall clock begins, so `tick + offset` is the wall
+//! clock's time. The ticks are monotonic. If the wall clock is set, only the offset changes:
+//!
+//! - A deadline that was given as a duration (`EX`, `PX`, `EXPIRE`) is a tick. It stays where it is.
+//! - A deadline that was given as a date (`EXAT`, `PXAT`, `EXPIREAT`) is a time of the wall clock.
+//!   Its tick changes.
+//!
+//! As in Redis, a key is there until the wall clock has *passed* its deadline: through the
+//! millisecond of the deadline, until the next one begins.
+
+use std::num::NonZeroI64;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use shardwheel::Tick;
+
+/// The length of a tick.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+/// Ticks after which a thread compares the two clocks again.
+const CHECK: i64 = 100;
+/// A smaller difference is noise: the clocks are read one after the other.
+const STEP: i64 = 2;
+
+/// Ticks since the start. The same for all threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    offset: i64,
+}
+
+/// When a key expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadline(
+    /// A wall clock's time in milliseconds if it is positive, a tick's negative if it is negative.
+    NonZeroI64,
+);
+
+/// The present of one thread.
+#[derive(Debug)]
+pub(crate) struct Time {
+    clock: Clock,
+    /// What the wall clock is ahead of the ticks by.
+    offset: i64,
+    tick: i64,
+    checked: i64,
+}
+
+impl Clock {
+    pub(crate) fn start_now() -> Self {
+        let (now, wall) = (Instant::now(), wall_clock());
+        let into_millisecond = Duration::from_nanos(u64::from(wall.subsec_nanos() % 1_000_000));
+        Self { start: now.checked_sub(into_millisecond).unwrap_or(now), offset: wall.as_millis() as i64 }
+    }
+
+    fn tick(self) -> i64 {
+        self.start.elapsed().as_millis() as i64
+    }
+
+    /// How long it is until a tick begins.
+    pub(crate) fn until(self, tick: Tick) -> Duration {
+        Duration::from_millis(tick).saturating_sub(self.start.elapsed())
+    }
+}
+
+impl Deadline {
+    /// A time of the wall clock, in milliseconds. The past is a deadline, too.
+    pub(crate) fn at(wall: i64) -> Self {
+        Self(NonZeroI64::new(wall.max(1)).unwrap_or(NonZeroI64::MAX))
+    }
+
+    /// A tick.
+    fn at_tick(tick: i64) -> Self {
+        Self(NonZeroI64::new(-tick.max(1)).unwrap_or(NonZeroI64::MAX))
+    }
+
+    /// Whether it follows the wall clock.
+    pub(crate) fn is_date(self) -> bool {
+        self.0.get() > 0
+    }
+}
+
+impl Time {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, offset: clock.offset, tick: clock.tick(), checked: 0 }
+    }
+
+    /// Reads the clocks. True if the wall clock has been set.
+    pub(crate) fn refresh(&mut self) -> bool {
+        self.tick = self.clock.tick();
+        if self.tick - self.checked < CHECK {
+            return false;
+        }
+        self.checked = self.tick;
+        let wall = wall_clock().as_millis() as i64;
+        // A thread that was interrupted between the two readings knows nothing.
+        let is_quick = self.clock.tick() - self.tick < STEP;
+        let offset = wall - self.tick;
+        let is_set = is_quick && (offset - self.offset).abs() > STEP;
+        if is_set {
+            self.offset = offset;
+        }
+        is_set
+    }
+
+    /// The current tick: for the shard.
+    pub(crate) fn tick(&self) -> Tick {
+        self.tick as Tick
+    }
+
+    /// The wall clock's time in milliseconds.
+    pub(crate) fn wall(&self) -> i64 {
+        self.tick + self.offset
+    }
+
+    /// The deadline that is this many milliseconds from now. `None` if it is beyond all dates.
+    pub(crate) fn after(&self, milliseconds: i64) -> Option<Deadline> {
+        let _is_a_date = self.wall().checked_add(milliseconds)?;
+        Some(Deadline::at_tick(self.tick.saturating_add(milliseconds)))
+    }
+
+    /// A deadline as a time of the wall clock, as it stands now.
+    pub(crate) fn wall_of(&self, deadline: Deadline) -> i64 {
+        match deadline.0.get() {
+            date @ 1.. => date,
+            tick => (-tick).saturating_add(self.offset),
+        }
+    }
+
+    fn tick_of(&self, deadline: Deadline) -> i64 {
+        match deadline.0.get() {
+            date @ 1.. => date.saturating_sub(self.offset),
+            tick => -tick,
+        }
+    }
+
+    pub(crate) fn has_passed(&self, deadline: Deadline) -> bool {
+        self.tick > self.tick_of(deadline)
+    }
+
+    /// The tick at which a deadline has passed: for the shard.
+    pub(crate) fn due(&self, deadline: Deadline) -> Tick {
+        self.tick_of(deadline).saturating_add(1).max(0) as Tick
+    }
+
+    /// Time passes.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn skip(&mut self, milliseconds: u64) {
+        self.tick = self.tick.saturating_add_unsigned(milliseconds);
+    }
+
+    /// Sets the wall clock.
+    #[cfg(test)]
+    pub(crate) fn set_wall(&mut self, wall: i64) {
+        self.offset = wall - self.tick;
+        self.checked = i64::MAX;
+    }
+}
+
+/// The wall clock, since 1970.
+pub(crate) fn wall_clock() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time() -> Time {
+        Time::new(Clock::start_now())
+    }
+
+    #[test]
+    fn a_key_lives_through_the_millisecond_of_its_deadline() {
+        let time = time();
+        let (now, past) = (Deadline::at(time.wall()), Deadline::at(time.wall() - 1));
+        assert!(!time.has_passed(now) && time.has_passed(past));
+        assert_eq!((time.due(now), time.due(past)), (time.tick() + 1, time.tick()));
+    }
+
+    #[test]
+    fn durations_keep_their_ticks_and_dates_follow_the_wall_clock() {
+        let mut time = time();
+        let wall = time.wall();
+        let (date, duration) = (Deadline::at(wall + 1_000), time.after(1_000).unwrap());
+        assert_eq!((time.due(date), time.wall_of(date)), (time.due(duration), time.wall_of(duration)));
+        assert!(date.is_date() && !duration.is_date());
+        time.set_wall(wall + 2_000);
+        assert!(time.has_passed(date) && !time.has_passed(duration));
+        assert_eq!((time.wall_of(date), time.wall_of(duration)), (wall + 1_000, wall + 3_000));
+        time.set_wall(wall - 2_000);
+        assert_eq!(time.due(date), time.due(duration) + 2_000);
+    }
+
+    #[test]
+    fn deadlines_at_the_ends_of_time() {
+        let time = time();
+        for far in [i64::MAX, i64::MAX - 1] {
+            assert!(!time.has_passed(Deadline::at(far)));
+            assert_eq!(time.wall_of(Deadline::at(far)), far);
+        }
+        for past in [i64::MIN, -1, 0, 1] {
+            assert!(time.has_passed(Deadline::at(past)));
+        }
+        assert_eq!(time.after(i64::MAX), None);
+        assert!(time.after(i64::MAX - time.wall()).is_some());
+        assert!(time.clock.until(Tick::MAX) > Duration::from_secs(1 << 30));
+    }
+}

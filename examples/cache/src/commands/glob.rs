@@ -1,0 +1,108 @@
+//! Patterns of keys: `*`, `?`, `[a-z]`, `[^a]`, and `\` before a character that means itself.
+
+/// Whether a pattern matches a whole text.
+///
+/// It takes O(pattern x text): of the stars, only the last one that has been met is tried again.
+pub(crate) fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
+    // The pattern after the last star, and the text that is left to try it on.
+    let mut last_star: Option<(&[u8], &[u8])> = None;
+    loop {
+        if let [b'*', rest @ ..] = pattern {
+            (pattern, last_star) = (rest, Some((rest, text)));
+        } else if let Some((rest, text_rest)) = match_one(pattern, text) {
+            (pattern, text) = (rest, text_rest);
+        } else if pattern.is_empty() && text.is_empty() {
+            return true;
+        } else if let Some((after_star, [_, rest @ ..])) = last_star {
+            (pattern, text, last_star) = (after_star, rest, Some((after_star, rest)));
+        } else {
+            return false;
+        }
+    }
+}
+
+/// Matches the first character of both, and returns what follows them.
+fn match_one<'p, 't>(pattern: &'p [u8], text: &'t [u8]) -> Option<(&'p [u8], &'t [u8])> {
+    let (&byte, text) = text.split_first()?;
+    match pattern {
+        [b'?', rest @ ..] => Some((rest, text)),
+        [b'[', class @ ..] => {
+            let (is_in, rest) = match_class(class, byte);
+            is_in.then_some((rest, text))
+        }
+        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => (*literal == byte).then_some((rest, text)),
+        [] => None,
+    }
+}
+
+/// Whether a byte is in a class, and the pattern after the class. A class without an end goes to the
+/// end of the pattern.
+fn match_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
+    let (is_negated, mut rest) = class.strip_prefix(b"^").map_or((false, class), |rest| (true, rest));
+    let mut is_in = false;
+    loop {
+        rest = match rest {
+            [] => return (is_in != is_negated, rest),
+            [b']', after @ ..] => return (is_in != is_negated, after),
+            [b'\\', literal, after @ ..] => {
+                is_in |= *literal == byte;
+                after
+            }
+            [first, b'-', last, after @ ..] => {
+                is_in |= (first.min(last)..=first.max(last)).contains(&&byte);
+                after
+            }
+            [literal, after @ ..] => {
+                is_in |= *literal == byte;
+                after
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_match_as_in_redis() {
+        let yes = [
+            ("", ""),
+            ("*", ""),
+            ("*", "abc"),
+            ("h?llo", "hello"),
+            ("h*llo", "heeeello"),
+            ("h[ae]llo", "hallo"),
+            ("h[^e]llo", "hbllo"),
+            ("h[a-c]llo", "hbllo"),
+            ("h[c-a]llo", "hbllo"),
+            ("\\*", "*"),
+            ("[\\]]", "]"),
+            ("a**b*c", "a--b--b--c"),
+            ("[a", "a"),
+            ("*a*a*b", "aaaab"),
+            ("\\", "\\"),
+        ];
+        let no = [
+            ("", "a"),
+            ("a", ""),
+            ("?", ""),
+            ("h[^e]llo", "hello"),
+            ("*b", "a"),
+            ("\\*", "a"),
+            ("a*b", "abc"),
+        ];
+        for (pattern, text) in yes {
+            assert!(matches(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
+        }
+        for (pattern, text) in no {
+            assert!(!matches(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_stars_takes_no_exponential_time() {
+        let (pattern, text) = ("*a".repeat(1_000), "a".repeat(999) + "b");
+        assert!(!matches(pattern.as_bytes(), text.as_bytes()));
+    }
+}

@@ -1,0 +1,129 @@
+//! Channels: subscriptions, messages, and the events of keys as messages.
+//!
+//! A thread knows the subscribers among its own clients. The others know whether it has any.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use crate::desk::Desk;
+use crate::protocol::{Failure, Outcome, Reply, Request};
+use crate::session::{Ending, SessionId};
+use crate::stats::Count;
+
+pub(crate) const PUBLISH: &str = "publish";
+/// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
+const MAX_WAITING: usize = 32 * 1024 * 1024;
+
+/// A thread's subscribers, by channels.
+pub(crate) type Channels = HashMap<Box<[u8]>, Vec<SessionId>>;
+
+pub(crate) fn subscribe(
+    desk: &mut Desk,
+    slot: usize,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let name = desk.sessions[slot].id;
+    let session = &mut desk.sessions[slot];
+    for channel in request.from(1) {
+        if !session.channels.iter().any(|known| **known == *channel) {
+            session.channels.push(channel.into());
+            desk.channels.entry(channel.into()).or_default().push(name);
+        }
+        confirm(reply, "subscribe", Some(channel), session.channels.len());
+    }
+    publish_count(desk);
+    Ok(())
+}
+
+pub(crate) fn unsubscribe(
+    desk: &mut Desk,
+    slot: usize,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Outcome {
+    let mut channels: Vec<Box<[u8]>> = request.from(1).map(Box::from).collect();
+    if request.len() == 1 {
+        channels.clone_from(&desk.sessions[slot].channels);
+    }
+    if channels.is_empty() {
+        confirm(reply, "unsubscribe", None, 0);
+    }
+    for channel in channels {
+        let left = leave(desk, slot, &channel);
+        confirm(reply, "unsubscribe", Some(&channel), left);
+    }
+    Ok(())
+}
+
+fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscriptions: usize) {
+    reply.list(b'>', 3);
+    reply.bulk(what);
+    match channel {
+        Some(channel) => reply.bulk(channel),
+        None => reply.null(),
+    }
+    reply.integer(subscriptions as i64);
+}
+
+/// Ends one subscription of a client. Returns how many it has left.
+fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
+    let name = desk.sessions[slot].id;
+    if let Some(subscribers) = desk.channels.get_mut(channel) {
+        subscribers.retain(|&it| it != name);
+        if subscribers.is_empty() {
+            desk.channels.remove(channel);
+        }
+    }
+    publish_count(desk);
+    let channels = &mut desk.sessions[slot].channels;
+    channels.retain(|known| **known != *channel);
+    channels.len()
+}
+
+/// Ends all subscriptions of a client that leaves.
+pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {
+    for channel in std::mem::take(&mut desk.sessions[slot].channels) {
+        leave(desk, slot, &channel);
+    }
+}
+
+/// Tells the other threads whether this one has subscribers.
+fn publish_count(desk: &Desk) {
+    // Ordering: Release, pairs with the Acquire in `has_subscribers`. A client that has read the
+    // confirmation, which is written later, can rely on it in any other thread.
+    desk.shared.channels[desk.number].store(desk.channels.len(), Ordering::Release);
+}
+
+/// The threads with subscribers, and this one: then there is a reply in any case.
+pub(crate) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let is_chosen = |&thread: &usize| thread == desk.number || desk.shared.has_subscribers(thread);
+    Ok((0..desk.shared.threads()).filter(is_chosen).collect())
+}
+
+/// PUBLISH in one thread: replies the number of its clients that got the message.
+pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.integer(deliver(desk, request.arg(1), request.arg(2)) as i64))
+}
+
+/// Sends a message to this thread's subscribers of a channel. Returns how many there are.
+pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
+    let Some(subscribers) = desk.channels.get(channel) else { return 0 };
+    for &name in subscribers {
+        let session = &mut desk.sessions[name.slot];
+        let is_resp3 = session.is_resp3;
+        session.replies.append(|out| {
+            let mut reply = Reply { out, is_resp3 };
+            reply.list(b'>', 3);
+            [b"message", channel, text].into_iter().for_each(|part| reply.bulk(part));
+        });
+        if session.replies.waiting() > MAX_WAITING && session.ending != Ending::Now {
+            session.ending = Ending::Now;
+            desk.stats.add(Count::SlowClosed, 1);
+        }
+        if !std::mem::replace(&mut session.is_dirty, true) {
+            desk.dirty.push(name.slot);
+        }
+    }
+    subscribers.len()
+}

@@ -1,0 +1,209 @@
+//! Messages between threads.
+//!
+//! Each ordered pair of threads has a ring with one writer and one reader, so neither waits for the
+//! other: a push and a pop are a few loads and stores. Messages of one thread to another arrive in
+//! the order in which they were sent. If a ring is full, its messages wait at the sender, which goes
+//! on with other work and tries again in its next round.
+//!
+//! A thread that has nothing to do sleeps in its poll. Its mates wake it there, but only if it
+//! sleeps: see [`Bell`].
+
+pub(crate) mod batch;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::task::{Wake, Waker};
+
+use crossbeam_utils::CachePadded;
+use mio::net::TcpStream;
+use mio::{Poll, Token};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use batch::Batch;
+
+/// The token of a wake by another thread. Clients have the tokens of their slots.
+pub(crate) const WAKE: Token = Token(usize::MAX);
+/// Messages that a ring holds. A message is a whole batch.
+const RING: usize = 128;
+/// A batch with more bytes than this is sent although it may grow.
+const FULL_BATCH: usize = 256 * 1024;
+/// Empty batches that a thread keeps for later.
+const KEPT_BATCHES: usize = 64;
+
+/// What one thread sends to another.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Work for the receiver, which owns the keys or the subscribers.
+    Work(Batch),
+    /// The same batch on its way back, with the replies.
+    Done(Batch),
+    /// A new connection, which the receiver serves from now on.
+    Connection(TcpStream),
+}
+
+/// Wakes one thread from its poll.
+#[derive(Debug)]
+struct Bell {
+    /// Set by the thread before it polls; cleared by the thread after it, or by the mate that wakes
+    /// it, so that only one does.
+    is_asleep: CachePadded<AtomicBool>,
+    waker: mio::Waker,
+}
+
+impl Bell {
+    /// Wakes the thread if it sleeps or is about to. Called after a message has been pushed.
+    fn ring_if_asleep(&self) {
+        // Ordering: pairs with the fence in `Mailbox::lie_down`. Either this thread sees that the other is
+        // asleep, or the other sees the message that was pushed before this fence.
+        fence(Ordering::SeqCst);
+        // Ordering: Relaxed, see the fence. The flag guards nothing but the wake itself.
+        if self.is_asleep.load(Ordering::Relaxed) && self.is_asleep.swap(false, Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+
+    /// Wakes the thread, or makes its next poll return at once.
+    fn ring(&self) {
+        // It fails if the system has no room for the poller; then the poll fails as well.
+        let _ = self.waker.wake();
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+}
+
+/// One thread's ends of its rings.
+pub(crate) struct Mailbox {
+    number: usize,
+    bells: Vec<Arc<Bell>>,
+    /// What goes to each thread; nothing to the thread itself.
+    outgoing: Vec<Outgoing>,
+    incoming: Vec<Consumer<Message>>,
+    kept: Vec<Batch>,
+}
+
+#[derive(Default)]
+struct Outgoing {
+    ring: Option<Producer<Message>>,
+    /// Messages for which the ring has had no room yet.
+    waiting: VecDeque<Message>,
+    /// Work that is being collected.
+    open: Option<Batch>,
+}
+
+impl Mailbox {
+    /// A mailbox for each thread, by the threads' pollers.
+    pub(crate) fn all(polls: &[Poll]) -> io::Result<Vec<Self>> {
+        let bell = |poll: &Poll| {
+            let waker = mio::Waker::new(poll.registry(), WAKE)?;
+            Ok(Arc::new(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker }))
+        };
+        let bells = polls.iter().map(bell).collect::<io::Result<Vec<_>>>()?;
+        let mut boxes: Vec<_> = (0..polls.len()).map(|number| Self::new(number, &bells)).collect();
+        for from in 0..polls.len() {
+            for to in (0..polls.len()).filter(|&to| to != from) {
+                let (producer, consumer) = RingBuffer::new(RING);
+                boxes[from].outgoing[to].ring = Some(producer);
+                boxes[to].incoming.push(consumer);
+            }
+        }
+        Ok(boxes)
+    }
+
+    fn new(number: usize, bells: &[Arc<Bell>]) -> Self {
+        let outgoing = bells.iter().map(|_| Outgoing::default()).collect();
+        Self { number, bells: bells.to_vec(), outgoing, incoming: Vec::new(), kept: Vec::new() }
+    }
+
+    /// The batch that collects work for a thread until the next `post`.
+    pub(crate) fn batch_for(&mut self, thread: usize) -> &mut Batch {
+        let outgoing = &mut self.outgoing[thread];
+        if let Some(full) = outgoing.open.take_if(|batch| batch.bytes() > FULL_BATCH) {
+            outgoing.waiting.push_back(Message::Work(full));
+        }
+        let kept = &mut self.kept;
+        outgoing.open.get_or_insert_with(|| kept.pop().unwrap_or_default())
+    }
+
+    pub(crate) fn send(&mut self, thread: usize, message: Message) {
+        let outgoing = &mut self.outgoing[thread];
+        // Messages arrive in the order in which they are sent.
+        outgoing.waiting.extend(outgoing.open.take().map(Message::Work));
+        outgoing.waiting.push_back(message);
+    }
+
+    /// Keeps an empty batch for later.
+    pub(crate) fn keep(&mut self, mut batch: Batch) {
+        if self.kept.len() < KEPT_BATCHES {
+            batch.clear();
+            self.kept.push(batch);
+        }
+    }
+
+    /// Sends what has been collected; wakes those that sleep. True if a ring has had no room.
+    pub(crate) fn post(&mut self) -> bool {
+        let mut is_full = false;
+        for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&self.bells) {
+            waiting.extend(open.take().map(Message::Work));
+            let Some(ring) = ring.as_mut().filter(|_| !waiting.is_empty()) else { continue };
+            // There is room until the ring is full: no other thread pushes.
+            while !ring.is_full()
+                && let Some(message) = waiting.pop_front()
+            {
+                let _ = ring.push(message);
+            }
+            is_full |= !waiting.is_empty();
+            bell.ring_if_asleep();
+        }
+        is_full
+    }
+
+    /// The next message of a ring, and the thread that has sent it.
+    pub(crate) fn receive(&mut self, ring: usize) -> Option<(usize, Message)> {
+        let message = self.incoming.get_mut(ring)?.pop().ok()?;
+        // The rings are in the order of threads, without this one.
+        Some((ring + usize::from(ring >= self.number), message))
+    }
+
+    /// The number of rings to receive from.
+    pub(crate) fn rings(&self) -> usize {
+        self.incoming.len()
+    }
+
+    /// Says that this thread is about to poll, and returns whether it may sleep there: whether no
+    /// message has come.
+    pub(crate) fn lie_down(&self) -> bool {
+        // Ordering: Relaxed, the fence orders it.
+        self.bells[self.number].is_asleep.store(true, Ordering::Relaxed);
+        // Ordering: pairs with the fence in `Bell::ring_if_asleep`.
+        fence(Ordering::SeqCst);
+        self.incoming.iter().all(Consumer::is_empty)
+    }
+
+    pub(crate) fn get_up(&self) {
+        // Ordering: Relaxed. A mate that still sees the flag wakes a thread that is awake, whose
+        // next poll returns at once.
+        self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether something has been collected.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.outgoing.iter().any(|outgoing| outgoing.open.is_some() || !outgoing.waiting.is_empty())
+    }
+
+    /// Wakes all threads, whether they sleep or not.
+    pub(crate) fn wake_all(&self) {
+        self.bells.iter().for_each(|bell| bell.ring());
+    }
+
+    /// This thread's bell, for its shard.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.bells[self.number]))
+    }
+}

@@ -1,0 +1,70 @@
+//! Inline requests: a line of words, as a person types them. Words may be quoted.
+
+use crate::protocol::Span;
+
+/// Splits a line into words. Appends their bytes to `bytes`, and their places there to `spans`.
+/// False if a quote is not closed, or not followed by a space.
+pub(crate) fn split(line: &[u8], bytes: &mut Vec<u8>, spans: &mut Vec<Span>) -> bool {
+    let mut rest = line;
+    loop {
+        let Some(word) = rest.iter().position(|byte| !is_space(*byte)) else { return true };
+        let start = bytes.len();
+        let Some(after) = word_at(&rest[word..], bytes) else { return false };
+        spans.push(Span::new(start, bytes.len()));
+        rest = after;
+    }
+}
+
+/// Appends the word at the start of `rest`, and returns what follows it.
+fn word_at<'a>(mut rest: &'a [u8], bytes: &mut Vec<u8>) -> Option<&'a [u8]> {
+    loop {
+        match *rest {
+            [] => return Some(rest),
+            [byte, ..] if is_space(byte) => return Some(rest),
+            [quote @ (b'"' | b'\''), ref inner @ ..] => {
+                rest = quoted(quote, inner, bytes)?;
+                // A quote ends a word.
+                return rest.first().is_none_or(|&byte| is_space(byte)).then_some(rest);
+            }
+            [byte, ref after @ ..] => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// Appends what stands before the closing quote, and returns what follows the quote.
+fn quoted<'a>(quote: u8, mut rest: &'a [u8], bytes: &mut Vec<u8>) -> Option<&'a [u8]> {
+    loop {
+        let (byte, after) = match *rest {
+            [] => return None,
+            [byte, ref after @ ..] if byte == quote => return Some(after),
+            [b'\\', b'\'', ref after @ ..] if quote == b'\'' => (b'\'', after),
+            [b'\\', ref escape @ ..] if quote == b'"' && !escape.is_empty() => unescape(escape),
+            [byte, ref after @ ..] => (byte, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+}
+
+/// The byte that an escape stands for, and what follows the escape.
+fn unescape(escape: &[u8]) -> (u8, &[u8]) {
+    if let [b'x', high, low, after @ ..] = escape
+        && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+    {
+        return (high << 4 | low, after);
+    }
+    let names = [(b'n', b'\n'), (b'r', b'\r'), (b't', b'\t'), (b'b', 0x08), (b'a', 0x07)];
+    let named = names.iter().find(|(name, _)| *name == escape[0]);
+    (named.map_or(escape[0], |&(_, byte)| byte), &escape[1..])
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b || byte == 0
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}

@@ -1,0 +1,175 @@
+//! The parser of requests: arrays of bulk strings, and inline commands.
+//!
+//! It keeps its place when a request is not complete, so each byte is looked at once, however
+//! slowly a client writes. Arguments are not copied: they are spans of the caller's buffer, which
+//! begins with the request until the request is complete.
+
+use crate::protocol::{Failure, Request, Span, inline, parse_i64};
+
+/// The longest inline request, and the longest line that gives a length.
+const MAX_LINE: usize = 64 * 1024;
+/// The longest argument.
+pub(crate) const MAX_BULK: usize = 512 * 1024 * 1024;
+/// The longest request.
+pub(crate) const MAX_REQUEST: usize = 1024 * 1024 * 1024;
+/// The number of arguments, and their bytes, that a client may send before it has authenticated.
+const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
+/// Room for arguments that a parser keeps between requests.
+const KEPT_SPANS: usize = 16;
+
+/// The error for what a client did that ends its connection.
+fn violation<T>(text: &str) -> Result<T, Failure> {
+    Err(format!("Protocol error: {text}").into())
+}
+
+/// Where the parser is within a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Before the first byte.
+    #[default]
+    Start,
+    /// So many arguments are still to come; the next begins with its length.
+    Length { left: usize },
+    /// The same, and the length of the next argument is known.
+    Bulk { left: usize, len: usize },
+}
+
+/// Reads requests from the start of a buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    state: State,
+    /// The first byte that has not been parsed.
+    at: usize,
+    spans: Vec<Span>,
+    /// The arguments of an inline request, of which quotes and escapes have been removed.
+    unquoted: Vec<u8>,
+}
+
+/// A complete request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Complete {
+    /// Its length in the buffer.
+    pub(crate) len: usize,
+    /// Whether its spans are of `Parser::unquoted`.
+    pub(crate) is_inline: bool,
+}
+
+impl Parser {
+    /// Parses on. `None` means that the request is not complete; the next call needs the same
+    /// buffer with more bytes at its end. A complete request may have no arguments at all.
+    pub(crate) fn parse(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
+        if self.state == State::Start {
+            self.spans.clear();
+            match buffer.first() {
+                None => return Ok(None),
+                Some(b'*') => {}
+                Some(_) => return self.parse_inline(buffer),
+            }
+            let Some(len) = self.line(buffer, "too big mbulk count string")? else { return Ok(None) };
+            match parse_i64(len).filter(|&len| len <= i64::from(i32::MAX)) {
+                None => return violation("invalid multibulk length"),
+                Some(len) if len > MAX_UNAUTHENTICATED.0 && !is_trusted => {
+                    return violation("unauthenticated multibulk length");
+                }
+                Some(..=0) => return Ok(Some(self.complete())),
+                Some(len) => self.state = State::Length { left: len as usize },
+            }
+        }
+        self.parse_arguments(buffer, is_trusted)
+    }
+
+    fn parse_arguments(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
+        loop {
+            let (left, len) = match self.state {
+                State::Start | State::Length { left: 0 } => return Ok(Some(self.complete())),
+                State::Bulk { left, len } => (left, len),
+                State::Length { left } => match self.bulk_length(buffer, is_trusted)? {
+                    Some(len) => (left, len),
+                    None => return Ok(None),
+                },
+            };
+            let end = self.at + len;
+            if buffer.len() < end + 2 {
+                self.state = State::Bulk { left, len };
+                return Ok(None);
+            }
+            self.spans.push(Span::new(self.at, end));
+            self.at = end + 2;
+            self.state = State::Length { left: left - 1 };
+        }
+    }
+
+    fn bulk_length(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<usize>, Failure> {
+        let start = self.at;
+        let Some(len) = self.line(buffer, "too big bulk count string")? else { return Ok(None) };
+        if buffer[start] != b'$' {
+            return violation(&format!("expected '$', got '{}'", char::from(buffer[start])));
+        }
+        match parse_i64(len).filter(|&len| (0..=MAX_BULK as i64).contains(&len)) {
+            Some(len) if len > MAX_UNAUTHENTICATED.1 && !is_trusted => {
+                violation("unauthenticated bulk length")
+            }
+            Some(len) if self.at + len as usize > MAX_REQUEST => violation("too big request"),
+            Some(len) => Ok(Some(len as usize)),
+            None => violation("invalid bulk length"),
+        }
+    }
+
+    /// The line at the parser's place, without its first byte and its end. `None` if the line has
+    /// no end yet; the parser then stays where it is.
+    fn line<'b>(&mut self, buffer: &'b [u8], too_long: &str) -> Result<Option<&'b [u8]>, Failure> {
+        let rest = &buffer[self.at..];
+        let Some(len) = memchr::memchr(b'\r', rest) else {
+            return if rest.len() > MAX_LINE { violation(too_long) } else { Ok(None) };
+        };
+        if rest.len() < len + 2 {
+            return Ok(None);
+        }
+        self.at += len + 2;
+        Ok(Some(rest.get(1..len).unwrap_or_default()))
+    }
+
+    fn parse_inline(&mut self, buffer: &[u8]) -> Result<Option<Complete>, Failure> {
+        let Some(len) = memchr::memchr(b'\n', buffer) else {
+            return if buffer.len() > MAX_LINE { violation("too big inline request") } else { Ok(None) };
+        };
+        let line = buffer[..len].strip_suffix(b"\r").unwrap_or(&buffer[..len]);
+        self.unquoted.clear();
+        if !inline::split(line, &mut self.unquoted, &mut self.spans) {
+            return violation("unbalanced quotes in request");
+        }
+        self.at = len + 1;
+        Ok(Some(Complete { is_inline: true, ..self.complete() }))
+    }
+
+    fn complete(&mut self) -> Complete {
+        self.state = State::Start;
+        Complete { len: std::mem::take(&mut self.at), is_inline: false }
+    }
+
+    /// The request that has just been completed in this buffer.
+    pub(crate) fn request<'a>(&'a self, buffer: &'a [u8], complete: Complete) -> Request<'a> {
+        let bytes = if complete.is_inline { &self.unquoted } else { buffer };
+        Request { bytes, spans: &self.spans, hash: 0 }
+    }
+
+    /// How many more bytes the current argument needs, given the length of the buffer.
+    pub(crate) fn wants(&self, buffered: usize) -> usize {
+        match self.state {
+            State::Bulk { len, .. } => (self.at + len + 2).saturating_sub(buffered),
+            _ => 0,
+        }
+    }
+
+    /// Gives back memory that an unusual request has needed.
+    pub(crate) fn shrink(&mut self) {
+        if self.state == State::Start {
+            self.spans.clear();
+            self.spans.shrink_to(KEPT_SPANS);
+            self.unquoted = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Replies: RESP2, and RESP3 for clients that have asked for it.
+
+use std::borrow::Cow;
+
+use crate::protocol::parse_i64;
+
+/// The error for a text that is not an integer, or too large.
+pub(crate) const NOT_AN_INTEGER: &str = "value is not an integer or out of range";
+/// The error for options that do not fit together.
+pub(crate) const SYNTAX: &str = "syntax error";
+
+/// An error: its code and its text. A text alone has the code `ERR`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) &'static str, pub(crate) Cow<'static, str>);
+
+impl<T: Into<Cow<'static, str>>> From<T> for Failure {
+    fn from(text: T) -> Self {
+        Self("ERR", text.into())
+    }
+}
+
+/// What a command returns. It writes its reply itself, but not its error.
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// Writes one reply to the end of a buffer.
+#[derive(Debug)]
+pub(crate) struct Reply<'a> {
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) is_resp3: bool,
+}
+
+impl Reply<'_> {
+    /// Lets `write` write a reply. If it fails, its error stands in place of what it has written.
+    pub(crate) fn try_with(&mut self, write: impl FnOnce(&mut Self) -> Outcome) {
+        let start = self.out.len();
+        if let Err(failure) = write(self) {
+            self.out.truncate(start);
+            self.error(&failure);
+        }
+    }
+
+    /// Writes an error. Control characters become spaces: an error is one line.
+    pub(crate) fn error(&mut self, Failure(code, text): &Failure) {
+        let text = text.replace(['\r', '\n'], " ");
+        self.parts(&[b"-", code.as_bytes(), b" ", text.as_bytes(), b"\r\n"]);
+    }
+
+    pub(crate) fn ok(&mut self) {
+        self.simple("OK");
+    }
+
+    pub(crate) fn simple(&mut self, text: &str) {
+        self.parts(&[b"+", text.as_bytes(), b"\r\n"]);
+    }
+
+    pub(crate) fn integer(&mut self, value: i64) {
+        self.header(b':', value);
+    }
+
+    pub(crate) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        self.out.reserve(bytes.len() + 16);
+        self.header(b'$', bytes.len() as i64);
+        self.parts(&[bytes, b"\r\n"]);
+    }
+
+    /// An integer as a bulk string.
+    pub(crate) fn bulk_integer(&mut self, value: i64) {
+        self.bulk(itoa::Buffer::new().format(value));
+    }
+
+    /// A text: verbatim in RESP3.
+    pub(crate) fn text(&mut self, text: &str) {
+        if !self.is_resp3 {
+            return self.bulk(text);
+        }
+        self.header(b'=', (text.len() + "txt:".len()) as i64);
+        self.parts(&[b"txt:", text.as_bytes(), b"\r\n"]);
+    }
+
+    pub(crate) fn null(&mut self) {
+        self.parts(&[if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" }]);
+    }
+
+    pub(crate) fn array(&mut self, len: usize) {
+        self.header(b'*', len as i64);
+    }
+
+    /// The header of a map of this many pairs: in RESP2 an array.
+    pub(crate) fn map(&mut self, pairs: usize) {
+        if self.is_resp3 { self.header(b'%', pairs as i64) } else { self.array(pairs * 2) }
+    }
+
+    /// The header of a set (`~`) or of a message that answers no request (`>`): in RESP2 an array.
+    pub(crate) fn list(&mut self, kind: u8, len: usize) {
+        self.header(if self.is_resp3 { kind } else { b'*' }, len as i64);
+    }
+
+    fn header(&mut self, kind: u8, value: i64) {
+        self.out.push(kind);
+        self.parts(&[itoa::Buffer::new().format(value).as_bytes(), b"\r\n"]);
+    }
+
+    fn parts(&mut self, parts: &[&[u8]]) {
+        parts.iter().for_each(|part| self.out.extend_from_slice(part));
+    }
+}
+
+/// The integer of an integer's reply; `None` for any other reply.
+pub(crate) fn as_integer(reply: &[u8]) -> Option<i64> {
+    parse_i64(reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?)
+}
+
+/// Whether a reply is an error.
+pub(crate) fn is_error(reply: &[u8]) -> bool {
+    reply.first() == Some(&b'-')
+}

@@ -1,0 +1,159 @@
+//! A server without sockets, threads and time, for fuzzers and tests: its desks take turns, and time
+//! passes by `Sandbox::pass`.
+
+use std::sync::Arc;
+
+use mio::Poll;
+use shardwheel::Advancer;
+
+use crate::commands::config::Settings;
+use crate::desk::Desk;
+use crate::keyspace::{Due, timers};
+use crate::mail::{Mailbox, Message};
+use crate::session::{Ending, Session};
+use crate::shared::Shared;
+
+/// The whole server.
+pub struct Sandbox {
+    desks: Vec<(Desk, Advancer<Due>)>,
+    /// The desk and the slot of each client; `None` once it has ended.
+    clients: Vec<Option<(usize, usize)>>,
+}
+
+impl Sandbox {
+    /// A server with this many threads and clients.
+    pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
+        let polls: Vec<_> = (0..threads).map(|_| Poll::new().expect("a poller")).collect();
+        let mailboxes = Mailbox::all(&polls).expect("wakers");
+        let shared = Arc::new(Shared::new(threads, ([127, 0, 0, 1], 0).into()));
+        let password = password.unwrap_or_default().into();
+        let settings = Settings { password, max_clients: clients, ..Settings::default() };
+        let desks = mailboxes.into_iter().enumerate().map(|(number, mailbox)| {
+            let (scheduler, advancer) = timers();
+            (Desk::new(number, Arc::clone(&shared), settings.clone(), mailbox, scheduler), advancer)
+        });
+        let mut sandbox = Self { desks: desks.collect(), clients: Vec::new() };
+        for client in 0..clients {
+            assert!(shared.admit(clients));
+            let desk = client % threads;
+            let slot = sandbox.desks[desk].0.welcome(Session::default());
+            sandbox.clients.push(Some((desk, slot)));
+        }
+        sandbox
+    }
+
+    /// A client sends bytes. Returns what it has been sent by then, and whether it is still there.
+    pub fn send(&mut self, client: usize, bytes: &[u8]) -> (Vec<u8>, bool) {
+        if let Some((desk, slot)) = self.clients[client] {
+            self.desks[desk].0.receive(slot, bytes);
+        }
+        self.settle();
+        self.take_output(client)
+    }
+
+    /// So many milliseconds pass.
+    pub fn pass(&mut self, milliseconds: u64) {
+        for (desk, advancer) in &mut self.desks {
+            desk.keyspace.time.skip(milliseconds);
+            let now = desk.keyspace.time.tick();
+            desk.fired_all(&advancer.advance(now).collect::<Vec<_>>());
+        }
+        self.settle();
+    }
+
+    /// Panics if a desk's parts do not agree with each other.
+    pub fn check(&mut self) {
+        self.settle();
+        self.desks.iter().for_each(|(desk, _)| desk.keyspace.check());
+    }
+
+    /// Lets the desks take turns until none has anything to do.
+    fn settle(&mut self) {
+        while self.desks.iter_mut().fold(false, |is_busy, (desk, _)| turn(desk) || is_busy) {}
+    }
+
+    /// What a client has been sent.
+    fn take_output(&mut self, client: usize) -> (Vec<u8>, bool) {
+        let Some((number, slot)) = self.clients[client] else { return (Vec::new(), false) };
+        let desk = &mut self.desks[number].0;
+        let session = &mut desk.sessions[slot];
+        let mut output = Vec::new();
+        while !session.replies.ready().is_empty() {
+            let len = session.replies.ready().len();
+            output.extend_from_slice(session.replies.ready());
+            session.replies.note_written(len);
+        }
+        if session.ending != Ending::Open && (session.ending == Ending::Now || session.replies.is_done()) {
+            desk.dismiss(slot);
+            self.clients[client] = None;
+        } else {
+            desk.settle(slot);
+        }
+        (output, self.clients[client].is_some())
+    }
+}
+
+/// One desk's turn: a round without sockets and timers. True if it has done something.
+fn turn(desk: &mut Desk) -> bool {
+    let mut is_busy = false;
+    for ring in 0..desk.mailbox.rings() {
+        while let Some((from, message)) = desk.mailbox.receive(ring) {
+            is_busy = true;
+            match message {
+                Message::Work(batch) => desk.work(from, batch),
+                Message::Done(batch) => desk.done(batch),
+                Message::Connection(_) => unreachable!("there are no sockets"),
+            }
+        }
+    }
+    for slot in std::mem::take(&mut desk.resuming) {
+        is_busy = true;
+        desk.resume(slot);
+    }
+    for slot in std::mem::take(&mut desk.dirty) {
+        if let Some(session) = desk.sessions.get_mut(slot) {
+            session.is_dirty = false;
+            desk.settle(slot);
+        }
+    }
+    let has_more = desk.keyspace.step();
+    let has_mail = desk.mailbox.has_mail();
+    desk.mailbox.post() || has_mail || has_more || is_busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(sandbox: &mut Sandbox, client: usize, line: &str) -> String {
+        let (output, _) = sandbox.send(client, format!("{line}\r\n").as_bytes());
+        String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn keys_of_all_desks_expire_when_time_passes() {
+        let mut sandbox = Sandbox::new(3, 2, None);
+        for key in 0..100 {
+            assert_eq!(text(&mut sandbox, 0, &format!("SET k{key} v PX {}", 1_000 + key)), "+OK\r\n");
+            assert_eq!(text(&mut sandbox, 1, &format!("GET k{key}")), "$1\r\nv\r\n");
+        }
+        sandbox.pass(1_000);
+        assert_eq!(text(&mut sandbox, 1, "DBSIZE"), ":100\r\n");
+        sandbox.pass(50);
+        assert_eq!(text(&mut sandbox, 1, "DBSIZE"), ":50\r\n");
+        assert_eq!(text(&mut sandbox, 0, "EXPIRE k99 1000 GT"), ":1\r\n");
+        sandbox.pass(50);
+        assert_eq!(text(&mut sandbox, 0, "KEYS *"), "*1\r\n$3\r\nk99\r\n");
+        sandbox.check();
+        assert_eq!(text(&mut sandbox, 0, "FLUSHALL"), "+OK\r\n");
+        sandbox.check();
+    }
+
+    #[test]
+    fn a_client_that_breaks_the_protocol_goes() {
+        let mut sandbox = Sandbox::new(2, 1, Some("secret"));
+        assert_eq!(text(&mut sandbox, 0, "GET a"), "-NOAUTH Authentication required.\r\n");
+        let (output, is_there) = sandbox.send(0, b"*1\r\n$x\r\nPING\r\n");
+        assert_eq!((&output[..], is_there), (&b"-ERR Protocol error: invalid bulk length\r\n"[..], false));
+    }
+}

@@ -1,0 +1,96 @@
+//! A client's side of the server: what it has sent, what it is owed, and its settings.
+//!
+//! Only the thread that serves a client touches its session.
+
+pub(crate) mod gather;
+pub(crate) mod replies;
+
+use mio::net::TcpStream;
+use shardwheel::Key;
+
+use crate::protocol::parser::Parser;
+use replies::Replies;
+
+/// Where the reply to a part of a command goes: a session, a reply of it, and a part of the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) session: SessionId,
+    pub(crate) reply: u64,
+    pub(crate) part: u32,
+}
+
+/// Names a session of a thread for ever: slots are used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SessionId {
+    pub(crate) slot: usize,
+    /// The client's number, as CLIENT ID replies it.
+    pub(crate) number: u64,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    #[default]
+    Client,
+    /// HTTP, for one request for metrics.
+    Metrics,
+}
+
+/// Whether a connection is to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    #[default]
+    Open,
+    /// As soon as it has got all that it is owed. It is not listened to any more.
+    WhenAnswered,
+    /// At once.
+    Now,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    /// `None` for a client within the process: a fuzzer's.
+    pub(crate) stream: Option<TcpStream>,
+    pub(crate) kind: Kind,
+    pub(crate) id: SessionId,
+    pub(crate) parser: Parser,
+    /// What has been received and not yet parsed.
+    pub(crate) input: Vec<u8>,
+    pub(crate) replies: Replies,
+    pub(crate) is_resp3: bool,
+    pub(crate) is_authenticated: bool,
+    pub(crate) name: Vec<u8>,
+    pub(crate) channels: Vec<Box<[u8]>>,
+    pub(crate) ending: Ending,
+    /// The idle timer, and the tick for which it was last put off.
+    pub(crate) idle: Option<Key>,
+    pub(crate) idle_at: u64,
+    /// Whether the thread has noted to write to it.
+    pub(crate) is_dirty: bool,
+    /// Whether it is not listened to until it has been written more.
+    pub(crate) is_paused: bool,
+    /// The memory of its buffers that has been counted.
+    pub(crate) counted: usize,
+}
+
+/// A client is not listened to while this many of its replies are missing, or this many bytes of them:
+/// other threads work on them, so it goes on soon.
+const MAX_MISSING: (usize, usize) = (1024, 1024 * 1024);
+
+impl Session {
+    pub(crate) fn has_subscribed(&self) -> bool {
+        !self.channels.is_empty()
+    }
+
+    /// Whether the client has to wait for what it is owed, or to read it, before it is listened to
+    /// again. `allowance` is how many bytes may wait until it reads.
+    pub(crate) fn is_owed_too_much(&self, allowance: usize) -> bool {
+        let missing = (self.replies.outstanding(), self.replies.missing_bytes());
+        self.replies.waiting() > allowance || missing.0 > MAX_MISSING.0 || missing.1 > MAX_MISSING.1
+    }
+
+    /// Memory that it takes for buffers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.input.capacity() + self.replies.bytes()
+    }
+}

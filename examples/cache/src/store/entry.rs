@@ -1,0 +1,79 @@
+//! A key with its value and its deadline.
+
+use shardwheel::Key;
+
+use crate::clock::Deadline;
+
+/// One piece of memory holds the length of the key, the key, and the value.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    data: Box<[u8]>,
+    /// The timer in the thread's shard. `None` if the key has no deadline.
+    pub(crate) timer: Option<Key>,
+    pub(crate) expires: Option<Deadline>,
+}
+
+/// The bytes of the key's length.
+const PREFIX: usize = size_of::<u32>();
+/// The allocator's sizes are multiples of this.
+const ALLOCATION: usize = 8;
+
+impl Entry {
+    /// Keys end before 4 GiB (`parser::MAX_BULK`).
+    pub(crate) fn new(key: &[u8], value: &[u8]) -> Self {
+        let data = [&(key.len() as u32).to_le_bytes()[..], key, value].concat().into_boxed_slice();
+        Self { data, timer: None, expires: None }
+    }
+
+    /// Where the key ends and the value begins.
+    fn key_end(&self) -> usize {
+        PREFIX + self.data.first_chunk().map_or(0, |&len| u32::from_le_bytes(len) as usize)
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.data[PREFIX..self.key_end()]
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.data[self.key_end()..]
+    }
+
+    /// Replaces the value; in place if the new one is as long as the old one.
+    pub(crate) fn set_value(&mut self, value: &[u8]) {
+        let start = self.key_end();
+        if self.data.len() - start == value.len() {
+            self.data[start..].copy_from_slice(value);
+        } else {
+            self.data = [&self.data[..start], value].concat().into_boxed_slice();
+        }
+    }
+
+    /// The memory that the key and the value take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.data.len().next_multiple_of(ALLOCATION)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_of_any_length_come_back() {
+        for len in [0, 1, 127, 128, 16_383, 16_384, 100_000] {
+            let (key, value) = (vec![b'k'; len], vec![b'v'; len / 2]);
+            let mut entry = Entry::new(&key, &value);
+            assert_eq!((entry.key(), entry.value()), (&key[..], &value[..]));
+            assert_eq!(entry.data.len(), PREFIX + len + len / 2);
+            for other in [vec![b'w'; len / 2], vec![b'x'; len / 2 + 1], Vec::new()] {
+                entry.set_value(&other);
+                assert_eq!((entry.key(), entry.value()), (&key[..], &other[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_is_five_words() {
+        assert_eq!(size_of::<Option<Entry>>(), 40);
+    }
+}

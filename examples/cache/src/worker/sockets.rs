@@ -1,0 +1,120 @@
+//! Accepting, reading, writing and closing.
+
+use std::io::{self, ErrorKind, Read, Write};
+
+use mio::net::TcpStream;
+use mio::{Interest, Token};
+
+use crate::mail::Message;
+use crate::session::{Ending, Kind, Session};
+use crate::stats::Count;
+use crate::worker::Worker;
+use crate::worker::door::METRICS;
+
+impl Worker {
+    /// Accepts clients. Each thread gets one in turn.
+    pub(super) fn open_door(&mut self, token: Token) -> io::Result<()> {
+        let desk = &mut self.desk;
+        let threads = desk.shared.threads();
+        let Some(door) = &mut self.door else { return Ok(()) };
+        let mut accepted = Vec::new();
+        if door.accept(token, &mut accepted) {
+            self.knocking.push(token);
+        }
+        let mut own = Vec::new();
+        for mut stream in accepted {
+            if token == METRICS {
+                own.push((stream, Kind::Metrics));
+            } else if !desk.shared.admit(desk.settings.max_clients) {
+                desk.stats.add(Count::Refused, 1);
+                // The first bytes always fit; a client that has left needs none.
+                let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            } else {
+                match door.next_thread(threads) {
+                    thread if thread == desk.number => own.push((stream, Kind::Client)),
+                    thread => desk.mailbox.send(thread, Message::Connection(stream)),
+                }
+            }
+        }
+        own.into_iter().try_for_each(|(stream, kind)| self.welcome(stream, kind))
+    }
+
+    /// Serves a connection from now on.
+    pub(super) fn welcome(&mut self, mut stream: TcpStream, kind: Kind) -> io::Result<()> {
+        // Without it, a small reply may wait for the client's acknowledgement of the one before.
+        let _ = stream.set_nodelay(true);
+        let slot = self.desk.welcome(Session { kind, ..Session::default() });
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut stream, Token(slot), interest)?;
+        self.desk.sessions[slot].stream = Some(stream);
+        Ok(())
+    }
+
+    /// Reads what a client has sent, but not more than fits into the buffer: others wait, too.
+    pub(super) fn read(&mut self, slot: usize, is_last: bool) {
+        let Some(session) = self.desk.sessions.get_mut(slot) else { return };
+        if session.ending != Ending::Open || session.is_paused {
+            return;
+        }
+        let Some(stream) = &mut session.stream else { return };
+        let ending = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
+            Ok(len @ 1..) => {
+                self.desk.receive(slot, &self.buffer[..len]);
+                // A read that does not fill the buffer has emptied the socket.
+                if is_last || len == self.buffer.len() {
+                    self.desk.resuming.push(slot);
+                }
+                return;
+            }
+            Err(ErrorKind::WouldBlock) => return,
+            Err(ErrorKind::Interrupted) => return self.desk.resuming.push(slot),
+            // The client may still wait for replies.
+            Ok(0) => Ending::WhenAnswered,
+            Err(_) => Ending::Now,
+        };
+        session.ending = ending;
+        self.desk.touch(slot);
+    }
+
+    /// Writes to all clients that are owed something; closes those that are to be closed.
+    pub(super) fn write_all(&mut self) {
+        let mut dirty = std::mem::take(&mut self.desk.dirty);
+        for &slot in &dirty {
+            let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
+            session.is_dirty = false;
+            let written = write(session);
+            self.desk.stats.add(Count::BytesOut, written);
+            let is_over = match session.ending {
+                Ending::Open => false,
+                Ending::WhenAnswered => session.replies.is_done(),
+                Ending::Now => true,
+            };
+            if !is_over {
+                self.desk.settle(slot);
+            } else if let Some(mut stream) = self.desk.dismiss(slot).stream {
+                // If it fails, the poller has lost the stream, which is closed either way.
+                let _ = self.poll.registry().deregister(&mut stream);
+            }
+        }
+        dirty.clear();
+        self.desk.dirty = dirty;
+    }
+}
+
+/// Writes what the socket takes. Returns the number of bytes.
+fn write(session: &mut Session) -> u64 {
+    let Session { stream: Some(stream), replies, ending, .. } = session else { return 0 };
+    let mut written = 0;
+    while !replies.ready().is_empty() && *ending != Ending::Now {
+        match stream.write(replies.ready()).map_err(|error| error.kind()) {
+            Ok(len @ 1..) => {
+                replies.note_written(len);
+                written += len as u64;
+            }
+            Err(ErrorKind::WouldBlock) => break,
+            Err(ErrorKind::Interrupted) => {}
+            Ok(0) | Err(_) => *ending = Ending::Now,
+        }
+    }
+    written
+}

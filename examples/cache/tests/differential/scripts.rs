@@ -1,0 +1,493 @@
+//! Commands written by hand: each option, each error, each limit.
+
+use std::collections::HashMap;
+
+use super::Pair;
+use super::support::client::{Client, Value, encode};
+
+/// Each line is a command; `\0` stands for an empty argument.
+fn play(script: &str) {
+    for hello in ["HELLO 2", "HELLO 3"] {
+        let Some((mut pair, _servers)) = Pair::connect() else { return };
+        let is_resp3 = hello == "HELLO 3";
+        if is_resp3 {
+            pair.cache.run(hello);
+            pair.redis.run(hello);
+        }
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let args: Vec<_> = line.split(' ').map(|word| if word == "\\0" { "" } else { word }).collect();
+            pair.same_args(&args);
+        }
+    }
+}
+
+#[test]
+fn values() {
+    play(
+        "get a
+        set a 1
+        get a
+        GeT a
+        set a
+        set
+        get
+        get a b
+        set a 2 nx
+        set b 2 nx
+        set c 3 xx
+        set a 3 xx
+        set a 4 xx nx
+        set a 4 nx xx
+        set a 5 get
+        set new 5 get
+        set new 6 nx get
+        set other 6 xx get
+        get other
+        set a \\0
+        get a
+        set \\0 empty
+        get \\0
+        set a 1 foo
+        set a 1 ex
+        set a 1 ex px
+        getdel a
+        getdel a
+        getdel
+        mset a 1 b 2 c
+        mset a 1 b 2
+        mset a 1 a 2 a 3
+        mget a b none a
+        mget
+        mset
+        exists a b a none
+        del a b a none
+        unlink c c d
+        del
+        type b
+        type none
+        type",
+    );
+}
+
+#[test]
+fn integers() {
+    play(
+        "incr n
+        incr n
+        incrby n 40
+        decr n
+        decrby n 100
+        get n
+        incrby n 9223372036854775807
+        incrby n 9223372036854775807
+        decrby n -9223372036854775808
+        incrby n -9223372036854775808
+        incrby n 9223372036854775808
+        incrby n x
+        incrby n \\0
+        incrby n 01
+        incrby n +1
+        incrby n -0
+        incrby n 1.0
+        set n 9223372036854775807
+        incr n
+        set n -9223372036854775808
+        decr n
+        incr n
+        set n 007
+        incr n
+        set n abc
+        decr n
+        set n \\0
+        incr n
+        set n 10 ex 100
+        incr n
+        ttl n
+        incr
+        incrby n",
+    );
+}
+
+#[test]
+fn deadlines() {
+    play(
+        "set a 1 ex 100
+        ttl a
+        pttl a
+        expiretime a
+        pexpiretime a
+        set a 2 keepttl
+        ttl a
+        set a 3
+        ttl a
+        ttl none
+        pttl none
+        expiretime none
+        pexpiretime none
+        persist a
+        expire a 100
+        persist a
+        persist a
+        persist none
+        expire none 10
+        setex a 100 v
+        ttl a
+        psetex a 100000 v
+        pttl a
+        setex a 0 v
+        setex a -1 v
+        setex a x v
+        setex a 10
+        psetex a 0 v
+        psetex a 9223372036854775807 v
+        setex a 9223372036854775 v
+        setex a 9223372036854776 v
+        set a v ex 0
+        set a v px -5
+        set a v ex 9223372036854775807
+        set a v exat 0
+        set a v exat 4102444800
+        expiretime a
+        set a v pxat 4102444800000
+        pexpiretime a
+        set a v pxat 9223372036854775807
+        pexpiretime a
+        expiretime a
+        set a v exat 9223372036854776
+        set a v ex 10 px 10
+        set a v ex 10 ex 20
+        ttl a
+        set a v ex 10 keepttl
+        set a v keepttl ex 10
+        set a v exat 10
+        get a
+        exists a
+        set a v persist
+        expireat a 4102444800
+        expiretime a
+        pexpireat a 4102444800001
+        pexpiretime a
+        expiretime a
+        expire a -1
+        exists a
+        set a v
+        expireat a 1
+        exists a
+        set a v
+        pexpireat a -9223372036854775808
+        exists a
+        set a v
+        expire a 9223372036854775807
+        pexpire a 9223372036854775807
+        pexpireat a 9223372036854775807
+        pexpiretime a
+        pttl a
+        ttl a
+        expire a x
+        expire a
+        expire a 1 2
+        expire a 100 nx xx
+        expire a 100 gt lt
+        expire a 100 nx gt
+        expire a 100 xx
+        expire a 200 gt
+        expire a 100 gt
+        expire a 100 lt
+        ttl a
+        expire a 300 lt
+        expire a 50 NX
+        persist a
+        expire a 100 gt
+        expire a 100 xx
+        expire a 100 lt
+        persist a
+        expire a 100 nx
+        expire a x nx
+        expire a x foo
+        ttl
+        ttl a b",
+    );
+}
+
+#[test]
+fn getex() {
+    play(
+        "getex a
+        getex a ex 0
+        set a v
+        getex a
+        getex a ex 100
+        ttl a
+        getex a
+        ttl a
+        getex a persist
+        ttl a
+        getex a px 100000
+        pttl a
+        getex a exat 4102444800
+        expiretime a
+        getex a pxat 4102444800001
+        pexpiretime a
+        getex a ex 0
+        getex a ex x
+        getex a ex 9223372036854775807
+        getex a ex 10 persist
+        getex a persist ex 10
+        getex a persist persist
+        getex a keepttl
+        getex a nx
+        getex a ex
+        getex a exat 1
+        exists a
+        getex",
+    );
+}
+
+#[test]
+fn keys_and_the_server() {
+    play(
+        "dbsize
+        mset one 1 two 2 three 3 h[llo 4
+        dbsize
+        dbsize x
+        keys *
+        keys t*
+        keys t[hw]*
+        keys t[^h]*
+        keys ?ne
+        keys h\\[llo
+        keys none
+        keys
+        scan x
+        scan 0 count 0
+        scan 0 count x
+        scan 0 match
+        scan 0 foo bar
+        randomkey x
+        select 0
+        select 1
+        select -1
+        select x
+        select 99999999999
+        select
+        echo hello
+        echo
+        ping
+        ping hello
+        ping a b
+        flushdb foo
+        flushall foo bar
+        flushall async
+        dbsize
+        flushdb sync
+        randomkey
+        time x
+        client getname
+        client setname me
+        client getname
+        client setname \\0
+        client getname
+        client setname a\u{1}b
+        client id x
+        client
+        client nonsense
+        client nonsense x
+        config get notify-keyspace-events
+        config get maxmemory
+        config get save
+        config get appendonly
+        config get nothing
+        config get maxmemory databases
+        config set maxmemory 100mb
+        config get maxmemory
+        config set maxmemory 0
+        config set maxmemory x
+        config set nothing 1
+        config set maxmemory
+        config set notify-keyspace-events KEA
+        config get notify-keyspace-events
+        config set notify-keyspace-events Q
+        config set notify-keyspace-events \\0
+        config get
+        config
+        config nonsense
+        config resetstat
+        auth x
+        auth x y
+        auth default y
+        auth a b c
+        auth
+        hello 4
+        hello x
+        hello 2 foo
+        hello 2 setname
+        hello 2 setname a\u{1}b
+        hello 2 auth x
+        hello 2 auth x y
+        nonsense
+        nonsense a b c
+        nonsense 0123456789012345678901234567890123456789012345678901234567890123456789 \
+         0123456789012345678901234567890123456789012345678901234567890123456789 x y z
+        publish nobody hello
+        publish x
+        subscribe
+        quit",
+    );
+}
+
+/// A scan from start to end.
+fn scan(client: &mut Client, options: &str) -> Vec<String> {
+    let (mut keys, mut cursor) = (Vec::new(), "0".to_owned());
+    loop {
+        let reply = client.run(&format!("SCAN {cursor}{options}"));
+        let [next, found] = reply.elements() else { panic!("{reply:?}") };
+        keys.extend(found.elements().iter().map(Value::text));
+        cursor = next.text();
+        if cursor == "0" {
+            keys.sort();
+            return keys;
+        }
+    }
+}
+
+#[test]
+fn scans_find_every_key() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for keys in [0, 1, 3_000] {
+        (0..keys).for_each(|key| _ = pair.same(&format!("SET key{key} v EX {}", 1_000 + key)));
+        for options in
+            ["", " COUNT 1", " COUNT 100", " MATCH *7*", " TYPE string", " TYPE hash", " COUNT 100000"]
+        {
+            if keys > 100 && options == " COUNT 1" {
+                continue;
+            }
+            let (cache, mut redis) = (scan(&mut pair.cache, options), scan(&mut pair.redis, options));
+            // Redis may find a key twice; here a key has one place.
+            redis.dedup();
+            assert_eq!(cache, redis, "{keys} keys{options}");
+        }
+    }
+}
+
+#[test]
+fn a_subscriber() {
+    play(
+        "subscribe a b a
+        ping
+        ping x
+        get a
+        unsubscribe nothing
+        unsubscribe a
+        unsubscribe b
+        ping
+        unsubscribe
+        get a",
+    );
+}
+
+/// Streams of bytes, and all that comes back until the server closes the connection.
+#[test]
+fn broken_protocols() {
+    let Some((pair, _servers)) = Pair::connect() else { return };
+    let long = "x".repeat(70_000);
+    let streams = [
+        "*x\r\n".to_owned(),
+        "*2147483648\r\n".to_owned(),
+        "*1\r\n:1\r\n".to_owned(),
+        "*1\r\n$-1\r\n".to_owned(),
+        "*1\r\n$536870913\r\n".to_owned(),
+        "*1\r\n$4x\r\nPING\r\n".to_owned(),
+        "PING\r\n*2\r\n$4\r\nECHO\r\nx\r\n".to_owned(),
+        "ECHO \"a\r\n".to_owned(),
+        "ECHO 'a'b\r\n".to_owned(),
+        long.clone(),
+        format!("*{long}"),
+        format!("*1\r\n${long}"),
+        "PING\r\n\r\n\r\nECHO a\n*0\r\n*-5\r\nECHO \"\\x41\\n\" \r\nECHO 'it\\'s'\r\nQUIT\r\nPING\r\n"
+            .to_owned(),
+        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\nGET a\r\nQUIT\r\n".to_owned(),
+    ];
+    for stream in streams {
+        let mut both = pair.another();
+        let all = [&mut both.cache, &mut both.redis].map(|client| {
+            client.send(stream.as_bytes());
+            client.read_to_end()
+        });
+        assert_eq!(all[0], all[1], "{:?}", &stream[..stream.len().min(40)]);
+        assert!(!all[0].is_empty());
+    }
+}
+
+#[test]
+fn a_pipeline_in_one_write_and_in_pieces() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let mut stream = Vec::new();
+    let mut requests = 0;
+    for round in 0..50 {
+        let (key, other) = (format!("k{round}"), format!("k{}", round / 2));
+        let commands: [&[&str]; 6] = [
+            &["SET", &key, "v"],
+            &["GET", &other],
+            &["MGET", &key, &other, "none"],
+            &["DEL", &other],
+            &["DBSIZE"],
+            &["EXISTS", &key, &other],
+        ];
+        commands.iter().for_each(|args| stream.extend(encode(args)));
+        requests += commands.len();
+    }
+    for piece in [stream.len(), 1000, 7] {
+        pair.same("FLUSHALL");
+        for client in [&mut pair.cache, &mut pair.redis] {
+            stream.chunks(piece).for_each(|piece| client.send(piece));
+        }
+        for request in 0..requests {
+            assert_eq!(pair.cache.read(), pair.redis.read(), "request {request}");
+        }
+    }
+}
+
+/// What happens to keys is published alike; the events of one key come in the same order.
+#[test]
+fn events() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let mut listener = pair.another();
+    let names = ["set", "expire", "del", "expired", "incrby", "persist", "new"];
+    let channels: Vec<_> = names.iter().map(|name| format!("__keyevent@0__:{name}")).collect();
+    let keyspace: Vec<_> = "abcdefgh".chars().map(|key| format!("__keyspace@0__:{key}")).collect();
+    let subscribe: Vec<_> = ["SUBSCRIBE".to_owned()].into_iter().chain(channels).chain(keyspace).collect();
+    for client in [&mut listener.cache, &mut listener.redis] {
+        client.send(&encode(&subscribe));
+        (1..subscribe.len()).for_each(|_| _ = client.read());
+    }
+    pair.same("CONFIG SET notify-keyspace-events KEAn");
+    let script = "set a 1;set b 1 ex 100;set a 2 px 50;setex c 100 x;incr d;incrby d 5;expire d 100;persist d;\
+        persist d;getex b persist;getex b ex 50;getex b exat 1;getdel c;del d x y;mset e 1 f 2 e 3;expire e -1;\
+        unlink f;psetex g 1 x;set h 1 exat 1;get h";
+    script.split(';').for_each(|line| _ = pair.same(line.trim()));
+    pair.same("CONFIG SET notify-keyspace-events KE$");
+    pair.same("set h last");
+    pair.same("expire h 100");
+    // A key that expires has its event although no command looks at it.
+    pair.same("CONFIG SET notify-keyspace-events KEx");
+    pair.same("psetex h 20 x");
+    let [cache, redis] = [listener.cache, listener.redis].map(|mut client| {
+        let mut of_key: HashMap<String, Vec<(String, String)>> = HashMap::new();
+        loop {
+            let message: Vec<_> = client.read().elements().iter().map(Value::text).collect();
+            let [_, channel, text] = &message[..] else { panic!("{message:?}") };
+            let key = channel.strip_prefix("__keyspace@0__:").unwrap_or(text).to_owned();
+            let is_last = key == "h"
+                && channel.ends_with(":expired")
+                && of_key["h"].iter().any(|(_, text)| text == "set");
+            of_key.entry(key).or_default().push((channel.clone(), text.clone()));
+            if is_last && of_key["h"].iter().filter(|(channel, _)| channel.ends_with(":expired")).count() == 2
+            {
+                return of_key;
+            }
+        }
+    });
+    for key in ["b", "c", "d", "e", "f", "h"] {
+        assert_eq!(cache[key], redis[key], "events of {key}");
+    }
+}

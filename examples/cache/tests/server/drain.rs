@@ -1,0 +1,38 @@
+use std::net::TcpStream;
+
+use super::TWO;
+use super::support::Server;
+use super::support::client::encode;
+
+/// At a signal to end, what has been asked for is answered, and then the process ends well.
+#[test]
+fn a_signal_lets_clients_have_their_replies() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Server::cache(TWO);
+        let (mut client, mut idle) = (server.connect(), server.connect());
+        idle.run("PING");
+        let stream: Vec<_> = (0..20_000).flat_map(|key| encode(&["SET", &format!("k{key}"), "v"])).collect();
+        client.send(&stream);
+        // The server has read all of it when it answers the last request of an earlier client.
+        assert_eq!(client.read().text(), "OK");
+        server.signal(signal);
+        let replies = client.read_to_end();
+        assert!(replies.iter().all(|reply| reply.text() == "OK"));
+        assert_eq!(idle.read_to_end(), []);
+        assert!(server.process.wait().expect("its end").success());
+        assert!(TcpStream::connect(server.address).is_err(), "nobody listens any more");
+    }
+}
+
+/// A client that never reads does not keep the server from ending.
+#[test]
+fn a_stuck_client_does_not_prevent_the_end() {
+    let mut server = Server::cache(TWO);
+    let mut client = server.connect();
+    client.run_args(&["SET", "big", &"x".repeat(5_000_000)]);
+    let get = encode(&["GET", "big"]);
+    (0..20).for_each(|_| client.send(&get));
+    assert!(client.hears_within(std::time::Duration::from_secs(30)));
+    server.signal("-TERM");
+    assert!(server.process.wait().expect("its end").success());
+}

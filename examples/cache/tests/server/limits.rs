@@ -1,0 +1,140 @@
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::TWO;
+use super::support::Server;
+use super::support::client::{Value, encode};
+use super::time::wait_for;
+
+#[test]
+fn too_many_clients_are_turned_away() {
+    let server = Server::cache(&["--threads", "2", "--max-clients", "3"]);
+    let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.run("PING").text(), "PONG"));
+    let refused = Value::Error("ERR max number of clients reached".into());
+    assert_eq!(server.connect().read_to_end(), [refused]);
+    drop(clients.pop());
+    wait_for(|| {
+        let mut another = server.connect();
+        another.send(b"PING\r\n");
+        another.try_read() == Some(Value::Simple("PONG".into()))
+    });
+}
+
+#[test]
+fn a_password_is_asked_for() {
+    let server = Server::cache(&["--threads", "2", "--requirepass", "secret"]);
+    let mut client = server.connect();
+    let refused = Value::Error("NOAUTH Authentication required.".into());
+    for line in ["PING", "GET a", "SET a b", "SUBSCRIBE a", "FLUSHALL", "INFO", "CONFIG GET requirepass"] {
+        assert_eq!(client.run(line), refused, "{line}");
+    }
+    assert!(client.run("HELLO 3").text().starts_with("NOAUTH HELLO must be called"));
+    assert!(client.run("AUTH wrong").text().starts_with("WRONGPASS"));
+    assert!(client.run("AUTH other secret").text().starts_with("WRONGPASS"));
+    assert_eq!(client.run("GET a"), refused);
+    assert_eq!(client.run("AUTH secret").text(), "OK");
+    assert_eq!(client.run("SET a b").text(), "OK");
+    let mut another = server.connect();
+    assert_eq!(another.run("HELLO 3 AUTH default secret").elements().len(), 14);
+    assert_eq!(another.run("CONFIG SET requirepass new").text(), "OK");
+    assert!(server.connect().run("AUTH secret").text().starts_with("WRONGPASS"));
+    let mut big = server.connect();
+    big.send(b"*1\r\n$20000\r\n");
+    assert_eq!(big.read_to_end(), [Value::Error("ERR Protocol error: unauthenticated bulk length".into())]);
+}
+
+/// Nothing is evicted: what grows is refused, what reads or shrinks is not.
+#[test]
+fn memory_is_limited() {
+    let server = Server::cache(&["--threads", "2", "--maxmemory", "2mb"]);
+    let mut client = server.connect();
+    let value = "x".repeat(1_000);
+    let mut stored = 0;
+    let refusal = loop {
+        match client.run(&format!("SET k{stored} {value}")) {
+            Value::Error(text) => break text,
+            _ => stored += 1,
+        }
+        assert!(stored < 3_000, "no limit");
+    };
+    assert_eq!(refusal, "OOM command not allowed when used memory > 'maxmemory'.");
+    assert!(stored > 1_000, "{stored}");
+    assert!(client.run("INCR n").text().starts_with("OOM"));
+    assert!(client.run("MSET a 1 b 2").text().starts_with("OOM"));
+    assert_eq!(client.run("GET k0").text(), value);
+    assert_eq!(client.run("DBSIZE").integer(), stored);
+    assert_eq!(client.run("EXPIRE k0 100").integer(), 1);
+    (0..stored / 2).for_each(|key| assert_eq!(client.run(&format!("DEL k{key}")).integer(), 1));
+    assert_eq!(client.run("SET k0 v").text(), "OK");
+}
+
+/// Clients that stop in the middle of a command, or do not read, cost the others nothing.
+#[test]
+fn stuck_clients_stop_nobody() {
+    let server = Server::cache(TWO);
+    let mut client = server.connect();
+    client.run_args(&["SET", "big", &"x".repeat(100_000)]);
+    let half = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$100\r\nhalf";
+    let stuck: Vec<_> = (0..200)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).expect("a connection");
+            stream.write_all(half).expect("sent");
+            stream
+        })
+        .collect();
+    let greedy: Vec<_> = (0..20).map(|_| ask_and_never_read(&server)).collect();
+    for round in 0..500 {
+        assert_eq!(client.run(&format!("SET k{round} v")).text(), "OK");
+        assert_eq!(client.run(&format!("GET k{round}")).text(), "v");
+    }
+    let info = client.run("INFO memory").text();
+    let buffers = info.lines().find_map(|line| line.strip_prefix("mem_clients_normal:")).expect("a line");
+    let buffers: u64 = buffers.parse().expect("a number");
+    assert!(buffers < 400_000_000, "greedy clients take {buffers} bytes");
+    drop((stuck, greedy));
+    wait_for(|| client.run("INFO clients").text().contains("connected_clients:1\r\n"));
+}
+
+/// Asks for 100 MB in small pieces until the server takes no more.
+fn ask_and_never_read(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).expect("a connection");
+    stream.set_nonblocking(true).expect("not blocking");
+    let get = encode(&["GET", "big"]);
+    (0..1_000).take_while(|_| stream.write_all(&get).is_ok()).count();
+    stream
+}
+
+/// Replies to a client that reads late are all there, in order.
+#[test]
+fn a_late_reader_gets_everything() {
+    let server = Server::cache(TWO);
+    let mut client = server.connect();
+    let value = "v".repeat(10_000);
+    client.run_args(&["SET", "big", &value]);
+    client.run_args(&["SET", "other", "small"]);
+    let requests = 3_000;
+    let stream: Vec<_> =
+        (0..requests).flat_map(|_| [encode(&["GET", "big"]), encode(&["GET", "other"])]).flatten().collect();
+    let mut writer = client.stream.try_clone().expect("a writer");
+    let sending = std::thread::spawn(move || writer.write_all(&stream).expect("sent"));
+    std::thread::sleep(Duration::from_millis(200));
+    for request in 0..requests {
+        assert_eq!(client.read().text(), value, "request {request}");
+        assert_eq!(client.read().text(), "small", "request {request}");
+    }
+    sending.join().expect("all sent");
+}
+
+#[test]
+fn a_large_value_arrives_in_pieces() {
+    let server = Server::cache(TWO);
+    let mut client = server.connect();
+    for key in ["a", "b", "c", "d"] {
+        let value: Vec<u8> = (0..20_000_000_u32).map(|at| (at % 251) as u8).collect();
+        assert_eq!(client.run_args(&[b"SET", key.as_bytes(), &value]).text(), "OK");
+        assert_eq!(client.run(&format!("GET {key}")), Value::Bulk(value));
+    }
+    assert_eq!(client.run("DEL a b c d").integer(), 4);
+}

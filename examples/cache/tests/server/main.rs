@@ -1,0 +1,13 @@
+//! What the server promises besides the semantics of commands: limits, time, messages, counts, an
+//! orderly end.
+
+mod drain;
+mod limits;
+mod messages;
+mod observe;
+#[path = "../support/mod.rs"]
+mod support;
+mod time;
+
+/// Two threads, so that half of all keys belong to another thread than the client.
+const TWO: &[&str] = &["--threads", "2"];

@@ -1,0 +1,100 @@
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::TWO;
+use super::support::Server;
+use super::support::client::{Value, encode};
+
+/// Each event comes after its deadline, although no command looks at the key.
+#[test]
+fn keys_expire_by_themselves_and_never_early() {
+    let server = Server::cache(TWO);
+    let (mut client, mut listener) = (server.connect(), server.connect());
+    client.run("CONFIG SET notify-keyspace-events Ex");
+    listener.run("SUBSCRIBE __keyevent@0__:expired");
+    let keys = 2_000;
+    let mut deadlines = Vec::new();
+    for key in 0..keys {
+        assert_eq!(client.run(&format!("SET k{key} v PX {}", 200 + key % 300)), Value::Simple("OK".into()));
+        deadlines.push(client.run(&format!("PEXPIRETIME k{key}")).integer());
+    }
+    let mut lateness = Vec::new();
+    for _ in 0..keys {
+        let message = listener.read();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
+        let key: usize = message.elements()[2].text()[1..].parse().expect("a key's number");
+        assert!(now > deadlines[key], "k{key} was early");
+        lateness.push(now - deadlines[key]);
+    }
+    lateness.sort_unstable();
+    println!("lateness: p50 {} ms, p99 {} ms", lateness[keys / 2], lateness[keys * 99 / 100]);
+    assert_eq!(client.run("DBSIZE"), Value::Integer(0));
+    assert!(client.run("INFO stats").text().contains(&format!("expired_keys:{keys}\r\n")));
+}
+
+/// A deadline that moves, moves: later, earlier, away, back.
+#[test]
+fn the_last_deadline_counts() {
+    let server = Server::cache(TWO);
+    let mut client = server.connect();
+    for key in 0..64 {
+        client.run(&format!("SET later{key} v PX 60"));
+        client.run(&format!("PEXPIRE later{key} 100000"));
+        client.run(&format!("SET earlier{key} v EX 100"));
+        client.run(&format!("PEXPIRE earlier{key} 60"));
+        client.run(&format!("SET never{key} v PX 60"));
+        client.run(&format!("PERSIST never{key}"));
+        client.run(&format!("SET again{key} v PX 60"));
+        client.run(&format!("SET again{key} v"));
+        client.run(&format!("SET date{key} v PXAT 9223372036854775807"));
+    }
+    wait_for(|| client.run("DBSIZE") == Value::Integer(256));
+    for key in 0..64 {
+        assert_eq!(client.run(&format!("EXISTS later{key} never{key} again{key} date{key}")).integer(), 4);
+    }
+    assert!(client.run("INFO keyspace").text().contains("db0:keys=256,expires=128,"));
+}
+
+/// A flush leaves nothing behind, neither keys nor events nor timers.
+#[test]
+fn a_flush_ends_all_timers() {
+    let server = Server::cache(&["--threads", "2", "--metrics", "127.0.0.1:0"]);
+    let mut client = server.connect();
+    let stream: Vec<_> =
+        (0..20_000).flat_map(|key| encode(&["SET", &format!("k{key}"), "v", "EX", "100"])).collect();
+    client.send(&stream);
+    (0..20_000).for_each(|_| _ = client.read());
+    assert_eq!(client.run("FLUSHALL").text(), "OK");
+    assert_eq!(client.run("DBSIZE").integer(), 0);
+    assert_eq!(client.run("SET k1 again").text(), "OK");
+    wait_for(|| super::observe::metric(&server, "timers_pending") == 0);
+    assert_eq!(client.run("GET k1").text(), "again");
+}
+
+#[test]
+fn idle_connections_are_closed_and_busy_ones_are_not() {
+    let server = Server::cache(&["--threads", "2", "--idle-timeout", "700ms"]);
+    let (mut idle, mut busy, mut subscriber) = (server.connect(), server.connect(), server.connect());
+    subscriber.run("SUBSCRIBE news");
+    let start = Instant::now();
+    idle.run("PING");
+    let mut half = server.connect();
+    half.send(b"*2\r\n$3\r\nGET\r\n$1");
+    while start.elapsed() < Duration::from_millis(1_500) {
+        assert_eq!(busy.run("PING").text(), "PONG");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((idle.try_read(), half.try_read()), (None, None));
+    assert_eq!(busy.run("PUBLISH news x").integer(), 1, "a subscriber is not idle");
+    assert_eq!(busy.run("CONFIG SET timeout 0").text(), "OK");
+    std::thread::sleep(Duration::from_millis(900));
+    assert_eq!(busy.run("PING").text(), "PONG");
+}
+
+/// Tries until it holds; a machine may be busy for long.
+pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "it never held");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

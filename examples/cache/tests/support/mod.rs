@@ -1,0 +1,126 @@
+//! Servers that tests start and stop, and a client that says what they reply.
+#![allow(dead_code)] // Each test target uses a part of it.
+
+pub(crate) mod client;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server may take so long to start on a machine that is busy.
+const START: Duration = Duration::from_secs(30);
+
+/// A server process on a port of its own. It ends with the value.
+pub(crate) struct Server {
+    pub(crate) process: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+impl Server {
+    /// This package's program, with these arguments besides the address.
+    pub(crate) fn cache(args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cache"));
+        let mut process = command
+            .args(["--listen", "127.0.0.1:0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
+        let mut line = || lines.next().expect("a line").expect("text");
+        let address = line().strip_prefix("listening on ").expect("the address").parse().expect("an address");
+        let metrics = args.contains(&"--metrics").then(|| {
+            let line = line();
+            let url = line.strip_prefix("metrics on http://").expect("the address of metrics");
+            url.strip_suffix("/metrics").expect("a path").parse().expect("an address")
+        });
+        Self { process, address, metrics }
+    }
+
+    /// Debian's Redis. `None`, with a message, if it is not there and cannot be installed.
+    pub(crate) fn redis() -> Option<Self> {
+        if !is_installed("redis-server") {
+            skip("there is no redis-server, and apt-get cannot install it");
+            return None;
+        }
+        (0..5).find_map(|_| Self::redis_on_a_free_port())
+    }
+
+    fn redis_on_a_free_port() -> Option<Self> {
+        let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+        let port = address.port().to_string();
+        let args =
+            ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--databases", "1"];
+        let process = Command::new("redis-server")
+            .args(args)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server starts");
+        let mut server = Self { process, address, metrics: None };
+        let start = Instant::now();
+        while start.elapsed() < START {
+            if server.process.try_wait().expect("its state").is_some() {
+                // Another process has taken the port.
+                return None;
+            }
+            if TcpStream::connect(address).is_ok() {
+                return Some(server);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("redis-server does not listen on {address}");
+    }
+
+    pub(crate) fn connect(&self) -> client::Client {
+        client::Client::connect(self.address)
+    }
+
+    pub(crate) fn port(&self) -> String {
+        self.address.port().to_string()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Says why a test is skipped, past the test runner, which would keep it to itself.
+pub(crate) fn skip(why: &str) {
+    writeln!(std::io::stderr(), "skipped: {why}").expect("an output for errors");
+}
+
+/// Whether a program of Debian's packages `redis-server` and `redis-tools` is there, perhaps now.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let runs = |program: &str| {
+        let mut command = Command::new(program);
+        command
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|it| it.success())
+    };
+    let install = || {
+        let packages = ["install", "-y", "-qq", "redis-server", "redis-tools"];
+        let is_root =
+            std::fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0);
+        let mut apt = if is_root { Command::new("apt-get") } else { Command::new("sudo") };
+        if !is_root {
+            apt.args(["-n", "apt-get"]);
+        }
+        apt.args(packages).stdout(Stdio::null()).status().is_ok_and(|it| it.success())
+    };
+    // Two tests may install at the same time; then one of them waits for the other's lock.
+    runs(program) || (0..3).any(|_| install() && runs(program)) || runs(program)
+}

@@ -1,0 +1,79 @@
+"""A session of redis-py. Arguments: the port, and the version of the protocol."""
+
+import sys
+import threading
+import time
+
+import redis
+
+port, protocol = int(sys.argv[1]), int(sys.argv[2])
+client = redis.Redis(port=port, protocol=protocol, decode_responses=True, client_name="session")
+
+assert client.ping()
+assert client.client_getname() == "session"
+assert client.set("a", "1", ex=100) is True
+assert client.set("a", "2", nx=True) is None
+assert client.set("a", "3", xx=True, keepttl=True, get=True) == "1"
+assert 0 < client.ttl("a") <= 100
+assert client.getex("a", persist=True) == "3" and client.ttl("a") == -1
+assert client.expire("a", 50, nx=True) and not client.expire("a", 60, nx=True)
+assert client.expireat("a", int(time.time()) + 1000, gt=True)
+assert client.pexpiretime("a") // 1000 == client.expiretime("a")
+assert client.incrby("n", 41) == 41 and client.decr("n") == 40
+assert client.mset({f"key:{i}": i for i in range(100)})
+assert client.mget("key:0", "key:99", "none") == ["0", "99", None]
+assert sorted(client.scan_iter("key:*", count=7)) == sorted(f"key:{i}" for i in range(100))
+assert len(client.keys("key:1?")) == 10
+assert client.delete(*(f"key:{i}" for i in range(100))) == 100
+assert client.info("keyspace")["db0"]["keys"] == client.dbsize() == 2
+assert client.info()["redis_version"].startswith("7.0")
+assert client.config_get("maxmemory") == {"maxmemory": "0"}
+assert client.type("a") == "string" and client.exists("a", "none") == 1
+assert len(client.command()) > 40
+
+# Binary values, and replies in order.
+raw = redis.Redis(port=port, protocol=protocol)
+value = bytes(range(256)) * 200
+pipe = raw.pipeline(transaction=False)
+for i in range(500):
+    pipe.set(f"binary:{i}", value[i:]).get(f"binary:{i}").pttl(f"binary:{i}")
+replies = pipe.execute()
+assert all(replies[3 * i] and replies[3 * i + 1] == value[i:] and replies[3 * i + 2] == -1 for i in range(500))
+
+try:
+    client.incr("text") if client.set("text", "abc") else None
+    raise AssertionError("no error")
+except redis.ResponseError as error:
+    assert str(error) == "value is not an integer or out of range"
+
+# A pool of connections, used by many threads.
+def count():
+    for _ in range(200):
+        client.incr("counter")
+
+threads = [threading.Thread(target=count) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert client.get("counter") == "1600"
+
+# Messages, and the expiry of keys as messages.
+assert client.config_set("notify-keyspace-events", "Ex")
+listener = client.pubsub()
+listener.subscribe("news", "__keyevent@0__:expired")
+heard = []
+while len(heard) < 2:
+    message = listener.get_message(timeout=30)
+    assert message is not None
+    heard += [message["channel"]] if message["type"] == "subscribe" else []
+assert client.publish("news", "hello") == 1
+client.set("short", "v", px=20)
+heard = []
+while len(heard) < 2:
+    message = listener.get_message(timeout=30)
+    assert message is not None
+    heard += [(message["channel"], message["data"])] if message["type"] == "message" else []
+assert heard == [("news", "hello"), ("__keyevent@0__:expired", "short")]
+assert client.get("short") is None
+
+assert client.flushall() and client.dbsize() == 0
+print("all is well")
