@@ -99,6 +99,7 @@ impl Wait {
     }
 
     /// Whether it has resolved, and has not been reset since.
+    #[cfg(feature = "stream")]
     pub(super) fn is_terminated(&self) -> bool {
         matches!(self.state, State::Done(_))
     }
