@@ -110,7 +110,7 @@ impl<T> Advancer<T> {
     /// room for the wheel in `closed` and in the recycler; without room, the wheel stays.
     fn close_if_idle(&mut self, level: usize, closed: &mut Vec<Closed>) -> Option<Closed> {
         let own_is_empty = self.private.level(level).is_none_or(PrivateWheel::is_empty);
-        if !(own_is_empty && self.wheel(level).is_none_or(Wheel::is_empty)) {
+        if !own_is_empty || self.wheel(level).is_some_and(|wheel| self.may_hold_any(level, wheel)) {
             self.idle.note_use(level, self.now);
             return None;
         }
@@ -125,6 +125,14 @@ impl<T> Advancer<T> {
         }
         self.wheel(level)?.close();
         self.shared.unlink_wheel(level).map(|wheel| Closed { level, wheel })
+    }
+
+    /// Whether a bucket of the wheel that is yet to expire may hold a node. The bit of a bucket that has
+    /// expired stays set if a producer came too late for it.
+    fn may_hold_any(&self, level: usize, wheel: &Wheel) -> bool {
+        let geometry = self.shared.geometry;
+        let next = self.flushed.checked_add(1).and_then(|from| geometry.first_from(level, from));
+        !wheel.is_empty() && next.is_none_or(|slot| wheel.may_hold_from(slot.number))
     }
 
     /// Takes what was pushed to the closed wheels at the last moment; after the fence. `admit` gets
