@@ -102,15 +102,18 @@ fn one_revocation_is_under_way_at_a_time() {
 fn at_once(lanes: &Lanes, threads: usize, look: impl Fn(&Lane, bool) + Sync) {
     let (together, look) = (std::sync::Barrier::new(threads), &look);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        let spawn = |_| {
             scope.spawn(|| {
                 drop(lanes.enter());
                 together.wait();
                 let entered = lanes.enter();
                 look(&entered.look().0, entered.look().1);
                 together.wait();
-            });
-        }
+            })
+        };
+        let all = (0..threads).map(spawn).collect::<Vec<_>>();
+        // The end of the scope alone does not wait until the threads have given their lanes up.
+        all.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
     });
 }
 
