@@ -109,6 +109,17 @@ fn is_back(start: usize) -> bool {
     resident() <= start + LEFT
 }
 
+/// Waits until the memory is back: the system frees the stacks of ended threads a little later, and a
+/// timer's threads free its memory meanwhile.
+fn wait_until_back<S: std::fmt::Debug>(start: usize, is_over: impl Fn() -> bool, stats: impl Fn() -> S) {
+    let begin = Instant::now();
+    while !(is_over() && is_back(start)) {
+        let after = resident();
+        assert!(begin.elapsed() < PATIENCE, "{start} at the start, {after} after; {:?}", stats());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A shard frees its memory when the clock has moved for a while.
 fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
     let (scheduler, mut advancer) = shard::<u64>(&Config::default());
@@ -120,13 +131,9 @@ fn memory_of_a_shard(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
     for _ in 0..MOVES {
         turn(&mut advancer);
     }
-    // The system frees the stacks of ended threads a little later.
-    let begin = Instant::now();
-    while !is_back(start) {
-        let stats = scheduler.stats();
-        assert!(begin.elapsed() < PATIENCE, "{start} at the start, {} after; {stats:?}", resident());
-        thread::sleep(Duration::from_millis(10));
-    }
+    // What the shard itself owes, at once.
+    assert_eq!(scheduler.stats().node_capacity, 0, "{:?}", scheduler.stats());
+    wait_until_back(start, || true, || scheduler.stats());
 }
 
 #[test]
@@ -163,12 +170,7 @@ fn memory_of_a_timer(crowd: impl Fn(&(dyn Fn(usize) + Sync))) {
     let timer = Timer::builder().shards(2).build().expect("settings within their limits");
     let start = settle(&crowd);
     crowd(&|number| use_timer(&timer, number));
-    let begin = Instant::now();
-    while timer.stats().pending > 0 || !is_back(start) {
-        let stats = timer.stats();
-        assert!(begin.elapsed() < PATIENCE, "{start} at the start, {} after; {stats:?}", resident());
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until_back(start, || timer.stats().pending == 0, || timer.stats());
 }
 
 #[test]
