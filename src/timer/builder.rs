@@ -226,7 +226,7 @@ impl TimerBuilder {
     ///
     /// It has one shard unless [`shards`](Self::shards) says otherwise; more make sense where many
     /// threads schedule. The settings of threads have no effect. With a
-    /// [`ManualClock`](crate::ManualClock), the clock's `advance` only moves the time, and
+    /// [`ManualClock`], the clock's `advance` only moves the time, and
     /// [`Driver::turn`] runs what is due by it.
     ///
     /// # Examples
