@@ -17,7 +17,7 @@ use costs::{AFTER_CANCELLED, AFTER_FIRED, idle, schedule, sleeps};
 use fire::{FIRING, WAKES_A_TICK, coarse, fine, wakes};
 use ledger::NEVER;
 use own_thread::{Exact, Flat};
-use timer::{Live, OneShard, Shardwheel, ShardwheelSleeps, SixteenShards, Tokio};
+use timer::{Global, Live, OneShard, Shardwheel, ShardwheelSleeps, SixteenShards, Tokio};
 
 const WAKES: &str = "wakes";
 const SLEEP: &str = "sleep";
@@ -39,7 +39,7 @@ pub(crate) static SUITE: Suite = Suite {
         Section::new(LIVE_FINE, "The same, ticks of 100 µs", runs!(fine: Shardwheel)).with(Sizes::Many),
         Section::new(WAKES, "The same from 16 threads, ticks of 1 ms, one timer a tick each", WAKES_RUNS)
             .with(Sizes::Fixed(&[160_000])),
-        Section::new(SLEEP, "Sleeps of 30 minutes, all threads together", runs!(sleeps: Shardwheel, Tokio))
+        Section::new(SLEEP, "Sleeps of 30 minutes, all threads together", SLEEP_RUNS)
             .with(Sizes::Fixed(&[SLEEPS])),
         Section::new(SCHEDULE, "Closures, one thread, within 30 minutes", runs!(schedule: Shardwheel, Exact))
             .with(Sizes::Fixed(&[MILLION])),
@@ -52,11 +52,13 @@ pub(crate) static SUITE: Suite = Suite {
 const SLEEPS: usize = 2 * MILLION;
 
 const FIRE_RUNS: &[Run] = runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, Exact, Flat);
+const SLEEP_RUNS: &[Run] = runs!(sleeps: Shardwheel, Global, Tokio);
 const WAKES_RUNS: &[Run] = runs!(wakes: Shardwheel, OneShard, SixteenShards, Tokio);
 
 const A_MILLION: At<'_> = (LIVE_FIRE, MILLION);
 const CALLS: &[&str] = &[Shardwheel::NAME];
 const AS_IT_COMES: &[&str] = &[Shardwheel::NAME, ShardwheelSleeps::NAME];
+const SLEEPERS: &[&str] = &[Shardwheel::NAME, Global::NAME];
 const ONE_SHARD: &[&str] = &[OneShard::NAME];
 
 /// `shardwheel` as it comes: closures and sleeps; and with one shard.
@@ -93,7 +95,7 @@ pub(crate) fn requirements(results: &Results) -> Vec<Requirement> {
     all.extend(FIRE_SHARES.map(|row| share(results, FIRING, row)));
     all.push(share(results, &late(0.999), (A_MILLION, CALLS, Flat::NAME, 1.2)));
     for (what, limit) in costs::SLEEP.into_iter().zip([0.5, 0.25]) {
-        all.push(share(results, what, ((SLEEP, SLEEPS), &ENGINES, Tokio::NAME, limit)));
+        all.push(share(results, what, ((SLEEP, SLEEPS), SLEEPERS, Tokio::NAME, limit)));
     }
     all.extend([AFTER_FIRED, AFTER_CANCELLED].map(|what| at_most(SCHEDULE, what, &ENGINES, 60.0)));
     all.extend([never(IDLE, costs::WAKES), at_most(IDLE, costs::SPENT, &ENGINES, 1000.0)]);

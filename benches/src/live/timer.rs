@@ -143,6 +143,30 @@ impl Live for ShardwheelSleeps {
     }
 }
 
+/// The timer that the free functions use: the same as [`Shardwheel`], behind a static.
+pub(super) struct Global;
+
+impl Live for Global {
+    const NAME: &'static str = "shardwheel global";
+
+    type Kept = ();
+
+    fn start(_: Duration) -> Self {
+        Self
+    }
+
+    fn place(&self, due: Instant, note: Note) {
+        accepted(Timer::global().schedule_at(due, move || note.write()));
+    }
+}
+
+impl Sleeps for Global {
+    #[inline]
+    fn sleep(&self, duration: Duration) -> impl Future {
+        shardwheel::sleep(duration)
+    }
+}
+
 /// The timer of a `tokio` runtime that has no tasks; its ticks are 1 ms. The threads that place its
 /// sleeps poll them once and keep them.
 pub(super) struct Tokio(Runtime);
