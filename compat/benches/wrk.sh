@@ -80,7 +80,15 @@ for ((round = 1; round <= ROUNDS; round++)); do
   [ $((round % 2)) = 1 ] || order=(shardwheel tokio)
   for timer in "${order[@]}"; do run "$timer" | tee -a "$WORK/all"; done
 done
+# The median of the rounds' ratios: a column of shardwheel over that of tokio. What slows the machine for seconds
+# slows both runs of a round.
+ratio() {
+  awk -v column="$1" '{ value[$1] = $column } NR % 2 == 0 { print value["shardwheel"] / value["tokio"] }' "$WORK/all" |
+    sort -n | awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'
+}
+
 echo "medians:"
 for timer in tokio shardwheel; do
   printf '%-10s %12.0f %8.0f %8.2f %14.2f\n' "$timer" "$(median "$timer" 2)" "$(median "$timer" 3)" "$(median "$timer" 4)" "$(median "$timer" 5)"
 done
+printf '%-10s %12.3f %8.3f %8.3f %14.3f\n' ratio "$(ratio 2)" "$(ratio 3)" "$(ratio 4)" "$(ratio 5)"

@@ -76,6 +76,9 @@ impl TimerBuilder {
     /// a finer wheel. It wakes earlier when a producer schedules an earlier timer or cancels have
     /// left many nodes to free, and, while a shard is idle, to give memory back. With a clock of
     /// the user's it also wakes on the way to a deadline, see [`Clock`].
+    ///
+    /// On Windows a thread wakes at the system's own period, 15.6 ms by default, whatever the tick:
+    /// see [`platforms`](crate::platforms#windows).
     pub fn tick(mut self, tick: Duration) -> Self {
         self.config = self.config.tick(tick);
         self
