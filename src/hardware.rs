@@ -18,7 +18,9 @@ pub(crate) fn prefetch_for_writing<M>(at: *const M) {
     let _ = at;
 }
 
-/// Returns whether [`membarrier`] is available. The first call asks the system.
+/// Returns whether [`membarrier`] is available. The first call asks the system, which in a process
+/// with many threads takes milliseconds (a grace period of the kernel). So the call is made where a
+/// shard is made: the advancer, which needs the barrier later, would be late by that.
 ///
 /// The barrier moves the cost of ordering two steps from their frequent side to their rare side:
 /// the frequent side then needs no fence (see `LaneState::begin_call`). On Linux the barrier is

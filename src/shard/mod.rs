@@ -51,6 +51,7 @@ pub(crate) use {
 };
 
 use crate::config::Config;
+use crate::hardware;
 use shared::Shared;
 use shared::consumer::Consumer;
 
@@ -59,6 +60,11 @@ use shared::consumer::Consumer;
 /// # Panics
 ///
 /// If the system has no memory for it.
+///
+/// # Performance
+///
+/// Allocates the tables and the finest wheel. On Linux the first shard of a process also registers
+/// the process for `membarrier(2)`: that takes some 10 ms if the process has several threads by then.
 ///
 /// # Examples
 ///
@@ -88,6 +94,8 @@ pub(crate) fn shard_within<T: Send>(
     bound: &Bound,
     id: ShardId,
 ) -> Option<(Scheduler<T>, Advancer<T>)> {
+    // The answer is needed later, and would then hold up timers that are due.
+    hardware::has_membarrier();
     let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?)?);
     Some((advancer.scheduler(), advancer))
 }

@@ -204,6 +204,11 @@ impl TimerBuilder {
     ///
     /// A [`BuildError`] that names the setting, its value and the limit, or that holds the system's
     /// error.
+    ///
+    /// # Performance
+    ///
+    /// Starts threads. The first timer of a process that has several threads takes some 10 ms on
+    /// Linux: see [`shard()`](crate::shard()).
     pub fn build(self) -> Result<Timer, BuildError> {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         let (config, shards) = self.validate(cores)?;

@@ -181,8 +181,11 @@ impl<T> Advancer<T> {
         self.recycler.note_asked();
         let shared = self.shared.share();
         shared.lanes.revoke(|kept| self.take_in(kept));
-        // Ordering: Relaxed, the advancer sees its own request.
-        shared.sweep_requested.store(true, Ordering::Relaxed);
+        // A node that is left dead after this look makes leftovers due again.
+        if shared.dead() > 0 {
+            // Ordering: Relaxed, the advancer sees its own request.
+            shared.sweep_requested.store(true, Ordering::Relaxed);
+        }
     }
 
     fn activity(&self) -> u64 {
@@ -194,6 +197,28 @@ impl<T> Advancer<T> {
 mod tests {
     use crate::shard::support::{cancel, schedule};
     use crate::{Config, shard};
+
+    /// Fires all but the last of many timers and maintains the shard, as a driver does. Returns
+    /// whether a sweep was requested. `cancelled` timers are cancelled before.
+    fn is_sweep_requested_after_firing(cancelled: usize) -> bool {
+        let count = 200_000;
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        let keys: Vec<_> = (0..count).map(|i| scheduler.schedule(1 + i / 100, 0).expect("open")).collect();
+        scheduler.schedule(1_000_000, 0).expect("open");
+        (1..=count / 200).for_each(|now| drop(advancer.advance(now)));
+        cancel(&scheduler, &keys[keys.len() - cancelled..]);
+        assert!(!advancer.shared.is_sweep_requested() && !advancer.is_sweeping());
+        advancer.reclaim_leftovers(0);
+        assert_ne!(advancer.lane_totals.reclaimed_at, 0, "leftovers have been reclaimed");
+        advancer.shared.is_sweep_requested()
+    }
+
+    /// A sweep visits all that is pending: it must not begin for memory alone.
+    #[test]
+    fn leftovers_ask_for_a_sweep_only_if_a_node_is_dead() {
+        assert!(!is_sweep_requested_after_firing(0));
+        assert!(is_sweep_requested_after_firing(1));
+    }
 
     #[test]
     fn threads_that_have_ended_cost_nothing_and_keep_nothing() {
