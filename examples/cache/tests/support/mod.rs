@@ -65,12 +65,20 @@ impl Server {
                 // Another process has taken the port.
                 return None;
             }
-            if TcpStream::connect(address).is_ok() {
+            if server.answers() {
                 return Some(server);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("redis-server does not listen on {address}");
+    }
+
+    /// Whether this Redis answers, and not that of another test, which has taken the port meanwhile.
+    fn answers(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(self.address) else { return false };
+        let line = format!("process_id:{}", self.process.id());
+        stream.write_all(b"INFO server\r\nQUIT\r\n").is_ok()
+            && BufReader::new(stream).lines().map_while(Result::ok).any(|it| it == line)
     }
 
     pub(crate) fn connect(&self) -> client::Client {
