@@ -140,9 +140,10 @@ impl<T> Advancer<T> {
         self.recycler.retire(node);
     }
 
-    pub(super) fn poll_recycler(&mut self) {
+    /// Does a step of recycling; true if memory went back to the system.
+    pub(super) fn poll_recycler(&mut self) -> bool {
         let (shared, reclaimer) = self.shared.parts();
-        self.recycler.poll(&shared.slab, reclaimer);
+        self.recycler.poll(&shared.slab, reclaimer)
     }
 
     /// Ends a drain. After a long one its nodes become reusable at once.

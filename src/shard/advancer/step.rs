@@ -58,6 +58,9 @@ impl<T> Advancer<T> {
             if self.next_in_shared == Some(tick) {
                 self.look_at_shared_wheels(tick);
             }
+            if tick == self.now {
+                self.private.find_next(geometry, tick);
+            }
             if !self.due.is_empty() {
                 return true;
             }

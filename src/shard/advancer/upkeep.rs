@@ -82,8 +82,9 @@ impl<T> Advancer<T> {
             self.note_ended();
         }
         self.sweep_in_steps();
-        self.poll_recycler();
-        let has_excess = moves && self.give_memory_back();
+        // One step gives memory to the system or looks for more of it, not both.
+        let has_let_go = self.poll_recycler();
+        let has_excess = moves && (has_let_go || self.give_memory_back());
         let is_at_work = self.is_at_work() || has_excess;
         self.leaps_left = if is_at_work { 0 } else { LEAPS };
         let rest = if is_at_work { 1 } else { LULL };

@@ -60,12 +60,19 @@ impl<T> Batch<T> {
         slab.give_words((0..words).map_while(|_| self.freed.take_word()), keep);
     }
 
+    /// The number of words that the batch has nodes of. O(words of the bitmap / 64).
+    pub(super) fn words(&self) -> usize {
+        self.freed.words_in_use()
+    }
+
     /// Frees the bitmap if it is empty, larger than [`KEPT_WORDS`], and more than 8 times as large
-    /// as the existing segments need.
+    /// as the segments need. The highest segment decides, not how many there are: its nodes would
+    /// make the bitmap as large again.
     #[inline]
     pub(super) fn trim(&mut self, slab: &Slab<T>) {
-        let words = self.freed.words();
-        if self.nodes() == 0 && words > KEPT_WORDS && words > 8 * slab.size() * Segment::<T>::WORDS {
+        let is_large = |segments: usize| self.freed.words() > 8 * segments * Segment::<T>::WORDS;
+        let may_go = self.nodes() == 0 && self.freed.words() > KEPT_WORDS && is_large(slab.size());
+        if may_go && is_large(slab.extent()) {
             self.freed.forget();
         }
     }

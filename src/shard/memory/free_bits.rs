@@ -144,14 +144,28 @@ impl FreeBits {
     /// segment back.
     pub(crate) fn take_all(&self) -> bool {
         let mut words = 0..self.words();
-        let take = || words.next().and_then(|word| self.take(word)).unwrap_or(0);
+        let take = || words.next().map_or(0, |word| self.take_as_one_of_all(word));
         let Some(taken) = fallible::slice(self.words(), take) else { return false };
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
+        // Ordering: Relaxed, an estimate, which was too high until now.
+        self.count.fetch_sub(nodes, Ordering::Relaxed);
         let are_all = nodes + self.worn() == self.capacity;
         if !are_all {
             taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
         }
         are_all
+    }
+
+    /// Takes the free nodes of a word, for a caller that takes all words, the first one first: the
+    /// bits of a word of the summary go at once, and the count is left to the caller.
+    fn take_as_one_of_all(&self, word: usize) -> u64 {
+        self.life.note_use();
+        if word.is_multiple_of(WORD_NODES) {
+            // Ordering: Acquire, as in `take`: the summary's bits first, then their words.
+            self.summary[word / WORD_NODES].swap(0, Ordering::Acquire);
+        }
+        // Ordering: Acquire, pairs with the Release in `give`.
+        self.words[word].swap(0, Ordering::Acquire)
     }
 
     /// Whether any word may have free nodes.

@@ -52,9 +52,10 @@ const SHARE: usize = 16;
 /// The last segment of an idle shard goes back once 1 / `USED_SHARE` of its nodes has been used.
 const USED_SHARE: usize = 2;
 
-/// How many words of the bitmap a step gives to the slab, besides one for each node freed since the
-/// last step. So a batch is given before the next one is as large.
-const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 1024 };
+/// How many words of the bitmap a step gives to the slab, besides the share of the nodes freed since
+/// the last step: a batch is given by the time that half as many nodes have been freed as make the
+/// next batch ripe.
+const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 512 };
 
 pub(crate) struct Recycler<T> {
     /// The nodes freed last, whose words of the bitmap are being prefetched.
@@ -66,6 +67,8 @@ pub(crate) struct Recycler<T> {
     /// Its grace period has passed, and its nodes are being given to the slab. Its segments and
     /// wheels are in `leaving`.
     releasing: Batch<T>,
+    /// How many words `releasing` had at first.
+    words: usize,
     /// Segments and wheels whose grace period has passed; they go back to the system.
     leaving: Reclaimed<T>,
     /// A batch's memory, kept for reuse.
@@ -108,6 +111,7 @@ impl<T> Recycler<T> {
             collecting,
             waiting: None,
             releasing: Batch::new(),
+            words: 0,
             leaving: Reclaimed::new(),
             spare,
             patience: Patience::default(),
@@ -166,22 +170,26 @@ impl<T> Recycler<T> {
         !self.releasing.is_empty() || !self.leaving.is_empty()
     }
 
-    /// Moves the batches on by one step. Never waits.
-    pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
+    /// Moves the batches on by one step. Never waits. Returns whether memory went back to the system,
+    /// which costs as much as the rest of the step.
+    pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
         self.empty_queue();
         let freed = std::mem::take(&mut self.freed);
         self.ended = self.ended.saturating_add(freed);
-        let step = WORDS_PER_STEP + freed;
+        let mut step = WORDS_PER_STEP;
         if self.releasing.is_empty() {
             self.finish_waiting(slab, reclaimer);
+        } else {
+            step += freed.saturating_mul(2 * self.words) / self.worth;
         }
         self.release(slab, step, reclaimer);
-        self.let_go();
+        let has_let_go = self.let_go();
         self.patience.note_poll();
         let is_time = self.is_ripe() || self.patience.is_over();
         if self.waiting.is_none() && !self.collecting.is_empty() && is_time {
             self.begin_waiting(reclaimer);
         }
+        has_let_go
     }
 
     /// Notes that the clock has moved to `now`, and may unlink a segment. `scheduled` timers have
@@ -217,7 +225,9 @@ impl<T> Recycler<T> {
         let share = (excess + self.leaving.segments()).div_ceil(SHARE);
         self.patience.end();
         self.poll(slab, reclaimer);
-        (1..share).for_each(|_| self.let_go());
+        for _ in 1..share {
+            self.let_go();
+        }
         self.give_back(slab, share.min(excess), reclaimer);
     }
 
@@ -298,6 +308,7 @@ impl<T> Recycler<T> {
                 self.leaving.add(remains, &grace);
             }
             batch.trim(slab);
+            self.words = batch.words();
             self.spare = std::mem::replace(&mut self.releasing, batch);
             self.worth = LEAST_WORTH.max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
         }
@@ -312,12 +323,14 @@ impl<T> Recycler<T> {
         }
     }
 
-    /// Gives one segment and one wheel to the system.
+    /// Gives one segment and one wheel to the system; false if none waits.
     #[inline]
-    fn let_go(&mut self) {
-        if !self.leaving.is_empty() {
+    fn let_go(&mut self) -> bool {
+        let waits = !self.leaving.is_empty();
+        if waits {
             self.leaving.drop_one();
         }
+        waits
     }
 
     /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to

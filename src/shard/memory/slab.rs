@@ -251,6 +251,11 @@ impl<T> Slab<T> {
         self.segments.height()
     }
 
+    /// The number of places up to the highest segment. O(places).
+    pub(crate) fn extent(&self) -> usize {
+        (0..self.height()).rev().find(|&index| !self.segments.is_empty(index)).map_or(0, |index| index + 1)
+    }
+
     /// The number of segments; too high for a moment at times. O(1).
     pub(crate) fn size(&self) -> usize {
         // Ordering: Relaxed, a count.

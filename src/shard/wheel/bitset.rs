@@ -31,6 +31,11 @@ impl Bitmap {
         self.words.len()
     }
 
+    /// The number of words that are not empty. O(words / 64).
+    pub(in crate::shard) fn words_in_use(&self) -> usize {
+        self.summary.iter().map(|words| words.count_ones() as usize).sum()
+    }
+
     /// The address of a word, for prefetching only. The word need not exist.
     #[inline]
     pub(in crate::shard) fn address(&self, word: usize) -> *const u64 {

@@ -82,12 +82,16 @@ impl PrivateWheels {
     #[inline]
     fn wheel_or_new(&mut self, geometry: Geometry, slot: Slot) -> Option<&mut PrivateWheel> {
         self.none_before = self.none_before.min(geometry.expiration(slot));
-        let wheel = &mut self.levels[slot.level];
-        if wheel.is_none() {
-            *wheel = PrivateWheel::new(geometry.private_wheel_size());
-            self.height = self.height.max(slot.level + 1);
+        if self.levels[slot.level].is_none() {
+            self.make_wheel(geometry, slot.level);
         }
-        wheel.as_mut()
+        self.levels[slot.level].as_mut()
+    }
+
+    #[cold]
+    fn make_wheel(&mut self, geometry: Geometry, level: usize) {
+        self.levels[level] = PrivateWheel::new(geometry.private_wheel_size());
+        self.height = self.height.max(level + 1);
     }
 
     /// Takes a bucket's lists and clears its bit. `take` gets the stripe and the first node of each
@@ -168,6 +172,14 @@ impl PrivateWheels {
         let next = self.next_occupied(geometry, from);
         self.none_before = next.unwrap_or(Tick::MAX);
         next.filter(|&tick| tick <= to)
+    }
+
+    /// Finds the first bucket that expires after `tick`, which has been flushed: after the last bucket
+    /// that is due, an advance then sees at once that no other one is.
+    #[inline]
+    pub(in crate::shard) fn find_next(&mut self, geometry: Geometry, tick: Tick) {
+        let next = tick.checked_add(1).and_then(|from| self.next_occupied(geometry, from));
+        self.none_before = next.unwrap_or(Tick::MAX);
     }
 
     /// The earliest tick, from `from` on, at which a bucket that holds a node expires. O(wheels x

@@ -46,7 +46,9 @@ impl<T> Scene<T> {
     }
 
     fn poll(&mut self, times: usize) {
-        (0..times).for_each(|_| self.recycler.poll(&self.slab, &mut self.advancer));
+        for _ in 0..times {
+            self.recycler.poll(&self.slab, &mut self.advancer);
+        }
     }
 
     /// Frees the nodes, and checks that the slab has them afterwards.
@@ -157,23 +159,26 @@ fn a_long_drain_does_not_wait_for_more() {
 fn a_batch_is_given_in_steps() {
     let (mut scene, nodes) = Scene::<u64>::full(3);
     let one_of_each_word: Vec<_> = nodes.iter().copied().step_by(WORD_NODES).collect();
-    assert_eq!(one_of_each_word.len(), 3 * WORDS_PER_STEP);
+    let words = one_of_each_word.len();
+    assert_eq!(words, 6 * WORDS_PER_STEP);
     scene.retire(&one_of_each_word);
     scene.poll(1);
     while scene.recycler.releasing.is_empty() {
-        assert_eq!(scene.recycler.len(), 3 * WORDS_PER_STEP);
+        assert_eq!(scene.recycler.len(), words);
         let others = scene.epochs.join().expect("there is memory");
         drop(others.pin());
         scene.recycler.finish_waiting(&scene.slab, &scene.advancer);
     }
     scene.poll(1);
-    assert_eq!(scene.recycler.len(), 2 * WORDS_PER_STEP);
-    // A step is longer by one word for each node freed meanwhile.
-    scene.retire(&nodes[1..=5]);
+    assert_eq!(scene.recycler.len(), words - WORDS_PER_STEP);
+    // A step is longer where nodes are freed meanwhile: half of the nodes that make the next batch ripe
+    // would add all words of this one.
+    let freed = scene.recycler.worth / 2 / words;
+    scene.retire(&nodes[1..][..freed]);
     scene.poll(1);
-    assert_eq!(scene.recycler.len(), WORDS_PER_STEP - 5 + 5);
-    scene.poll(1);
-    assert_eq!(scene.recycler.len(), 5);
+    assert_eq!(scene.recycler.len(), words - 2 * WORDS_PER_STEP - 1 + freed);
+    scene.poll(4);
+    assert_eq!(scene.recycler.len(), freed);
 }
 
 #[test]

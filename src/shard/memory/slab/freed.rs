@@ -59,6 +59,11 @@ impl FreedNodes {
         self.ids.len()
     }
 
+    /// The number of words with nodes. O(words / 64).
+    pub(in crate::shard::memory) fn words_in_use(&self) -> usize {
+        self.ids.words_in_use()
+    }
+
     /// Prefetches the node's word.
     #[inline]
     pub(in crate::shard::memory) fn prefetch(&self, node: &Freed) {

@@ -169,6 +169,10 @@ fn empty_segments_go_the_highest_first() {
     let eras = [(); 4].map(|()| scene.unlink(usize::MAX));
     assert_eq!(eras, [Ok(3), Ok(2), Ok(0), Err(0)]);
     assert_eq!(scene.usage(), (2 * NODES, 2 * NODES));
+    // The highest segment counts, however many there are.
+    assert_eq!((scene.slab.size(), scene.slab.extent()), (2, 5));
+    scene.give(4);
+    assert_eq!((scene.unlink(usize::MAX), scene.slab.extent()), (Ok(4), 2));
 }
 
 #[test]
