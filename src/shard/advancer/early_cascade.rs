@@ -44,9 +44,10 @@ const MOST_TICKS: Tick = if crate::config::SMALL { 3 } else { 8 };
 /// The share in the first quarter of the lead is 1 / `SLOW`.
 const SLOW: u64 = 16;
 
-/// Ticks until the next look, if a step has left nothing to move early; and not more than 1 / 64 of
-/// the shortest lead.
-const REST: Tick = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 32 };
+/// The rest after a step that has left nothing to move early: 1 / `REST` of the shortest lead. It is
+/// shorter than the first quarter of a lead, so a bucket that is full when its lead begins loses no
+/// step of the other quarters. Models and fuzzers do not rest.
+const REST: Tick = 8;
 
 /// When the last step of the early cascade was, and when the next one is due.
 pub(super) struct EarlyCascade {
@@ -128,7 +129,8 @@ impl<T> Advancer<T> {
             }
             is_done &= share > 0;
         }
-        let rest = if is_done { REST.min(geometry.span(1) / 64).max(1) } else { 1 };
+        let is_small = cfg!(shardwheel_loom) || crate::config::SMALL;
+        let rest = if is_done && !is_small { (geometry.span(1) / REST).max(1) } else { 1 };
         self.early_cascade.next = self.now.saturating_add(rest);
     }
 

@@ -16,8 +16,8 @@
 //! A clock that leaps from one timer to the next passes many ticks at once, and would do all of it
 //! for each timer. So after an upkeep that has left nothing under way, the next [`LEAPS`] leaps do
 //! only what goes by the clock, the early cascade, and what is asked for. What they leave out is
-//! little: a batch of freed nodes that is large enough ends the rest, and so does memory that is to
-//! be given back.
+//! little: a batch of freed nodes that is large enough ends the rest, and memory that is to be given
+//! back waits for a few leaps.
 //!
 //! An advance that does not move the clock does its share of the work whenever it is called. Only
 //! the early cascade and giving segments back go by the clock. Idle wheels are looked at apart from
@@ -67,9 +67,7 @@ impl<T> Advancer<T> {
     /// Whether this leap of the clock may leave out what does not go by the clock.
     #[inline]
     fn leave_out(&mut self) -> bool {
-        let may = self.leaps_left > 0
-            && !self.recycler.is_ripe()
-            && !self.recycler.owes_memory(&self.shared.slab, self.pending());
+        let may = self.leaps_left > 0 && !self.recycler.is_ripe();
         self.leaps_left -= u32::from(may);
         may
     }

@@ -235,13 +235,15 @@ impl<T> Recycler<T> {
     /// False once the slab has all freed nodes and a search since then has found no empty segment:
     /// one timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        let under_way = self.batches().any(|batch| !batch.remains.is_empty());
-        if under_way || !self.leaving.is_empty() {
+        if !self.leaving.is_empty() || self.batches().any(|batch| !batch.remains.is_empty()) {
             return true;
+        }
+        if self.excess(slab, live) == 0 {
+            return false;
         }
         let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
         let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
-        (!is_settled || may_be_empty) && self.excess(slab, live) > 0
+        !is_settled || may_be_empty
     }
 
     /// Whether there is more memory than `live` timers need, and some of it may be empty.
