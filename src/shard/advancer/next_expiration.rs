@@ -2,15 +2,12 @@
 
 use crate::shard::advancer::Advancer;
 use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::shared::crowd::FEW;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// How many nodes of the inbox `next_expiration` visits before it answers `flushed`.
 pub(super) const INBOX_LOOK: usize = 64;
-
-/// With at most this many pending timers, no cascade takes long, and the advancer need not wake for
-/// the early cascade.
-const FEW: usize = if crate::config::SMALL { 8 } else { 4096 };
 
 /// The earlier of two ticks, if there are any.
 #[inline]

@@ -318,14 +318,14 @@ impl<T> Scheduler<T> {
     ) -> Result<(Key, bool), ScheduleError<S>> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
-        lane.tally.scheduled.add(1);
+        let scheduled = lane.tally.scheduled.add(1);
         let (key, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, seed);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
             return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::from_payload(payload)));
         }
-        Ok((key, must_wake))
+        Ok((key, must_wake || self.shared.must_wake_for_crowd(scheduled, deadline)))
     }
 
     /// Takes the timer out again if the shard was closed during the insert. `None` if it has fired,

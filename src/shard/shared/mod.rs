@@ -2,8 +2,8 @@
 //!
 //! [`protocol`] puts a timer into a bucket and proves that none is lost. [`consumer`] is the handle
 //! that only the advancer has. [`table`] holds the wheels that producers add to, [`lanes`] what
-//! each producer has to itself. [`advancer_waker`] wakes the advancer. [`stats`], `counts` and
-//! [`bound`] count.
+//! each producer has to itself. [`advancer_waker`] wakes the advancer, and [`crowd`] says when many
+//! new timers are a reason to. [`stats`], `counts` and [`bound`] count.
 //!
 //! A field of [`Shared`] says who writes it; where its type has a module, that module says so.
 
@@ -11,6 +11,7 @@ pub(crate) mod advancer_waker;
 pub(crate) mod bound;
 pub(crate) mod consumer;
 mod counts;
+pub(crate) mod crowd;
 pub(crate) mod lanes;
 pub(crate) mod protocol;
 pub(crate) mod stats;

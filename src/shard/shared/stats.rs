@@ -13,14 +13,15 @@ impl Counter {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds `n`. Only the counter's writer calls this.
+    /// Adds `n`, and returns the sum. Only the counter's writer calls this.
     #[inline]
-    pub(crate) fn add(&self, n: u64) {
+    pub(crate) fn add(&self, n: u64) -> u64 {
         // Ordering: Relaxed, no other thread writes.
         let now = self.0.load(Ordering::Relaxed).wrapping_add(n);
         // Ordering: Release, pairs with `get`: a thread that sees a timer counted as ended also
         // sees it counted as scheduled. The node's word orders the two counts.
         self.0.store(now, Ordering::Release);
+        now
     }
 
     /// Subtracts 1. Only the counter's writer calls this.

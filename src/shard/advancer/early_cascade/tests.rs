@@ -1,6 +1,11 @@
 //! How many nodes the early cascade moves, and when.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
 use super::*;
+use crate::shard::shared::crowd::FEW;
 use crate::shard::support::{Shard, small};
 
 /// A shard with wheels of 4 buckets, and `count` timers in the one overflow bucket that expires at
@@ -82,6 +87,45 @@ fn an_event_loop_empties_a_full_bucket_in_equal_shares() {
     }
     assert_eq!(before, BURST, "nothing is left for the expiration");
     assert!(turns <= expiration / 10, "{turns} turns for a lead of {} ticks", expiration / 10);
+}
+
+/// An event loop that sleeps while a burst comes is woken by the burst, for its answer was for few
+/// timers.
+#[test]
+fn a_burst_wakes_an_event_loop_that_would_sleep_through_the_lead() {
+    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
+    let size = advancer.shared.geometry.wheel_size() as Tick;
+    let wakes = Arc::new(Wakes::default());
+    advancer.register_waker(&Waker::from(Arc::clone(&wakes)));
+    let place = |i: Tick| assert!(scheduler.schedule(10 * size + i % size, 0).is_ok());
+    let few = FEW as Tick;
+    place(0);
+    assert_eq!(advancer.next_expiration(), Some(10 * size), "a few timers are cascaded at once");
+    (1..2 * few - 1).for_each(place);
+    assert_eq!(wakes.count(), 0, "nothing is due before the answer");
+    (2 * few - 1..BURST).for_each(place);
+    assert_eq!(wakes.count(), 1);
+    assert_eq!(advancer.advance(1).count(), 0);
+    assert_eq!(advancer.next_expiration(), Some(9 * size), "the lead begins");
+    (0..few).for_each(place);
+    assert_eq!(wakes.count(), 1, "the answer was for many timers");
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wakes {
+    fn count(&self) -> usize {
+        // Ordering: Relaxed, there is one thread.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        // Ordering: Relaxed, there is one thread.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[test]
