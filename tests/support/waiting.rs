@@ -19,6 +19,10 @@ pub(crate) const fn secs(secs: u64) -> Duration {
 /// How long a test waits for an event that must come, on a busy machine too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The least time for which the end of a shard waits for a thread that is moving a timer. An end that
+/// took longer may have lost that timer to the drop, as promise 8 says.
+pub(crate) const END_WAITS: Duration = Duration::from_millis(100);
+
 /// How long a test with a watchdog may run.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 

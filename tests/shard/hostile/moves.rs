@@ -1,10 +1,11 @@
 //! Producers that move timers while the shard ends.
 
 use std::thread;
+use std::time::Instant;
 
 use shardwheel::{Config, shard};
 
-use crate::support::ms;
+use crate::support::{END_WAITS, ms};
 
 /// Threads that move timers, more than there are cores, so that most of them are interrupted in a
 /// move when the shard ends.
@@ -29,10 +30,12 @@ fn timers_on_the_move_come_back_when_the_shard_ends() {
                 });
             }
             thread::sleep(ms(5));
+            let begin = Instant::now();
             let mut pending: Vec<_> = advancer.into_pending().map(|(_, payload)| payload).collect();
             pending.sort_unstable();
-            pending
+            // On a busy machine a thread may be interrupted for longer than the end waits for it.
+            (begin.elapsed() < END_WAITS).then_some(pending)
         });
-        assert_eq!(pending, Vec::from_iter(0..MOVERS), "round {round}");
+        assert!(pending.is_none_or(|pending| pending.into_iter().eq(0..MOVERS)), "round {round}");
     }
 }
