@@ -9,7 +9,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use plotters::chart::ChartBuilder;
-use plotters::chart::SeriesLabelPosition::UpperLeft;
 use plotters::coord::Shift;
 use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
 use plotters::element::{Circle, PathElement};
@@ -17,7 +16,7 @@ use plotters::prelude::{
     Color, DrawingArea, IntoDrawingArea, IntoFont, RGBColor, SVGBackend, Text, TextStyle, WHITE,
 };
 use plotters::series::LineSeries;
-use plotters::style::TRANSPARENT;
+use plotters::style::{ShapeStyle, TRANSPARENT};
 
 use crate::args::label;
 use crate::names::{BOTH, FIRE, LATE, LIVE_FIRE, OURS, RANDOM, SCHEDULE, late};
@@ -25,13 +24,18 @@ use crate::results::{Results, names};
 use crate::summary;
 
 const SIZE: (u32, u32) = (1100, 640);
+/// The width of the axes and the lines. The names of the engines are to the right of them.
+const AXES: u32 = 840;
+/// The height of a name in the legend.
+const NAME: i32 = 24;
 const INK: RGBColor = RGBColor(0x20, 0x20, 0x20);
 
 const MARGIN: f64 = 1.25;
 
-/// The colour of `shardwheel`, then those of the others, in the order of their first figures.
+/// The colour of `shardwheel`, then those of the others, in the order of their first figures. Each is
+/// readable on white and on black.
 const COLOURS: [u32; 10] =
-    [0xd61c1c, 0x1f77b4, 0xff8c00, 0x2c9a3c, 0x7e4fc0, 0x8c563b, 0xe060b8, 0x12b5c4, 0xa5a810, 0x404040];
+    [0xd61c1c, 0x1f87c4, 0xf08000, 0x2c9a3c, 0x9467d6, 0xa9714f, 0xe060b8, 0x12a5b4, 0x959810, 0x808080];
 
 type Paper<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -46,9 +50,10 @@ struct Chart {
     lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// Where a page is dark, so is the chart: the colours of the text and of the background change.
+/// Where a page is dark, so is the chart: the colours of the text, the axes and the background
+/// change.
 const DARK: &str = "<style>@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } \
-    rect[fill='#FFFFFF'] { fill: #0d1117 } polyline[stroke='#000000'] { stroke: #e6edf3 } }</style>";
+    rect[fill='#FFFFFF'] { fill: #0d1117 } [stroke='#000000'] { stroke: #e6edf3 } }</style>";
 
 /// Draws the charts of all figures beside the first file; renews the table of a Markdown file.
 pub(crate) fn renew(files: &[PathBuf], table: Option<&Path>) -> Result<(), Box<dyn Error>> {
@@ -111,9 +116,11 @@ fn lateness(results: &Results) -> Chart {
 
 /// Returns the machines and the commits.
 fn source(heading: &str) -> String {
-    let lines = heading.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned);
-    let lines = lines.filter(|line| line.starts_with("machine: ") || line.starts_with("commit: "));
-    names(lines.collect::<Vec<_>>().iter()).join("; ")
+    let of = |what| {
+        let lines = heading.lines().filter_map(|line| line.strip_prefix("- ")?.strip_prefix(what));
+        names(lines.map(str::to_owned).collect::<Vec<_>>().iter()).join(", ")
+    };
+    format!("machine: {}; commit: {}", of("machine: "), of("commit: "))
 }
 
 /// Returns the points of each engine that has any. A logarithmic axis has no zero.
@@ -130,29 +137,42 @@ impl Chart {
     fn draw(&self, source: &str) -> Result<String, Box<dyn Error>> {
         let mut drawn = String::new();
         let below = self.paper(&mut drawn, source)?;
-        let mut builder = ChartBuilder::on(&below);
+        let (axes, legend) = below.split_horizontally(AXES);
+        let mut builder = ChartBuilder::on(&axes);
         let builder = builder.margin(8).x_label_area_size(52).y_label_area_size(84);
         let across = self.range(|point| point.0).log_scale().with_key_points(self.ticks.clone());
-        let mut chart = builder.build_cartesian_2d(across, self.range(|point| point.1).log_scale())?;
+        let up = self.range(|point| point.1);
+        let mut chart =
+            builder.build_cartesian_2d(across, up.clone().log_scale().with_key_points(round(&up)))?;
         let (x_label, y_label) = (|at: &f64| (self.label)(*at), |at: &f64| short(*at));
         let mut mesh = chart.configure_mesh();
-        mesh.light_line_style(TRANSPARENT).x_desc(self.x).y_desc(self.y).y_labels(12);
+        mesh.light_line_style(TRANSPARENT).x_desc(self.x).y_desc(self.y).y_labels(20);
         mesh.x_label_formatter(&x_label).y_label_formatter(&y_label);
         mesh.label_style(text(16)).axis_desc_style(text(17)).draw()?;
         // The first line is drawn last, on top of the others.
         for (nth, (engine, points)) in self.lines.iter().enumerate().rev() {
-            let [_, red, green, blue] = COLOURS[nth % COLOURS.len()].to_be_bytes();
-            let (colour, width) = (RGBColor(red, green, blue), if engine == OURS { 4 } else { 2 });
-            let (points, shape) = (points.iter().copied(), colour.stroke_width(width));
-            let line = chart.draw_series(LineSeries::new(points.clone(), shape))?;
-            line.label(engine).legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], shape));
-            chart.draw_series(points.map(|point| Circle::new(point, width + 1, colour.filled())))?;
+            let (shape, points) = (shape(nth, engine), points.iter().copied());
+            chart.draw_series(LineSeries::new(points.clone(), shape))?;
+            let dot = |point| Circle::new(point, shape.stroke_width + 1, shape.filled());
+            chart.draw_series(points.map(dot))?;
         }
-        let mut legend = chart.configure_series_labels();
-        legend.position(UpperLeft).label_font(text(15)).background_style(WHITE.mix(0.8)).draw()?;
+        self.name_lines(&legend)?;
         below.present()?;
-        drop((chart, below));
+        drop((chart, axes, legend, below));
         Ok(drawn)
+    }
+
+    /// Names the lines, in the order of their last figures.
+    fn name_lines(&self, legend: &Paper<'_>) -> Result<(), Box<dyn Error>> {
+        let last = |line: usize| self.lines[line].1.last().map_or(0.0, |point| point.1);
+        let mut order = (0..self.lines.len()).collect::<Vec<_>>();
+        order.sort_by(|&one, &other| last(other).total_cmp(&last(one)));
+        for (y, nth) in (1..).map(|place| place * NAME).zip(order) {
+            let engine = &self.lines[nth].0;
+            legend.draw(&PathElement::new([(0, y), (20, y)], shape(nth, engine)))?;
+            legend.draw(&Text::new(engine.clone(), (26, y - 6), text(15)))?;
+        }
+        Ok(())
     }
 
     /// Draws the heading; returns the area below it.
@@ -171,6 +191,19 @@ impl Chart {
         let (least, most) = all.fold((f64::MAX, f64::MIN), |(least, most), at| (least.min(at), most.max(at)));
         least / MARGIN..most * MARGIN
     }
+}
+
+/// The line of an engine.
+fn shape(nth: usize, engine: &str) -> ShapeStyle {
+    let [_, red, green, blue] = COLOURS[nth % COLOURS.len()].to_be_bytes();
+    RGBColor(red, green, blue).stroke_width(if engine == OURS { 4 } else { 2 })
+}
+
+/// The round numbers of a logarithmic axis: 1, 2, 5, 10, 20, 50 and so on.
+fn round(range: &Range<f64>) -> Vec<f64> {
+    let decades = (-3..9).map(|power| 10_f64.powi(power));
+    let all = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * decade));
+    all.filter(|number| range.contains(number)).collect()
 }
 
 fn text<'a>(size: u32) -> TextStyle<'a> {

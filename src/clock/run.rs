@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use super::ManualClock;
 use crate::sync::Ordering;
@@ -15,7 +16,8 @@ impl ManualClock {
     /// Returns `None` if the future waits and nothing is pending that could wake it, and drops the
     /// future. (Pass `pin!(future).as_mut()` to keep it.) Callbacks that become due run as in
     /// [`advance`](Self::advance). The future may only wait for timers that this clock drives, and
-    /// for what their callbacks do: the call does not wait for other threads or for the system.
+    /// for what their callbacks do. The call does not wait for the system, nor for another thread,
+    /// except for one that moves this clock.
     ///
     /// If the future never ends while a recurring timer is pending, the call never returns.
     ///
@@ -46,11 +48,15 @@ impl ManualClock {
                     return Some(output);
                 }
             }
-            let next = self.next_expiration()?;
-            self.advance(next.saturating_sub(self.elapsed()));
+            let next = self.next_expiration();
+            // With nothing pending, this waits for another thread that moves the clock.
+            self.advance(next.map_or(Duration::ZERO, |next| next.saturating_sub(self.elapsed())));
             // Time passes, but nothing runs, if a callback that this clock runs calls this.
-            let is_due = self.next_expiration().is_some_and(|next| next <= self.elapsed());
-            if is_due && !woken.is_set() {
+            let is_stalled = match self.next_expiration() {
+                Some(left) => left <= self.elapsed(),
+                None => next.is_none(),
+            };
+            if is_stalled && !woken.is_set() {
                 return None;
             }
         }

@@ -18,6 +18,9 @@
 //! Several shards' threads may push and wake at once. A wake that meets another leaves the waking to
 //! that one, which takes the waker after both pushes. The end of the timer is announced in the same
 //! way: the flag first, then the wake.
+//!
+//! There is one waker, so a second task that waits takes the first one's place. Threads in
+//! [`recv`](DelayQueue::recv) take turns instead: one of them waits for a value, the others for it.
 
 use std::iter;
 #[cfg(feature = "stream")]
@@ -40,16 +43,18 @@ use crate::sync::Ordering;
 use crate::sync::plain::AtomicBool;
 use crate::unwind::FirstPanic;
 
-/// What the consumer has taken from the stacks, the first value on top. There is one consumer, so
-/// the lock is free; it keeps a second one from doing harm. No user code runs under it.
+/// What the consumer has taken from the stacks, the first value on top. There usually is one
+/// consumer, so the locks are free. No user code runs under `due` and `unexpired`.
 pub(super) struct Consumer<T> {
     due: Mutex<Stack<Entry<T>>>,
     unexpired: Mutex<Stack<Entry<T>>>,
+    /// Held by the thread whose waker is registered by `recv`.
+    turn: Mutex<()>,
 }
 
 impl<T: Send + 'static> Consumer<T> {
     pub(super) fn new() -> Self {
-        Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()) }
+        Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()), turn: Mutex::new(()) }
     }
 
     /// The next entry that has expired, if there is one.
@@ -108,7 +113,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Waits for the next value to expire. Returns `None` if the timer has been shut down and all
     /// that has expired is taken.
     ///
-    /// A callback of the timer must not call it: it would wait for its own thread.
+    /// Several threads may wait: each value goes to one of them. A callback of the timer must not
+    /// wait here, because it would wait for its own thread.
     ///
     /// # Examples
     ///
@@ -128,6 +134,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if let Some(expired) = self.try_recv() {
             return Some(expired);
         }
+        let _turn = unpoisoned(self.consumer.turn.lock());
         let blocked = has_memory(2 * size_of::<Blocked>()).then(|| Arc::new(Blocked::here()));
         let waker = blocked.clone().map_or_else(|| Waker::noop().clone(), Waker::from);
         loop {

@@ -29,10 +29,10 @@ use keys::Moved;
 
 /// A queue whose values come out when their delays have passed.
 ///
-/// Any thread inserts, removes and resets values by a shared reference. One consumer takes what has
-/// expired: as a [`Stream`](futures_core::Stream), or with [`recv`](Self::recv). The stream waits
-/// while the queue is empty, because other threads may insert. It ends when the timer has been shut
-/// down and all that has expired is taken.
+/// Any thread inserts, removes and resets values by a shared reference. One task takes what has
+/// expired, as a [`Stream`](futures_core::Stream), or threads take it with [`recv`](Self::recv). The
+/// stream waits while the queue is empty, because other threads may insert. It ends when the timer
+/// has been shut down and all that has expired is taken.
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick. If several
 /// threads insert, the order of values that are due at about the same time may differ.

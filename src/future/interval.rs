@@ -13,6 +13,7 @@ use super::after;
 use super::error::SleepError;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
+use crate::timer::NEVER;
 use crate::timer::schedule::{Every, Missed, Schedule};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
@@ -50,15 +51,19 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 #[must_use = "streams do nothing unless polled"]
 pub struct Interval {
     sleep: Sleep,
+    /// When the next tick is due. The sleep's deadline is the same, except that a sleep takes the
+    /// timer's start for a time before it: later ticks would then not count from the caller's time.
+    due: Option<Instant>,
     schedule: Every,
     #[cfg(feature = "stream")]
     ended: bool,
 }
 
 impl Interval {
-    pub(crate) fn new(sleep: Sleep, period: Duration) -> Self {
+    pub(crate) fn new(sleep: Sleep, due: Option<Instant>, period: Duration) -> Self {
         Self {
             sleep,
+            due,
             schedule: Every::new(period),
             #[cfg(feature = "stream")]
             ended: false,
@@ -123,13 +128,14 @@ impl Interval {
     /// A stream that has ended stays ended.
     pub fn reset_after(&mut self, delay: Duration) {
         self.sleep.reset_to(after(self.sleep.handle(), delay));
+        self.due = self.sleep.deadline();
     }
 
     /// Makes the next tick come at `deadline`. Later ticks count from there.
     ///
     /// A stream that has ended stays ended.
     pub fn reset_at(&mut self, deadline: Instant) {
-        self.sleep.reset(deadline);
+        self.wait_until(Some(deadline));
     }
 
     fn poll_due(&mut self, waker: &Waker) -> Poll<Result<Instant, SleepError>> {
@@ -150,11 +156,16 @@ impl Interval {
     /// Begins to wait for the next tick, and returns the moment at which the previous one was due.
     fn go_on(&mut self) -> Instant {
         let now = self.sleep.handle().now_instant();
-        let due = self.sleep.deadline().unwrap_or(now);
+        let due = self.due.unwrap_or(now);
         let next = self.schedule.next_after(due, now);
-        self.sleep
-            .reset_to(next.map_or(crate::timer::NEVER, |next| self.sleep.handle().time.since_start(next)));
+        self.wait_until(next);
         due
+    }
+
+    fn wait_until(&mut self, due: Option<Instant>) {
+        let since_start = |due| self.sleep.handle().time.since_start(due);
+        self.sleep.reset_to(due.map_or(NEVER, since_start));
+        self.due = due;
     }
 }
 

@@ -54,7 +54,9 @@ impl Timer {
 
     /// Returns a stream of moments `period` apart. The first comes one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
-        Interval::new(self.sleep(period), period)
+        let sleep = self.sleep(period);
+        let first = sleep.deadline();
+        Interval::new(sleep, first, period)
     }
 
     /// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed,
@@ -77,7 +79,7 @@ impl Timer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn interval_at(&self, start: Instant, period: Duration) -> Interval {
-        Interval::new(self.sleep_until(start), period)
+        Interval::new(self.sleep_until(start), Some(start), period)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use shardwheel::{DelayQueue, QueueKey};
 
 use crate::support::ledger::{End, Ledger, Payload};
-use crate::support::{HOUR, in_time, is_balanced, ms, threads};
+use crate::support::{HOUR, in_time, is_balanced, ms, threads, until};
 
 /// Values that each thread inserts.
 const EACH: usize = 3_000;
@@ -98,5 +98,25 @@ fn a_blocked_consumer_misses_nothing_in_real_time() {
             (0..800).for_each(|_| assert!(queue.recv().is_some()));
         });
         assert!(queue.is_empty());
+    });
+}
+
+/// Threads that wait together: each value goes to one of them, and the shutdown ends all waits.
+/// Promise 2.
+#[test]
+fn threads_that_wait_together_take_turns_in_real_time() {
+    in_time(|| {
+        let timer = threads(2);
+        let queue = DelayQueue::new(&timer);
+        let taken = thread::scope(|scope| {
+            let consumers = [(); 3].map(|()| scope.spawn(|| std::iter::from_fn(|| queue.recv()).count()));
+            for i in 0..600 {
+                queue.insert((), Duration::from_micros(10 * i)).expect("it is open");
+            }
+            until("all are taken", || queue.is_empty());
+            drop(timer.shutdown());
+            consumers.map(|consumer| consumer.join().expect("no panic")).into_iter().sum::<usize>()
+        });
+        assert_eq!(taken, 600);
     });
 }

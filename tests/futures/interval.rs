@@ -260,3 +260,29 @@ fn an_interval_is_polled_and_is_fused() {
     drop(timer.shutdown());
     assert!(matches!(next(&mut interval), Poll::Ready(Some(Err(_)))) && interval.is_terminated());
 }
+
+/// Ticks count from the first tick that was asked for, also if that was before the timer's start: a
+/// program may note the time before it first uses the global timer.
+#[test]
+fn an_interval_from_before_the_timers_start_keeps_its_phase() {
+    let behaviors = [
+        (Missed::Burst, [0, 3, 6, 9, 12]),
+        (Missed::Skip, [0, 12, 15, 18, 21]),
+        (Missed::Delay, [0, 13, 16, 19, 22]),
+    ];
+    for (missed, expected) in behaviors {
+        for resets in [false, true] {
+            let (timer, clock) = manual();
+            let start = timer.now() - ms(10);
+            let first = if resets { timer.now() + HOUR } else { start };
+            let mut interval = timer.interval_at(first, ms(3)).missed(missed);
+            if resets {
+                interval.reset_at(start);
+            }
+            for expected in expected.map(ms) {
+                let due = clock.run_until_stalled(interval.tick()).expect("it waits for the clock alone");
+                assert_eq!(due.expect("the timer is open") - start, expected, "{missed:?}");
+            }
+        }
+    }
+}

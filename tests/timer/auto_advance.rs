@@ -1,13 +1,14 @@
 //! A manual clock that moves by itself: `next_deadline` and `run_until_stalled`.
 
 use std::cell::Cell;
-use std::future::pending;
-use std::pin::pin;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::mpsc;
+use std::thread;
 
 use shardwheel::{Clock, DelayQueue, ManualClock, Timer};
 
-use crate::support::{Count, manual, ms, secs};
+use crate::support::{Count, hear, manual, ms, secs, until};
 
 #[test]
 fn the_next_deadline_is_that_of_the_next_timer() {
@@ -79,7 +80,7 @@ fn a_stalled_future_is_kept_by_reference() {
     let mut future = pin!(async {
         timer.sleep(ms(5)).await.expect("the timer is open");
         reached.set(1);
-        std::future::poll_fn(|_| match receiver.try_recv() {
+        poll_fn(|_| match receiver.try_recv() {
             Ok(()) => std::task::Poll::Ready(()),
             Err(_) => std::task::Poll::Pending,
         })
@@ -114,11 +115,38 @@ fn a_yield_takes_no_time() {
     let (timer, clock) = manual();
     timer.schedule_after(ms(1), || ()).expect("the timer is open");
     let mut left = 100;
-    let yields = std::future::poll_fn(|context| {
+    let yields = poll_fn(|context| {
         left -= 1;
         context.waker().wake_by_ref();
         if left == 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     });
     assert_eq!(clock.run_until_stalled(yields), Some(()));
     assert_eq!(clock.elapsed(), ms(0));
+}
+
+/// Another thread moves the same clock and is inside a callback. The call waits for that thread, and
+/// does not take its own future for stalled.
+#[test]
+fn two_threads_run_futures_by_one_clock() {
+    let (timer, clock) = manual();
+    let (sender, receiver) = mpsc::channel();
+    let polls = Count::default();
+    let polled = polls.clone();
+    let callback = move || {
+        sender.send(()).expect("the test receives it");
+        until("the other thread has polled", || polled.get() > 0);
+        thread::sleep(ms(10)); // long enough for the other thread to look for what is pending
+    };
+    timer.schedule_after(ms(1), callback).expect("the timer is open");
+    thread::scope(|scope| {
+        scope.spawn(|| clock.advance(ms(1)));
+        hear(&receiver);
+        let mut sleep = timer.sleep(ms(5));
+        let future = poll_fn(|context| {
+            let polled = Pin::new(&mut sleep).poll(context);
+            polls.one();
+            polled
+        });
+        assert_eq!(clock.run_until_stalled(future), Some(Ok(())));
+    });
 }

@@ -86,7 +86,7 @@ fn redis_benchmark() {
     assert!(server.connect().run("DBSIZE").integer() > 400);
 }
 
-/// A Python with redis-py from PyPI. `None`, with a message, if it cannot be installed.
+/// A Python with redis-py, which pip installs. `None`, with a message, if it cannot be installed.
 fn python() -> Option<PathBuf> {
     let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("redis-py");
     let python = environment.join("bin/python");
