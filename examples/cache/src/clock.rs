@@ -53,7 +53,7 @@ impl Clock {
         Self { start: now.checked_sub(into_millisecond).unwrap_or(now), offset: wall.as_millis() as i64 }
     }
 
-    fn tick(self) -> i64 {
+    pub(crate) fn tick(self) -> i64 {
         self.start.elapsed().as_millis() as i64
     }
 

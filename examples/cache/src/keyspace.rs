@@ -7,21 +7,23 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
+use std::sync::Arc;
 
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
 use crate::clock::{Deadline, TICK, Time};
 use crate::events::{Class, Events};
-use crate::store::{Entry, Slab, Store};
+use crate::stats::{Figure, Stats};
+use crate::store::{Entry, Hash, Place, Store, TABLES, Table};
 
-/// Slots that a thread looks at in one round of a longer task.
+/// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
 
 /// What a timer of a thread's shard is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The key at this place of the store.
-    Key(u32),
+    /// A key with this hash, which has this timer.
+    Key(Hash),
     /// The connection in this slot has been silent for too long.
     Idle(u32),
 }
@@ -56,80 +58,79 @@ impl Placement {
     }
 }
 
-/// Counts for INFO.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) expired: u64,
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-}
-
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    /// To be read: each key with a deadline has a timer.
-    pub(crate) store: Store,
+    store: Store,
     timers: Scheduler<Due>,
-    placement: Placement,
     pub(crate) time: Time,
     pub(crate) events: Events,
-    pub(crate) counts: Counts,
+    stats: Arc<Stats>,
     /// What a flush has left to be dropped, a step a round.
-    discarded: Vec<(Slab, u32)>,
-    /// After the wall clock was set: the next place whose deadline may have another tick now.
-    recheck: Option<u32>,
+    discarded: Vec<Table>,
+    /// After the wall clock was set: the next table whose deadlines may have other ticks now.
+    recheck: usize,
 }
 
 impl Keyspace {
-    pub(crate) fn new(time: Time, timers: Scheduler<Due>, placement: Placement) -> Self {
-        let (store, events, counts) = Default::default();
-        Self { store, timers, placement, time, events, counts, discarded: Vec::new(), recheck: None }
+    pub(crate) fn new(time: Time, timers: Scheduler<Due>, placement: Placement, stats: Arc<Stats>) -> Self {
+        let store = Store::new(placement, stats.clone());
+        Self { store, timers, time, events: Events::default(), stats, discarded: Vec::new(), recheck: TABLES }
+    }
+
+    /// Reads the clocks.
+    pub(crate) fn wake(&mut self) {
+        if self.time.refresh() {
+            self.clock_was_set();
+        }
+    }
+
+    /// The wall clock was set: dates are at other ticks now.
+    fn clock_was_set(&mut self) {
+        self.recheck = 0;
     }
 
     /// The place of a key that has not expired.
-    pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<u32> {
+    pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<Place> {
         let place = self.store.find(hash, key)?;
-        let has_expired = self.store.slab.get(place).is_some_and(|entry| self.has_expired(entry));
-        if has_expired {
+        if self.has_expired(self.get(place)) {
             self.expire(place);
+            return None;
         }
-        Some(place).filter(|_| !has_expired)
+        Some(place)
     }
 
     /// As `find`, counted as a hit or a miss.
-    pub(crate) fn look_up(&mut self, hash: u64, key: &[u8]) -> Option<(u32, &Entry)> {
-        let Some(place) = self.find(hash, key) else {
-            self.counts.misses += 1;
-            return None;
-        };
-        self.counts.hits += 1;
-        Some((place, self.store.slab.get(place)?))
+    pub(crate) fn look_up(&mut self, hash: u64, key: &[u8]) -> Option<Place> {
+        let found = self.find(hash, key);
+        self.stats.add(if found.is_some() { Figure::Hits } else { Figure::Misses }, 1);
+        found
     }
 
-    pub(crate) fn get(&self, place: u32) -> Option<&Entry> {
-        self.store.slab.get(place)
+    pub(crate) fn get(&self, place: Place) -> &Entry {
+        self.store.get(place)
     }
 
     /// Sets the value of a key, at the place where it has been found, or anew.
-    pub(crate) fn set_value(&mut self, hash: u64, key: &[u8], value: &[u8], found: Option<u32>) -> u32 {
+    pub(crate) fn set_value(&mut self, hash: u64, key: &[u8], value: &[u8], found: Option<Place>) -> Place {
         let Some(place) = found else { return self.store.insert(hash, key, value) };
         self.store.set_value(place, value);
         place
     }
 
     /// Gives a key a deadline, or another one: its timer moves in place if the deadline is later.
-    pub(crate) fn set_deadline(&mut self, place: u32, deadline: Deadline) {
+    pub(crate) fn set_deadline(&mut self, place: Place, deadline: Deadline) {
         let Self { store, timers, time, .. } = self;
         let due = time.due(deadline);
         store.set_expiry(place, |entry| {
             let moved = entry.timer.and_then(|timer| timers.reschedule(timer, due));
             // Without memory for a timer, the key goes when it is looked at.
-            entry.timer = moved.or_else(|| timers.schedule(due, Due::Key(place)).ok());
+            entry.timer = moved.or_else(|| timers.schedule(due, Due::Key(place.hash)).ok());
             entry.expires = Some(deadline);
         });
     }
 
     /// Takes a key's deadline away. False if it has none.
-    pub(crate) fn persist(&mut self, place: u32) -> bool {
+    pub(crate) fn persist(&mut self, place: Place) -> bool {
         let Self { store, timers, .. } = self;
         let mut had_one = false;
         store.set_expiry(place, |entry| {
@@ -140,34 +141,27 @@ impl Keyspace {
     }
 
     /// Removes a key.
-    pub(crate) fn remove(&mut self, hash: u64, place: u32) {
-        if let Some(timer) = self.store.remove(hash, place).and_then(|entry| entry.timer) {
-            self.timers.cancel(timer);
-        }
+    pub(crate) fn remove(&mut self, place: Place) -> Entry {
+        let entry = self.store.remove(place);
+        // It returns nothing if the timer has fired.
+        entry.timer.and_then(|timer| self.timers.cancel(timer));
+        entry
     }
 
     /// Reads what the expiry of these keys will read. Nearly all of it is out of the processor's caches;
     /// here the loads of several keys run at the same time, and not one after the other.
-    pub(crate) fn warm(&self, places: impl Iterator<Item = u32> + Clone) {
-        let entries = places.filter_map(|place| Some((place, self.store.slab.get(place)?)));
-        entries.clone().for_each(|(_, entry)| _ = black_box(entry.key().first()));
-        let hashes: Vec<_> =
-            entries.map(|(place, entry)| (place, self.placement.hash(entry.key()))).collect();
-        hashes.iter().for_each(|&(place, hash)| _ = black_box(self.store.index.find(hash, |it| it == place)));
+    pub(crate) fn warm(&self, timers: impl Iterator<Item = (Key, Hash)>) {
+        let places: Vec<_> = timers.filter_map(|(timer, hash)| self.store.find_timer(hash, timer)).collect();
+        places.iter().for_each(|&place| _ = black_box(self.get(place).key().first()));
     }
 
-    /// A key's timer has fired.
-    pub(crate) fn fired(&mut self, timer: Key, place: u32) {
-        // A flush discards keys whose timers are still to be cancelled.
-        let Some(entry) = self.store.slab.get(place).filter(|entry| entry.timer == Some(timer)) else {
-            return;
-        };
-        if self.has_expired(entry) {
-            return self.expire(place);
-        }
-        // The wall clock was set back.
-        if let Some(deadline) = entry.expires {
-            self.set_deadline(place, deadline);
+    /// A key's timer has fired. The key may be gone: a flush cancels timers later.
+    pub(crate) fn fired(&mut self, timer: Key, hash: Hash) {
+        let Some(place) = self.store.find_timer(hash, timer) else { return };
+        match self.get(place).expires {
+            // The wall clock was set back.
+            Some(deadline) if !self.time.has_passed(deadline) => self.set_deadline(place, deadline),
+            _ => self.expire(place),
         }
     }
 
@@ -176,96 +170,61 @@ impl Keyspace {
     }
 
     /// Removes a key that has expired.
-    fn expire(&mut self, place: u32) {
-        let Some(hash) = self.store.slab.get(place).map(|entry| self.placement.hash(entry.key())) else {
-            return;
-        };
-        let Some(entry) = self.store.remove(hash, place) else { return };
-        // It returns nothing if the timer has fired.
-        entry.timer.and_then(|timer| self.timers.cancel(timer));
-        self.counts.expired += 1;
+    fn expire(&mut self, place: Place) {
+        let entry = self.remove(place);
+        self.stats.add(Figure::Expired, 1);
         self.events.add(Class::EXPIRED, "expired", entry.key());
     }
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
-        self.discarded.push((std::mem::take(&mut self.store).slab, 0));
-        self.recheck = None;
-    }
-
-    /// The wall clock was set: dates are at other ticks now.
-    pub(crate) fn clock_was_set(&mut self) {
-        self.recheck = Some(0);
+        self.discarded.append(&mut self.store.clear());
     }
 
     /// Does a step of the tasks that take long. True if there is more to do.
     pub(crate) fn step(&mut self) -> bool {
-        self.discard();
-        self.recheck = self.recheck.and_then(|place| self.recheck_from(place));
-        self.recheck.is_some() || !self.discarded.is_empty()
-    }
-
-    fn discard(&mut self) {
-        let Some((slab, next)) = self.discarded.last_mut() else { return };
-        for _ in 0..STEP {
-            if let Some(timer) = slab.remove(*next).and_then(|entry| entry.timer) {
-                self.timers.cancel(timer);
-            }
-            *next += 1;
-        }
-        if slab.len() == 0 {
-            self.discarded.pop();
-        }
-    }
-
-    fn recheck_from(&mut self, mut place: u32) -> Option<u32> {
-        for _ in 0..STEP {
-            let (entry, next) = self.store.slab.next(place);
-            if let Some(date) = entry.and_then(|entry| entry.expires).filter(|it| it.is_date()) {
-                self.set_deadline(place, date);
-            }
-            place = next?;
-        }
-        Some(place)
-    }
-
-    /// Walks over the keys that have not expired, from a place on, until `visit` wants no more or
-    /// this many slots have been passed. Returns where to go on.
-    pub(crate) fn walk(
-        &self,
-        mut place: u32,
-        slots: usize,
-        mut visit: impl FnMut(&[u8]) -> bool,
-    ) -> Option<u32> {
-        for _ in 0..slots {
-            let (entry, next) = self.store.slab.next(place);
-            let living = entry.filter(|entry| !self.has_expired(entry));
-            let has_enough = living.is_some_and(|entry| !visit(entry.key()));
-            place = next?;
-            if has_enough {
-                break;
+        let mut left = STEP;
+        while left > 0
+            && let Some(mut table) = self.discarded.pop()
+        {
+            left = left.saturating_sub(1 + table.len());
+            for entry in table.drain() {
+                entry.timer.and_then(|timer| self.timers.cancel(timer));
             }
         }
-        Some(place)
+        while left > 0 && self.recheck < TABLES {
+            let table = self.store.table_mut(self.recheck);
+            left = left.saturating_sub(1 + table.len());
+            for entry in table.iter_mut() {
+                if let Some(date) = entry.expires.filter(|it| it.is_date()) {
+                    entry.timer =
+                        entry.timer.and_then(|timer| self.timers.reschedule(timer, self.time.due(date)));
+                }
+            }
+            self.recheck += 1;
+        }
+        !self.discarded.is_empty() || self.recheck < TABLES
+    }
+
+    /// The keys of a table that have not expired.
+    pub(crate) fn living(&self, table: usize) -> impl Iterator<Item = &[u8]> {
+        self.store.table(table).iter().filter(|entry| !self.has_expired(entry)).map(Entry::key)
     }
 
     /// Panics unless each key with a deadline has a timer, and each timer a key.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn check(&self) {
         let mut all = (0, 0);
-        let mut at = Some(0);
-        while let Some(place) = at {
-            let (found, next) = self.store.slab.next(place);
-            if let Some(entry) = found {
-                assert_eq!(self.store.find(self.placement.hash(entry.key()), entry.key()), Some(place));
-                assert_eq!(entry.timer.is_some(), entry.expires.is_some());
-                all = (all.0 + 1, all.1 + usize::from(entry.timer.is_some()));
-            }
-            at = next;
+        for entry in (0..TABLES).flat_map(|table| self.store.table(table)) {
+            let hash = self.store.placement.hash(entry.key());
+            let found = self.store.find(hash, entry.key()).expect("each key is found");
+            assert_eq!(self.get(found).key(), entry.key());
+            assert_eq!(entry.timer.is_some(), entry.expires.is_some());
+            all = (all.0 + 1, all.1 + usize::from(entry.timer.is_some()));
         }
-        assert_eq!(all, (self.store.slab.len(), self.store.expiring));
+        assert_eq!(all, (self.stats.get(Figure::Keys), self.stats.get(Figure::ExpiringKeys)));
         if self.discarded.is_empty() {
-            assert_eq!(self.timers.len(), self.store.expiring, "timers");
+            assert_eq!(self.timers.len(), all.1, "timers");
         }
     }
 }

@@ -5,11 +5,13 @@ mod args;
 mod clock;
 mod commands;
 mod desk;
+mod door;
 mod events;
 mod keyspace;
 mod mail;
 mod protocol;
 #[cfg(any(test, fuzzing))]
+#[path = "../tests/support/sandbox.rs"]
 pub mod sandbox;
 mod server;
 mod session;

@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use crate::commands::glob::matches;
-use crate::commands::lossy;
-use crate::desk::Desk;
-use crate::events::Class;
+use super::glob::matches;
+use super::*;
+use crate::protocol::parse_i64;
 use crate::protocol::parser::{MAX_BULK, MAX_REQUEST};
-use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX, parse_i64};
 
 /// What can be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,36 +28,33 @@ pub(crate) struct Settings {
 type Get = fn(&Settings) -> Vec<u8>;
 type Set = fn(&mut Settings, &[u8]) -> Outcome;
 
-/// Each setting, as it is read and as it is set. The others can only be set to what they are.
-const SETTINGS: [(&str, Get, Option<Set>); 15] = [
-    ("maxmemory", |it| text(it.max_memory), Some(|it, value| Ok(it.max_memory = parse_bytes(value)?))),
-    (
-        "maxclients",
-        |it| text(it.max_clients),
-        Some(|it, value| Ok(it.max_clients = within(value, 1)? as usize)),
-    ),
-    (
-        "timeout",
-        |it| text(it.idle_timeout.as_millis().div_ceil(1_000)),
-        Some(|it, value| Ok(it.idle_timeout = Duration::from_secs(within(value, 0)?))),
-    ),
-    ("requirepass", |it| it.password.clone(), Some(|it, value| Ok(it.password = value.to_vec()))),
-    (
-        "notify-keyspace-events",
-        |it| text(it.events.letters()),
-        Some(|it, value| Ok(it.events = events(value)?)),
-    ),
-    ("port", |it| text(it.port), None),
-    ("proto-max-bulk-len", |_| text(MAX_BULK), None),
-    ("client-query-buffer-limit", |_| text(MAX_REQUEST), None),
-    ("appendonly", |_| text("no"), None),
-    ("databases", |_| text("1"), None),
-    ("maxmemory-policy", |_| text("noeviction"), None),
-    ("save", |_| text(""), None),
-    ("lazyfree-lazy-user-flush", |_| text("yes"), None),
-    ("hash-max-listpack-entries", |_| text("128"), None),
-    ("cluster-enabled", |_| text("no"), None),
+/// The settings that can be set.
+const SETTINGS: [(&str, Get, Set); 5] = [
+    ("maxmemory", |it| text(it.max_memory), |it, value| Ok(it.max_memory = parse_bytes(value)?)),
+    ("maxclients", |it| text(it.max_clients), |it, value| Ok(it.max_clients = within(value, 1)? as usize)),
+    ("timeout", Settings::timeout, |it, value| Ok(it.idle_timeout = Duration::from_secs(within(value, 0)?))),
+    ("requirepass", |it| it.password.clone(), |it, value| Ok(it.password = value.to_vec())),
+    ("notify-keyspace-events", |it| text(it.events.letters()), |it, value| Ok(it.events = events(value)?)),
 ];
+
+/// Those that can only be read.
+const CONSTANTS: [(&str, Get); 10] = [
+    ("port", |it| text(it.port)),
+    ("proto-max-bulk-len", |_| text(MAX_BULK)),
+    ("client-query-buffer-limit", |_| text(MAX_REQUEST)),
+    ("appendonly", |_| text("no")),
+    ("databases", |_| text("1")),
+    ("maxmemory-policy", |_| text("noeviction")),
+    ("save", |_| text("")),
+    ("lazyfree-lazy-user-flush", |_| text("yes")),
+    ("hash-max-listpack-entries", |_| text("128")),
+    ("cluster-enabled", |_| text("no")),
+];
+
+/// The names of all settings, and how they are read.
+fn all() -> impl Iterator<Item = (&'static str, Get)> {
+    SETTINGS.into_iter().map(|(name, get, _)| (name, get)).chain(CONSTANTS)
+}
 
 fn text(value: impl ToString) -> Vec<u8> {
     value.to_string().into_bytes()
@@ -80,39 +75,40 @@ fn within(value: &[u8], least: i64) -> Result<u64, Failure> {
     }
 }
 
-/// The units of a number of bytes.
-const UNITS: [(&str, u64); 8] = [
-    ("", 1),
-    ("b", 1),
-    ("k", 1_000),
-    ("kb", KIB),
-    ("m", 1_000_000),
-    ("mb", KIB * KIB),
-    ("g", 1_000_000_000),
-    ("gb", KIB * KIB * KIB),
-];
-const KIB: u64 = 1024;
-
-/// A number of bytes, with or without a unit: `100mb`.
+/// A number of bytes, with or without a unit: `100mb`. A kilobyte is 1,024 bytes, a `k` 1,000.
 pub(crate) fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at(digits);
     let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
-    let unit = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()));
-    let bytes = number.zip(unit).and_then(|(number, (_, unit))| number.checked_mul(*unit));
+    let unit: Option<u64> = match &unit.to_ascii_lowercase()[..] {
+        b"" | b"b" => Some(1),
+        b"k" => Some(1_000),
+        b"kb" => Some(1 << 10),
+        b"m" => Some(1_000_000),
+        b"mb" => Some(1 << 20),
+        b"g" => Some(1_000_000_000),
+        b"gb" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
     bytes.ok_or("argument must be a memory value".into())
 }
 
 impl Settings {
+    /// In whole seconds.
+    fn timeout(&self) -> Vec<u8> {
+        text(self.idle_timeout.as_millis().div_ceil(1_000))
+    }
+
     /// Sets one value. `None` if there is no such setting.
     fn set(&mut self, name: &[u8], value: &[u8]) -> Option<Outcome> {
-        let (_, get, set) =
-            SETTINGS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()))?;
-        Some(match set {
-            Some(set) => set(self, value),
-            None if get(self) == value => Ok(()),
-            None => Err("can't set immutable config".into()),
-        })
+        let is_it = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        if let Some((.., set)) = SETTINGS.iter().find(|(known, ..)| is_it(known)) {
+            return Some(set(self, value));
+        }
+        let (_, get) = CONSTANTS.iter().find(|(known, _)| is_it(known))?;
+        let is_same = get(self) == value;
+        Some(if is_same { Ok(()) } else { Err("can't set immutable config".into()) })
     }
 
     /// Sets all of a request's values, or none.
@@ -134,23 +130,23 @@ impl Settings {
     }
 }
 
-pub(crate) fn get(desk: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn get(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let patterns: Vec<_> = request.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
-    let asked: Vec<_> = SETTINGS.iter().filter(|(name, ..)| is_asked(name)).collect();
+    let asked: Vec<_> = all().filter(|(name, _)| is_asked(name)).collect();
     reply.map(asked.len());
-    for (name, get, _) in asked {
+    for (name, get) in asked {
         reply.bulk(name);
         reply.bulk(get(&desk.settings));
     }
     Ok(())
 }
 
-pub(crate) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    desk.settings.set_all(request).and_then(|_| desk.everywhere(request))
+pub(super) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    desk.settings.set_all(request).and_then(|_| everywhere(desk, request))
 }
 
-pub(crate) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.apply(desk.settings.set_all(request)?);
     Ok(reply.ok())
 }

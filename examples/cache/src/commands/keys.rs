@@ -1,93 +1,74 @@
 //! Commands on keys, whatever their values and deadlines are.
 
-use crate::commands::glob::matches;
-use crate::commands::options::integer;
-use crate::desk::Desk;
-use crate::events::Class;
-use crate::keyspace::Keyspace;
-use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX};
+use super::glob::matches;
+use super::*;
+use crate::stats::Figure;
+use crate::store::TABLES;
 
-/// SCAN passes this many slots for each key that it is asked for, and at least `LEAST_SLOTS`: free
-/// slots are passed quickly.
-const SLOTS_PER_KEY: usize = 16;
-const LEAST_SLOTS: usize = 4 * 1024;
+/// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
+/// tables are passed quickly.
+const TABLES_PER_KEY: usize = 16;
+const LEAST_TABLES: usize = 4 * 1024;
 /// Keys that a SCAN returns if it is not asked for a number.
 const SCAN_COUNT: usize = 10;
 
-pub(crate) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_there = keys.look_up(request.hash, request.arg(1)).is_some();
     Ok(reply.simple(if is_there { "string" } else { "none" }))
 }
 
-pub(crate) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     Ok(reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some())))
 }
 
-pub(crate) fn delete(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn delete(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let place = keys.find(request.hash, request.arg(1));
     if let Some(place) = place {
-        keys.remove(request.hash, place);
+        keys.remove(place);
         keys.events.add(Class::GENERIC, "del", request.arg(1));
     }
     Ok(reply.integer(i64::from(place.is_some())))
 }
 
-pub(crate) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(desk.keyspace.store.slab.len() as i64))
+pub(super) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.integer(desk.stats.get(Figure::Keys) as i64))
 }
 
-pub(crate) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
     let is_valid = match request.len() {
         1 => true,
         2 => request.is(1, "sync") || request.is(1, "async"),
         _ => false,
     };
-    if is_valid { desk.everywhere(request) } else { Err(SYNTAX.into()) }
+    if is_valid { everywhere(desk, request) } else { Err(SYNTAX.into()) }
 }
 
 /// FLUSHALL, with or without ASYNC: the keys are gone at once, their memory comes back step by step.
-pub(crate) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.keyspace.flush();
     Ok(reply.ok())
 }
 
-pub(crate) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (mut found, mut bytes) = (0, Vec::new());
-    let mut elements = Reply { out: &mut bytes, is_resp3: false };
-    desk.keyspace.walk(0, usize::MAX, |key| {
-        if matches(request.arg(1), key) {
-            elements.bulk(key);
-            found += 1;
-        }
-        true
-    });
-    reply.array(found);
-    reply.out.extend(bytes);
-    Ok(())
+pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let all = (0..TABLES).flat_map(|table| desk.keyspace.living(table));
+    Ok(reply.bulks(&all.filter(|key| matches(request.arg(1), key)).collect::<Vec<_>>()))
 }
 
-/// One of the thread's keys.
-pub(crate) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let place = desk.chance().checked_rem(u64::from(desk.keyspace.store.slab.end())).unwrap_or(0) as u32;
-    // The first key from there on or, if none follows, from the start.
-    for start in [place, 0] {
-        let mut is_found = false;
-        desk.keyspace.walk(start, usize::MAX, |key| {
-            reply.bulk(key);
-            is_found = true;
-            false
-        });
-        if is_found {
-            return Ok(());
-        }
-    }
-    Ok(reply.null())
+/// One of the thread's keys: one of the first table from a random one on that has any.
+pub(super) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let start = fastrand::usize(..TABLES);
+    let mut tables = (start..TABLES).chain(0..start);
+    let found = tables.find_map(|table| fastrand::choice(desk.keyspace.living(table).collect::<Vec<_>>()));
+    Ok(match found {
+        Some(key) => reply.bulk(key),
+        None => reply.null(),
+    })
 }
 
 /// The arguments of SCAN.
 struct Scan<'a> {
-    /// The cursor's place and thread.
-    place: u32,
+    /// The cursor's table and thread.
+    table: usize,
     thread: usize,
     pattern: &'a [u8],
     count: usize,
@@ -99,9 +80,8 @@ impl<'a> Scan<'a> {
     fn parse(request: &Request<'a>, threads: usize) -> Result<Self, Failure> {
         let cursor = std::str::from_utf8(request.arg(1)).ok().and_then(|cursor| cursor.parse::<u64>().ok());
         let cursor = cursor.ok_or("invalid cursor")?;
-        let place = u32::try_from(cursor / threads as u64).unwrap_or(u32::MAX);
-        let thread = (cursor % threads as u64) as usize;
-        let mut scan = Self { place, thread, pattern: b"*", count: SCAN_COUNT, kind: b"string" };
+        let (table, thread) = ((cursor / threads as u64) as usize, (cursor % threads as u64) as usize);
+        let mut scan = Self { table, thread, pattern: b"*", count: SCAN_COUNT, kind: b"string" };
         for at in (2..request.len()).step_by(2) {
             let value = request.from(at + 1).next().ok_or(SYNTAX)?;
             match &request.arg(at).to_ascii_lowercase()[..] {
@@ -116,29 +96,28 @@ impl<'a> Scan<'a> {
 }
 
 /// The thread of a cursor.
-pub(crate) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+pub(super) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
     Scan::parse(request, desk.shared.threads()).map(|scan| vec![scan.thread])
 }
 
-/// A cursor is a place and a thread: a key's place does not change, so a scan meets each key that
-/// is there all the time exactly once.
-pub(crate) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let threads = desk.shared.threads() as u64;
-    let scan = Scan::parse(request, threads as usize)?;
-    let slots = scan.count.saturating_mul(SLOTS_PER_KEY).max(LEAST_SLOTS);
+/// A cursor is a table and a thread. A table is replied as a whole: a key stays in its table, so a
+/// scan meets each key that is there all the time exactly once.
+pub(super) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let threads = desk.shared.threads();
+    let mut scan = Scan::parse(request, threads)?;
+    let end =
+        scan.table.saturating_add(scan.count.saturating_mul(TABLES_PER_KEY).max(LEAST_TABLES)).min(TABLES);
     let (mut found, mut seen) = (Vec::new(), 0);
-    let next = desk.keyspace.walk(scan.place, slots, |key| {
-        seen += 1;
-        if scan.kind.eq_ignore_ascii_case(b"string") && matches(scan.pattern, key) {
-            found.push(key.to_vec());
-        }
-        seen < scan.count
-    });
-    let thread = scan.thread as u64;
-    let cursor = next.map_or((thread + 1) % threads, |place| u64::from(place) * threads + thread);
+    while scan.table < end && seen < scan.count {
+        let keys: Vec<_> = desk.keyspace.living(scan.table).collect();
+        seen += keys.len();
+        let is_wanted = |key: &&[u8]| scan.kind.eq_ignore_ascii_case(b"string") && matches(scan.pattern, key);
+        found.extend(keys.into_iter().filter(is_wanted));
+        scan.table += 1;
+    }
+    let is_last = scan.table >= TABLES;
+    let cursor = if is_last { (scan.thread + 1) % threads } else { scan.table * threads + scan.thread };
     reply.array(2);
     reply.bulk_integer(cursor as i64);
-    reply.array(found.len());
-    found.iter().for_each(|key| reply.bulk(key));
-    Ok(())
+    Ok(reply.bulks(&found))
 }

@@ -1,41 +1,40 @@
 //! Commands on values.
 
-use crate::commands::options::{
-    GET, KEEPTTL, NX, OF_GETEX, OF_SET, Options, PERSIST, Unit, XX, deadline, integer,
-};
-use crate::events::Class;
-use crate::keyspace::Keyspace;
-use crate::protocol::{Outcome, Reply, Request};
+use super::options::{GET, KEEPTTL, NX, OF_GETEX, OF_SET, Options, PERSIST, Unit, XX};
+use super::*;
+use crate::store::Place;
 
-pub(crate) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     write_value(keys, request, reply);
     Ok(())
 }
 
 /// Replies the value. Returns the place of the key.
-fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Option<u32> {
-    let Some((place, entry)) = keys.look_up(request.hash, request.arg(1)) else {
-        reply.null();
-        keys.events.add(Class::MISS, "keymiss", request.arg(1));
-        return None;
-    };
-    reply.bulk(entry.value());
-    Some(place)
+fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Option<Place> {
+    let found = keys.look_up(request.hash, request.arg(1));
+    match found {
+        Some(place) => reply.bulk(keys.get(place).value()),
+        None => {
+            reply.null();
+            keys.events.add(Class::MISS, "keymiss", request.arg(1));
+        }
+    }
+    found
 }
 
-pub(crate) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let options = Options::parse(request, 3, OF_SET)?;
     set_with(keys, request, request.arg(2), &options, reply)
 }
 
 /// SETEX, PSETEX.
-pub(crate) fn setex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let expiry = Some((request.arg(2), Unit::of_command(request.arg(0))));
+pub(super) fn setex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let expiry = Some((request.arg(2), Unit::of_command(request)));
     set_with(keys, request, request.arg(3), &Options { words: 0, expiry }, reply)
 }
 
 /// One key of MSET.
-pub(crate) fn set_plain(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn set_plain(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     set_with(keys, request, request.arg(2), &Options::default(), reply)
 }
 
@@ -46,7 +45,7 @@ fn set_with(
     options: &Options<'_>,
     reply: &mut Reply<'_>,
 ) -> Outcome {
-    let expiry = options.expiry.map(|expiry| deadline(&keys.time, request, expiry)).transpose()?;
+    let expiry = options.deadline(keys, request)?;
     let replies_old = options.has(GET);
     let found = match replies_old {
         true => write_value(keys, request, reply),
@@ -72,19 +71,19 @@ fn set_with(
     Ok(())
 }
 
-fn put(keys: &mut Keyspace, request: &Request<'_>, value: &[u8], found: Option<u32>) -> u32 {
+fn put(keys: &mut Keyspace, request: &Request<'_>, value: &[u8], found: Option<Place>) -> Place {
     if found.is_none() {
         keys.events.add(Class::NEW, "new", request.arg(1));
     }
     keys.set_value(request.hash, request.arg(1), value, found)
 }
 
-pub(crate) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let options = Options::parse(request, 2, OF_GETEX)?;
     let Some(place) = write_value(keys, request, reply) else { return Ok(()) };
-    let event = match options.expiry.map(|expiry| deadline(&keys.time, request, expiry)).transpose()? {
+    let event = match options.deadline(keys, request)? {
         Some(at) if at.is_date() && keys.time.wall_of(at) <= keys.time.wall() => {
-            keys.remove(request.hash, place);
+            keys.remove(place);
             "del"
         }
         Some(at) => {
@@ -94,26 +93,25 @@ pub(crate) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Repl
         None if options.has(PERSIST) && keys.persist(place) => "persist",
         None => return Ok(()),
     };
-    keys.events.add(Class::GENERIC, event, request.arg(1));
-    Ok(())
+    Ok(keys.events.add(Class::GENERIC, event, request.arg(1)))
 }
 
-pub(crate) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if let Some(place) = write_value(keys, request, reply) {
-        keys.remove(request.hash, place);
+        keys.remove(place);
         keys.events.add(Class::GENERIC, "del", request.arg(1));
     }
     Ok(())
 }
 
 /// INCR, DECR, INCRBY, DECRBY.
-pub(crate) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let mut by = request.from(2).next().map_or(Ok(1), integer)?;
-    if request.arg(0)[0].eq_ignore_ascii_case(&b'd') {
+    if name(request).starts_with('d') {
         by = by.checked_neg().ok_or("decrement would overflow")?;
     }
     let found = keys.find(request.hash, request.arg(1));
-    let old = found.and_then(|place| keys.get(place)).map_or(Ok(0), |entry| integer(entry.value()))?;
+    let old = found.map_or(Ok(0), |place| integer(keys.get(place).value()))?;
     let new = old.checked_add(by).ok_or("increment or decrement would overflow")?;
     put(keys, request, itoa::Buffer::new().format(new).as_bytes(), found);
     keys.events.add(Class::STRING, "incrby", request.arg(1));

@@ -1,74 +1,51 @@
-//! What other threads ask for, and what they answer.
+//! What is run in this thread, for its own clients and for other threads, and what others answer.
 
-use crate::commands::Run;
-use crate::commands::pubsub::{self, PUBLISH};
-use crate::commands::table::COMMANDS;
+use crate::commands::table::{COMMANDS, PUBLISH};
+use crate::commands::{Run, pubsub};
 use crate::desk::Desk;
 use crate::mail::Message;
 use crate::mail::batch::Batch;
-use crate::protocol::{Reply, Request};
+use crate::protocol::{Reply, Request, Span};
 use crate::session::Address;
-use crate::session::gather::Fold;
-use crate::stats::{info, metrics};
-
-/// Room that is kept for replies in the making.
-const KEPT_SCRATCH: usize = 64 * 1024;
+use crate::stats::{Figure, Of};
 
 impl Desk {
     /// Does what another thread asks for, and sends the replies back.
     pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
-        let is_wanted = batch.run(|item, request, reply| {
-            let sample = self.stats.start();
-            self.run_part(item.command, request, reply);
-            self.stats.stop(sample, item.command);
-        });
+        let is_wanted = batch.run(|request, reply| self.perform(request, reply));
         self.publish_events();
         if is_wanted { self.mailbox.send(from, Message::Done(batch)) } else { self.mailbox.keep(batch) }
     }
 
-    /// Runs this thread's part of a command.
-    pub(crate) fn run_part(&mut self, command: u16, request: &Request<'_>, reply: &mut Reply<'_>) {
-        reply.try_with(|reply| match COMMANDS[usize::from(command)].run {
+    /// Runs a command, or this thread's part of it. An error stands in place of its reply.
+    pub(super) fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>) {
+        let (start, sample) = (reply.out.len(), self.stats.start());
+        let outcome = match COMMANDS[usize::from(request.command)].run {
             Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
-            Run::Threads(_, run, _) => run(self, request, reply),
-            Run::Client(_) | Run::Container => Ok(()),
-        });
+            Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
+            Run::Container => Ok(()),
+        };
+        self.stats.stop(sample, request.command);
+        if let Err(failure) = outcome {
+            reply.out.truncate(start);
+            reply.error(&failure);
+            self.stats.count(request.command, Of::Failed);
+            self.stats.add(Figure::Errors, 1);
+        }
     }
 
     /// Another thread has answered.
     pub(crate) fn done(&mut self, batch: Batch) {
-        for (address, item, reply) in batch.replies() {
-            self.answer(address, item.command, reply);
-        }
+        batch.replies().for_each(|(home, reply)| self.answer(home, reply));
         self.mailbox.keep(batch);
     }
 
-    /// Puts a reply, or a part of one, into its place. With its last part, a reply is whole.
-    pub(crate) fn answer(
-        &mut self,
-        Address { session: name, reply: number, part }: Address,
-        command: u16,
-        reply: &[u8],
-    ) {
-        self.note_reply(command, reply);
-        let Some(session) = self.sessions.get_mut(name.slot).filter(|it| it.id == name) else { return };
-        if let Some(gather) = session.replies.add(number, part, reply) {
-            let mut whole = std::mem::take(&mut self.scratch);
-            match gather.fold {
-                Fold::Info => info::write(self, &gather, &mut whole),
-                Fold::Metrics => metrics::write(self, &gather, &mut whole),
-                _ => gather.write(&mut whole, self.chance()),
-            }
-            self.sessions[name.slot].replies.fill(number, &whole);
-            self.keep_scratch(whole);
+    /// Puts a reply, or a part of one, into its place. The client may have left.
+    pub(super) fn answer(&mut self, Address { session: id, reply: number, part }: Address, reply: &[u8]) {
+        if let Some(session) = self.sessions.get_mut(id.slot).filter(|it| it.id == id) {
+            session.replies.add(number, part, reply);
+            self.touch(id.slot);
         }
-        self.touch(name.slot);
-    }
-
-    pub(crate) fn keep_scratch(&mut self, mut scratch: Vec<u8>) {
-        scratch.clear();
-        scratch.shrink_to(KEPT_SCRATCH);
-        self.scratch = scratch;
     }
 
     /// Publishes what has happened to keys.
@@ -79,15 +56,18 @@ impl Desk {
         let mut pending = std::mem::take(&mut self.keyspace.events.pending);
         pending.messages(self.keyspace.events.wanted, |channel, text| {
             for thread in 0..self.shared.threads() {
-                if !self.shared.has_subscribers(thread) {
+                if self.shared.channels(thread) == 0 {
                     continue;
                 }
                 if thread == self.number {
                     pubsub::deliver(self, channel, text);
-                } else {
-                    let args = [PUBLISH.as_bytes(), channel, text].into_iter();
-                    self.mailbox.batch_for(thread).add(None, (self.publish, false, 0), args);
+                    continue;
                 }
+                let (bytes, end) = ([channel, text].concat(), channel.len());
+                let spans = [Span::new(0, 0), Span::new(0, end), Span::new(end, bytes.len())];
+                let request =
+                    Request { bytes: &bytes, spans: &spans, command: PUBLISH, ..Request::default() };
+                self.mailbox.batch_for(thread).add(None, &request);
             }
         });
         pending.clear();

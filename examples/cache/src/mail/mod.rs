@@ -77,19 +77,19 @@ impl Wake for Bell {
     }
 }
 
-/// One thread's ends of its rings.
+/// One thread's ends of its rings. Their order is that of the threads; a thread's ring to itself is
+/// not used.
 pub(crate) struct Mailbox {
     number: usize,
     bells: Vec<Arc<Bell>>,
-    /// What goes to each thread; nothing to the thread itself.
     outgoing: Vec<Outgoing>,
     incoming: Vec<Consumer<Message>>,
+    /// Empty batches for later.
     kept: Vec<Batch>,
 }
 
-#[derive(Default)]
 struct Outgoing {
-    ring: Option<Producer<Message>>,
+    ring: Producer<Message>,
     /// Messages for which the ring has had no room yet.
     waiting: VecDeque<Message>,
     /// Work that is being collected.
@@ -97,27 +97,25 @@ struct Outgoing {
 }
 
 impl Mailbox {
-    /// A mailbox for each thread, by the threads' pollers.
-    pub(crate) fn all(polls: &[Poll]) -> io::Result<Vec<Self>> {
+    /// For each of so many threads, its poller and its mailbox.
+    pub(crate) fn all(threads: usize) -> io::Result<Vec<(Poll, Self)>> {
+        let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
         let bell = |poll: &Poll| {
             let waker = mio::Waker::new(poll.registry(), WAKE)?;
             Ok(Arc::new(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker }))
         };
         let bells = polls.iter().map(bell).collect::<io::Result<Vec<_>>>()?;
-        let mut boxes: Vec<_> = (0..polls.len()).map(|number| Self::new(number, &bells)).collect();
-        for from in 0..polls.len() {
-            for to in (0..polls.len()).filter(|&to| to != from) {
-                let (producer, consumer) = RingBuffer::new(RING);
-                boxes[from].outgoing[to].ring = Some(producer);
-                boxes[to].incoming.push(consumer);
-            }
+        let new = |number| {
+            let (outgoing, incoming, kept) = Default::default();
+            Self { number, bells: bells.clone(), outgoing, incoming, kept }
+        };
+        let mut boxes: Vec<_> = (0..threads).map(new).collect();
+        for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
+            let (ring, incoming) = RingBuffer::new(RING);
+            boxes[from].outgoing.push(Outgoing { ring, waiting: VecDeque::new(), open: None });
+            boxes[to].incoming.push(incoming);
         }
-        Ok(boxes)
-    }
-
-    fn new(number: usize, bells: &[Arc<Bell>]) -> Self {
-        let outgoing = bells.iter().map(|_| Outgoing::default()).collect();
-        Self { number, bells: bells.to_vec(), outgoing, incoming: Vec::new(), kept: Vec::new() }
+        Ok(polls.into_iter().zip(boxes).collect())
     }
 
     /// The batch that collects work for a thread until the next `post`.
@@ -126,8 +124,7 @@ impl Mailbox {
         if let Some(full) = outgoing.open.take_if(|batch| batch.bytes() > FULL_BATCH) {
             outgoing.waiting.push_back(Message::Work(full));
         }
-        let kept = &mut self.kept;
-        outgoing.open.get_or_insert_with(|| kept.pop().unwrap_or_default())
+        outgoing.open.get_or_insert_with(|| self.kept.pop().unwrap_or_default())
     }
 
     pub(crate) fn send(&mut self, thread: usize, message: Message) {
@@ -150,7 +147,7 @@ impl Mailbox {
         let mut is_full = false;
         for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&self.bells) {
             waiting.extend(open.take().map(Message::Work));
-            let Some(ring) = ring.as_mut().filter(|_| !waiting.is_empty()) else { continue };
+            let is_idle = waiting.is_empty();
             // There is room until the ring is full: no other thread pushes.
             while !ring.is_full()
                 && let Some(message) = waiting.pop_front()
@@ -158,20 +155,20 @@ impl Mailbox {
                 let _ = ring.push(message);
             }
             is_full |= !waiting.is_empty();
-            bell.ring_if_asleep();
+            if !is_idle {
+                bell.ring_if_asleep();
+            }
         }
         is_full
     }
 
-    /// The next message of a ring, and the thread that has sent it.
-    pub(crate) fn receive(&mut self, ring: usize) -> Option<(usize, Message)> {
-        let message = self.incoming.get_mut(ring)?.pop().ok()?;
-        // The rings are in the order of threads, without this one.
-        Some((ring + usize::from(ring >= self.number), message))
+    /// The next message of a thread.
+    pub(crate) fn receive(&mut self, from: usize) -> Option<Message> {
+        self.incoming[from].pop().ok()
     }
 
-    /// The number of rings to receive from.
-    pub(crate) fn rings(&self) -> usize {
+    /// The number of threads to receive from.
+    pub(crate) fn senders(&self) -> usize {
         self.incoming.len()
     }
 

@@ -150,7 +150,7 @@ impl Parser {
     /// The request that has just been completed in this buffer.
     pub(crate) fn request<'a>(&'a self, buffer: &'a [u8], complete: Complete) -> Request<'a> {
         let bytes = if complete.is_inline { &self.unquoted } else { buffer };
-        Request { bytes, spans: &self.spans, hash: 0 }
+        Request { bytes, spans: &self.spans, ..Request::default() }
     }
 
     /// How many more bytes the current argument needs, given the length of the buffer.

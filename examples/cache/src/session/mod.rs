@@ -8,6 +8,7 @@ pub(crate) mod replies;
 use mio::net::TcpStream;
 use shardwheel::Key;
 
+use crate::protocol::Reply;
 use crate::protocol::parser::Parser;
 use replies::Replies;
 
@@ -27,15 +28,6 @@ pub(crate) struct SessionId {
     pub(crate) number: u64,
 }
 
-/// What a connection speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
-    #[default]
-    Client,
-    /// HTTP, for one request for metrics.
-    Metrics,
-}
-
 /// Whether a connection is to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -51,7 +43,6 @@ pub(crate) enum Ending {
 pub(crate) struct Session {
     /// `None` for a client within the process: a fuzzer's.
     pub(crate) stream: Option<TcpStream>,
-    pub(crate) kind: Kind,
     pub(crate) id: SessionId,
     pub(crate) parser: Parser,
     /// What has been received and not yet parsed.
@@ -78,6 +69,13 @@ pub(crate) struct Session {
 const MAX_MISSING: (usize, usize) = (1024, 1024 * 1024);
 
 impl Session {
+    /// Appends a reply, or several, after all that the client has asked for before.
+    pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        let (mut out, start) = self.replies.open();
+        write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
+        self.replies.close(out, start);
+    }
+
     pub(crate) fn has_subscribed(&self) -> bool {
         !self.channels.is_empty()
     }

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use mio::Poll;
 use shardwheel::Advancer;
 
 use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::keyspace::{Due, timers};
 use crate::mail::{Mailbox, Message};
-use crate::session::{Ending, Session};
+use crate::session::Ending;
 use crate::shared::Shared;
 
 /// The whole server.
@@ -23,20 +22,19 @@ pub struct Sandbox {
 impl Sandbox {
     /// A server with this many threads and clients.
     pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
-        let polls: Vec<_> = (0..threads).map(|_| Poll::new().expect("a poller")).collect();
-        let mailboxes = Mailbox::all(&polls).expect("wakers");
-        let shared = Arc::new(Shared::new(threads, ([127, 0, 0, 1], 0).into()));
+        let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
+        let shared = Arc::new(Shared::new(([127, 0, 0, 1], 0).into(), schedulers));
         let password = password.unwrap_or_default().into();
         let settings = Settings { password, max_clients: clients, ..Settings::default() };
-        let desks = mailboxes.into_iter().enumerate().map(|(number, mailbox)| {
-            let (scheduler, advancer) = timers();
-            (Desk::new(number, Arc::clone(&shared), settings.clone(), mailbox, scheduler), advancer)
+        let mailboxes = Mailbox::all(threads).expect("wakers").into_iter().map(|(_, mailbox)| mailbox);
+        let desks = mailboxes.zip(advancers).enumerate().map(|(number, (mailbox, advancer))| {
+            (Desk::new(number, &shared, settings.clone(), mailbox), advancer)
         });
         let mut sandbox = Self { desks: desks.collect(), clients: Vec::new() };
         for client in 0..clients {
-            assert!(shared.admit(clients));
+            assert!(shared.admit());
             let desk = client % threads;
-            let slot = sandbox.desks[desk].0.welcome(Session::default());
+            let slot = sandbox.desks[desk].0.welcome(None);
             sandbox.clients.push(Some((desk, slot)));
         }
         sandbox
@@ -96,8 +94,8 @@ impl Sandbox {
 /// One desk's turn: a round without sockets and timers. True if it has done something.
 fn turn(desk: &mut Desk) -> bool {
     let mut is_busy = false;
-    for ring in 0..desk.mailbox.rings() {
-        while let Some((from, message)) = desk.mailbox.receive(ring) {
+    for from in 0..desk.mailbox.senders() {
+        while let Some(message) = desk.mailbox.receive(from) {
             is_busy = true;
             match message {
                 Message::Work(batch) => desk.work(from, batch),
@@ -108,7 +106,7 @@ fn turn(desk: &mut Desk) -> bool {
     }
     for slot in std::mem::take(&mut desk.resuming) {
         is_busy = true;
-        desk.resume(slot);
+        desk.receive(slot, &[]);
     }
     for slot in std::mem::take(&mut desk.dirty) {
         if let Some(session) = desk.sessions.get_mut(slot) {

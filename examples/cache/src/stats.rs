@@ -1,0 +1,143 @@
+//! What a thread counts, and what it has. Each number has one writer, so it needs no atomic
+//! addition; INFO and the metrics read the numbers of all threads, as they stand.
+
+pub(crate) mod info;
+pub(crate) mod metrics;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::commands::table::COMMANDS;
+
+/// Of this many commands, one is timed: reading a clock twice takes as long as a small command.
+const SAMPLE: usize = 16;
+
+/// Lists the figures: the name in the program, in metrics, in INFO (if it is there), the kind, and the help.
+macro_rules! figures {
+    ($($figure:ident $name:literal $info:literal $kind:literal $help:literal,)*) => {
+        /// What there is a number of in each thread.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum Figure { $($figure),* }
+
+        /// Each figure with its names for metrics and for INFO, its kind, and what it is.
+        const FIGURES: &[(Figure, &str, &str, &str, &str)] = &[$((Figure::$figure, $name, $info, $kind, $help)),*];
+    };
+}
+
+figures! {
+    Keys "keys" "" "gauge" "Keys",
+    ExpiringKeys "expiring_keys" "" "gauge" "Keys with a time to live",
+    KeyBytes "key_bytes" "" "gauge" "Memory of keys and values, estimated",
+    BufferBytes "buffer_bytes" "" "gauge" "Memory of the buffers of clients",
+    Expired "expired_keys_total" "expired_keys" "counter" "Keys that have expired",
+    Hits "hits_total" "keyspace_hits" "counter" "Lookups that found a key",
+    Misses "misses_total" "keyspace_misses" "counter" "Lookups that found none",
+    Connections "connections_total" "total_connections_received" "counter" "Connections served",
+    Refused "refused_connections_total" "rejected_connections" "counter" "Connections beyond the limit of clients",
+    IdleClosed "idle_closed_total" "idle_closed" "counter" "Connections closed because they were idle",
+    SlowClosed "slow_closed_total" "slow_closed" "counter" "Subscribers cut off because they did not read",
+    ProtocolErrors "protocol_errors_total" "protocol_errors" "counter" "Connections ended for what the client sent",
+    Errors "errors_total" "total_error_replies" "counter" "Replies that were errors",
+    BytesIn "bytes_in_total" "total_net_input_bytes" "counter" "Bytes received",
+    BytesOut "bytes_out_total" "total_net_output_bytes" "counter" "Bytes sent",
+    Forwarded "forwarded_total" "forwarded_commands" "counter" "Commands, and parts of them, that another thread ran",
+    Rounds "rounds_total" "eventloop_cycles" "counter" "Rounds of the event loops",
+    Parts "parts_total" "" "counter" "Commands, and parts of them, that this thread ran",
+}
+
+/// What is counted of each command: calls, nanoseconds (an estimate: see `SAMPLE`), calls that were
+/// refused, and calls that replied an error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Of {
+    Calls,
+    Nanos,
+    Rejected,
+    Failed,
+}
+
+/// A thread's numbers, in memory that no other thread writes to.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Stats {
+    figures: [AtomicU64; FIGURES.len()],
+    commands: Box<[[AtomicU64; 4]]>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        let commands = COMMANDS.iter().map(|_| Default::default()).collect();
+        Self { figures: [const { AtomicU64::new(0) }; FIGURES.len()], commands }
+    }
+}
+
+/// Adds to a number that only this thread writes.
+fn add(number: &AtomicU64, by: u64) {
+    // Ordering: Relaxed, only the number matters. What a client can know of it from a reply is older
+    // than the message, or the write to a socket, that brought the reply.
+    number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+impl Stats {
+    pub(crate) fn add(&self, figure: Figure, by: usize) {
+        add(&self.figures[figure as usize], by as u64);
+    }
+
+    pub(crate) fn sub(&self, figure: Figure, by: usize) {
+        add(&self.figures[figure as usize], (by as u64).wrapping_neg());
+    }
+
+    pub(crate) fn get(&self, figure: Figure) -> usize {
+        // Ordering: Relaxed, only the number matters.
+        self.figures[figure as usize].load(Ordering::Relaxed) as usize
+    }
+
+    /// The memory that counts: of keys and of buffers.
+    pub(crate) fn memory(&self) -> usize {
+        self.get(Figure::KeyBytes) + self.get(Figure::BufferBytes)
+    }
+
+    pub(crate) fn count(&self, command: u16, what: Of) {
+        add(&self.commands[usize::from(command)][what as usize], 1);
+    }
+
+    /// Counts a command, or a part of one, that begins. The time if it is one that is timed.
+    pub(crate) fn start(&self) -> Option<Instant> {
+        self.add(Figure::Parts, 1);
+        self.get(Figure::Parts).is_multiple_of(SAMPLE).then(Instant::now)
+    }
+
+    pub(crate) fn stop(&self, start: Option<Instant>, command: u16) {
+        if let Some(start) = start {
+            let nanos = &self.commands[usize::from(command)][Of::Nanos as usize];
+            add(nanos, start.elapsed().as_nanos() as u64 * SAMPLE as u64);
+        }
+    }
+
+    /// Starts all counts again: not what there is.
+    pub(crate) fn reset(&self) {
+        let counts = FIGURES.iter().filter(|(.., kind, _)| *kind == "counter");
+        let counts = counts.map(|&(figure, ..)| &self.figures[figure as usize]);
+        // Ordering: Relaxed, only the numbers matter.
+        counts.chain(self.commands.iter().flatten()).for_each(|count| count.store(0, Ordering::Relaxed));
+    }
+}
+
+/// The sum of a figure over all threads.
+fn sum(all: &[Arc<Stats>], figure: Figure) -> usize {
+    all.iter().map(|stats| stats.get(figure)).sum()
+}
+
+/// The commands that clients have tried, with what all threads have counted of each.
+fn commands(all: &[Arc<Stats>]) -> impl Iterator<Item = (&'static str, [u64; 4])> {
+    let tried = COMMANDS.iter().enumerate().map(move |(number, command)| {
+        let mut counts = [0; 4];
+        for stats in all {
+            // Ordering: Relaxed, only the numbers matter.
+            let own = stats.commands[number].each_ref().map(|count| count.load(Ordering::Relaxed));
+            counts.iter_mut().zip(own).for_each(|(sum, count)| *sum += count);
+        }
+        (command.name, counts)
+    });
+    tried.filter(|(_, counts)| counts[Of::Calls as usize] + counts[Of::Rejected as usize] > 0)
+}
