@@ -142,25 +142,15 @@ impl Time {
     pub(crate) fn due(&self, deadline: Deadline) -> Tick {
         self.tick_of(deadline).saturating_add(1).max(0) as Tick
     }
-
-    /// Time passes.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn skip(&mut self, milliseconds: u64) {
-        self.tick = self.tick.saturating_add_unsigned(milliseconds);
-    }
-
-    /// Sets the wall clock.
-    #[cfg(test)]
-    pub(crate) fn set_wall(&mut self, wall: i64) {
-        self.offset = wall - self.tick;
-        self.checked = i64::MAX;
-    }
 }
 
 /// The wall clock, since 1970.
 pub(crate) fn wall_clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
+
+#[cfg(any(test, fuzzing))]
+mod check;
 
 #[cfg(test)]
 mod tests {

@@ -1,23 +1,39 @@
-//! A thread's keys, and the time that they have: the store and the shard of timers together.
+//! A thread's share of the keys, with the timers of those that expire.
 //!
-//! Each key with a deadline has a timer in the thread's own shard, whose payload is the key's place
-//! in the store. When the timer fires, the key goes at once, with its memory and its event. A later
-//! deadline puts the same timer off, in place. A key that is looked at between its deadline and its
-//! timer goes then.
+//! The keys are in many small tables, of which each grows and shrinks by itself: one table of all
+//! keys would stand still for as long as it takes to move them all. A key stays in its table, so a
+//! walk over the tables meets each key that is there all the time exactly once.
+//!
+//! Each key with a deadline has a timer in the thread's own shard, whose payload says where the key
+//! is. When the timer fires, the key goes at once, with its memory and its event. A later deadline
+//! puts the same timer off, in place. A key that is looked at between its deadline and its timer goes
+//! then.
+
+#[cfg(any(test, fuzzing))]
+mod check;
+mod entry;
+mod expiry;
 
 use std::hash::{BuildHasher, RandomState};
-use std::hint::black_box;
 use std::sync::Arc;
 
-use shardwheel::{Advancer, Config, Key, Scheduler, shard};
+use hashbrown::HashTable;
+use shardwheel::{Advancer, Config, Scheduler, shard};
 
-use crate::clock::{Deadline, TICK, Time};
-use crate::events::{Class, Events};
+use crate::clock::{TICK, Time};
+use crate::events::Events;
 use crate::stats::{Figure, Stats};
-use crate::store::{Entry, Hash, Place, Store, TABLES, Table};
+use entry::Entry;
 
+/// A power of two. With ten million keys on two threads, a table holds three hundred. Tests and
+/// fuzzers have few keys.
+pub(crate) const TABLES: usize = if cfg!(any(test, fuzzing)) { 16 } else { 1 << 14 };
+/// A table that holds less than this part of its room is shrunk.
+const SPARSE: usize = 8;
 /// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
+
+type Table = HashTable<Entry>;
 
 /// What a timer of a thread's shard is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,20 +63,46 @@ impl Placement {
         Self { hasher: RandomState::new(), threads }
     }
 
-    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        self.hasher.hash_one(key)
+    /// The hash of a key, and the thread that has it.
+    pub(crate) fn of(&self, key: &[u8]) -> (Hash, usize) {
+        let hash = self.hasher.hash_one(key);
+        let (table, thread) = (hash % TABLES as u64, (u128::from(hash) * self.threads as u128) >> u64::BITS);
+        (Hash { table: table as u16, hash: (hash / TABLES as u64) as u32 }, thread as usize)
     }
 
-    /// The hash of a key, and the thread that has it.
-    pub(crate) fn of(&self, key: &[u8]) -> (u64, usize) {
-        let hash = self.hash(key);
-        (hash, ((u128::from(hash) * self.threads as u128) >> u64::BITS) as usize)
+    /// The hash of an entry in its table, which takes the lowest bits of it, and the seven highest.
+    fn spread(&self, entry: &Entry) -> u64 {
+        self.of(entry.key()).0.spread()
     }
 }
 
+/// What tells a key apart: its table, and its hash there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hash {
+    table: u16,
+    hash: u32,
+}
+
+impl Hash {
+    fn spread(self) -> u64 {
+        u64::from(self.hash) << 32 | u64::from(self.hash)
+    }
+}
+
+/// Where a key is until another one comes to its table or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    hash: Hash,
+    bucket: usize,
+}
+
+/// Why there is an entry at a place: places are used at once.
+const PLACE: &str = "an entry stays where it was found";
+
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    store: Store,
+    tables: Vec<Table>,
+    placement: Placement,
     timers: Scheduler<Due>,
     pub(crate) time: Time,
     pub(crate) events: Events,
@@ -73,25 +115,13 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, placement: Placement, stats: Arc<Stats>) -> Self {
-        let store = Store::new(placement, stats.clone());
-        Self { store, timers, time, events: Events::default(), stats, discarded: Vec::new(), recheck: TABLES }
-    }
-
-    /// Reads the clocks.
-    pub(crate) fn wake(&mut self) {
-        if self.time.refresh() {
-            self.clock_was_set();
-        }
-    }
-
-    /// The wall clock was set: dates are at other ticks now.
-    fn clock_was_set(&mut self) {
-        self.recheck = 0;
+        let (events, discarded) = Default::default();
+        Self { tables: empty(), placement, timers, time, events, stats, discarded, recheck: TABLES }
     }
 
     /// The place of a key that has not expired.
-    pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<Place> {
-        let place = self.store.find(hash, key)?;
+    pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
+        let place = self.find_by(hash, |entry| entry.key() == key)?;
         if self.has_expired(self.get(place)) {
             self.expire(place);
             return None;
@@ -100,85 +130,67 @@ impl Keyspace {
     }
 
     /// As `find`, counted as a hit or a miss.
-    pub(crate) fn look_up(&mut self, hash: u64, key: &[u8]) -> Option<Place> {
+    pub(crate) fn look_up(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
         let found = self.find(hash, key);
         self.stats.add(if found.is_some() { Figure::Hits } else { Figure::Misses }, 1);
         found
     }
 
+    fn find_by(&self, hash: Hash, is_it: impl Fn(&Entry) -> bool) -> Option<Place> {
+        let bucket = self.tables[usize::from(hash.table)].find_bucket_index(hash.spread(), is_it)?;
+        Some(Place { hash, bucket })
+    }
+
     pub(crate) fn get(&self, place: Place) -> &Entry {
-        self.store.get(place)
+        self.tables[usize::from(place.hash.table)].get_bucket(place.bucket).expect(PLACE)
+    }
+
+    /// Changes an entry, and what is counted of it.
+    fn change(&mut self, place: Place, change: impl FnOnce(&mut Entry, &Scheduler<Due>)) {
+        let table = &mut self.tables[usize::from(place.hash.table)];
+        let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
+        entry.count(|figure, number| self.stats.sub(figure, number));
+        change(entry, &self.timers);
+        entry.count(|figure, number| self.stats.add(figure, number));
     }
 
     /// Sets the value of a key, at the place where it has been found, or anew.
-    pub(crate) fn set_value(&mut self, hash: u64, key: &[u8], value: &[u8], found: Option<Place>) -> Place {
-        let Some(place) = found else { return self.store.insert(hash, key, value) };
-        self.store.set_value(place, value);
-        place
-    }
-
-    /// Gives a key a deadline, or another one: its timer moves in place if the deadline is later.
-    pub(crate) fn set_deadline(&mut self, place: Place, deadline: Deadline) {
-        let Self { store, timers, time, .. } = self;
-        let due = time.due(deadline);
-        store.set_expiry(place, |entry| {
-            let moved = entry.timer.and_then(|timer| timers.reschedule(timer, due));
-            // Without memory for a timer, the key goes when it is looked at.
-            entry.timer = moved.or_else(|| timers.schedule(due, Due::Key(place.hash)).ok());
-            entry.expires = Some(deadline);
-        });
-    }
-
-    /// Takes a key's deadline away. False if it has none.
-    pub(crate) fn persist(&mut self, place: Place) -> bool {
-        let Self { store, timers, .. } = self;
-        let mut had_one = false;
-        store.set_expiry(place, |entry| {
-            had_one = entry.expires.take().is_some();
-            entry.timer.take().and_then(|timer| timers.cancel(timer));
-        });
-        had_one
+    pub(crate) fn set_value(&mut self, hash: Hash, key: &[u8], value: &[u8], found: Option<Place>) -> Place {
+        if let Some(place) = found {
+            self.change(place, |entry, _| entry.set_value(value));
+            return place;
+        }
+        let entry = Entry::new(key, value);
+        entry.count(|figure, number| self.stats.add(figure, number));
+        let table = &mut self.tables[usize::from(hash.table)];
+        let entry = table.insert_unique(hash.spread(), entry, |entry| self.placement.spread(entry));
+        Place { hash, bucket: entry.bucket_index() }
     }
 
     /// Removes a key.
     pub(crate) fn remove(&mut self, place: Place) -> Entry {
-        let entry = self.store.remove(place);
+        let table = &mut self.tables[usize::from(place.hash.table)];
+        let (entry, _) = table.get_bucket_entry(place.bucket).expect(PLACE).remove();
+        if table.len() < table.capacity().div_ceil(SPARSE) {
+            table.shrink_to(table.len() * 2, |entry| self.placement.spread(entry));
+        }
+        entry.count(|figure, number| self.stats.sub(figure, number));
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
         entry
     }
 
-    /// Reads what the expiry of these keys will read. Nearly all of it is out of the processor's caches;
-    /// here the loads of several keys run at the same time, and not one after the other.
-    pub(crate) fn warm(&self, timers: impl Iterator<Item = (Key, Hash)>) {
-        let places: Vec<_> = timers.filter_map(|(timer, hash)| self.store.find_timer(hash, timer)).collect();
-        places.iter().for_each(|&place| _ = black_box(self.get(place).key().first()));
-    }
-
-    /// A key's timer has fired. The key may be gone: a flush cancels timers later.
-    pub(crate) fn fired(&mut self, timer: Key, hash: Hash) {
-        let Some(place) = self.store.find_timer(hash, timer) else { return };
-        match self.get(place).expires {
-            // The wall clock was set back.
-            Some(deadline) if !self.time.has_passed(deadline) => self.set_deadline(place, deadline),
-            _ => self.expire(place),
-        }
-    }
-
-    fn has_expired(&self, entry: &Entry) -> bool {
-        entry.expires.is_some_and(|deadline| self.time.has_passed(deadline))
-    }
-
-    /// Removes a key that has expired.
-    fn expire(&mut self, place: Place) {
-        let entry = self.remove(place);
-        self.stats.add(Figure::Expired, 1);
-        self.events.add(Class::EXPIRED, "expired", entry.key());
+    /// The keys of a table that have not expired.
+    pub(crate) fn living(&self, table: usize) -> impl Iterator<Item = &[u8]> {
+        self.tables[table].iter().filter(|entry| !self.has_expired(entry)).map(Entry::key)
     }
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
-        self.discarded.append(&mut self.store.clear());
+        self.discarded.append(&mut std::mem::replace(&mut self.tables, empty()));
+        for figure in [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes] {
+            self.stats.sub(figure, self.stats.get(figure));
+        }
     }
 
     /// Does a step of the tasks that take long. True if there is more to do.
@@ -188,45 +200,19 @@ impl Keyspace {
             && let Some(mut table) = self.discarded.pop()
         {
             left = left.saturating_sub(1 + table.len());
-            for entry in table.drain() {
-                entry.timer.and_then(|timer| self.timers.cancel(timer));
-            }
+            table.drain().for_each(|entry| _ = entry.timer.and_then(|timer| self.timers.cancel(timer)));
         }
         while left > 0 && self.recheck < TABLES {
-            let table = self.store.table_mut(self.recheck);
-            left = left.saturating_sub(1 + table.len());
-            for entry in table.iter_mut() {
-                if let Some(date) = entry.expires.filter(|it| it.is_date()) {
-                    entry.timer =
-                        entry.timer.and_then(|timer| self.timers.reschedule(timer, self.time.due(date)));
-                }
-            }
+            left = left.saturating_sub(1 + self.tables[self.recheck].len());
+            self.follow_clock(self.recheck);
             self.recheck += 1;
         }
         !self.discarded.is_empty() || self.recheck < TABLES
     }
+}
 
-    /// The keys of a table that have not expired.
-    pub(crate) fn living(&self, table: usize) -> impl Iterator<Item = &[u8]> {
-        self.store.table(table).iter().filter(|entry| !self.has_expired(entry)).map(Entry::key)
-    }
-
-    /// Panics unless each key with a deadline has a timer, and each timer a key.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn check(&self) {
-        let mut all = (0, 0);
-        for entry in (0..TABLES).flat_map(|table| self.store.table(table)) {
-            let hash = self.store.placement.hash(entry.key());
-            let found = self.store.find(hash, entry.key()).expect("each key is found");
-            assert_eq!(self.get(found).key(), entry.key());
-            assert_eq!(entry.timer.is_some(), entry.expires.is_some());
-            all = (all.0 + 1, all.1 + usize::from(entry.timer.is_some()));
-        }
-        assert_eq!(all, (self.stats.get(Figure::Keys), self.stats.get(Figure::ExpiringKeys)));
-        if self.discarded.is_empty() {
-            assert_eq!(self.timers.len(), all.1, "timers");
-        }
-    }
+fn empty() -> Vec<Table> {
+    (0..TABLES).map(|_| Table::new()).collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::{process, thread};
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::args::Args;
+use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::door::Door;
 use crate::keyspace::timers;
@@ -23,8 +25,10 @@ use crate::worker::Worker;
 /// process: no other thread has its keys and its clients.
 pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
-    let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..args.threads(cores.len())).map(|_| timers()).unzip();
-    allow_files();
+    let threads = args.threads.map_or(cores.len().max(1), usize::from);
+    let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
+    // Each client is a file. If the system refuses, there are fewer clients.
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
     let listener = mio::net::TcpListener::bind(args.listen).map_err(|error| on(args.listen, &error))?;
     let shared = Arc::new(Shared::new(listener.local_addr()?, schedulers));
     writeln!(out, "listening on {}", shared.address)?;
@@ -36,9 +40,11 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     }
     out.flush()?;
 
-    let mut mailboxes = Mailbox::all(shared.threads() + 1)?;
-    let door = mailboxes.pop().map(|(poll, mailbox)| Door::new(poll, listener, mailbox)).transpose()?;
-    let settings = args.settings(shared.address.port());
+    let mut mailboxes = Mailbox::all(threads + 1)?;
+    let (poll, mailbox) = mailboxes.remove(threads);
+    end_at_a_signal(&shared, mailbox.alarm())?;
+    let door = Door::new(poll, listener, mailbox)?;
+    let settings = Settings { port: shared.address.port(), ..args.settings.clone() };
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, settings.clone(), mailbox);
@@ -49,7 +55,7 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
         })
     });
     let running = running.collect::<io::Result<Vec<_>>>()?;
-    let served = door.map_or(Ok(()), |door| door.serve(&shared));
+    let served = door.serve(&shared);
     running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| process::abort()))?;
     served
 }
@@ -58,10 +64,13 @@ fn on(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
 }
 
-/// Lets the process open as many files as it may: each client is one.
-fn allow_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // If the system refuses, there are fewer clients.
-    let _ = setrlimit(Resource::Nofile, limit);
+fn end_at_a_signal(shared: &Arc<Shared>, alarm: impl Fn() + Send + 'static) -> io::Result<()> {
+    let (mut signals, shared) = (Signals::new([SIGTERM, SIGINT])?, Arc::clone(shared));
+    let wait = move || {
+        for _ in signals.forever() {
+            shared.drain();
+            alarm();
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).map(|_| ())
 }

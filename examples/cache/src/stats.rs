@@ -13,37 +13,38 @@ use crate::commands::table::COMMANDS;
 /// Of this many commands, one is timed: reading a clock twice takes as long as a small command.
 const SAMPLE: usize = 16;
 
-/// Lists the figures: the name in the program, in metrics, in INFO (if it is there), the kind, and the help.
+/// Lists what there is a number of in each thread: a kind, a name in the program, in metrics and in INFO
+/// (if it is there), and what it is.
 macro_rules! figures {
-    ($($figure:ident $name:literal $info:literal $kind:literal $help:literal,)*) => {
-        /// What there is a number of in each thread.
+    ($($kind:ident $figure:ident $name:literal $info:literal $help:literal,)*) => {
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Figure { $($figure),* }
 
-        /// Each figure with its names for metrics and for INFO, its kind, and what it is.
-        const FIGURES: &[(Figure, &str, &str, &str, &str)] = &[$((Figure::$figure, $name, $info, $kind, $help)),*];
+        /// Each figure, its name in INFO, and for metrics its kind, its name and what it is.
+        const FIGURES: &[(Figure, &str, [&str; 3])] =
+            &[$((Figure::$figure, $info, [stringify!($kind), $name, $help])),*];
     };
 }
 
 figures! {
-    Keys "keys" "" "gauge" "Keys",
-    ExpiringKeys "expiring_keys" "" "gauge" "Keys with a time to live",
-    KeyBytes "key_bytes" "" "gauge" "Memory of keys and values, estimated",
-    BufferBytes "buffer_bytes" "" "gauge" "Memory of the buffers of clients",
-    Expired "expired_keys_total" "expired_keys" "counter" "Keys that have expired",
-    Hits "hits_total" "keyspace_hits" "counter" "Lookups that found a key",
-    Misses "misses_total" "keyspace_misses" "counter" "Lookups that found none",
-    Connections "connections_total" "total_connections_received" "counter" "Connections served",
-    Refused "refused_connections_total" "rejected_connections" "counter" "Connections beyond the limit of clients",
-    IdleClosed "idle_closed_total" "idle_closed" "counter" "Connections closed because they were idle",
-    SlowClosed "slow_closed_total" "slow_closed" "counter" "Subscribers cut off because they did not read",
-    ProtocolErrors "protocol_errors_total" "protocol_errors" "counter" "Connections ended for what the client sent",
-    Errors "errors_total" "total_error_replies" "counter" "Replies that were errors",
-    BytesIn "bytes_in_total" "total_net_input_bytes" "counter" "Bytes received",
-    BytesOut "bytes_out_total" "total_net_output_bytes" "counter" "Bytes sent",
-    Forwarded "forwarded_total" "forwarded_commands" "counter" "Commands, and parts of them, that another thread ran",
-    Rounds "rounds_total" "eventloop_cycles" "counter" "Rounds of the event loops",
-    Parts "parts_total" "" "counter" "Commands, and parts of them, that this thread ran",
+    gauge Keys "keys" "" "Keys",
+    gauge ExpiringKeys "expiring_keys" "" "Keys with a time to live",
+    gauge KeyBytes "key_bytes" "" "Memory of keys and values, estimated",
+    gauge BufferBytes "buffer_bytes" "" "Memory of the buffers of clients",
+    counter Expired "expired_keys" "expired_keys" "Keys that have expired",
+    counter Hits "hits" "keyspace_hits" "Lookups that found a key",
+    counter Misses "misses" "keyspace_misses" "Lookups that found none",
+    counter Connections "connections" "total_connections_received" "Connections served",
+    counter Refused "refused_connections" "rejected_connections" "Connections beyond the limit of clients",
+    counter IdleClosed "idle_closed" "idle_closed" "Connections closed because they were idle",
+    counter SlowClosed "slow_closed" "slow_closed" "Subscribers cut off because they did not read",
+    counter ProtocolErrors "protocol_errors" "protocol_errors" "Connections ended for what the client sent",
+    counter Errors "errors" "total_error_replies" "Replies that were errors",
+    counter BytesIn "bytes_in" "total_net_input_bytes" "Bytes received",
+    counter BytesOut "bytes_out" "total_net_output_bytes" "Bytes sent",
+    counter Forwarded "forwarded" "forwarded_commands" "Commands, and parts of them, sent to another thread",
+    counter Rounds "rounds" "eventloop_cycles" "Rounds of the event loops",
+    counter Parts "parts" "" "Commands, and parts of them, that this thread ran",
 }
 
 /// What is counted of each command: calls, nanoseconds (an estimate: see `SAMPLE`), calls that were
@@ -116,10 +117,12 @@ impl Stats {
 
     /// Starts all counts again: not what there is.
     pub(crate) fn reset(&self) {
-        let counts = FIGURES.iter().filter(|(.., kind, _)| *kind == "counter");
-        let counts = counts.map(|&(figure, ..)| &self.figures[figure as usize]);
+        let counts = self.figures.iter().zip(FIGURES).filter(|(_, (.., [kind, ..]))| *kind == "counter");
         // Ordering: Relaxed, only the numbers matter.
-        counts.chain(self.commands.iter().flatten()).for_each(|count| count.store(0, Ordering::Relaxed));
+        counts
+            .map(|(count, _)| count)
+            .chain(self.commands.iter().flatten())
+            .for_each(|count| count.store(0, Ordering::Relaxed));
     }
 }
 

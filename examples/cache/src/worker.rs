@@ -11,7 +11,6 @@
 mod sockets;
 
 use std::io::{self, ErrorKind};
-use std::task::Waker;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
@@ -42,7 +41,6 @@ pub(crate) struct Worker {
     events: Events,
     advancer: Advancer<Due>,
     fired: Vec<Fired<Due>>,
-    waker: Waker,
     desk: Desk,
     buffer: Vec<u8>,
     /// How long the next sleep may last.
@@ -54,8 +52,8 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
-        let (fired, waker, patience) = (Vec::new(), desk.mailbox.waker(), Duration::MAX);
-        Self { poll, events, advancer, fired, waker, desk, buffer, patience, ends_at: None }
+        let (fired, patience) = (Vec::new(), Duration::MAX);
+        Self { poll, events, advancer, fired, desk, buffer, patience, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -63,7 +61,7 @@ impl Worker {
         while !self.is_over() {
             self.round().inspect_err(|_| {
                 self.desk.shared.drain();
-                self.desk.mailbox.wake_all();
+                self.desk.mailbox.alarm()();
             })?;
         }
         Ok(())
@@ -97,7 +95,6 @@ impl Worker {
         let Self { advancer, desk, patience, .. } = self;
         let mut timeout = *patience;
         if !timeout.is_zero() {
-            advancer.register_waker(&self.waker);
             let next = advancer.next_expiration();
             timeout = timeout.min(next.map_or(Duration::MAX, |tick| desk.shared.clock.until(tick)));
             if timeout > MAINTENANCE && advancer.needs_maintenance() {
@@ -124,7 +121,7 @@ impl Worker {
                 match self.desk.mailbox.receive(from) {
                     None => break,
                     Some(Message::Work(batch)) => self.desk.work(from, batch),
-                    Some(Message::Done(batch)) => self.desk.done(batch),
+                    Some(Message::Done(batch)) => self.desk.done(&batch),
                     Some(Message::Connection(stream)) => self.welcome(stream)?,
                 }
             }

@@ -1,6 +1,10 @@
-//! Commands about the connection.
+//! Commands about the connection and the server.
 
+use constant_time_eq::constant_time_eq;
+
+use super::table::COMMANDS;
 use super::*;
+use crate::clock::wall_clock;
 use crate::session::Ending;
 
 /// The version of Redis whose semantics these are.
@@ -39,33 +43,26 @@ pub(super) fn select(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>)
 }
 
 pub(super) fn auth(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (user, password) = match request.len() {
+    match request.len() {
         2 if desk.settings.password.is_empty() => {
-            return Err("AUTH <password> called without any password configured for the default user. \
-                        Are you sure your configuration is correct?"
-                .into());
+            let text = "AUTH <password> called without any password configured for the default user. Are you \
+                        sure your configuration is correct?";
+            return Err(text.into());
         }
-        2 => (USER, request.arg(1)),
-        3 => (request.arg(1), request.arg(2)),
+        2 => authenticate(desk, request, USER, request.arg(1))?,
+        3 => authenticate(desk, request, request.arg(1), request.arg(2))?,
         _ => return Err(SYNTAX.into()),
-    };
-    authenticate(desk, request, user, password)?;
+    }
     Ok(reply.ok())
 }
 
 fn authenticate(desk: &mut Desk, request: &Request<'_>, user: &[u8], password: &[u8]) -> Outcome {
     let right = &desk.settings.password;
-    if user != USER || !right.is_empty() && !are_same(right, password) {
+    if user != USER || !right.is_empty() && !constant_time_eq(right, password) {
         return Err(Failure("WRONGPASS", "invalid username-password pair or user is disabled.".into()));
     }
     desk.sessions[request.client].is_authenticated = true;
     Ok(())
-}
-
-/// Compares in a time that does not depend on how much is right.
-fn are_same(right: &[u8], given: &[u8]) -> bool {
-    let differences = right.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b));
-    right.len() == given.len() && std::hint::black_box(differences) == 0
 }
 
 pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -102,12 +99,11 @@ pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
 
 fn introduce(id: u64, reply: &mut Reply<'_>) {
     reply.map(7);
-    ["server", "redis", "version", REDIS_VERSION].into_iter().for_each(|text| reply.bulk(text));
-    for (name, value) in [("proto", 2 + i64::from(reply.is_resp3)), ("id", id as i64)] {
-        reply.bulk(name);
-        reply.integer(value);
-    }
-    ["mode", "standalone", "role", "master", "modules"].into_iter().for_each(|text| reply.bulk(text));
+    ["server", "redis", "version", REDIS_VERSION, "proto"].iter().for_each(|text| reply.bulk(text));
+    reply.integer(2 + i64::from(reply.is_resp3));
+    reply.bulk("id");
+    reply.integer(id as i64);
+    ["mode", "standalone", "role", "master", "modules"].iter().for_each(|text| reply.bulk(text));
     reply.array(0);
 }
 
@@ -139,4 +135,48 @@ pub(super) fn set_info(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
         return Err(format!("Unrecognized option '{}'", lossy(request.arg(2))).into());
     }
     Ok(reply.ok())
+}
+
+pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let now = wall_clock();
+    reply.array(2);
+    reply.bulk_integer(now.as_secs() as i64);
+    Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
+}
+
+pub(super) fn reset_counts(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.stats.reset();
+    Ok(reply.ok())
+}
+
+/// The commands without the subcommands.
+pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
+    reply.array(all.len());
+    Ok(all.iter().for_each(|command| describe(command, reply)))
+}
+
+/// The reply of commands that have nothing to do.
+pub(super) fn ok(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.ok())
+}
+
+/// The ten elements of COMMAND's reply for each command; the last four are empty.
+fn describe(command: &Command, reply: &mut Reply<'_>) {
+    reply.array(10);
+    reply.bulk(command.name);
+    reply.integer(i64::from(command.arity));
+    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED).iter_names().collect();
+    reply.list(b'~', flags.len());
+    flags.iter().for_each(|(name, _)| reply.simple(&name.to_ascii_lowercase()));
+    // The first key, the last one, counted from the end if negative, and the distance of keys.
+    let keys = match command.run {
+        Run::Key(_) => [1, 1, 1],
+        Run::EachKey(_, step, _) => [1, -1, step as i64],
+        _ => [0, 0, 0],
+    };
+    keys.into_iter().for_each(|key| reply.integer(key));
+    // Categories, hints, key specifications, subcommands.
+    (0..3).for_each(|_| reply.list(b'~', 0));
+    reply.array(0);
 }

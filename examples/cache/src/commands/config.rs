@@ -4,60 +4,101 @@
 
 use std::time::Duration;
 
+use clap::Args;
+
 use super::glob::matches;
 use super::*;
 use crate::protocol::parse_i64;
 use crate::protocol::parser::{MAX_BULK, MAX_REQUEST};
 
-/// What can be set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What can be set, by a flag or by CONFIG SET.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct Settings {
-    /// Bytes; 0 is no limit.
+    /// Password that clients have to give (AUTH, HELLO)
+    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", value_parser = flag(password))]
+    pub(crate) password: Box<[u8]>,
+
+    /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
+    /// refused; 0 is no limit
+    #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
     pub(crate) max_memory: u64,
+
+    /// Clients at the same time
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(max_clients))]
     pub(crate) max_clients: usize,
-    /// Zero is no limit.
+
+    /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) idle_timeout: Duration,
-    /// Empty if clients need none.
-    pub(crate) password: Vec<u8>,
-    /// `notify-keyspace-events`.
+
+    /// `notify-keyspace-events`
+    #[arg(skip)]
     pub(crate) events: Class,
+
     /// It can be read, and not set.
+    #[arg(skip)]
     pub(crate) port: u16,
 }
 
-type Get = fn(&Settings) -> Vec<u8>;
-type Set = fn(&mut Settings, &[u8]) -> Outcome;
-
-/// The settings that can be set.
-const SETTINGS: [(&str, Get, Set); 5] = [
-    ("maxmemory", |it| text(it.max_memory), |it, value| Ok(it.max_memory = parse_bytes(value)?)),
-    ("maxclients", |it| text(it.max_clients), |it, value| Ok(it.max_clients = within(value, 1)? as usize)),
-    ("timeout", Settings::timeout, |it, value| Ok(it.idle_timeout = Duration::from_secs(within(value, 0)?))),
-    ("requirepass", |it| it.password.clone(), |it, value| Ok(it.password = value.to_vec())),
-    ("notify-keyspace-events", |it| text(it.events.letters()), |it, value| Ok(it.events = events(value)?)),
-];
-
-/// Those that can only be read.
-const CONSTANTS: [(&str, Get); 10] = [
-    ("port", |it| text(it.port)),
-    ("proto-max-bulk-len", |_| text(MAX_BULK)),
-    ("client-query-buffer-limit", |_| text(MAX_REQUEST)),
-    ("appendonly", |_| text("no")),
-    ("databases", |_| text("1")),
-    ("maxmemory-policy", |_| text("noeviction")),
-    ("save", |_| text("")),
-    ("lazyfree-lazy-user-flush", |_| text("yes")),
-    ("hash-max-listpack-entries", |_| text("128")),
-    ("cluster-enabled", |_| text("no")),
-];
-
-/// The names of all settings, and how they are read.
-fn all() -> impl Iterator<Item = (&'static str, Get)> {
-    SETTINGS.into_iter().map(|(name, get, _)| (name, get)).chain(CONSTANTS)
+/// Parses the value of a flag as CONFIG SET does.
+fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| parse(text.as_bytes()).map_err(|Failure(_, why)| why.into())
 }
 
-fn text(value: impl ToString) -> Vec<u8> {
-    value.to_string().into_bytes()
+impl Settings {
+    /// All values by their names. What is not a field is what it always is.
+    fn values(&self) -> [(&'static str, Vec<u8>); 15] {
+        let text = |value: &dyn ToString| value.to_string().into_bytes();
+        [
+            ("maxmemory", text(&self.max_memory)),
+            ("maxclients", text(&self.max_clients)),
+            ("timeout", text(&self.idle_timeout.as_millis().div_ceil(1_000))),
+            ("requirepass", self.password.to_vec()),
+            ("notify-keyspace-events", text(&self.events.letters())),
+            ("port", text(&self.port)),
+            ("proto-max-bulk-len", text(&MAX_BULK)),
+            ("client-query-buffer-limit", text(&MAX_REQUEST)),
+            ("appendonly", text(&"no")),
+            ("databases", text(&"1")),
+            ("maxmemory-policy", text(&"noeviction")),
+            ("save", Vec::new()),
+            ("lazyfree-lazy-user-flush", text(&"yes")),
+            ("hash-max-listpack-entries", text(&"128")),
+            ("cluster-enabled", text(&"no")),
+        ]
+    }
+
+    /// Sets one value. What is not a field can only be set to what it is.
+    fn set(&mut self, name: &str, value: &[u8]) -> Outcome {
+        match name {
+            "maxmemory" => self.max_memory = parse_bytes(value)?,
+            "maxclients" => self.max_clients = max_clients(value)?,
+            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0)? as u64),
+            "requirepass" => self.password = password(value)?,
+            "notify-keyspace-events" => self.events = events(value)?,
+            _ if self.values().iter().any(|(known, is)| *known == name && is == value) => {}
+            _ => return Err("can't set immutable config".into()),
+        }
+        Ok(())
+    }
+
+    /// Sets all of a request's values, or none.
+    fn set_all(&self, request: &Request<'_>) -> Result<Self, Failure> {
+        if request.len() % 2 == 1 {
+            return Err(SYNTAX.into());
+        }
+        let (mut changed, known) = (self.clone(), self.values());
+        for at in (2..request.len()).step_by(2) {
+            let name = lossy(request.arg(at));
+            let Some((known, _)) = known.iter().find(|(known, _)| request.is(at, known)) else {
+                return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
+            };
+            changed.set(known, request.arg(at + 1)).map_err(|Failure(_, why)| {
+                format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
+            })?;
+        }
+        Ok(changed)
+    }
 }
 
 fn events(value: &[u8]) -> Result<Class, Failure> {
@@ -67,10 +108,18 @@ fn events(value: &[u8]) -> Result<Class, Failure> {
 /// The greatest number that a setting takes.
 const MOST: i64 = 1 << 30;
 
-fn within(value: &[u8], least: i64) -> Result<u64, Failure> {
+fn password(value: &[u8]) -> Result<Box<[u8]>, Failure> {
+    Ok(value.into())
+}
+
+fn max_clients(value: &[u8]) -> Result<usize, Failure> {
+    within(value, 1)
+}
+
+fn within(value: &[u8], least: i64) -> Result<usize, Failure> {
     match parse_i64(value) {
         None => Err("argument couldn't be parsed into an integer".into()),
-        Some(value) if (least..=MOST).contains(&value) => Ok(value as u64),
+        Some(value) if (least..=MOST).contains(&value) => Ok(value as usize),
         Some(_) => Err(format!("argument must be between {least} and {MOST} inclusive").into()),
     }
 }
@@ -80,64 +129,21 @@ pub(crate) fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at(digits);
     let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
-    let unit: Option<u64> = match &unit.to_ascii_lowercase()[..] {
-        b"" | b"b" => Some(1),
-        b"k" => Some(1_000),
-        b"kb" => Some(1 << 10),
-        b"m" => Some(1_000_000),
-        b"mb" => Some(1 << 20),
-        b"g" => Some(1_000_000_000),
-        b"gb" => Some(1 << 30),
-        _ => None,
-    };
-    let bytes = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    let units = ["b", "k", "kb", "m", "mb", "g", "gb", ""].into_iter();
+    let sizes = [1, 1_000, 1 << 10, 1_000_000, 1 << 20, 1_000_000_000, 1 << 30, 1];
+    let unit = units.zip(sizes).find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()));
+    let bytes = number.zip(unit).and_then(|(number, (_, size))| number.checked_mul(size));
     bytes.ok_or("argument must be a memory value".into())
-}
-
-impl Settings {
-    /// In whole seconds.
-    fn timeout(&self) -> Vec<u8> {
-        text(self.idle_timeout.as_millis().div_ceil(1_000))
-    }
-
-    /// Sets one value. `None` if there is no such setting.
-    fn set(&mut self, name: &[u8], value: &[u8]) -> Option<Outcome> {
-        let is_it = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        if let Some((.., set)) = SETTINGS.iter().find(|(known, ..)| is_it(known)) {
-            return Some(set(self, value));
-        }
-        let (_, get) = CONSTANTS.iter().find(|(known, _)| is_it(known))?;
-        let is_same = get(self) == value;
-        Some(if is_same { Ok(()) } else { Err("can't set immutable config".into()) })
-    }
-
-    /// Sets all of a request's values, or none.
-    fn set_all(&self, request: &Request<'_>) -> Result<Self, Failure> {
-        if request.len() % 2 == 1 {
-            return Err(SYNTAX.into());
-        }
-        let mut changed = self.clone();
-        for at in (2..request.len()).step_by(2) {
-            let name = lossy(request.arg(at));
-            let Some(result) = changed.set(request.arg(at), request.arg(at + 1)) else {
-                return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
-            };
-            result.map_err(|Failure(_, why)| {
-                format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
-            })?;
-        }
-        Ok(changed)
-    }
 }
 
 pub(super) fn get(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let patterns: Vec<_> = request.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
-    let asked: Vec<_> = all().filter(|(name, _)| is_asked(name)).collect();
+    let asked: Vec<_> = desk.settings.values().into_iter().filter(|(name, _)| is_asked(name)).collect();
     reply.map(asked.len());
-    for (name, get) in asked {
+    for (name, value) in asked {
         reply.bulk(name);
-        reply.bulk(get(&desk.settings));
+        reply.bulk(value);
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
 
 /// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
 pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (key, unit) = (request.arg(1), Unit::of_command(request));
+    let (key, unit) = (request.arg(1), Unit::of(name(request)));
     let conditions = conditions(request)?;
     let now = keys.time.wall();
     let base = if unit.is_date { 0 } else { now };
@@ -29,8 +29,7 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
         allow(conditions, old, new)
     });
     if let Some(place) = allowed.filter(|_| new <= now) {
-        keys.remove(place);
-        keys.events.add(Class::GENERIC, "del", key);
+        delete(keys, request, place);
     } else if let Some(place) = allowed {
         let relative = keys.time.after(new - base).filter(|_| !unit.is_date);
         keys.set_deadline(place, relative.unwrap_or_else(|| Deadline::at(new)));
@@ -46,7 +45,7 @@ const NEVER: i64 = -1;
 
 /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
 pub(super) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let unit = Unit::of_command(request);
+    let unit = Unit::of(name(request));
     let expires = keys.look_up(request.hash, request.arg(1)).map(|place| keys.get(place).expires);
     let base = if unit.is_date { 0 } else { keys.time.wall() };
     reply.integer(match expires {

@@ -2,8 +2,8 @@
 
 use super::glob::matches;
 use super::*;
+use crate::keyspace::TABLES;
 use crate::stats::Figure;
-use crate::store::TABLES;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
@@ -21,13 +21,9 @@ pub(super) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     Ok(reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some())))
 }
 
-pub(super) fn delete(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let place = keys.find(request.hash, request.arg(1));
-    if let Some(place) = place {
-        keys.remove(place);
-        keys.events.add(Class::GENERIC, "del", request.arg(1));
-    }
-    Ok(reply.integer(i64::from(place.is_some())))
+pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let found = keys.find(request.hash, request.arg(1)).map(|place| delete(keys, request, place));
+    Ok(reply.integer(i64::from(found.is_some())))
 }
 
 pub(super) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -35,12 +31,8 @@ pub(super) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) ->
 }
 
 pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    let is_valid = match request.len() {
-        1 => true,
-        2 => request.is(1, "sync") || request.is(1, "async"),
-        _ => false,
-    };
-    if is_valid { everywhere(desk, request) } else { Err(SYNTAX.into()) }
+    let has_option = request.len() == 2 && (request.is(1, "sync") || request.is(1, "async"));
+    if has_option || request.len() == 1 { everywhere(desk, request) } else { Err(SYNTAX.into()) }
 }
 
 /// FLUSHALL, with or without ASYNC: the keys are gone at once, their memory comes back step by step.
@@ -65,58 +57,41 @@ pub(super) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) ->
     })
 }
 
-/// The arguments of SCAN.
-struct Scan<'a> {
-    /// The cursor's table and thread.
-    table: usize,
-    thread: usize,
-    pattern: &'a [u8],
-    count: usize,
-    /// The type that is asked for: all keys here are strings.
-    kind: &'a [u8],
+/// The table and the thread of SCAN's cursor.
+fn cursor(desk: &Desk, request: &Request<'_>) -> Result<(usize, usize), Failure> {
+    let cursor = std::str::from_utf8(request.arg(1)).ok().and_then(|cursor| cursor.parse::<u64>().ok());
+    let (cursor, threads) = (cursor.ok_or("invalid cursor")? as usize, desk.shared.threads());
+    Ok((cursor / threads, cursor % threads))
 }
 
-impl<'a> Scan<'a> {
-    fn parse(request: &Request<'a>, threads: usize) -> Result<Self, Failure> {
-        let cursor = std::str::from_utf8(request.arg(1)).ok().and_then(|cursor| cursor.parse::<u64>().ok());
-        let cursor = cursor.ok_or("invalid cursor")?;
-        let (table, thread) = ((cursor / threads as u64) as usize, (cursor % threads as u64) as usize);
-        let mut scan = Self { table, thread, pattern: b"*", count: SCAN_COUNT, kind: b"string" };
-        for at in (2..request.len()).step_by(2) {
-            let value = request.from(at + 1).next().ok_or(SYNTAX)?;
-            match &request.arg(at).to_ascii_lowercase()[..] {
-                b"count" => scan.count = usize::try_from(integer(value)?.max(0)).unwrap_or(usize::MAX),
-                b"match" => scan.pattern = value,
-                b"type" => scan.kind = value,
-                _ => return Err(SYNTAX.into()),
-            }
-        }
-        if scan.count > 0 { Ok(scan) } else { Err(SYNTAX.into()) }
-    }
-}
-
-/// The thread of a cursor.
 pub(super) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    Scan::parse(request, desk.shared.threads()).map(|scan| vec![scan.thread])
+    cursor(desk, request).map(|(_, thread)| vec![thread])
 }
 
-/// A cursor is a table and a thread. A table is replied as a whole: a key stays in its table, so a
-/// scan meets each key that is there all the time exactly once.
+/// A table is replied as a whole: a key stays in its table, so a scan meets each key that is there
+/// all the time exactly once.
 pub(super) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let threads = desk.shared.threads();
-    let mut scan = Scan::parse(request, threads)?;
-    let end =
-        scan.table.saturating_add(scan.count.saturating_mul(TABLES_PER_KEY).max(LEAST_TABLES)).min(TABLES);
-    let (mut found, mut seen) = (Vec::new(), 0);
-    while scan.table < end && seen < scan.count {
-        let keys: Vec<_> = desk.keyspace.living(scan.table).collect();
-        seen += keys.len();
-        let is_wanted = |key: &&[u8]| scan.kind.eq_ignore_ascii_case(b"string") && matches(scan.pattern, key);
-        found.extend(keys.into_iter().filter(is_wanted));
-        scan.table += 1;
+    let ((mut table, thread), threads) = (cursor(desk, request)?, desk.shared.threads());
+    let (mut pattern, mut count, mut kind) = (&b"*"[..], SCAN_COUNT, &b"string"[..]);
+    for at in (2..request.len()).step_by(2) {
+        let value = request.from(at + 1).next().ok_or(SYNTAX)?;
+        match &request.arg(at).to_ascii_lowercase()[..] {
+            b"count" => count = usize::try_from(integer(value)?).ok().filter(|&it| it > 0).ok_or(SYNTAX)?,
+            b"match" => pattern = value,
+            b"type" => kind = value,
+            _ => return Err(SYNTAX.into()),
+        }
     }
-    let is_last = scan.table >= TABLES;
-    let cursor = if is_last { (scan.thread + 1) % threads } else { scan.table * threads + scan.thread };
+    let end = table.saturating_add(count.saturating_mul(TABLES_PER_KEY).max(LEAST_TABLES)).min(TABLES);
+    let (mut found, mut seen) = (Vec::new(), 0);
+    while table < end && seen < count {
+        let keys: Vec<_> = desk.keyspace.living(table).collect();
+        seen += keys.len();
+        let is_wanted = |key: &&[u8]| kind.eq_ignore_ascii_case(b"string") && matches(pattern, key);
+        found.extend(keys.into_iter().filter(is_wanted));
+        table += 1;
+    }
+    let cursor = if table >= TABLES { (thread + 1) % threads } else { table * threads + thread };
     reply.array(2);
     reply.bulk_integer(cursor as i64);
     Ok(reply.bulks(&found))

@@ -10,7 +10,6 @@ mod glob;
 mod keys;
 mod options;
 pub(crate) mod pubsub;
-mod server;
 mod strings;
 pub(crate) mod table;
 
@@ -20,7 +19,7 @@ use bitflags::bitflags;
 
 use crate::desk::Desk;
 use crate::events::Class;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, Place};
 use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX};
 use crate::session::gather::Fold;
 use options::integer;
@@ -55,13 +54,10 @@ bitflags! {
         const READONLY = 1 << 1;
         /// Refused while there is too little memory.
         const DENYOOM = 1 << 2;
-        const FAST = 1 << 3;
         /// Allowed before a client is authenticated.
-        const NO_AUTH = 1 << 4;
-        const PUBSUB = 1 << 5;
-        const ADMIN = 1 << 6;
+        const NO_AUTH = 1 << 3;
         /// Allowed to a RESP2 client that has subscribed. Redis has no name for it.
-        const SUBSCRIBED = 1 << 7;
+        const SUBSCRIBED = 1 << 4;
     }
 }
 
@@ -85,6 +81,12 @@ impl Command {
 /// The choice of commands that concern all threads.
 fn everywhere(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
     Ok((0..desk.shared.threads()).collect())
+}
+
+/// Removes the key of a request, which is at this place.
+fn delete(keys: &mut Keyspace, request: &Request<'_>, place: Place) {
+    keys.remove(place);
+    keys.events.add(Class::GENERIC, "del", request.arg(1));
 }
 
 /// The name of a request's command, in lower case.

@@ -16,9 +16,8 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The unit of a command, which its name says: PEXPIRE, EXPIREAT, PEXPIRETIME.
-    pub(super) fn of_command(request: &Request<'_>) -> Self {
-        let name = name(request);
+    /// The unit of a command or an option, which its name says: PEXPIRE, EXPIREAT, PEXPIRETIME, PX, EXAT.
+    pub(super) fn of(name: &str) -> Self {
         let milliseconds = if name.starts_with('p') { 1 } else { SECOND };
         Self { milliseconds, is_date: name.ends_with("at") || name.ends_with("time") }
     }
@@ -53,22 +52,21 @@ pub(super) const OF_SET: Words = NX | XX | GET | (TIMES & !PERSIST);
 pub(super) const OF_GETEX: Words = TIMES & !KEEPTTL;
 pub(super) const OF_EXPIRE: Words = NX | XX | GT | LT;
 
-/// An option: its word, its bit, the options that may not stand before it, and the unit of the time
-/// that follows it.
-type Word = (&'static str, Words, Words, Option<Unit>);
+/// An option: its word, its bit, the options that may not stand before it, and whether a time follows.
+type Word = (&'static str, Words, Words, bool);
 
 const WORDS: [Word; 11] = [
-    ("nx", NX, XX, None),
-    ("xx", XX, NX, None),
-    ("gt", GT, LT, None),
-    ("lt", LT, GT, None),
-    ("get", GET, 0, None),
-    ("keepttl", KEEPTTL, TIMES & !KEEPTTL, None),
-    ("persist", PERSIST, TIMES & !PERSIST, None),
-    ("ex", EX, TIMES & !EX, Some(Unit { milliseconds: SECOND, is_date: false })),
-    ("px", PX, TIMES & !PX, Some(Unit { milliseconds: 1, is_date: false })),
-    ("exat", EXAT, TIMES & !EXAT, Some(Unit { milliseconds: SECOND, is_date: true })),
-    ("pxat", PXAT, TIMES & !PXAT, Some(Unit { milliseconds: 1, is_date: true })),
+    ("nx", NX, XX, false),
+    ("xx", XX, NX, false),
+    ("gt", GT, LT, false),
+    ("lt", LT, GT, false),
+    ("get", GET, 0, false),
+    ("keepttl", KEEPTTL, TIMES & !KEEPTTL, false),
+    ("persist", PERSIST, TIMES & !PERSIST, false),
+    ("ex", EX, TIMES & !EX, true),
+    ("px", PX, TIMES & !PX, true),
+    ("exat", EXAT, TIMES & !EXAT, true),
+    ("pxat", PXAT, TIMES & !PXAT, true),
 ];
 
 /// The option that an argument is, if it is one of these.
@@ -89,11 +87,11 @@ impl<'a> Options<'a> {
         let mut options = Self::default();
         while at < request.len() {
             let fits = word(request, at, known).filter(|(_, _, excluded, _)| options.words & excluded == 0);
-            let (_, bit, _, unit) = *fits.ok_or(SYNTAX)?;
+            let (word, bit, _, has_time) = *fits.ok_or(SYNTAX)?;
             options.words |= bit;
-            if let Some(unit) = unit {
+            if has_time {
                 at += 1;
-                options.expiry = Some((request.from(at).next().ok_or(SYNTAX)?, unit));
+                options.expiry = Some((request.from(at).next().ok_or(SYNTAX)?, Unit::of(word)));
             }
             at += 1;
         }
@@ -119,17 +117,16 @@ impl<'a> Options<'a> {
 
 /// The conditions of EXPIRE and its kin.
 pub(super) fn conditions(request: &Request<'_>) -> Result<Words, Failure> {
-    let words = (3..request.len()).try_fold(0, |words, at| {
+    let mut words = 0;
+    for at in 3..request.len() {
         let found = word(request, at, OF_EXPIRE);
-        Ok(words | found.ok_or_else(|| format!("Unsupported option {}", lossy(request.arg(at))))?.1)
-    });
-    match words {
-        Ok(words) if words & NX != 0 && words != NX => {
-            Err("NX and XX, GT or LT options at the same time are not compatible".into())
-        }
-        Ok(words) if words & (GT | LT) == GT | LT => {
-            Err("GT and LT options at the same time are not compatible".into())
-        }
-        words => words,
+        words |= found.ok_or_else(|| format!("Unsupported option {}", lossy(request.arg(at))))?.1;
     }
+    if words & NX != 0 && words != NX {
+        return Err("NX and XX, GT or LT options at the same time are not compatible".into());
+    }
+    if words & GT != 0 && words & LT != 0 {
+        return Err("GT and LT options at the same time are not compatible".into());
+    }
+    Ok(words)
 }

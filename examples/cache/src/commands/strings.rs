@@ -2,7 +2,6 @@
 
 use super::options::{GET, KEEPTTL, NX, OF_GETEX, OF_SET, Options, PERSIST, Unit, XX};
 use super::*;
-use crate::store::Place;
 
 pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     write_value(keys, request, reply);
@@ -23,22 +22,21 @@ fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>
 }
 
 pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let options = Options::parse(request, 3, OF_SET)?;
-    set_with(keys, request, request.arg(2), &options, reply)
+    store(keys, request, request.arg(2), &Options::parse(request, 3, OF_SET)?, reply)
 }
 
 /// SETEX, PSETEX.
 pub(super) fn setex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let expiry = Some((request.arg(2), Unit::of_command(request)));
-    set_with(keys, request, request.arg(3), &Options { words: 0, expiry }, reply)
+    let expiry = Some((request.arg(2), Unit::of(name(request))));
+    store(keys, request, request.arg(3), &Options { words: 0, expiry }, reply)
 }
 
 /// One key of MSET.
 pub(super) fn set_plain(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    set_with(keys, request, request.arg(2), &Options::default(), reply)
+    store(keys, request, request.arg(2), &Options::default(), reply)
 }
 
-fn set_with(
+fn store(
     keys: &mut Keyspace,
     request: &Request<'_>,
     value: &[u8],
@@ -52,10 +50,9 @@ fn set_with(
         false => keys.find(request.hash, request.arg(1)),
     };
     if options.has(NX) && found.is_some() || options.has(XX) && found.is_none() {
-        if !replies_old {
-            reply.null();
-        }
-        return Ok(());
+        return Ok(if !replies_old {
+            reply.null()
+        });
     }
     let place = put(keys, request, value, found);
     keys.events.add(Class::STRING, "set", request.arg(1));
@@ -65,10 +62,9 @@ fn set_with(
     } else if !options.has(KEEPTTL) {
         keys.persist(place);
     }
-    if !replies_old {
-        reply.ok();
-    }
-    Ok(())
+    Ok(if !replies_old {
+        reply.ok()
+    })
 }
 
 fn put(keys: &mut Keyspace, request: &Request<'_>, value: &[u8], found: Option<Place>) -> Place {
@@ -81,27 +77,24 @@ fn put(keys: &mut Keyspace, request: &Request<'_>, value: &[u8], found: Option<P
 pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let options = Options::parse(request, 2, OF_GETEX)?;
     let Some(place) = write_value(keys, request, reply) else { return Ok(()) };
-    let event = match options.deadline(keys, request)? {
-        Some(at) if at.is_date() && keys.time.wall_of(at) <= keys.time.wall() => {
-            keys.remove(place);
-            "del"
-        }
+    match options.deadline(keys, request)? {
+        Some(at) if at.is_date() && keys.time.wall_of(at) <= keys.time.wall() => delete(keys, request, place),
         Some(at) => {
             keys.set_deadline(place, at);
-            "expire"
+            keys.events.add(Class::GENERIC, "expire", request.arg(1));
         }
-        None if options.has(PERSIST) && keys.persist(place) => "persist",
-        None => return Ok(()),
-    };
-    Ok(keys.events.add(Class::GENERIC, event, request.arg(1)))
+        None if options.has(PERSIST) && keys.persist(place) => {
+            keys.events.add(Class::GENERIC, "persist", request.arg(1));
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    if let Some(place) = write_value(keys, request, reply) {
-        keys.remove(place);
-        keys.events.add(Class::GENERIC, "del", request.arg(1));
-    }
-    Ok(())
+    Ok(if let Some(place) = write_value(keys, request, reply) {
+        delete(keys, request, place);
+    })
 }
 
 /// INCR, DECR, INCRBY, DECRBY.

@@ -2,22 +2,17 @@
 
 use std::sync::LazyLock;
 
-use hashbrown::HashTable;
+use hashbrown::HashMap;
 
 use super::*;
 use crate::stats::info::info;
 
 const NONE: Flags = Flags::empty();
-const ADMIN: Flags = Flags::ADMIN;
-const FAST: Flags = Flags::FAST;
-const READ: Flags = Flags::READONLY.union(FAST);
-const SLOW_READ: Flags = Flags::READONLY;
-const WRITE: Flags = Flags::WRITE.union(FAST);
-const GROW: Flags = Flags::WRITE.union(Flags::DENYOOM);
-const FAST_GROW: Flags = GROW.union(FAST);
-const EARLY: Flags = Flags::NO_AUTH.union(FAST);
-const TALK: Flags = Flags::PUBSUB.union(FAST);
-const CHANNELS: Flags = Flags::PUBSUB.union(Flags::SUBSCRIBED);
+const READ: Flags = Flags::READONLY;
+const WRITE: Flags = Flags::WRITE;
+const GROW: Flags = WRITE.union(Flags::DENYOOM);
+const EARLY: Flags = Flags::NO_AUTH;
+const TALK: Flags = Flags::SUBSCRIBED;
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
     Command { name, arity, flags, run }
@@ -25,19 +20,19 @@ const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Comma
 
 /// Every command. Its number is its place here.
 pub(crate) static COMMANDS: &[Command] = &[
-    command("publish", 3, TALK, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
+    command("publish", 3, NONE, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
     command("get", 2, READ, Run::Key(strings::get)),
     command("set", -3, GROW, Run::Key(strings::set)),
     command("setex", 4, GROW, Run::Key(strings::setex)),
     command("psetex", 4, GROW, Run::Key(strings::setex)),
     command("getex", -2, WRITE, Run::Key(strings::getex)),
     command("getdel", 2, WRITE, Run::Key(strings::getdel)),
-    command("incr", 2, FAST_GROW, Run::Key(strings::incr)),
-    command("decr", 2, FAST_GROW, Run::Key(strings::incr)),
-    command("incrby", 3, FAST_GROW, Run::Key(strings::incr)),
-    command("decrby", 3, FAST_GROW, Run::Key(strings::incr)),
+    command("incr", 2, GROW, Run::Key(strings::incr)),
+    command("decr", 2, GROW, Run::Key(strings::incr)),
+    command("incrby", 3, GROW, Run::Key(strings::incr)),
+    command("decrby", 3, GROW, Run::Key(strings::incr)),
     command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
-    command("mset", -3, GROW, Run::EachKey(strings::set_plain, 2, Fold::Ok)),
+    command("mset", -3, GROW, Run::EachKey(strings::set_plain, 2, Fold::Same)),
     command("expire", -3, WRITE, Run::Key(expiry::expire)),
     command("pexpire", -3, WRITE, Run::Key(expiry::expire)),
     command("expireat", -3, WRITE, Run::Key(expiry::expire)),
@@ -48,40 +43,38 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("pexpiretime", 2, READ, Run::Key(expiry::ttl)),
     command("persist", 2, WRITE, Run::Key(expiry::persist)),
     command("type", 2, READ, Run::Key(keys::kind)),
-    command("del", -2, Flags::WRITE, Run::EachKey(keys::delete, 1, Fold::Sum)),
-    command("unlink", -2, WRITE, Run::EachKey(keys::delete, 1, Fold::Sum)),
+    command("del", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
+    command("unlink", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("exists", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
     command("dbsize", 1, READ, Run::Threads(everywhere, keys::dbsize, Fold::Sum)),
-    command("flushdb", -1, Flags::WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Ok)),
-    command("flushall", -1, Flags::WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Ok)),
-    command("keys", 2, SLOW_READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
-    command("randomkey", 1, SLOW_READ, Run::Threads(everywhere, keys::random, Fold::Any)),
-    command("scan", -2, SLOW_READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
-    command("subscribe", -2, CHANNELS, Run::Client(pubsub::subscribe)),
-    command("unsubscribe", -1, CHANNELS, Run::Client(pubsub::unsubscribe)),
-    command("ping", -1, FAST.union(Flags::SUBSCRIBED), Run::Client(client::ping)),
-    command("echo", 2, FAST, Run::Client(client::echo)),
+    command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
+    command("flushall", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
+    command("keys", 2, READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
+    command("randomkey", 1, READ, Run::Threads(everywhere, keys::random, Fold::Any)),
+    command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
+    command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
+    command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
+    command("ping", -1, TALK, Run::Client(client::ping)),
+    command("echo", 2, NONE, Run::Client(client::echo)),
     command("hello", -1, EARLY, Run::Client(client::hello)),
     command("auth", -2, EARLY, Run::Client(client::auth)),
-    command("quit", -1, EARLY.union(Flags::SUBSCRIBED), Run::Client(client::quit)),
-    command("select", 2, FAST, Run::Client(client::select)),
+    command("quit", -1, EARLY.union(TALK), Run::Client(client::quit)),
+    command("select", 2, NONE, Run::Client(client::select)),
     command("client", -2, NONE, Run::Container),
     command("client|id", 2, NONE, Run::Client(client::id)),
     command("client|setname", 3, NONE, Run::Client(client::set_name)),
     command("client|getname", 2, NONE, Run::Client(client::get_name)),
     command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
-    command("time", 1, FAST, Run::Client(server::time)),
+    command("time", 1, NONE, Run::Client(client::time)),
     command("info", -1, NONE, Run::Client(info)),
-    command("command", -1, NONE, Run::Client(server::command)),
-    command("command|count", 2, NONE, Run::Client(server::command_count)),
-    command("command|docs", -2, NONE, Run::Client(server::command_docs)),
+    command("command", 1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
-    command("function|flush", -2, NONE, Run::Client(server::ok)),
-    command("config", -2, ADMIN, Run::Container),
-    command("config|get", -3, ADMIN, Run::Client(config::get)),
-    command("config|set", -4, ADMIN, Run::Threads(config::check, config::set, Fold::Ok)),
-    command("config|resetstat", 2, ADMIN, Run::Threads(everywhere, server::reset_counts, Fold::Ok)),
+    command("function|flush", -2, NONE, Run::Client(client::ok)),
+    command("config", -2, NONE, Run::Container),
+    command("config|get", -3, NONE, Run::Client(config::get)),
+    command("config|set", -4, NONE, Run::Threads(config::check, config::set, Fold::Same)),
+    command("config|resetstat", 2, NONE, Run::Threads(everywhere, client::reset_counts, Fold::Same)),
 ];
 
 /// The number of PUBLISH: events are published, too.
@@ -93,19 +86,10 @@ const MAX_NAME: usize = 16;
 const QUOTED: usize = 128;
 
 /// The numbers of the commands, by their names.
-static NUMBERS: LazyLock<HashTable<(u128, u16)>> = LazyLock::new(|| {
-    let mut table = HashTable::new();
-    for (command, number) in COMMANDS.iter().zip(0..) {
-        let name = pack(command.name.as_bytes()).unwrap_or_default();
-        table.insert_unique(mix(name), (name, number), |&(name, _)| mix(name));
-    }
-    table
+static NUMBERS: LazyLock<HashMap<u128, u16>> = LazyLock::new(|| {
+    let names = COMMANDS.iter().map(|command| pack(command.name.as_bytes()).unwrap_or_default());
+    names.zip(0..).collect()
 });
-
-/// A hash of a name: clients do not choose the names that there are.
-fn mix(name: u128) -> u64 {
-    ((name >> 64) as u64 ^ name as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
-}
 
 /// A name in lower case, as a number. `None` if no command has so long a name.
 fn pack(name: &[u8]) -> Option<u128> {
@@ -117,17 +101,14 @@ fn pack(name: &[u8]) -> Option<u128> {
 }
 
 fn number(name: &[u8]) -> Option<u16> {
-    let name = pack(name)?;
-    NUMBERS.find(mix(name), |&(known, _)| known == name).map(|&(_, number)| number)
+    NUMBERS.get(&pack(name)?).copied()
 }
 
 /// The number of the command, or of the subcommand, that a request names.
 pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
     let name = request.arg(0);
     let found = number(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| unknown(request))?;
-    let has_subcommands =
-        matches!(COMMANDS[usize::from(found)].run, Run::Container) || name.eq_ignore_ascii_case(b"command");
-    if !has_subcommands || request.len() < 2 {
+    if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
         return Ok(found);
     }
     number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| {
@@ -186,6 +167,6 @@ mod tests {
             assert_eq!(find(name, Some("x")), Err("unknown command".into()), "{name}");
         }
         assert_eq!(find("client", Some("nothing")), Err("unknown subcommand".into()));
-        assert_eq!(find("command", Some("a subcommand with a long name")), Err("unknown subcommand".into()));
+        assert_eq!(find("config", Some("a subcommand with a long name")), Err("unknown subcommand".into()));
     }
 }

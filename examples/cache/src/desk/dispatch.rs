@@ -1,12 +1,6 @@
 //! From requests to commands, and from commands to the threads that run them.
 
-use crate::commands::table::{self, COMMANDS};
-use crate::commands::{Command, Flags, Run, wrong_arity};
-use crate::desk::Desk;
-use crate::protocol::{Failure, Outcome, Reply, Request};
-use crate::session::Address;
-use crate::session::gather::{Fold, Gather};
-use crate::stats::{Figure, Of};
+use super::*;
 
 impl Desk {
     /// Runs one request, or sends it to the threads that can.

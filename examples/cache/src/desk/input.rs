@@ -1,9 +1,6 @@
 //! From bytes to requests.
 
-use crate::desk::Desk;
-use crate::protocol::parser::Parser;
-use crate::session::Ending;
-use crate::stats::Figure;
+use super::*;
 
 /// Room is made for this much of an announced argument before any of it has come.
 const LARGEST_RESERVE: usize = 1024 * 1024;
@@ -53,7 +50,7 @@ impl Desk {
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
-        session.is_paused = session.is_owed_too_much(allowance);
+        session.is_paused = session.replies.are_too_many(allowance);
         session.ending == Ending::Open && !session.is_paused
     }
 

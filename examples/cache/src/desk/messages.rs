@@ -1,20 +1,15 @@
 //! What is run in this thread, for its own clients and for other threads, and what others answer.
 
-use crate::commands::table::{COMMANDS, PUBLISH};
-use crate::commands::{Run, pubsub};
-use crate::desk::Desk;
-use crate::mail::Message;
-use crate::mail::batch::Batch;
-use crate::protocol::{Reply, Request, Span};
-use crate::session::Address;
-use crate::stats::{Figure, Of};
+use super::*;
 
 impl Desk {
     /// Does what another thread asks for, and sends the replies back.
     pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
         let is_wanted = batch.run(|request, reply| self.perform(request, reply));
         self.publish_events();
-        if is_wanted { self.mailbox.send(from, Message::Done(batch)) } else { self.mailbox.keep(batch) }
+        if is_wanted {
+            self.mailbox.send(from, Message::Done(batch));
+        }
     }
 
     /// Runs a command, or this thread's part of it. An error stands in place of its reply.
@@ -35,9 +30,8 @@ impl Desk {
     }
 
     /// Another thread has answered.
-    pub(crate) fn done(&mut self, batch: Batch) {
+    pub(crate) fn done(&mut self, batch: &Batch) {
         batch.replies().for_each(|(home, reply)| self.answer(home, reply));
-        self.mailbox.keep(batch);
     }
 
     /// Puts a reply, or a part of one, into its place. The client may have left.
@@ -53,24 +47,17 @@ impl Desk {
         if self.keyspace.events.pending.is_empty() {
             return;
         }
-        let mut pending = std::mem::take(&mut self.keyspace.events.pending);
-        pending.messages(self.keyspace.events.wanted, |channel, text| {
+        std::mem::take(&mut self.keyspace.events.pending).run(|request, _| {
             for thread in 0..self.shared.threads() {
                 if self.shared.channels(thread) == 0 {
                     continue;
                 }
                 if thread == self.number {
-                    pubsub::deliver(self, channel, text);
-                    continue;
+                    pubsub::deliver(self, request.arg(1), request.arg(2));
+                } else {
+                    self.mailbox.batch_for(thread).add(None, request);
                 }
-                let (bytes, end) = ([channel, text].concat(), channel.len());
-                let spans = [Span::new(0, 0), Span::new(0, end), Span::new(end, bytes.len())];
-                let request =
-                    Request { bytes: &bytes, spans: &spans, command: PUBLISH, ..Request::default() };
-                self.mailbox.batch_for(thread).add(None, &request);
             }
         });
-        pending.clear();
-        self.keyspace.events.pending = pending;
     }
 }

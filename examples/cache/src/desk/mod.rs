@@ -14,11 +14,17 @@ use slab::Slab;
 use crate::clock::Time;
 use crate::commands::config::Settings;
 use crate::commands::pubsub::{self, Channels};
+use crate::commands::table::{self, COMMANDS};
+use crate::commands::{Command, Flags, Run, wrong_arity};
 use crate::keyspace::{Due, Keyspace};
-use crate::mail::Mailbox;
-use crate::session::{Ending, Session, SessionId};
+use crate::mail::batch::Batch;
+use crate::mail::{Mailbox, Message};
+use crate::protocol::parser::Parser;
+use crate::protocol::{Failure, Outcome, Reply, Request};
+use crate::session::gather::{Fold, Gather};
+use crate::session::{Address, Ending, Session, SessionId};
 use crate::shared::Shared;
-use crate::stats::{Figure, Stats};
+use crate::stats::{Figure, Of, Stats};
 
 /// Bytes that may wait for one client of a thread.
 const ALLOWANCE: usize = 64 * 1024 * 1024;
@@ -55,20 +61,11 @@ impl Desk {
             (shared.clone(), shared.stats[number].clone(), shared.timers[number].clone());
         let keyspace =
             Keyspace::new(Time::new(shared.clock), timers.clone(), shared.placement.clone(), stats.clone());
-        let (sessions, dirty, resuming, channels) = Default::default();
+        let (sessions, dirty, resuming, channels, initial) = Default::default();
+        #[rustfmt::skip] // A line for each of twelve fields says nothing.
         let mut desk = Self {
-            number,
-            shared,
-            stats,
-            keyspace,
-            sessions,
-            dirty,
-            resuming,
-            channels,
-            settings: Settings::default(),
-            mailbox,
-            timers,
-            memory_of_others: 0,
+            number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings: initial, mailbox,
+            timers, memory_of_others: 0,
         };
         desk.apply(settings);
         desk
@@ -94,7 +91,7 @@ impl Desk {
         session.idle.and_then(|timer| self.timers.cancel(timer));
         self.stats.sub(Figure::BufferBytes, session.counted);
         if self.shared.dismiss() && self.shared.is_draining() {
-            self.mailbox.wake_all();
+            self.mailbox.alarm()();
         }
         session
     }
@@ -125,7 +122,7 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         session.counted = session.bytes();
         self.stats.add(Figure::BufferBytes, session.counted);
-        if session.is_paused && !session.is_owed_too_much(allowance) {
+        if session.is_paused && !session.replies.are_too_many(allowance) {
             session.is_paused = false;
             self.resuming.push(slot);
         }
@@ -179,12 +176,10 @@ impl Desk {
         let timeout = self.settings.idle_timeout.as_millis() as u64;
         let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
         let session = &mut self.sessions[slot];
-        if timeout == 0 || session.idle.is_some() && session.idle_at == due {
-            return;
+        if timeout > 0 {
+            let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
+            session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());
         }
-        session.idle_at = due;
-        let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
-        session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());
     }
 
     // ---- settings -------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
+use std::collections::HashMap;
+
 use super::*;
-use crate::clock::Clock;
+use crate::clock::{Clock, Deadline};
+use crate::events::Class;
 
 struct Setting {
     keys: Keyspace,
@@ -15,8 +18,8 @@ impl Setting {
         Self { keys, advancer }
     }
 
-    fn hash(&self, key: &str) -> u64 {
-        self.keys.store.placement.hash(key.as_bytes())
+    fn hash(&self, key: &str) -> Hash {
+        self.keys.placement.of(key.as_bytes()).0
     }
 
     fn set(&mut self, key: &str, deadline: Option<Deadline>) -> Place {
@@ -59,7 +62,7 @@ fn a_clock_that_is_set_moves_dates_and_not_durations() {
         let duration = it.keys.time.after(2_000);
         it.set("duration", duration);
         it.keys.time.set_wall(wall + step);
-        it.keys.clock_was_set();
+        it.keys.recheck = 0;
         it.pass(10);
         assert_eq!(it.has("date"), !expected.0, "step {step}");
         assert!(it.has("duration"), "step {step}");
@@ -93,4 +96,43 @@ fn a_key_that_is_looked_at_late_is_gone_before_its_timer() {
     assert!(!it.has("key"));
     it.pass(1);
     assert_eq!(it.counts(), (0, 1));
+}
+
+/// Every operation beside a map; many keys, then few, so that tables grow and shrink.
+#[test]
+fn the_tables_agree_with_a_map() {
+    let mut it = Setting::new();
+    let mut model = HashMap::<String, Vec<u8>>::new();
+    let mut seed = 1_u64;
+    for step in 0..60_000_u64 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let growing = step / 15_000 % 2 == 0;
+        let key = format!("key{}", (seed >> 33) % 9_000);
+        let hash = it.hash(&key);
+        let found = it.keys.find(hash, key.as_bytes());
+        assert_eq!(found.map(|place| it.keys.get(place).value()), model.get(&key).map(|v| &v[..]));
+        let value = vec![b'v'; (seed >> 20) as usize % 40];
+        match found {
+            Some(place) if !growing || step % 3 == 0 => {
+                assert_eq!(it.keys.remove(place).key(), key.as_bytes());
+                model.remove(&key);
+            }
+            None if !growing => {}
+            found => {
+                let place = it.keys.set_value(hash, key.as_bytes(), &value, found);
+                assert_eq!(it.keys.get(place).value(), value);
+                model.insert(key, value);
+            }
+        }
+        assert_eq!(it.counts().0, model.len());
+    }
+    it.keys.check();
+    let walked = (0..TABLES).map(|table| it.keys.living(table).count()).sum::<usize>();
+    assert_eq!(walked, model.len());
+    for key in model.keys() {
+        let place = it.keys.find(it.hash(key), key.as_bytes()).expect("it is there");
+        it.keys.remove(place);
+    }
+    assert_eq!((it.counts().0, it.keys.stats.get(Figure::KeyBytes)), (0, 0));
+    assert!(it.keys.tables.iter().all(|table| table.capacity() == 0), "empty tables are given back");
 }

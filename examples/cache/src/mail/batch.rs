@@ -3,11 +3,9 @@
 //! A thread collects in one batch all that it wants of another in one round. So messages, and the
 //! wake-ups that they cost, are fewer than commands, the more so the busier the threads are.
 
+use crate::keyspace::Hash;
 use crate::protocol::{Reply, Request, Span};
 use crate::session::Address;
-
-/// A batch that has held more bytes than this is not kept.
-const KEPT_BYTES: usize = 1024 * 1024;
 
 /// One command, or a part of one.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +15,7 @@ struct Item {
     /// The number of the command in the table.
     command: u16,
     is_resp3: bool,
-    hash: u64,
+    hash: Hash,
     /// The end of its arguments among the spans, and of its reply among the replies.
     spans_end: u32,
     reply_end: usize,
@@ -70,18 +68,12 @@ impl Batch {
         })
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// The bytes of all arguments.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        if self.bytes.capacity() + self.replies.capacity() > KEPT_BYTES {
-            *self = Self::default();
-        }
-        self.items.clear();
-        self.spans.clear();
-        self.bytes.clear();
-        self.replies.clear();
     }
 }

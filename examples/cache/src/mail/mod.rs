@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::task::{Wake, Waker};
 
 use crossbeam_utils::CachePadded;
 use mio::net::TcpStream;
@@ -29,8 +28,6 @@ pub(crate) const WAKE: Token = Token(usize::MAX);
 const RING: usize = 128;
 /// A batch with more bytes than this is sent although it may grow.
 const FULL_BATCH: usize = 256 * 1024;
-/// Empty batches that a thread keeps for later.
-const KEPT_BATCHES: usize = 64;
 
 /// What one thread sends to another.
 #[derive(Debug)]
@@ -71,21 +68,13 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.ring();
-    }
-}
-
 /// One thread's ends of its rings. Their order is that of the threads; a thread's ring to itself is
 /// not used.
 pub(crate) struct Mailbox {
     number: usize,
-    bells: Vec<Arc<Bell>>,
+    bells: Arc<[Bell]>,
     outgoing: Vec<Outgoing>,
     incoming: Vec<Consumer<Message>>,
-    /// Empty batches for later.
-    kept: Vec<Batch>,
 }
 
 struct Outgoing {
@@ -102,13 +91,10 @@ impl Mailbox {
         let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
         let bell = |poll: &Poll| {
             let waker = mio::Waker::new(poll.registry(), WAKE)?;
-            Ok(Arc::new(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker }))
+            Ok(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker })
         };
-        let bells = polls.iter().map(bell).collect::<io::Result<Vec<_>>>()?;
-        let new = |number| {
-            let (outgoing, incoming, kept) = Default::default();
-            Self { number, bells: bells.clone(), outgoing, incoming, kept }
-        };
+        let bells = polls.iter().map(bell).collect::<io::Result<Arc<_>>>()?;
+        let new = |number| Self { number, bells: bells.clone(), outgoing: Vec::new(), incoming: Vec::new() };
         let mut boxes: Vec<_> = (0..threads).map(new).collect();
         for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
             let (ring, incoming) = RingBuffer::new(RING);
@@ -124,7 +110,7 @@ impl Mailbox {
         if let Some(full) = outgoing.open.take_if(|batch| batch.bytes() > FULL_BATCH) {
             outgoing.waiting.push_back(Message::Work(full));
         }
-        outgoing.open.get_or_insert_with(|| self.kept.pop().unwrap_or_default())
+        outgoing.open.get_or_insert_default()
     }
 
     pub(crate) fn send(&mut self, thread: usize, message: Message) {
@@ -134,18 +120,10 @@ impl Mailbox {
         outgoing.waiting.push_back(message);
     }
 
-    /// Keeps an empty batch for later.
-    pub(crate) fn keep(&mut self, mut batch: Batch) {
-        if self.kept.len() < KEPT_BATCHES {
-            batch.clear();
-            self.kept.push(batch);
-        }
-    }
-
     /// Sends what has been collected; wakes those that sleep. True if a ring has had no room.
     pub(crate) fn post(&mut self) -> bool {
         let mut is_full = false;
-        for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&self.bells) {
+        for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&*self.bells) {
             waiting.extend(open.take().map(Message::Work));
             let is_idle = waiting.is_empty();
             // There is room until the ring is full: no other thread pushes.
@@ -188,19 +166,9 @@ impl Mailbox {
         self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Whether something has been collected.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn has_mail(&self) -> bool {
-        self.outgoing.iter().any(|outgoing| outgoing.open.is_some() || !outgoing.waiting.is_empty())
-    }
-
-    /// Wakes all threads, whether they sleep or not.
-    pub(crate) fn wake_all(&self) {
-        self.bells.iter().for_each(|bell| bell.ring());
-    }
-
-    /// This thread's bell, for its shard.
-    pub(crate) fn waker(&self) -> Waker {
-        Waker::from(Arc::clone(&self.bells[self.number]))
+    /// Wakes all threads, whether they sleep or not, when it is called: also from another thread.
+    pub(crate) fn alarm(&self) -> impl Fn() + Send + use<> {
+        let bells = Arc::clone(&self.bells);
+        move || bells.iter().for_each(Bell::ring)
     }
 }

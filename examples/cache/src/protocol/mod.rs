@@ -6,6 +6,8 @@ pub(crate) mod inline;
 pub(crate) mod parser;
 mod reply;
 
+use crate::keyspace::Hash;
+
 pub(crate) use reply::{Failure, NOT_AN_INTEGER, Outcome, Reply, SYNTAX, as_integer};
 
 /// The place of an argument in a buffer.
@@ -40,7 +42,7 @@ pub(crate) struct Request<'a> {
     /// The client's slot, if a command runs in the thread of its client.
     pub(crate) client: usize,
     /// The hash of the key, if the command is for one key.
-    pub(crate) hash: u64,
+    pub(crate) hash: Hash,
 }
 
 impl<'a> Request<'a> {

@@ -5,10 +5,8 @@ use crate::protocol::{Reply, as_integer, parse_i64};
 /// How the parts become one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// There is one part, which is the whole.
+    /// All parts say the same, or there is only one.
     Same,
-    /// All parts say OK.
-    Ok,
     /// Integers are added.
     Sum,
     /// The parts are the elements of an array, in their order.
@@ -43,8 +41,7 @@ impl Gather {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
-            Fold::Same => reply.out.extend(self.parts.concat()),
-            Fold::Ok => reply.ok(),
+            Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
             Fold::Sum => reply.integer(self.parts.iter().filter_map(|part| as_integer(part)).sum()),
             Fold::List => {
                 reply.array(self.parts.len());
@@ -87,7 +84,7 @@ mod tests {
 
     #[test]
     fn parts_become_one_reply() {
-        assert_eq!(whole(Fold::Ok, &[b"+OK\r\n", b"+OK\r\n"]), "+OK\r\n");
+        assert_eq!(whole(Fold::Same, &[b"+OK\r\n", b"+OK\r\n"]), "+OK\r\n");
         assert_eq!(whole(Fold::Sum, &[b":1\r\n", b":41\r\n"]), ":42\r\n");
         assert_eq!(whole(Fold::List, &[b":1\r\n", b"$-1\r\n"]), "*2\r\n:1\r\n$-1\r\n");
         let arrays: [&[u8]; 3] = [b"*1\r\n:1\r\n", b"*0\r\n", b"*2\r\n:2\r\n:3\r\n"];

@@ -53,9 +53,8 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     pub(crate) channels: Vec<Box<[u8]>>,
     pub(crate) ending: Ending,
-    /// The idle timer, and the tick for which it was last put off.
+    /// The idle timer.
     pub(crate) idle: Option<Key>,
-    pub(crate) idle_at: u64,
     /// Whether the thread has noted to write to it.
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
@@ -63,10 +62,6 @@ pub(crate) struct Session {
     /// The memory of its buffers that has been counted.
     pub(crate) counted: usize,
 }
-
-/// A client is not listened to while this many of its replies are missing, or this many bytes of them:
-/// other threads work on them, so it goes on soon.
-const MAX_MISSING: (usize, usize) = (1024, 1024 * 1024);
 
 impl Session {
     /// Appends a reply, or several, after all that the client has asked for before.
@@ -78,13 +73,6 @@ impl Session {
 
     pub(crate) fn has_subscribed(&self) -> bool {
         !self.channels.is_empty()
-    }
-
-    /// Whether the client has to wait for what it is owed, or to read it, before it is listened to
-    /// again. `allowance` is how many bytes may wait until it reads.
-    pub(crate) fn is_owed_too_much(&self, allowance: usize) -> bool {
-        let missing = (self.replies.outstanding(), self.replies.missing_bytes());
-        self.replies.waiting() > allowance || missing.0 > MAX_MISSING.0 || missing.1 > MAX_MISSING.1
     }
 
     /// Memory that it takes for buffers.

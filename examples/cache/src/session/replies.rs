@@ -32,6 +32,10 @@ pub(crate) struct Replies {
     usual: Option<usize>,
 }
 
+/// A client is not listened to while this many of its replies are missing, or this many bytes of them,
+/// if replies are as long as usual: other threads work on them, so it goes on soon.
+const MAX_MISSING: usize = 1024;
+const MAX_MISSING_BYTES: usize = 1024 * 1024;
 /// The length that is expected of another thread's reply before there has been one.
 const UNKNOWN_LENGTH: usize = 64 * 1024;
 /// An average forgets a reply after about this many further replies.
@@ -120,19 +124,16 @@ impl Replies {
         }
     }
 
-    /// How many replies are missing, or wait for one that is.
-    pub(crate) fn outstanding(&self) -> usize {
-        self.slots.len()
+    /// Whether the client has to wait for what it is owed, or to read it, before it is listened to
+    /// again. `allowance` is how many bytes may wait until it reads.
+    pub(crate) fn are_too_many(&self, allowance: usize) -> bool {
+        let missing = self.slots.len() * self.usual.unwrap_or(UNKNOWN_LENGTH);
+        self.waiting() > allowance || self.slots.len() > MAX_MISSING || missing > MAX_MISSING_BYTES
     }
 
     /// How many bytes wait for the client or for other replies.
     pub(crate) fn waiting(&self) -> usize {
         self.out.len() - self.written + self.staged.len()
-    }
-
-    /// How many bytes are missing, if replies are as long as usual.
-    pub(crate) fn missing_bytes(&self) -> usize {
-        self.slots.len() * self.usual.unwrap_or(UNKNOWN_LENGTH)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -165,7 +166,7 @@ mod tests {
         let d = replies.expect(None);
         let e = replies.expect(Some(Gather::new(Fold::Sum, 2, false)));
         say(&mut replies, "f");
-        assert_eq!((replies.ready(), replies.outstanding()), (&b"a"[..], 5));
+        assert_eq!((replies.ready(), replies.slots.len()), (&b"a"[..], 5));
         replies.add(d, 0, b"d");
         replies.add(e, 1, b":1\r\n");
         assert_eq!(replies.ready(), b"a");
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(replies.ready(), b"abcd");
         replies.note_written(3);
         replies.add(e, 0, b":2\r\n");
-        assert_eq!((replies.ready(), replies.outstanding()), (&b"d:3\r\nf"[..], 0));
+        assert_eq!((replies.ready(), replies.slots.len()), (&b"d:3\r\nf"[..], 0));
         replies.note_written(6);
         assert!(replies.is_done());
         say(&mut replies, "g");

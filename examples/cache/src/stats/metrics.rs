@@ -1,15 +1,15 @@
 //! Metrics in the format of Prometheus, over HTTP, served by a thread of their own.
 
-use std::fmt::{Display, Write as _};
-use std::io::{self, Read, Write as _};
+use std::fmt::Display;
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwheel::ShardStats;
 
+use super::info::process;
+use super::*;
 use crate::shared::Shared;
-use crate::stats::info::process;
-use crate::stats::{FIGURES, commands};
 
 /// The longest request, and how long a client may take to send it and to take the response.
 const MAX_REQUEST: usize = 16 * 1024;
@@ -41,89 +41,69 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// Collects samples.
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    /// Adds a metric with its samples: labels and values.
-    fn add<L: Display, V: Display>(
-        &mut self,
-        name: &str,
-        kind: &str,
-        help: &str,
-        samples: impl IntoIterator<Item = (L, V)>,
-    ) {
-        // A string has room for whatever is written to it.
-        let _ = write!(self.0, "# HELP {PREFIX}_{name} {help}.\n# TYPE {PREFIX}_{name} {kind}\n");
-        samples
-            .into_iter()
-            .for_each(|(labels, value)| _ = writeln!(self.0, "{PREFIX}_{name}{labels} {value}"));
-    }
+/// One metric with its samples: labels and values. The name of a counter ends with `_total`.
+fn metric<V: Display>([kind, name, help]: [&str; 3], samples: impl Iterator<Item = (String, V)>) -> String {
+    let name = format!("{PREFIX}_{name}{}", if kind == "counter" { "_total" } else { "" });
+    let head = format!("# HELP {name} {help}.\n# TYPE {name} {kind}\n");
+    samples.fold(head, |text, (labels, value)| text + &format!("{name}{labels} {value}\n"))
 }
 
 fn text(shared: &Shared) -> String {
-    let mut text = Text::default();
     let threads = || (0..shared.threads()).map(|thread| format!("{{thread=\"{thread}\"}}"));
-    for &(figure, name, _, kind, help) in FIGURES {
-        text.add(name, kind, help, threads().zip(shared.stats.iter().map(|stats| stats.get(figure))));
+    let mut text = String::new();
+    for &(figure, _, about) in FIGURES {
+        text += &metric(about, threads().zip(shared.stats.iter().map(|stats| stats.get(figure))));
     }
-    text.add(
-        "channels",
-        "gauge",
-        "Channels with a subscriber",
-        threads().zip((0..).map(|it| shared.channels(it))),
-    );
-    let timers: Vec<_> = shared.timers.iter().map(|shard| timers(&shard.stats())).collect();
-    for (at, (name, kind, help, _)) in timers[0].into_iter().enumerate() {
-        text.add(name, kind, help, threads().zip(timers.iter().map(|figures| figures[at].3)));
+    let shards: Vec<_> = shared.timers.iter().map(|shard| timers(&shard.stats())).collect();
+    for (at, (about, _)) in shards[0].into_iter().enumerate() {
+        text += &metric(about, threads().zip(shards.iter().map(|shard| shard[at].1)));
     }
     let [system, user, resident] = process();
-    let uptime = shared.clock.tick() as f64 / 1e3;
-    text.add("clients", "gauge", "Open connections", [("", shared.clients())]);
-    text.add("resident_bytes", "gauge", "Memory of the process", [("", resident)]);
-    text.add(
-        "system_seconds_total",
-        "counter",
-        "Processor time of the process in the kernel",
-        [("", system)],
-    );
-    text.add("user_seconds_total", "counter", "Processor time of the process in the program", [("", user)]);
-    text.add("uptime_seconds", "gauge", "Time since the start", [("", uptime)]);
-    let columns = [
-        ("commands_total", "Commands run", 1.0),
-        ("command_seconds_total", "Time spent in commands, estimated from samples", 1e9),
-        ("commands_rejected_total", "Commands not run", 1.0),
-        ("commands_failed_total", "Commands that replied an error", 1.0),
-    ];
-    for (column, (name, help, unit)) in columns.into_iter().enumerate() {
-        let samples = commands(&shared.stats)
-            .map(|(command, counts)| (format!("{{command=\"{command}\"}}"), counts[column] as f64 / unit));
-        text.add(name, "counter", help, samples);
+    let (clients, uptime) = (shared.clients() as f64, shared.clock.tick() as f64 / 1e3);
+    for (about, value) in [
+        (["gauge", "clients", "Open connections"], clients),
+        (["gauge", "resident_bytes", "Memory of the process"], resident),
+        (["gauge", "uptime_seconds", "Time since the start"], uptime),
+        (["counter", "system_seconds", "Processor time of the process in the kernel"], system),
+        (["counter", "user_seconds", "Processor time of the process in the program"], user),
+    ] {
+        text += &metric(about, std::iter::once((String::new(), value)));
     }
-    text.0
+    for (column, name, help, unit) in [
+        (Of::Calls, "commands", "Commands run", 1.0),
+        (Of::Nanos, "command_seconds", "Time spent in commands, estimated from samples", 1e9),
+        (Of::Rejected, "commands_rejected", "Commands not run", 1.0),
+        (Of::Failed, "commands_failed", "Commands that replied an error", 1.0),
+    ] {
+        let samples = commands(&shared.stats).map(|(command, counts)| {
+            (format!("{{command=\"{command}\"}}"), counts[column as usize] as f64 / unit)
+        });
+        text += &metric(["counter", name, help], samples);
+    }
+    text
 }
 
-/// What a shard says of itself.
-fn timers(stats: &ShardStats) -> [(&'static str, &'static str, &'static str, u64); 13] {
-    [
-        ("timers_scheduled_total", "counter", "Timers scheduled", stats.scheduled),
-        ("timers_fired_total", "counter", "Timers fired", stats.fired),
-        ("timers_cancelled_total", "counter", "Timers cancelled", stats.cancelled),
-        ("timers_extended_total", "counter", "Timers put off in place", stats.extended),
-        ("timers_moved_total", "counter", "Timers moved to another node", stats.moved),
-        ("timers_cascaded_total", "counter", "Nodes moved to a finer wheel", stats.cascaded),
-        ("timers_reused_total", "counter", "Timers put into a cancelled timer's node", stats.reused),
-        ("timers_swept_total", "counter", "Nodes of cancelled timers that a sweep unlinked", stats.swept),
-        ("timers_pending", "gauge", "Timers pending", stats.pending as u64),
-        (
-            "timer_dead_nodes",
-            "gauge",
-            "Nodes of cancelled timers that are still linked",
-            stats.dead_nodes as u64,
-        ),
-        ("timer_nodes", "gauge", "Nodes in use", stats.nodes as u64),
-        ("timer_node_capacity", "gauge", "Nodes for which memory is mapped", stats.node_capacity as u64),
-        ("timer_wheels", "gauge", "Wheels in use", stats.wheels as u64),
-    ]
+/// Lists what a shard of timers counts: the kind, the name, what it is, and the number.
+macro_rules! shard {
+    ($stats:ident: $($kind:ident $field:ident $help:literal,)*) => {
+        [$(([stringify!($kind), concat!("timers_", stringify!($field)), $help], $stats.$field as u64)),*]
+    };
+}
+
+fn timers(stats: &ShardStats) -> [([&'static str; 3], u64); 13] {
+    shard! { stats:
+        counter scheduled "Timers scheduled",
+        counter fired "Timers fired",
+        counter cancelled "Timers cancelled",
+        counter extended "Timers put off in place",
+        counter moved "Timers moved to another node",
+        counter cascaded "Nodes moved to a finer wheel",
+        counter reused "Timers put into a cancelled timer's node",
+        counter swept "Nodes of cancelled timers that a sweep unlinked",
+        gauge pending "Timers pending",
+        gauge dead_nodes "Nodes of cancelled timers that are still linked",
+        gauge nodes "Nodes in use",
+        gauge node_capacity "Nodes for which memory is mapped",
+        gauge wheels "Wheels in use",
+    }
 }

@@ -1,13 +1,13 @@
 //! Accepting, reading, writing and closing.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{Read, Write};
 
+use mio::Interest;
 use mio::net::TcpStream;
-use mio::{Interest, Token};
 
-use crate::session::{Ending, Session};
+use super::*;
+use crate::session::Session;
 use crate::stats::Figure;
-use crate::worker::Worker;
 
 impl Worker {
     /// Serves a connection from now on.
