@@ -13,61 +13,45 @@ use crate::stats::Figure;
 /// When a connection found no descriptor, or a message no room, the door tries again after this.
 const SOON: Duration = Duration::from_millis(1);
 
-pub(crate) struct Door {
-    poll: Poll,
-    listener: TcpListener,
-    mailbox: Mailbox,
-    /// The worker that gets the next connection.
-    turn: usize,
+/// Accepts connections until the server is to end. Then nothing listens any more.
+pub(crate) fn serve(door: (Poll, Mailbox), mut listener: TcpListener, shared: &Shared) -> io::Result<()> {
+    let (mut poll, mut mailbox) = door;
+    poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
+    let (mut events, mut timeout, mut turn) = (Events::with_capacity(8), None, 0);
+    while !shared.is_draining() {
+        if let Err(error) = poll.poll(&mut events, timeout)
+            && error.kind() != ErrorKind::Interrupted
+        {
+            shared.drain();
+            mailbox.alarm()();
+            return Err(error);
+        }
+        let is_short = accept(&listener, shared, &mut mailbox, &mut turn);
+        let is_full = mailbox.post();
+        timeout = Some(SOON).filter(|_| is_short || is_full);
+    }
+    Ok(())
 }
 
-impl Door {
-    pub(crate) fn new(poll: Poll, mut listener: TcpListener, mailbox: Mailbox) -> io::Result<Self> {
-        poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
-        Ok(Self { poll, listener, mailbox, turn: 0 })
-    }
-
-    /// Accepts connections until the server is to end. Then it listens no more.
-    pub(crate) fn serve(mut self, shared: &Shared) -> io::Result<()> {
-        let (mut events, mut timeout) = (Events::with_capacity(8), None);
-        while !shared.is_draining() {
-            match self.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => {
-                    shared.drain();
-                    self.mailbox.alarm()();
-                    return Err(error);
-                }
-                _ => {}
+/// Accepts all connections that wait. `turn` counts them. True if the system has no descriptor for
+/// another: the poller will not report it again.
+fn accept(listener: &TcpListener, shared: &Shared, mailbox: &mut Mailbox, turn: &mut usize) -> bool {
+    loop {
+        match listener.accept().map_err(|error| error.kind()) {
+            Ok((stream, _)) if shared.admit() => {
+                mailbox.send(*turn % shared.threads(), Message::Connection(stream));
+                *turn += 1;
             }
-            let is_short = self.accept(shared);
-            let is_full = self.mailbox.post();
-            timeout = Some(SOON).filter(|_| is_short || is_full);
-        }
-        Ok(())
-    }
-
-    /// Accepts all connections that wait. True if the system has no descriptor for another: the poller
-    /// will not report it again.
-    fn accept(&mut self, shared: &Shared) -> bool {
-        loop {
-            match self.listener.accept() {
-                Ok((stream, _)) if shared.admit() => {
-                    self.turn = (self.turn + 1) % shared.threads();
-                    self.mailbox.send(self.turn, Message::Connection(stream));
-                }
-                Ok((mut stream, _)) => {
-                    // The first worker does not count these, so the door does.
-                    shared.stats[0].add(Figure::Refused, 1);
-                    // The first bytes always fit; a client that has left needs none.
-                    let _ = stream.write(b"-ERR max number of clients reached\r\n");
-                }
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return false,
-                    // The client left before it was accepted, or a signal came.
-                    ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    _ => return true,
-                },
+            Ok((mut stream, _)) => {
+                // The first worker does not count these, so the door does.
+                shared.stats[0].add(Figure::Refused, 1);
+                // The first bytes always fit; a client that has left needs none.
+                let _ = stream.write(b"-ERR max number of clients reached\r\n");
             }
+            Err(ErrorKind::WouldBlock) => return false,
+            // The client left before it was accepted, or a signal came.
+            Err(ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+            Err(_) => return true,
         }
     }
 }

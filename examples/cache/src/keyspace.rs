@@ -21,7 +21,7 @@ use hashbrown::HashTable;
 use shardwheel::{Advancer, Config, Scheduler, shard};
 
 use crate::clock::{TICK, Time};
-use crate::events::Events;
+use crate::events::{Class, Events};
 use crate::stats::{Figure, Stats};
 use entry::Entry;
 
@@ -32,6 +32,9 @@ pub(crate) const TABLES: usize = if cfg!(any(test, fuzzing)) { 16 } else { 1 << 
 const SPARSE: usize = 8;
 /// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
+
+/// What is counted of entries.
+const COUNTED: [Figure; 3] = [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes];
 
 type Table = HashTable<Entry>;
 
@@ -149,9 +152,17 @@ impl Keyspace {
     fn change(&mut self, place: Place, change: impl FnOnce(&mut Entry, &Scheduler<Due>)) {
         let table = &mut self.tables[usize::from(place.hash.table)];
         let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
-        entry.count(|figure, number| self.stats.sub(figure, number));
+        let before = entry.counts();
         change(entry, &self.timers);
-        entry.count(|figure, number| self.stats.add(figure, number));
+        let after = entry.counts();
+        self.count(before, after);
+    }
+
+    fn count(&self, before: [usize; 3], after: [usize; 3]) {
+        for ((figure, before), after) in COUNTED.into_iter().zip(before).zip(after) {
+            self.stats.sub(figure, before);
+            self.stats.add(figure, after);
+        }
     }
 
     /// Sets the value of a key, at the place where it has been found, or anew.
@@ -160,8 +171,9 @@ impl Keyspace {
             self.change(place, |entry, _| entry.set_value(value));
             return place;
         }
+        self.events.add(Class::NEW, "new", key);
         let entry = Entry::new(key, value);
-        entry.count(|figure, number| self.stats.add(figure, number));
+        self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
         let entry = table.insert_unique(hash.spread(), entry, |entry| self.placement.spread(entry));
         Place { hash, bucket: entry.bucket_index() }
@@ -174,7 +186,7 @@ impl Keyspace {
         if table.len() < table.capacity().div_ceil(SPARSE) {
             table.shrink_to(table.len() * 2, |entry| self.placement.spread(entry));
         }
-        entry.count(|figure, number| self.stats.sub(figure, number));
+        self.count(entry.counts(), [0; 3]);
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
         entry
@@ -188,9 +200,7 @@ impl Keyspace {
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
         self.discarded.append(&mut std::mem::replace(&mut self.tables, empty()));
-        for figure in [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes] {
-            self.stats.sub(figure, self.stats.get(figure));
-        }
+        self.count(COUNTED.map(|figure| self.stats.get(figure)), [0; 3]);
     }
 
     /// Does a step of the tasks that take long. True if there is more to do.

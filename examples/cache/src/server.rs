@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use crate::args::Args;
 use crate::commands::config::Settings;
 use crate::desk::Desk;
-use crate::door::Door;
+use crate::door;
 use crate::keyspace::timers;
 use crate::mail::Mailbox;
 use crate::shared::Shared;
@@ -30,8 +30,8 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     // Each client is a file. If the system refuses, there are fewer clients.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let listener = mio::net::TcpListener::bind(args.listen).map_err(|error| on(args.listen, &error))?;
-    let shared = Arc::new(Shared::new(listener.local_addr()?, schedulers));
-    writeln!(out, "listening on {}", shared.address)?;
+    let (address, shared) = (listener.local_addr()?, Arc::new(Shared::new(schedulers)));
+    writeln!(out, "listening on {address}")?;
     if let Some(address) = args.metrics {
         let listener = std::net::TcpListener::bind(address).map_err(|error| on(address, &error))?;
         writeln!(out, "metrics on http://{}/metrics", listener.local_addr()?)?;
@@ -41,10 +41,9 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
     out.flush()?;
 
     let mut mailboxes = Mailbox::all(threads + 1)?;
-    let (poll, mailbox) = mailboxes.remove(threads);
-    end_at_a_signal(&shared, mailbox.alarm())?;
-    let door = Door::new(poll, listener, mailbox)?;
-    let settings = Settings { port: shared.address.port(), ..args.settings.clone() };
+    let door = mailboxes.remove(threads);
+    end_at_a_signal(&shared, door.1.alarm())?;
+    let settings = Settings { port: address.port(), ..args.settings.clone() };
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, settings.clone(), mailbox);
@@ -55,7 +54,7 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
         })
     });
     let running = running.collect::<io::Result<Vec<_>>>()?;
-    let served = door.serve(&shared);
+    let served = door::serve(door, listener, &shared);
     running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| process::abort()))?;
     served
 }

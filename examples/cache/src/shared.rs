@@ -1,6 +1,5 @@
 //! The little that all threads share: numbers that one writes and the others read.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -16,7 +15,6 @@ use crate::stats::Stats;
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) placement: Placement,
-    pub(crate) address: SocketAddr,
     /// What each thread counts, and the shard of its timers.
     pub(crate) stats: Vec<Arc<Stats>>,
     pub(crate) timers: Vec<Scheduler<Due>>,
@@ -32,11 +30,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(address: SocketAddr, timers: Vec<Scheduler<Due>>) -> Self {
+    pub(crate) fn new(timers: Vec<Scheduler<Due>>) -> Self {
         Self {
             clock: Clock::start_now(),
             placement: Placement::new(timers.len()),
-            address,
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             timers,

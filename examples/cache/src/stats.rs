@@ -117,12 +117,10 @@ impl Stats {
 
     /// Starts all counts again: not what there is.
     pub(crate) fn reset(&self) {
-        let counts = self.figures.iter().zip(FIGURES).filter(|(_, (.., [kind, ..]))| *kind == "counter");
+        let counters = FIGURES.iter().filter(|(.., [kind, ..])| *kind == "counter");
+        let counts = counters.map(|&(figure, ..)| &self.figures[figure as usize]);
         // Ordering: Relaxed, only the numbers matter.
-        counts
-            .map(|(count, _)| count)
-            .chain(self.commands.iter().flatten())
-            .for_each(|count| count.store(0, Ordering::Relaxed));
+        counts.chain(self.commands.as_flattened()).for_each(|count| count.store(0, Ordering::Relaxed));
     }
 }
 
@@ -134,13 +132,9 @@ fn sum(all: &[Arc<Stats>], figure: Figure) -> usize {
 /// The commands that clients have tried, with what all threads have counted of each.
 fn commands(all: &[Arc<Stats>]) -> impl Iterator<Item = (&'static str, [u64; 4])> {
     let tried = COMMANDS.iter().enumerate().map(move |(number, command)| {
-        let mut counts = [0; 4];
-        for stats in all {
-            // Ordering: Relaxed, only the numbers matter.
-            let own = stats.commands[number].each_ref().map(|count| count.load(Ordering::Relaxed));
-            counts.iter_mut().zip(own).for_each(|(sum, count)| *sum += count);
-        }
-        (command.name, counts)
+        // Ordering: Relaxed, only the numbers matter.
+        let count = |stats: &Stats, what: usize| stats.commands[number][what].load(Ordering::Relaxed);
+        (command.name, [0, 1, 2, 3].map(|what| all.iter().map(|stats| count(stats, what)).sum()))
     });
-    tried.filter(|(_, counts)| counts[Of::Calls as usize] + counts[Of::Rejected as usize] > 0)
+    tried.filter(|(_, counts): &(_, [u64; 4])| counts[Of::Calls as usize] + counts[Of::Rejected as usize] > 0)
 }

@@ -16,10 +16,12 @@ use std::time::Duration;
 use mio::{Events, Poll, Token};
 use shardwheel::{Advancer, Fired};
 
+use crate::clock::CHECK;
 use crate::desk::Desk;
 use crate::keyspace::Due;
 use crate::mail::{Message, WAKE};
 use crate::session::Ending;
+use crate::stats::Figure;
 
 /// Readiness events per poll; further events wait for the next round.
 const EVENTS: usize = 512;
@@ -97,6 +99,10 @@ impl Worker {
         if !timeout.is_zero() {
             let next = advancer.next_expiration();
             timeout = timeout.min(next.map_or(Duration::MAX, |tick| desk.shared.clock.until(tick)));
+            if timeout > CHECK && desk.stats.get(Figure::ExpiringKeys) > 0 {
+                // The wall clock may be set while nothing else happens.
+                timeout = CHECK;
+            }
             if timeout > MAINTENANCE && advancer.needs_maintenance() {
                 advancer.maintain();
                 timeout = MAINTENANCE;
@@ -116,7 +122,8 @@ impl Worker {
     }
 
     fn take_messages(&mut self) -> io::Result<()> {
-        for from in 0..self.desk.mailbox.senders() {
+        // The last one is the door.
+        for from in 0..=self.desk.shared.threads() {
             for _ in 0..MESSAGES_AT_ONCE {
                 match self.desk.mailbox.receive(from) {
                     None => break,
@@ -171,8 +178,7 @@ impl Worker {
     }
 
     fn is_over(&self) -> bool {
-        let Some(ends_at) = self.ends_at else { return false };
-        let is_empty = self.desk.shared.clients() == 0 && self.desk.sessions.is_empty();
-        is_empty || self.desk.keyspace.time.tick() >= ends_at
+        let is_late = |ends_at| self.desk.keyspace.time.tick() >= ends_at;
+        self.ends_at.is_some_and(|ends_at| self.desk.shared.clients() == 0 || is_late(ends_at))
     }
 }

@@ -9,13 +9,13 @@ use clap::Args;
 use super::glob::matches;
 use super::*;
 use crate::protocol::parse_i64;
-use crate::protocol::parser::{MAX_BULK, MAX_REQUEST};
+use crate::protocol::parser::MAX_BULK;
 
 /// What can be set, by a flag or by CONFIG SET.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct Settings {
     /// Password that clients have to give (AUTH, HELLO)
-    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", value_parser = flag(password))]
+    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true, value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
     pub(crate) password: Box<[u8]>,
 
     /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     pub(crate) max_memory: u64,
 
     /// Clients at the same time
-    #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(max_clients))]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(|text| within(text, 1)))]
     pub(crate) max_clients: usize,
 
     /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
@@ -47,7 +47,7 @@ fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T,
 
 impl Settings {
     /// All values by their names. What is not a field is what it always is.
-    fn values(&self) -> [(&'static str, Vec<u8>); 15] {
+    fn values(&self) -> [(&'static str, Vec<u8>); 11] {
         let text = |value: &dyn ToString| value.to_string().into_bytes();
         [
             ("maxmemory", text(&self.max_memory)),
@@ -57,25 +57,22 @@ impl Settings {
             ("notify-keyspace-events", text(&self.events.letters())),
             ("port", text(&self.port)),
             ("proto-max-bulk-len", text(&MAX_BULK)),
-            ("client-query-buffer-limit", text(&MAX_REQUEST)),
             ("appendonly", text(&"no")),
             ("databases", text(&"1")),
             ("maxmemory-policy", text(&"noeviction")),
             ("save", Vec::new()),
-            ("lazyfree-lazy-user-flush", text(&"yes")),
-            ("hash-max-listpack-entries", text(&"128")),
-            ("cluster-enabled", text(&"no")),
         ]
     }
 
     /// Sets one value. What is not a field can only be set to what it is.
     fn set(&mut self, name: &str, value: &[u8]) -> Outcome {
+        let unknown_class = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
         match name {
             "maxmemory" => self.max_memory = parse_bytes(value)?,
-            "maxclients" => self.max_clients = max_clients(value)?,
+            "maxclients" => self.max_clients = within(value, 1)?,
             "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0)? as u64),
-            "requirepass" => self.password = password(value)?,
-            "notify-keyspace-events" => self.events = events(value)?,
+            "requirepass" => self.password = value.into(),
+            "notify-keyspace-events" => self.events = Class::parse(value).ok_or(unknown_class)?,
             _ if self.values().iter().any(|(known, is)| *known == name && is == value) => {}
             _ => return Err("can't set immutable config".into()),
         }
@@ -101,20 +98,8 @@ impl Settings {
     }
 }
 
-fn events(value: &[u8]) -> Result<Class, Failure> {
-    Class::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into())
-}
-
 /// The greatest number that a setting takes.
 const MOST: i64 = 1 << 30;
-
-fn password(value: &[u8]) -> Result<Box<[u8]>, Failure> {
-    Ok(value.into())
-}
-
-fn max_clients(value: &[u8]) -> Result<usize, Failure> {
-    within(value, 1)
-}
 
 fn within(value: &[u8], least: i64) -> Result<usize, Failure> {
     match parse_i64(value) {

@@ -23,7 +23,7 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     let now = keys.time.wall();
     let base = if unit.is_date { 0 } else { now };
     let after = integer(request.arg(2))?.checked_mul(unit.milliseconds);
-    let new = after.and_then(|after| after.checked_add(base)).ok_or_else(|| invalid_expiry(request))?;
+    let new = after.and_then(|after| after.checked_add(base)).ok_or_else(|| invalid_expiry(name(request)))?;
     let allowed = keys.find(request.hash, key).filter(|&place| {
         let old = keys.get(place).expires.map(|old| keys.time.wall_of(old));
         allow(conditions, old, new)

@@ -28,8 +28,8 @@ pub(super) fn integer(arg: &[u8]) -> Result<i64, Failure> {
     parse_i64(arg).ok_or(NOT_AN_INTEGER.into())
 }
 
-pub(super) fn invalid_expiry(request: &Request<'_>) -> Failure {
-    format!("invalid expire time in '{}' command", name(request)).into()
+pub(super) fn invalid_expiry(command: &str) -> Failure {
+    format!("invalid expire time in '{command}' command").into()
 }
 
 /// A set of options, as bits.
@@ -99,15 +99,11 @@ impl<'a> Options<'a> {
     }
 
     /// The deadline: it may be in the past, but not before 1970.
-    pub(super) fn deadline(
-        &self,
-        keys: &Keyspace,
-        request: &Request<'_>,
-    ) -> Result<Option<Deadline>, Failure> {
+    pub(super) fn deadline(&self, keys: &Keyspace, command: &str) -> Result<Option<Deadline>, Failure> {
         let Some((arg, unit)) = self.expiry else { return Ok(None) };
         let milliseconds = integer(arg)?.checked_mul(unit.milliseconds).filter(|&it| it > 0);
         let at = |it| if unit.is_date { Some(Deadline::at(it)) } else { keys.time.after(it) };
-        milliseconds.and_then(at).map(Some).ok_or_else(|| invalid_expiry(request))
+        milliseconds.and_then(at).map(Some).ok_or_else(|| invalid_expiry(command))
     }
 
     pub(super) fn has(&self, word: Words) -> bool {

@@ -21,44 +21,27 @@ fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>
     found
 }
 
+/// SET, SETEX, PSETEX, and one key of MSET.
 pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    store(keys, request, request.arg(2), &Options::parse(request, 3, OF_SET)?, reply)
-}
-
-/// SETEX, PSETEX.
-pub(super) fn setex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let expiry = Some((request.arg(2), Unit::of(name(request))));
-    store(keys, request, request.arg(3), &Options { words: 0, expiry }, reply)
-}
-
-/// One key of MSET.
-pub(super) fn set_plain(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    store(keys, request, request.arg(2), &Options::default(), reply)
-}
-
-fn store(
-    keys: &mut Keyspace,
-    request: &Request<'_>,
-    value: &[u8],
-    options: &Options<'_>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
-    let expiry = options.deadline(keys, request)?;
-    let replies_old = options.has(GET);
-    let found = match replies_old {
-        true => write_value(keys, request, reply),
-        false => keys.find(request.hash, request.arg(1)),
+    let (name, key) = (name(request), request.arg(1));
+    let (value, options) = match name {
+        "set" => (request.arg(2), Options::parse(request, 3, OF_SET)?),
+        "mset" => (request.arg(2), Options::default()),
+        _ => (request.arg(3), Options { words: 0, expiry: Some((request.arg(2), Unit::of(name))) }),
     };
+    let expiry = options.deadline(keys, name)?;
+    let replies_old = options.has(GET);
+    let found = if replies_old { write_value(keys, request, reply) } else { keys.find(request.hash, key) };
     if options.has(NX) && found.is_some() || options.has(XX) && found.is_none() {
         return Ok(if !replies_old {
             reply.null()
         });
     }
-    let place = put(keys, request, value, found);
-    keys.events.add(Class::STRING, "set", request.arg(1));
+    let place = keys.set_value(request.hash, key, value, found);
+    keys.events.add(Class::STRING, "set", key);
     if let Some(deadline) = expiry {
         keys.set_deadline(place, deadline);
-        keys.events.add(Class::GENERIC, "expire", request.arg(1));
+        keys.events.add(Class::GENERIC, "expire", key);
     } else if !options.has(KEEPTTL) {
         keys.persist(place);
     }
@@ -67,17 +50,10 @@ fn store(
     })
 }
 
-fn put(keys: &mut Keyspace, request: &Request<'_>, value: &[u8], found: Option<Place>) -> Place {
-    if found.is_none() {
-        keys.events.add(Class::NEW, "new", request.arg(1));
-    }
-    keys.set_value(request.hash, request.arg(1), value, found)
-}
-
 pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let options = Options::parse(request, 2, OF_GETEX)?;
     let Some(place) = write_value(keys, request, reply) else { return Ok(()) };
-    match options.deadline(keys, request)? {
+    match options.deadline(keys, name(request))? {
         Some(at) if at.is_date() && keys.time.wall_of(at) <= keys.time.wall() => delete(keys, request, place),
         Some(at) => {
             keys.set_deadline(place, at);
@@ -106,7 +82,7 @@ pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply
     let found = keys.find(request.hash, request.arg(1));
     let old = found.map_or(Ok(0), |place| integer(keys.get(place).value()))?;
     let new = old.checked_add(by).ok_or("increment or decrement would overflow")?;
-    put(keys, request, itoa::Buffer::new().format(new).as_bytes(), found);
+    keys.set_value(request.hash, request.arg(1), itoa::Buffer::new().format(new).as_bytes(), found);
     keys.events.add(Class::STRING, "incrby", request.arg(1));
     Ok(reply.integer(new))
 }

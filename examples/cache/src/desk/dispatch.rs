@@ -1,4 +1,4 @@
-//! From requests to commands, and from commands to the threads that run them.
+//! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
 
@@ -69,19 +69,15 @@ impl Desk {
         if !session.is_authenticated && !flags.contains(Flags::NO_AUTH) {
             return Err(Failure("NOAUTH", "Authentication required.".into()));
         }
-        if flags.contains(Flags::DENYOOM) && self.is_out_of_memory() {
+        let (limit, memory) = (self.settings.max_memory, self.memory_of_others + self.stats.memory());
+        if flags.contains(Flags::DENYOOM) && limit > 0 && memory as u64 > limit {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
-        if session.has_subscribed() && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
+        if !session.channels.is_empty() && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }
         Ok(())
-    }
-
-    fn is_out_of_memory(&self) -> bool {
-        let limit = self.settings.max_memory;
-        limit > 0 && (self.memory_of_others + self.stats.memory()) as u64 > limit
     }
 
     /// Runs a command in this thread. Its reply follows all that the client has asked for before.
@@ -111,5 +107,65 @@ impl Desk {
     fn forward(&mut self, thread: usize, home: Address, request: &Request<'_>) {
         self.stats.add(Figure::Forwarded, 1);
         self.mailbox.batch_for(thread).add(Some(home), request);
+    }
+
+    // ---- what is run here, and what others answer -----------------------------------------------
+
+    /// Does what another thread asks for, and sends the replies back.
+    pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
+        let is_wanted = batch.run(|request, reply| self.perform(request, reply));
+        self.publish_events();
+        if is_wanted {
+            self.mailbox.send(from, Message::Done(batch));
+        }
+    }
+
+    /// Runs a command, or this thread's part of it. An error stands in place of its reply.
+    fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>) {
+        let (start, sample) = (reply.out.len(), self.stats.start());
+        let outcome = match COMMANDS[usize::from(request.command)].run {
+            Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
+            Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
+            Run::Container => Ok(()),
+        };
+        self.stats.stop(sample, request.command);
+        if let Err(failure) = outcome {
+            reply.out.truncate(start);
+            reply.error(&failure);
+            self.stats.count(request.command, Of::Failed);
+            self.stats.add(Figure::Errors, 1);
+        }
+    }
+
+    /// Another thread has answered.
+    pub(crate) fn done(&mut self, batch: &Batch) {
+        batch.replies().for_each(|(home, reply)| self.answer(home, reply));
+    }
+
+    /// Puts a reply, or a part of one, into its place. The client may have left.
+    fn answer(&mut self, Address { session: id, reply: number, part }: Address, reply: &[u8]) {
+        if let Some(session) = self.sessions.get_mut(id.slot).filter(|it| it.id == id) {
+            session.replies.add(number, part, reply);
+            self.touch(id.slot);
+        }
+    }
+
+    /// Publishes what has happened to keys.
+    pub(crate) fn publish_events(&mut self) {
+        if self.keyspace.events.pending.is_empty() {
+            return;
+        }
+        std::mem::take(&mut self.keyspace.events.pending).run(|request, _| {
+            for thread in 0..self.shared.threads() {
+                if self.shared.channels(thread) == 0 {
+                    continue;
+                }
+                if thread == self.number {
+                    pubsub::deliver(self, request.arg(1), request.arg(2));
+                } else {
+                    self.mailbox.batch_for(thread).add(None, request);
+                }
+            }
+        });
     }
 }

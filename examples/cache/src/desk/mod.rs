@@ -3,7 +3,6 @@
 
 mod dispatch;
 mod input;
-mod messages;
 
 use std::sync::Arc;
 
@@ -120,7 +119,7 @@ impl Desk {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
         self.stats.sub(Figure::BufferBytes, session.counted);
-        session.counted = session.bytes();
+        session.counted = session.input.capacity() + session.replies.bytes();
         self.stats.add(Figure::BufferBytes, session.counted);
         if session.is_paused && !session.replies.are_too_many(allowance) {
             session.is_paused = false;
@@ -157,11 +156,11 @@ impl Desk {
             Due::Key(hash) => self.keyspace.fired(fired.key, hash),
             Due::Idle(slot) => {
                 let slot = slot as usize;
-                let Some(session) = self.sessions.get_mut(slot) else { return };
-                if session.idle.take_if(|timer| *timer == fired.key).is_none() {
+                let Some(session) = self.sessions.get_mut(slot).filter(|it| it.idle == Some(fired.key))
+                else {
                     return;
-                }
-                if session.has_subscribed() {
+                };
+                if !session.channels.is_empty() {
                     return self.put_off(slot);
                 }
                 session.ending = Ending::Now;

@@ -3,7 +3,6 @@
 use shardwheel::Key;
 
 use crate::clock::Deadline;
-use crate::stats::Figure;
 
 /// One piece of memory holds the length of the key, the key, and the value.
 #[derive(Debug)]
@@ -52,13 +51,11 @@ impl Entry {
         }
     }
 
-    /// Passes what is counted of the entry.
-    pub(super) fn count(&self, count: impl Fn(Figure, usize)) {
+    /// What is counted of the entry: itself, whether it has a deadline, and its bytes.
+    pub(super) fn counts(&self) -> [usize; 3] {
         let expires = usize::from(self.expires.is_some());
-        count(Figure::Keys, 1);
-        count(Figure::ExpiringKeys, expires);
         let data = self.data.len().next_multiple_of(ALLOCATION);
-        count(Figure::KeyBytes, SLOT_BYTES + data + expires * TIMER_BYTES);
+        [1, expires, SLOT_BYTES + data + expires * TIMER_BYTES]
     }
 }
 

@@ -6,7 +6,6 @@ use shardwheel::Key;
 
 use super::*;
 use crate::clock::Deadline;
-use crate::events::Class;
 
 impl Keyspace {
     /// Gives a key a deadline, or another one: its timer moves in place if the deadline is later.

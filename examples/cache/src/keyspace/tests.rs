@@ -2,7 +2,6 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::clock::{Clock, Deadline};
-use crate::events::Class;
 
 struct Setting {
     keys: Keyspace,

@@ -25,7 +25,8 @@ struct Item {
 pub(crate) struct Batch {
     items: Vec<Item>,
     spans: Vec<Span>,
-    bytes: Vec<u8>,
+    /// The bytes of all arguments.
+    pub(super) bytes: Vec<u8>,
     replies: Vec<u8>,
 }
 
@@ -70,10 +71,5 @@ impl Batch {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
-    }
-
-    /// The bytes of all arguments.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
     }
 }

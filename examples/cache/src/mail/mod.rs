@@ -107,7 +107,7 @@ impl Mailbox {
     /// The batch that collects work for a thread until the next `post`.
     pub(crate) fn batch_for(&mut self, thread: usize) -> &mut Batch {
         let outgoing = &mut self.outgoing[thread];
-        if let Some(full) = outgoing.open.take_if(|batch| batch.bytes() > FULL_BATCH) {
+        if let Some(full) = outgoing.open.take_if(|batch| batch.bytes.len() > FULL_BATCH) {
             outgoing.waiting.push_back(Message::Work(full));
         }
         outgoing.open.get_or_insert_default()
@@ -140,14 +140,9 @@ impl Mailbox {
         is_full
     }
 
-    /// The next message of a thread.
+    /// The next message of a thread, if there is such a thread.
     pub(crate) fn receive(&mut self, from: usize) -> Option<Message> {
-        self.incoming[from].pop().ok()
-    }
-
-    /// The number of threads to receive from.
-    pub(crate) fn senders(&self) -> usize {
-        self.incoming.len()
+        self.incoming.get_mut(from)?.pop().ok()
     }
 
     /// Says that this thread is about to poll, and returns whether it may sleep there: whether no

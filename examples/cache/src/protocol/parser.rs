@@ -11,7 +11,7 @@ const MAX_LINE: usize = 64 * 1024;
 /// The longest argument.
 pub(crate) const MAX_BULK: usize = 512 * 1024 * 1024;
 /// The longest request.
-pub(crate) const MAX_REQUEST: usize = 1024 * 1024 * 1024;
+const MAX_REQUEST: usize = 1024 * 1024 * 1024;
 /// The number of arguments, and their bytes, that a client may send before it has authenticated.
 const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
 /// Room for arguments that a parser keeps between requests.

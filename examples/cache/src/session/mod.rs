@@ -70,13 +70,4 @@ impl Session {
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
         self.replies.close(out, start);
     }
-
-    pub(crate) fn has_subscribed(&self) -> bool {
-        !self.channels.is_empty()
-    }
-
-    /// Memory that it takes for buffers.
-    pub(crate) fn bytes(&self) -> usize {
-        self.input.capacity() + self.replies.bytes()
-    }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::thread;
 use std::time::Duration;
 
 use shardwheel::ShardStats;
@@ -14,13 +15,17 @@ use crate::shared::Shared;
 /// The longest request, and how long a client may take to send it and to take the response.
 const MAX_REQUEST: usize = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
+/// After a failure, the next client is answered after this.
+const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "shardwheel_cache";
 
 /// Answers one client after the other.
 pub(crate) fn serve(listener: &TcpListener, shared: &Shared) {
     for stream in listener.incoming() {
-        // A client that does not take its response, or asks for none, gets none.
-        let _ = stream.and_then(|stream| answer(stream, shared));
+        // The client has left, or asks for nothing, or the system has no descriptor for it.
+        if stream.and_then(|stream| answer(stream, shared)).is_err() {
+            thread::sleep(PAUSE);
+        }
     }
 }
 

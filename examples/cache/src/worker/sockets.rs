@@ -7,7 +7,6 @@ use mio::net::TcpStream;
 
 use super::*;
 use crate::session::Session;
-use crate::stats::Figure;
 
 impl Worker {
     /// Serves a connection from now on.
@@ -54,12 +53,8 @@ impl Worker {
             session.is_dirty = false;
             let written = write(session);
             self.desk.stats.add(Figure::BytesOut, written);
-            let is_over = match session.ending {
-                Ending::Open => false,
-                Ending::WhenAnswered => session.replies.is_done(),
-                Ending::Now => true,
-            };
-            if !is_over {
+            let is_served = session.ending == Ending::WhenAnswered && session.replies.is_done();
+            if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
             } else if let Some(mut stream) = self.desk.dismiss(slot).stream {
                 // If it fails, the poller has lost the stream, which is closed either way.

@@ -23,7 +23,7 @@ impl Sandbox {
     /// A server with this many threads and clients.
     pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
         let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
-        let shared = Arc::new(Shared::new(([127, 0, 0, 1], 0).into(), schedulers));
+        let shared = Arc::new(Shared::new(schedulers));
         let password = password.unwrap_or_default().as_bytes().into();
         let settings = Settings { password, max_clients: clients, ..Settings::default() };
         let mailboxes = Mailbox::all(threads).expect("wakers").into_iter().map(|(_, mailbox)| mailbox);
@@ -99,7 +99,7 @@ impl Sandbox {
 /// One desk's turn: a round without sockets and timers. True if it has done something.
 fn turn(desk: &mut Desk) -> bool {
     let mut is_busy = false;
-    for from in 0..desk.mailbox.senders() {
+    for from in 0..desk.shared.threads() {
         while let Some(message) = desk.mailbox.receive(from) {
             is_busy = true;
             match message {
