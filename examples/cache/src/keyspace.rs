@@ -36,7 +36,7 @@ const STEP: usize = 512;
 /// What is counted of entries.
 const COUNTED: [Figure; 3] = [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes];
 
-type Table = HashTable<Entry>;
+type Table = HashTable<Box<Entry>>;
 
 /// What a timer of a thread's shard is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +72,6 @@ impl Placement {
         let (table, thread) = (hash % TABLES as u64, (u128::from(hash) * self.threads as u128) >> u64::BITS);
         (Hash { table: table as u16, hash: (hash / TABLES as u64) as u32 }, thread as usize)
     }
-
-    /// The hash of an entry in its table, which takes the lowest bits of it, and the seven highest.
-    fn spread(&self, entry: &Entry) -> u64 {
-        self.of(entry.key()).0.spread()
-    }
 }
 
 /// What tells a key apart: its table, and its hash there.
@@ -87,6 +82,7 @@ pub(crate) struct Hash {
 }
 
 impl Hash {
+    /// For a table, which takes the lowest bits, and the seven highest.
     fn spread(self) -> u64 {
         u64::from(self.hash) << 32 | u64::from(self.hash)
     }
@@ -105,7 +101,6 @@ const PLACE: &str = "an entry stays where it was found";
 #[derive(Debug)]
 pub(crate) struct Keyspace {
     tables: Vec<Table>,
-    placement: Placement,
     timers: Scheduler<Due>,
     pub(crate) time: Time,
     pub(crate) events: Events,
@@ -117,9 +112,9 @@ pub(crate) struct Keyspace {
 }
 
 impl Keyspace {
-    pub(crate) fn new(time: Time, timers: Scheduler<Due>, placement: Placement, stats: Arc<Stats>) -> Self {
+    pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
         let (events, discarded) = Default::default();
-        Self { tables: empty(), placement, timers, time, events, stats, discarded, recheck: TABLES }
+        Self { tables: empty(), timers, time, events, stats, discarded, recheck: TABLES }
     }
 
     /// The place of a key that has not expired.
@@ -140,7 +135,8 @@ impl Keyspace {
     }
 
     fn find_by(&self, hash: Hash, is_it: impl Fn(&Entry) -> bool) -> Option<Place> {
-        let bucket = self.tables[usize::from(hash.table)].find_bucket_index(hash.spread(), is_it)?;
+        let bucket =
+            self.tables[usize::from(hash.table)].find_bucket_index(hash.spread(), |entry| is_it(entry))?;
         Some(Place { hash, bucket })
     }
 
@@ -172,19 +168,19 @@ impl Keyspace {
             return place;
         }
         self.events.add(Class::NEW, "new", key);
-        let entry = Entry::new(key, value);
+        let entry = Entry::new(hash, key, value);
         self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
-        let entry = table.insert_unique(hash.spread(), entry, |entry| self.placement.spread(entry));
+        let entry = table.insert_unique(hash.spread(), entry, |entry| entry.hash.spread());
         Place { hash, bucket: entry.bucket_index() }
     }
 
     /// Removes a key.
-    pub(crate) fn remove(&mut self, place: Place) -> Entry {
+    pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {
         let table = &mut self.tables[usize::from(place.hash.table)];
         let (entry, _) = table.get_bucket_entry(place.bucket).expect(PLACE).remove();
         if table.len() < table.capacity().div_ceil(SPARSE) {
-            table.shrink_to(table.len() * 2, |entry| self.placement.spread(entry));
+            table.shrink_to(table.len() * 2, |entry| entry.hash.spread());
         }
         self.count(entry.counts(), [0; 3]);
         // It returns nothing if the timer has fired.
@@ -194,7 +190,7 @@ impl Keyspace {
 
     /// The keys of a table that have not expired.
     pub(crate) fn living(&self, table: usize) -> impl Iterator<Item = &[u8]> {
-        self.tables[table].iter().filter(|entry| !self.has_expired(entry)).map(Entry::key)
+        self.tables[table].iter().filter(|entry| !self.has_expired(entry)).map(|entry| entry.key())
     }
 
     /// Removes all keys. Their memory comes back step by step, in `step`.

@@ -58,8 +58,7 @@ impl Desk {
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, settings: Settings, mailbox: Mailbox) -> Self {
         let (shared, stats, timers) =
             (shared.clone(), shared.stats[number].clone(), shared.timers[number].clone());
-        let keyspace =
-            Keyspace::new(Time::new(shared.clock), timers.clone(), shared.placement.clone(), stats.clone());
+        let keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), stats.clone());
         let (sessions, dirty, resuming, channels, initial) = Default::default();
         #[rustfmt::skip] // A line for each of twelve fields says nothing.
         let mut desk = Self {

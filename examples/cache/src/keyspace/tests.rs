@@ -5,6 +5,7 @@ use crate::clock::{Clock, Deadline};
 
 struct Setting {
     keys: Keyspace,
+    placement: Placement,
     advancer: shardwheel::Advancer<Due>,
 }
 
@@ -12,13 +13,13 @@ impl Setting {
     fn new() -> Self {
         let (scheduler, advancer) = timers();
         let time = Time::new(Clock::start_now());
-        let mut keys = Keyspace::new(time, scheduler, Placement::new(1), Arc::default());
+        let mut keys = Keyspace::new(time, scheduler, Arc::default());
         keys.events.wanted = Class::EXPIRED;
-        Self { keys, advancer }
+        Self { keys, placement: Placement::new(1), advancer }
     }
 
     fn hash(&self, key: &str) -> Hash {
-        self.keys.placement.of(key.as_bytes()).0
+        self.placement.of(key.as_bytes()).0
     }
 
     fn set(&mut self, key: &str, deadline: Option<Deadline>) -> Place {
