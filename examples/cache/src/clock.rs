@@ -17,8 +17,8 @@ use shardwheel::Tick;
 
 /// The length of a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
-/// Ticks after which a thread compares the two clocks again.
-const CHECK: i64 = 100;
+/// After this, a thread compares the two clocks again.
+pub(crate) const CHECK: Duration = Duration::from_millis(100);
 /// A smaller difference is noise: the clocks are read one after the other.
 const STEP: i64 = 2;
 
@@ -53,7 +53,7 @@ impl Clock {
         Self { start: now.checked_sub(into_millisecond).unwrap_or(now), offset: wall.as_millis() as i64 }
     }
 
-    fn tick(self) -> i64 {
+    pub(crate) fn tick(self) -> i64 {
         self.start.elapsed().as_millis() as i64
     }
 
@@ -88,18 +88,15 @@ impl Time {
     /// Reads the clocks. True if the wall clock has been set.
     pub(crate) fn refresh(&mut self) -> bool {
         self.tick = self.clock.tick();
-        if self.tick - self.checked < CHECK {
+        if self.tick - self.checked < CHECK.as_millis() as i64 {
             return false;
         }
         self.checked = self.tick;
         let wall = wall_clock().as_millis() as i64;
         // A thread that was interrupted between the two readings knows nothing.
         let is_quick = self.clock.tick() - self.tick < STEP;
-        let offset = wall - self.tick;
-        let is_set = is_quick && (offset - self.offset).abs() > STEP;
-        if is_set {
-            self.offset = offset;
-        }
+        let is_set = is_quick && (wall - self.wall()).abs() > STEP;
+        self.offset = if is_set { wall - self.tick } else { self.offset };
         is_set
     }
 
@@ -142,25 +139,15 @@ impl Time {
     pub(crate) fn due(&self, deadline: Deadline) -> Tick {
         self.tick_of(deadline).saturating_add(1).max(0) as Tick
     }
-
-    /// Time passes.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn skip(&mut self, milliseconds: u64) {
-        self.tick = self.tick.saturating_add_unsigned(milliseconds);
-    }
-
-    /// Sets the wall clock.
-    #[cfg(test)]
-    pub(crate) fn set_wall(&mut self, wall: i64) {
-        self.offset = wall - self.tick;
-        self.checked = i64::MAX;
-    }
 }
 
 /// The wall clock, since 1970.
 pub(crate) fn wall_clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
+
+#[cfg(any(test, fuzzing))]
+mod check;
 
 #[cfg(test)]
 mod tests {

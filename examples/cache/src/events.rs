@@ -1,5 +1,9 @@
 //! Keyspace notifications: what happens to keys, as messages to subscribers.
 
+use crate::commands::table::PUBLISH;
+use crate::mail::batch::Batch;
+use crate::protocol::{Request, Span};
+
 /// A class of events, and what `notify-keyspace-events` allows: a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Class(u16);
@@ -11,21 +15,13 @@ const LETTERS: &[u8] = b"g$lshzxetdKEmn";
 const ALL: u16 = 0b11_1111_1111;
 
 impl Class {
-    pub(crate) const GENERIC: Self = Self::of(b'g');
-    pub(crate) const STRING: Self = Self::of(b'$');
-    pub(crate) const EXPIRED: Self = Self::of(b'x');
-    const KEYSPACE: Self = Self::of(b'K');
-    const KEYEVENT: Self = Self::of(b'E');
-    pub(crate) const MISS: Self = Self::of(b'm');
-    pub(crate) const NEW: Self = Self::of(b'n');
-
-    const fn of(letter: u8) -> Self {
-        let mut bit = 0;
-        while LETTERS[bit] != letter {
-            bit += 1;
-        }
-        Self(1 << bit)
-    }
+    pub(crate) const GENERIC: Self = Self(1);
+    pub(crate) const STRING: Self = Self(1 << 1);
+    pub(crate) const EXPIRED: Self = Self(1 << 6);
+    const KEYSPACE: Self = Self(1 << 10);
+    const KEYEVENT: Self = Self(1 << 11);
+    pub(crate) const MISS: Self = Self(1 << 12);
+    pub(crate) const NEW: Self = Self(1 << 13);
 
     /// Reads letters. `None` if one of them means nothing.
     pub(crate) fn parse(letters: &[u8]) -> Option<Self> {
@@ -42,7 +38,8 @@ impl Class {
     pub(crate) fn letters(self) -> String {
         let is_all = self.0 & ALL == ALL;
         let (all, classes) = if is_all { ("A", &b""[..]) } else { ("", &b"g$lshzxetdn"[..]) };
-        let letters = classes.iter().chain(b"KEm").filter(|&&letter| self.has(Self::of(letter)));
+        let has = |letter: &&u8| Self::parse(&[**letter]).is_some_and(|class| self.has(class));
+        let letters = classes.iter().chain(b"KEm").filter(has);
         all.chars().chain(letters.map(|&letter| char::from(letter))).collect()
     }
 
@@ -51,62 +48,31 @@ impl Class {
     }
 }
 
-/// Events that are to be published: their names, and where their keys end in `keys`.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    names: Vec<(&'static str, usize)>,
-    keys: Vec<u8>,
-}
-
-/// What has happened to keys since the last publication, and what is wanted of it.
+/// What has happened to keys since the last publication, as requests to publish it.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     pub(crate) wanted: Class,
-    pub(crate) pending: Pending,
+    pub(crate) pending: Batch,
 }
-
-/// Room for keys that is kept between publications.
-const KEPT_BYTES: usize = 64 * 1024;
 
 impl Events {
     /// Notes an event, if its class is wanted.
-    pub(crate) fn add(&mut self, class: Class, name: &'static str, key: &[u8]) {
-        if self.wanted.has(class) {
-            self.pending.keys.extend_from_slice(key);
-            self.pending.names.push((name, self.pending.keys.len()));
+    pub(crate) fn add(&mut self, class: Class, name: &str, key: &[u8]) {
+        if !self.wanted.has(class) {
+            return;
         }
-    }
-}
-
-impl Pending {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// Passes each event to `publish`, as messages: a channel and a text.
-    pub(crate) fn messages(&self, wanted: Class, mut publish: impl FnMut(&[u8], &[u8])) {
-        let (mut start, mut channel) = (0, Vec::new());
-        let mut send = |parts: [&[u8]; 2], text: &[u8]| {
-            channel.clear();
-            parts.iter().for_each(|part| channel.extend_from_slice(part));
-            publish(&channel, text);
+        let mut publish = |prefix: &[u8], of: &[u8], text: &[u8]| {
+            let (bytes, end) = ([prefix, of, text].concat(), prefix.len() + of.len());
+            let spans = [Span::new(0, 0), Span::new(0, end), Span::new(end, bytes.len())];
+            let request = Request { bytes: &bytes, spans: &spans, command: PUBLISH, ..Request::default() };
+            self.pending.add(None, &request);
         };
-        for &(name, end) in &self.names {
-            let (name, key) = (name.as_bytes(), &self.keys[start..end]);
-            if wanted.has(Class::KEYSPACE) {
-                send([b"__keyspace@0__:", key], name);
-            }
-            if wanted.has(Class::KEYEVENT) {
-                send([b"__keyevent@0__:", name], key);
-            }
-            start = end;
+        if self.wanted.has(Class::KEYSPACE) {
+            publish(b"__keyspace@0__:", key, name.as_bytes());
         }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.names.clear();
-        self.keys.clear();
-        self.keys.shrink_to(KEPT_BYTES);
+        if self.wanted.has(Class::KEYEVENT) {
+            publish(b"__keyevent@0__:", name.as_bytes(), key);
+        }
     }
 }
 
@@ -134,8 +100,9 @@ mod tests {
         events.add(Class::EXPIRED, "expired", b"k");
         events.add(Class::EXPIRED, "expired", b"l");
         let mut messages = Vec::new();
-        events.pending.messages(events.wanted, |channel, text| {
-            messages.push([channel, text].map(|it| String::from_utf8(it.to_vec()).unwrap()));
+        events.pending.run(|request, _| {
+            assert_eq!(request.command, PUBLISH);
+            messages.push([1, 2].map(|arg| String::from_utf8(request.arg(arg).to_vec()).unwrap()));
         });
         let keyevent = "__keyevent@0__:expired";
         let expected = [
@@ -145,7 +112,5 @@ mod tests {
             [keyevent, "l"],
         ];
         assert_eq!(messages, expected);
-        events.pending.clear();
-        assert!(events.pending.is_empty());
     }
 }

@@ -1,27 +1,48 @@
-//! A thread's keys, and the time that they have: the store and the shard of timers together.
+//! A thread's share of the keys, with the timers of those that expire.
 //!
-//! Each key with a deadline has a timer in the thread's own shard, whose payload is the key's place
-//! in the store. When the timer fires, the key goes at once, with its memory and its event. A later
-//! deadline puts the same timer off, in place. A key that is looked at between its deadline and its
-//! timer goes then.
+//! The keys are in many small tables, of which each grows and shrinks by itself: one table of all
+//! keys would stand still for as long as it takes to move them all. A key stays in its table, so a
+//! walk over the tables meets each key that is there all the time exactly once.
+//!
+//! Each key with a deadline has a timer in the thread's own shard, whose payload says where the key
+//! is. When the timer fires, the key goes at once, with its memory and its event. A later deadline
+//! puts the same timer off, in place. A key that is looked at between its deadline and its timer goes
+//! then.
+
+#[cfg(any(test, fuzzing))]
+mod check;
+mod entry;
+mod expiry;
 
 use std::hash::{BuildHasher, RandomState};
-use std::hint::black_box;
+use std::sync::Arc;
 
-use shardwheel::{Advancer, Config, Key, Scheduler, shard};
+use hashbrown::HashTable;
+use shardwheel::{Advancer, Config, Scheduler, shard};
 
-use crate::clock::{Deadline, TICK, Time};
+use crate::clock::{TICK, Time};
 use crate::events::{Class, Events};
-use crate::store::{Entry, Slab, Store};
+use crate::stats::{Figure, Stats};
+use entry::Entry;
 
-/// Slots that a thread looks at in one round of a longer task.
+/// A power of two. With ten million keys on two threads, a table holds three hundred. Tests and
+/// fuzzers have few keys.
+pub(crate) const TABLES: usize = if cfg!(any(test, fuzzing)) { 16 } else { 1 << 14 };
+/// A table that holds less than this part of its room is shrunk.
+const SPARSE: usize = 8;
+/// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
+
+/// What is counted of entries.
+const COUNTED: [Figure; 3] = [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes];
+
+type Table = HashTable<Box<Entry>>;
 
 /// What a timer of a thread's shard is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The key at this place of the store.
-    Key(u32),
+    /// A key with this hash, which has this timer.
+    Key(Hash),
     /// The connection in this slot has been silent for too long.
     Idle(u32),
 }
@@ -45,229 +66,159 @@ impl Placement {
         Self { hasher: RandomState::new(), threads }
     }
 
-    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
     /// The hash of a key, and the thread that has it.
-    pub(crate) fn of(&self, key: &[u8]) -> (u64, usize) {
-        let hash = self.hash(key);
-        (hash, ((u128::from(hash) * self.threads as u128) >> u64::BITS) as usize)
+    pub(crate) fn of(&self, key: &[u8]) -> (Hash, usize) {
+        let hash = self.hasher.hash_one(key);
+        let (table, thread) = (hash % TABLES as u64, (u128::from(hash) * self.threads as u128) >> u64::BITS);
+        (Hash { table: table as u16, hash: (hash / TABLES as u64) as u32 }, thread as usize)
     }
 }
 
-/// Counts for INFO.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) expired: u64,
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
+/// What tells a key apart: its table, and its hash there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hash {
+    table: u16,
+    hash: u32,
 }
+
+impl Hash {
+    /// For a table, which takes the lowest bits, and the seven highest.
+    fn spread(self) -> u64 {
+        u64::from(self.hash) << 32 | u64::from(self.hash)
+    }
+}
+
+/// Where a key is until another one comes to its table or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    hash: Hash,
+    bucket: usize,
+}
+
+/// Why there is an entry at a place: places are used at once.
+const PLACE: &str = "an entry stays where it was found";
 
 #[derive(Debug)]
 pub(crate) struct Keyspace {
-    /// To be read: each key with a deadline has a timer.
-    pub(crate) store: Store,
+    tables: Vec<Table>,
     timers: Scheduler<Due>,
-    placement: Placement,
     pub(crate) time: Time,
     pub(crate) events: Events,
-    pub(crate) counts: Counts,
+    stats: Arc<Stats>,
     /// What a flush has left to be dropped, a step a round.
-    discarded: Vec<(Slab, u32)>,
-    /// After the wall clock was set: the next place whose deadline may have another tick now.
-    recheck: Option<u32>,
+    discarded: Vec<Table>,
+    /// After the wall clock was set: the next table whose deadlines may have other ticks now.
+    recheck: usize,
 }
 
 impl Keyspace {
-    pub(crate) fn new(time: Time, timers: Scheduler<Due>, placement: Placement) -> Self {
-        let (store, events, counts) = Default::default();
-        Self { store, timers, placement, time, events, counts, discarded: Vec::new(), recheck: None }
+    pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
+        let (events, discarded) = Default::default();
+        Self { tables: empty(), timers, time, events, stats, discarded, recheck: TABLES }
     }
 
     /// The place of a key that has not expired.
-    pub(crate) fn find(&mut self, hash: u64, key: &[u8]) -> Option<u32> {
-        let place = self.store.find(hash, key)?;
-        let has_expired = self.store.slab.get(place).is_some_and(|entry| self.has_expired(entry));
-        if has_expired {
+    pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
+        let place = self.find_by(hash, |entry| entry.key() == key)?;
+        if self.has_expired(self.get(place)) {
             self.expire(place);
+            return None;
         }
-        Some(place).filter(|_| !has_expired)
+        Some(place)
     }
 
     /// As `find`, counted as a hit or a miss.
-    pub(crate) fn look_up(&mut self, hash: u64, key: &[u8]) -> Option<(u32, &Entry)> {
-        let Some(place) = self.find(hash, key) else {
-            self.counts.misses += 1;
-            return None;
-        };
-        self.counts.hits += 1;
-        Some((place, self.store.slab.get(place)?))
+    pub(crate) fn look_up(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
+        let found = self.find(hash, key);
+        self.stats.add(if found.is_some() { Figure::Hits } else { Figure::Misses }, 1);
+        found
     }
 
-    pub(crate) fn get(&self, place: u32) -> Option<&Entry> {
-        self.store.slab.get(place)
+    fn find_by(&self, hash: Hash, is_it: impl Fn(&Entry) -> bool) -> Option<Place> {
+        let bucket =
+            self.tables[usize::from(hash.table)].find_bucket_index(hash.spread(), |entry| is_it(entry))?;
+        Some(Place { hash, bucket })
+    }
+
+    pub(crate) fn get(&self, place: Place) -> &Entry {
+        self.tables[usize::from(place.hash.table)].get_bucket(place.bucket).expect(PLACE)
+    }
+
+    /// Changes an entry, and what is counted of it.
+    fn change(&mut self, place: Place, change: impl FnOnce(&mut Entry, &Scheduler<Due>)) {
+        let table = &mut self.tables[usize::from(place.hash.table)];
+        let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
+        let before = entry.counts();
+        change(entry, &self.timers);
+        let after = entry.counts();
+        self.count(before, after);
+    }
+
+    fn count(&self, before: [usize; 3], after: [usize; 3]) {
+        for ((figure, before), after) in COUNTED.into_iter().zip(before).zip(after) {
+            self.stats.sub(figure, before);
+            self.stats.add(figure, after);
+        }
     }
 
     /// Sets the value of a key, at the place where it has been found, or anew.
-    pub(crate) fn set_value(&mut self, hash: u64, key: &[u8], value: &[u8], found: Option<u32>) -> u32 {
-        let Some(place) = found else { return self.store.insert(hash, key, value) };
-        self.store.set_value(place, value);
-        place
-    }
-
-    /// Gives a key a deadline, or another one: its timer moves in place if the deadline is later.
-    pub(crate) fn set_deadline(&mut self, place: u32, deadline: Deadline) {
-        let Self { store, timers, time, .. } = self;
-        let due = time.due(deadline);
-        store.set_expiry(place, |entry| {
-            let moved = entry.timer.and_then(|timer| timers.reschedule(timer, due));
-            // Without memory for a timer, the key goes when it is looked at.
-            entry.timer = moved.or_else(|| timers.schedule(due, Due::Key(place)).ok());
-            entry.expires = Some(deadline);
-        });
-    }
-
-    /// Takes a key's deadline away. False if it has none.
-    pub(crate) fn persist(&mut self, place: u32) -> bool {
-        let Self { store, timers, .. } = self;
-        let mut had_one = false;
-        store.set_expiry(place, |entry| {
-            had_one = entry.expires.take().is_some();
-            entry.timer.take().and_then(|timer| timers.cancel(timer));
-        });
-        had_one
+    pub(crate) fn set_value(&mut self, hash: Hash, key: &[u8], value: &[u8], found: Option<Place>) -> Place {
+        if let Some(place) = found {
+            self.change(place, |entry, _| entry.set_value(value));
+            return place;
+        }
+        self.events.add(Class::NEW, "new", key);
+        let entry = Entry::new(hash, key, value);
+        self.count([0; 3], entry.counts());
+        let table = &mut self.tables[usize::from(hash.table)];
+        let entry = table.insert_unique(hash.spread(), entry, |entry| entry.hash.spread());
+        Place { hash, bucket: entry.bucket_index() }
     }
 
     /// Removes a key.
-    pub(crate) fn remove(&mut self, hash: u64, place: u32) {
-        if let Some(timer) = self.store.remove(hash, place).and_then(|entry| entry.timer) {
-            self.timers.cancel(timer);
+    pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {
+        let table = &mut self.tables[usize::from(place.hash.table)];
+        let (entry, _) = table.get_bucket_entry(place.bucket).expect(PLACE).remove();
+        if table.len() < table.capacity().div_ceil(SPARSE) {
+            table.shrink_to(table.len() * 2, |entry| entry.hash.spread());
         }
-    }
-
-    /// Reads what the expiry of these keys will read. Nearly all of it is out of the processor's caches;
-    /// here the loads of several keys run at the same time, and not one after the other.
-    pub(crate) fn warm(&self, places: impl Iterator<Item = u32> + Clone) {
-        let entries = places.filter_map(|place| Some((place, self.store.slab.get(place)?)));
-        entries.clone().for_each(|(_, entry)| _ = black_box(entry.key().first()));
-        let hashes: Vec<_> =
-            entries.map(|(place, entry)| (place, self.placement.hash(entry.key()))).collect();
-        hashes.iter().for_each(|&(place, hash)| _ = black_box(self.store.index.find(hash, |it| it == place)));
-    }
-
-    /// A key's timer has fired.
-    pub(crate) fn fired(&mut self, timer: Key, place: u32) {
-        // A flush discards keys whose timers are still to be cancelled.
-        let Some(entry) = self.store.slab.get(place).filter(|entry| entry.timer == Some(timer)) else {
-            return;
-        };
-        if self.has_expired(entry) {
-            return self.expire(place);
-        }
-        // The wall clock was set back.
-        if let Some(deadline) = entry.expires {
-            self.set_deadline(place, deadline);
-        }
-    }
-
-    fn has_expired(&self, entry: &Entry) -> bool {
-        entry.expires.is_some_and(|deadline| self.time.has_passed(deadline))
-    }
-
-    /// Removes a key that has expired.
-    fn expire(&mut self, place: u32) {
-        let Some(hash) = self.store.slab.get(place).map(|entry| self.placement.hash(entry.key())) else {
-            return;
-        };
-        let Some(entry) = self.store.remove(hash, place) else { return };
+        self.count(entry.counts(), [0; 3]);
         // It returns nothing if the timer has fired.
         entry.timer.and_then(|timer| self.timers.cancel(timer));
-        self.counts.expired += 1;
-        self.events.add(Class::EXPIRED, "expired", entry.key());
+        entry
+    }
+
+    /// The keys of a table that have not expired.
+    pub(crate) fn living(&self, table: usize) -> impl Iterator<Item = &[u8]> {
+        self.tables[table].iter().filter(|entry| !self.has_expired(entry)).map(|entry| entry.key())
     }
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
-        self.discarded.push((std::mem::take(&mut self.store).slab, 0));
-        self.recheck = None;
-    }
-
-    /// The wall clock was set: dates are at other ticks now.
-    pub(crate) fn clock_was_set(&mut self) {
-        self.recheck = Some(0);
+        self.discarded.append(&mut std::mem::replace(&mut self.tables, empty()));
+        self.count(COUNTED.map(|figure| self.stats.get(figure)), [0; 3]);
     }
 
     /// Does a step of the tasks that take long. True if there is more to do.
     pub(crate) fn step(&mut self) -> bool {
-        self.discard();
-        self.recheck = self.recheck.and_then(|place| self.recheck_from(place));
-        self.recheck.is_some() || !self.discarded.is_empty()
+        let mut left = STEP;
+        while left > 0
+            && let Some(mut table) = self.discarded.pop()
+        {
+            left = left.saturating_sub(1 + table.len());
+            table.drain().for_each(|entry| _ = entry.timer.and_then(|timer| self.timers.cancel(timer)));
+        }
+        while left > 0 && self.recheck < TABLES {
+            left = left.saturating_sub(1 + self.tables[self.recheck].len());
+            self.follow_clock(self.recheck);
+            self.recheck += 1;
+        }
+        !self.discarded.is_empty() || self.recheck < TABLES
     }
+}
 
-    fn discard(&mut self) {
-        let Some((slab, next)) = self.discarded.last_mut() else { return };
-        for _ in 0..STEP {
-            if let Some(timer) = slab.remove(*next).and_then(|entry| entry.timer) {
-                self.timers.cancel(timer);
-            }
-            *next += 1;
-        }
-        if slab.len() == 0 {
-            self.discarded.pop();
-        }
-    }
-
-    fn recheck_from(&mut self, mut place: u32) -> Option<u32> {
-        for _ in 0..STEP {
-            let (entry, next) = self.store.slab.next(place);
-            if let Some(date) = entry.and_then(|entry| entry.expires).filter(|it| it.is_date()) {
-                self.set_deadline(place, date);
-            }
-            place = next?;
-        }
-        Some(place)
-    }
-
-    /// Walks over the keys that have not expired, from a place on, until `visit` wants no more or
-    /// this many slots have been passed. Returns where to go on.
-    pub(crate) fn walk(
-        &self,
-        mut place: u32,
-        slots: usize,
-        mut visit: impl FnMut(&[u8]) -> bool,
-    ) -> Option<u32> {
-        for _ in 0..slots {
-            let (entry, next) = self.store.slab.next(place);
-            let living = entry.filter(|entry| !self.has_expired(entry));
-            let has_enough = living.is_some_and(|entry| !visit(entry.key()));
-            place = next?;
-            if has_enough {
-                break;
-            }
-        }
-        Some(place)
-    }
-
-    /// Panics unless each key with a deadline has a timer, and each timer a key.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn check(&self) {
-        let mut all = (0, 0);
-        let mut at = Some(0);
-        while let Some(place) = at {
-            let (found, next) = self.store.slab.next(place);
-            if let Some(entry) = found {
-                assert_eq!(self.store.find(self.placement.hash(entry.key()), entry.key()), Some(place));
-                assert_eq!(entry.timer.is_some(), entry.expires.is_some());
-                all = (all.0 + 1, all.1 + usize::from(entry.timer.is_some()));
-            }
-            at = next;
-        }
-        assert_eq!(all, (self.store.slab.len(), self.store.expiring));
-        if self.discarded.is_empty() {
-            assert_eq!(self.timers.len(), self.store.expiring, "timers");
-        }
-    }
+fn empty() -> Vec<Table> {
+    (0..TABLES).map(|_| Table::new()).collect()
 }
 
 #[cfg(test)]

@@ -1,81 +1,89 @@
 //! The little that all threads share: numbers that one writes and the others read.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
+use shardwheel::Scheduler;
 
 use crate::clock::Clock;
-use crate::keyspace::Placement;
+use crate::keyspace::{Due, Placement};
+use crate::stats::Stats;
 
 /// Made before the threads start.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) placement: Placement,
-    pub(crate) address: SocketAddr,
-    /// Open connections of clients.
-    pub(crate) clients: AtomicUsize,
-    /// The number of the next client.
-    pub(crate) next_id: AtomicU64,
-    /// Each thread's memory for keys and buffers. Written by the thread, once a round.
-    pub(crate) memory: Vec<CachePadded<AtomicU64>>,
+    /// What each thread counts, and the shard of its timers.
+    pub(crate) stats: Vec<Arc<Stats>>,
+    pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
-    pub(crate) channels: Vec<CachePadded<AtomicUsize>>,
+    channels: Vec<CachePadded<AtomicUsize>>,
+    /// Open connections of clients, and how many there may be.
+    clients: AtomicUsize,
+    max_clients: AtomicUsize,
+    /// The number of the next client.
+    next_id: AtomicU64,
     /// The server is to end: no more connections, and the present ones end when they are answered.
     is_draining: AtomicBool,
 }
 
 impl Shared {
-    pub(crate) fn new(threads: usize, address: SocketAddr) -> Self {
+    pub(crate) fn new(timers: Vec<Scheduler<Due>>) -> Self {
         Self {
             clock: Clock::start_now(),
-            placement: Placement::new(threads),
-            address,
+            placement: Placement::new(timers.len()),
+            stats: timers.iter().map(|_| Arc::default()).collect(),
+            channels: timers.iter().map(|_| CachePadded::default()).collect(),
+            timers,
             clients: AtomicUsize::new(0),
+            max_clients: AtomicUsize::new(usize::MAX),
             next_id: AtomicU64::new(1),
-            memory: (0..threads).map(|_| CachePadded::default()).collect(),
-            channels: (0..threads).map(|_| CachePadded::default()).collect(),
             is_draining: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn threads(&self) -> usize {
-        self.memory.len()
+        self.timers.len()
     }
 
-    /// Whether there is room for one more client; if so, it counts from now on.
-    pub(crate) fn admit(&self, limit: usize) -> bool {
-        // Ordering: Relaxed, only the number matters. One thread accepts, so it does not race.
-        let is_admitted = self.clients.load(Ordering::Relaxed) < limit;
-        if is_admitted {
-            // Ordering: Relaxed, as above.
-            self.clients.fetch_add(1, Ordering::Relaxed);
-        }
+    // Ordering: Relaxed in the following functions; only the numbers matter.
+
+    pub(crate) fn limit_clients(&self, limit: usize) {
+        self.max_clients.store(limit, Ordering::Relaxed);
+    }
+
+    /// Whether there is room for one more client; if so, it counts from now on. Only the door asks.
+    pub(crate) fn admit(&self) -> bool {
+        let is_admitted = self.clients() < self.max_clients.load(Ordering::Relaxed);
+        self.clients.fetch_add(usize::from(is_admitted), Ordering::Relaxed);
         is_admitted
     }
 
     /// A client has left. True if it was the last.
     pub(crate) fn dismiss(&self) -> bool {
-        // Ordering: Relaxed, only the number matters.
         self.clients.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    pub(crate) fn open_clients(&self) -> usize {
-        // Ordering: Relaxed, only the number matters.
+    pub(crate) fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
     }
 
-    /// The memory of all threads, each as of its last round.
-    pub(crate) fn used_memory(&self) -> u64 {
-        // Ordering: Relaxed, an estimate.
-        self.memory.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether a thread has subscribers.
-    pub(crate) fn has_subscribers(&self, thread: usize) -> bool {
-        // Ordering: Acquire, pairs with the Release in `publish_count`.
-        self.channels[thread].load(Ordering::Acquire) > 0
+    /// Tells the other threads how many channels a thread's clients have subscribed to.
+    pub(crate) fn set_channels(&self, thread: usize, channels: usize) {
+        // Ordering: Release, pairs with the Acquire in `channels`. A client that has read the
+        // confirmation, which is written later, can rely on it in any other thread.
+        self.channels[thread].store(channels, Ordering::Release);
+    }
+
+    pub(crate) fn channels(&self, thread: usize) -> usize {
+        // Ordering: Acquire, pairs with the Release in `set_channels`.
+        self.channels[thread].load(Ordering::Acquire)
     }
 
     pub(crate) fn drain(&self) {

@@ -1,9 +1,10 @@
-//! Commands about the connection.
+//! Commands about the connection and the server.
 
-use crate::commands::options::integer;
-use crate::commands::{lossy, wrong_arity};
-use crate::desk::Desk;
-use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX};
+use constant_time_eq::constant_time_eq;
+
+use super::table::COMMANDS;
+use super::*;
+use crate::clock::wall_clock;
 use crate::session::Ending;
 
 /// The version of Redis whose semantics these are.
@@ -11,74 +12,60 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 /// The only user.
 const USER: &[u8] = b"default";
 
-pub(crate) fn ping(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn ping(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if request.len() > 2 {
         return Err(wrong_arity("ping"));
     }
-    let text = request.from(1).next();
-    if !reply.is_resp3 && desk.sessions[slot].has_subscribed() {
-        reply.array(2);
-        reply.bulk("pong");
-        reply.bulk(text.unwrap_or_default());
-    } else if let Some(text) = text {
-        reply.bulk(text);
-    } else {
-        reply.simple("PONG");
-    }
-    Ok(())
+    Ok(match request.from(1).next() {
+        text if !reply.is_resp3 && !desk.sessions[request.client].channels.is_empty() => {
+            reply.bulks(&[b"pong", text.unwrap_or_default()]);
+        }
+        Some(text) => reply.bulk(text),
+        None => reply.simple("PONG"),
+    })
 }
 
-pub(crate) fn echo(_: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn echo(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     Ok(reply.bulk(request.arg(1)))
 }
 
-pub(crate) fn quit(desk: &mut Desk, slot: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.sessions[slot].ending = Ending::WhenAnswered;
+pub(super) fn quit(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.sessions[request.client].ending = Ending::WhenAnswered;
     Ok(reply.ok())
 }
 
-pub(crate) fn select(_: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn select(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     match i32::try_from(integer(request.arg(1))?) {
-        Ok(0) => reply.ok(),
-        Ok(_) => return Err("DB index is out of range".into()),
-        Err(_) => {
-            return Err("value is out of range, value must between -2147483648 and 2147483647".into());
-        }
+        Ok(0) => Ok(reply.ok()),
+        Ok(_) => Err("DB index is out of range".into()),
+        Err(_) => Err("value is out of range, value must between -2147483648 and 2147483647".into()),
     }
-    Ok(())
 }
 
-pub(crate) fn auth(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (user, password) = match request.len() {
+pub(super) fn auth(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    match request.len() {
         2 if desk.settings.password.is_empty() => {
-            return Err("AUTH <password> called without any password configured for the default user. \
-                        Are you sure your configuration is correct?"
-                .into());
+            let text = "AUTH <password> called without any password configured for the default user. Are you \
+                        sure your configuration is correct?";
+            return Err(text.into());
         }
-        2 => (USER, request.arg(1)),
-        3 => (request.arg(1), request.arg(2)),
+        2 => authenticate(desk, request, USER, request.arg(1))?,
+        3 => authenticate(desk, request, request.arg(1), request.arg(2))?,
         _ => return Err(SYNTAX.into()),
-    };
-    authenticate(desk, slot, user, password)?;
+    }
     Ok(reply.ok())
 }
 
-fn authenticate(desk: &mut Desk, slot: usize, user: &[u8], password: &[u8]) -> Outcome {
+fn authenticate(desk: &mut Desk, request: &Request<'_>, user: &[u8], password: &[u8]) -> Outcome {
     let right = &desk.settings.password;
-    if user != USER || !right.is_empty() && !are_same(right, password) {
+    if user != USER || !right.is_empty() && !constant_time_eq(right, password) {
         return Err(Failure("WRONGPASS", "invalid username-password pair or user is disabled.".into()));
     }
-    desk.sessions[slot].is_authenticated = true;
+    desk.sessions[request.client].is_authenticated = true;
     Ok(())
 }
 
-/// Compares in a time that does not depend on how much is right.
-fn are_same(right: &[u8], given: &[u8]) -> bool {
-    let differences = right.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b));
-    right.len() == given.len() && std::hint::black_box(differences) == 0
-}
-
-pub(crate) fn hello(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_resp3 = match request.from(1).next().map(integer) {
         None => reply.is_resp3,
         Some(Ok(version @ 2..=3)) => version == 3,
@@ -89,16 +76,16 @@ pub(crate) fn hello(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: 
     while at < request.len() {
         let following = request.len() - at - 1;
         if request.is(at, "auth") && following >= 2 {
-            authenticate(desk, slot, request.arg(at + 1), request.arg(at + 2))?;
+            authenticate(desk, request, request.arg(at + 1), request.arg(at + 2))?;
             at += 3;
         } else if request.is(at, "setname") && following >= 1 {
-            rename(desk, slot, request.arg(at + 1))?;
+            rename(desk, request, request.arg(at + 1))?;
             at += 2;
         } else {
             return Err(format!("Syntax error in HELLO option '{}'", lossy(request.arg(at))).into());
         }
     }
-    let session = &mut desk.sessions[slot];
+    let session = &mut desk.sessions[request.client];
     if !session.is_authenticated {
         let text = "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH \
                     <user> <pass> option can be used to authenticate the client and select the RESP \
@@ -112,49 +99,84 @@ pub(crate) fn hello(desk: &mut Desk, slot: usize, request: &Request<'_>, reply: 
 
 fn introduce(id: u64, reply: &mut Reply<'_>) {
     reply.map(7);
-    ["server", "redis", "version", REDIS_VERSION].into_iter().for_each(|text| reply.bulk(text));
-    for (name, value) in [("proto", 2 + i64::from(reply.is_resp3)), ("id", id as i64)] {
-        reply.bulk(name);
-        reply.integer(value);
-    }
-    ["mode", "standalone", "role", "master", "modules"].into_iter().for_each(|text| reply.bulk(text));
+    ["server", "redis", "version", REDIS_VERSION, "proto"].iter().for_each(|text| reply.bulk(text));
+    reply.integer(2 + i64::from(reply.is_resp3));
+    reply.bulk("id");
+    reply.integer(id as i64);
+    ["mode", "standalone", "role", "master", "modules"].iter().for_each(|text| reply.bulk(text));
     reply.array(0);
 }
 
-fn rename(desk: &mut Desk, slot: usize, name: &[u8]) -> Outcome {
+fn rename(desk: &mut Desk, request: &Request<'_>, name: &[u8]) -> Outcome {
     if !name.iter().all(u8::is_ascii_graphic) {
         return Err("Client names cannot contain spaces, newlines or special characters.".into());
     }
-    desk.sessions[slot].name = name.to_vec();
+    desk.sessions[request.client].name = name.to_vec();
     Ok(())
 }
 
-pub(crate) fn id(desk: &mut Desk, slot: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(desk.sessions[slot].id.number as i64))
+pub(super) fn id(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.integer(desk.sessions[request.client].id.number as i64))
 }
 
-pub(crate) fn set_name(
-    desk: &mut Desk,
-    slot: usize,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
-    rename(desk, slot, request.arg(2))?;
+pub(super) fn set_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    rename(desk, request, request.arg(2))?;
     Ok(reply.ok())
 }
 
-pub(crate) fn get_name(desk: &mut Desk, slot: usize, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    match &desk.sessions[slot].name {
-        name if name.is_empty() => reply.null(),
-        name => reply.bulk(name),
-    }
-    Ok(())
+pub(super) fn get_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let name = &desk.sessions[request.client].name;
+    Ok(if name.is_empty() { reply.null() } else { reply.bulk(name) })
 }
 
 /// The name and the version of the client's library. They are accepted and not kept.
-pub(crate) fn set_info(_: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn set_info(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if !request.is(2, "lib-name") && !request.is(2, "lib-ver") {
         return Err(format!("Unrecognized option '{}'", lossy(request.arg(2))).into());
     }
     Ok(reply.ok())
+}
+
+pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let now = wall_clock();
+    reply.array(2);
+    reply.bulk_integer(now.as_secs() as i64);
+    Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
+}
+
+pub(super) fn reset_counts(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.stats.reset();
+    Ok(reply.ok())
+}
+
+/// The commands without the subcommands.
+pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
+    reply.array(all.len());
+    Ok(all.iter().for_each(|command| describe(command, reply)))
+}
+
+/// The reply of commands that have nothing to do.
+pub(super) fn ok(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.ok())
+}
+
+/// The ten elements of COMMAND's reply for each command; the last four are empty.
+fn describe(command: &Command, reply: &mut Reply<'_>) {
+    reply.array(10);
+    reply.bulk(command.name);
+    reply.integer(i64::from(command.arity));
+    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED).iter_names().collect();
+    reply.list(b'~', flags.len());
+    flags.iter().for_each(|(name, _)| reply.simple(&name.to_ascii_lowercase()));
+    // The first key, the last one, counted from the end if negative, and the distance of keys.
+    let keys = match command.run {
+        Run::Key(_) => [1, 1, 1],
+        Run::EachKey(_, step, _) => [1, -1, step as i64],
+        _ => [0, 0, 0],
+    };
+    keys.into_iter().for_each(|key| reply.integer(key));
+    // Categories, hints, key specifications, subcommands.
+    (0..3).for_each(|_| reply.list(b'~', 0));
+    reply.array(0);
 }

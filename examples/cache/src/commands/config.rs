@@ -4,115 +4,79 @@
 
 use std::time::Duration;
 
-use crate::commands::glob::matches;
-use crate::commands::lossy;
-use crate::desk::Desk;
-use crate::events::Class;
-use crate::protocol::parser::{MAX_BULK, MAX_REQUEST};
-use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX, parse_i64};
+use clap::Args;
 
-/// What can be set.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+use super::glob::matches;
+use super::*;
+use crate::protocol::parse_i64;
+use crate::protocol::parser::MAX_BULK;
+
+/// What can be set, by a flag or by CONFIG SET.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct Settings {
-    /// Bytes; 0 is no limit.
+    /// Password that clients have to give (AUTH, HELLO)
+    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true, value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
+    pub(crate) password: Box<[u8]>,
+
+    /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
+    /// refused; 0 is no limit
+    #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
     pub(crate) max_memory: u64,
+
+    /// Clients at the same time
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(|text| within(text, 1)))]
     pub(crate) max_clients: usize,
-    /// Zero is no limit.
+
+    /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) idle_timeout: Duration,
-    /// Empty if clients need none.
-    pub(crate) password: Vec<u8>,
-    /// `notify-keyspace-events`.
+
+    /// `notify-keyspace-events`
+    #[arg(skip)]
     pub(crate) events: Class,
+
     /// It can be read, and not set.
+    #[arg(skip)]
     pub(crate) port: u16,
 }
 
-type Get = fn(&Settings) -> Vec<u8>;
-type Set = fn(&mut Settings, &[u8]) -> Outcome;
-
-/// Each setting, as it is read and as it is set. The others can only be set to what they are.
-const SETTINGS: [(&str, Get, Option<Set>); 15] = [
-    ("maxmemory", |it| text(it.max_memory), Some(|it, value| Ok(it.max_memory = parse_bytes(value)?))),
-    (
-        "maxclients",
-        |it| text(it.max_clients),
-        Some(|it, value| Ok(it.max_clients = within(value, 1)? as usize)),
-    ),
-    (
-        "timeout",
-        |it| text(it.idle_timeout.as_millis().div_ceil(1_000)),
-        Some(|it, value| Ok(it.idle_timeout = Duration::from_secs(within(value, 0)?))),
-    ),
-    ("requirepass", |it| it.password.clone(), Some(|it, value| Ok(it.password = value.to_vec()))),
-    (
-        "notify-keyspace-events",
-        |it| text(it.events.letters()),
-        Some(|it, value| Ok(it.events = events(value)?)),
-    ),
-    ("port", |it| text(it.port), None),
-    ("proto-max-bulk-len", |_| text(MAX_BULK), None),
-    ("client-query-buffer-limit", |_| text(MAX_REQUEST), None),
-    ("appendonly", |_| text("no"), None),
-    ("databases", |_| text("1"), None),
-    ("maxmemory-policy", |_| text("noeviction"), None),
-    ("save", |_| text(""), None),
-    ("lazyfree-lazy-user-flush", |_| text("yes"), None),
-    ("hash-max-listpack-entries", |_| text("128"), None),
-    ("cluster-enabled", |_| text("no"), None),
-];
-
-fn text(value: impl ToString) -> Vec<u8> {
-    value.to_string().into_bytes()
-}
-
-fn events(value: &[u8]) -> Result<Class, Failure> {
-    Class::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into())
-}
-
-/// The greatest number that a setting takes.
-const MOST: i64 = 1 << 30;
-
-fn within(value: &[u8], least: i64) -> Result<u64, Failure> {
-    match parse_i64(value) {
-        None => Err("argument couldn't be parsed into an integer".into()),
-        Some(value) if (least..=MOST).contains(&value) => Ok(value as u64),
-        Some(_) => Err(format!("argument must be between {least} and {MOST} inclusive").into()),
-    }
-}
-
-/// The units of a number of bytes.
-const UNITS: [(&str, u64); 8] = [
-    ("", 1),
-    ("b", 1),
-    ("k", 1_000),
-    ("kb", KIB),
-    ("m", 1_000_000),
-    ("mb", KIB * KIB),
-    ("g", 1_000_000_000),
-    ("gb", KIB * KIB * KIB),
-];
-const KIB: u64 = 1024;
-
-/// A number of bytes, with or without a unit: `100mb`.
-pub(crate) fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, unit) = text.split_at(digits);
-    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
-    let unit = UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()));
-    let bytes = number.zip(unit).and_then(|(number, (_, unit))| number.checked_mul(*unit));
-    bytes.ok_or("argument must be a memory value".into())
+/// Parses the value of a flag as CONFIG SET does.
+fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| parse(text.as_bytes()).map_err(|Failure(_, why)| why.into())
 }
 
 impl Settings {
-    /// Sets one value. `None` if there is no such setting.
-    fn set(&mut self, name: &[u8], value: &[u8]) -> Option<Outcome> {
-        let (_, get, set) =
-            SETTINGS.iter().find(|(known, ..)| name.eq_ignore_ascii_case(known.as_bytes()))?;
-        Some(match set {
-            Some(set) => set(self, value),
-            None if get(self) == value => Ok(()),
-            None => Err("can't set immutable config".into()),
-        })
+    /// All values by their names. What is not a field is what it always is.
+    fn values(&self) -> [(&'static str, Vec<u8>); 11] {
+        let text = |value: &dyn ToString| value.to_string().into_bytes();
+        [
+            ("maxmemory", text(&self.max_memory)),
+            ("maxclients", text(&self.max_clients)),
+            ("timeout", text(&self.idle_timeout.as_millis().div_ceil(1_000))),
+            ("requirepass", self.password.to_vec()),
+            ("notify-keyspace-events", text(&self.events.letters())),
+            ("port", text(&self.port)),
+            ("proto-max-bulk-len", text(&MAX_BULK)),
+            ("appendonly", text(&"no")),
+            ("databases", text(&"1")),
+            ("maxmemory-policy", text(&"noeviction")),
+            ("save", Vec::new()),
+        ]
+    }
+
+    /// Sets one value. What is not a field can only be set to what it is.
+    fn set(&mut self, name: &str, value: &[u8]) -> Outcome {
+        let unknown_class = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+        match name {
+            "maxmemory" => self.max_memory = parse_bytes(value)?,
+            "maxclients" => self.max_clients = within(value, 1)?,
+            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0)? as u64),
+            "requirepass" => self.password = value.into(),
+            "notify-keyspace-events" => self.events = Class::parse(value).ok_or(unknown_class)?,
+            _ if self.values().iter().any(|(known, is)| *known == name && is == value) => {}
+            _ => return Err("can't set immutable config".into()),
+        }
+        Ok(())
     }
 
     /// Sets all of a request's values, or none.
@@ -120,13 +84,13 @@ impl Settings {
         if request.len() % 2 == 1 {
             return Err(SYNTAX.into());
         }
-        let mut changed = self.clone();
+        let (mut changed, known) = (self.clone(), self.values());
         for at in (2..request.len()).step_by(2) {
             let name = lossy(request.arg(at));
-            let Some(result) = changed.set(request.arg(at), request.arg(at + 1)) else {
+            let Some((known, _)) = known.iter().find(|(known, _)| request.is(at, known)) else {
                 return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
             };
-            result.map_err(|Failure(_, why)| {
+            changed.set(known, request.arg(at + 1)).map_err(|Failure(_, why)| {
                 format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
             })?;
         }
@@ -134,23 +98,46 @@ impl Settings {
     }
 }
 
-pub(crate) fn get(desk: &mut Desk, _: usize, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+/// The greatest number that a setting takes.
+const MOST: i64 = 1 << 30;
+
+fn within(value: &[u8], least: i64) -> Result<usize, Failure> {
+    match parse_i64(value) {
+        None => Err("argument couldn't be parsed into an integer".into()),
+        Some(value) if (least..=MOST).contains(&value) => Ok(value as usize),
+        Some(_) => Err(format!("argument must be between {least} and {MOST} inclusive").into()),
+    }
+}
+
+/// A number of bytes, with or without a unit: `100mb`. A kilobyte is 1,024 bytes, a `k` 1,000.
+pub(crate) fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = text.split_at(digits);
+    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
+    let units = ["b", "k", "kb", "m", "mb", "g", "gb", ""].into_iter();
+    let sizes = [1, 1_000, 1 << 10, 1_000_000, 1 << 20, 1_000_000_000, 1 << 30, 1];
+    let unit = units.zip(sizes).find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()));
+    let bytes = number.zip(unit).and_then(|(number, (_, size))| number.checked_mul(size));
+    bytes.ok_or("argument must be a memory value".into())
+}
+
+pub(super) fn get(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let patterns: Vec<_> = request.from(2).map(<[u8]>::to_ascii_lowercase).collect();
     let is_asked = |name: &str| patterns.iter().any(|pattern| matches(pattern, name.as_bytes()));
-    let asked: Vec<_> = SETTINGS.iter().filter(|(name, ..)| is_asked(name)).collect();
+    let asked: Vec<_> = desk.settings.values().into_iter().filter(|(name, _)| is_asked(name)).collect();
     reply.map(asked.len());
-    for (name, get, _) in asked {
+    for (name, value) in asked {
         reply.bulk(name);
-        reply.bulk(get(&desk.settings));
+        reply.bulk(value);
     }
     Ok(())
 }
 
-pub(crate) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    desk.settings.set_all(request).and_then(|_| desk.everywhere(request))
+pub(super) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    desk.settings.set_all(request).and_then(|_| everywhere(desk, request))
 }
 
-pub(crate) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.apply(desk.settings.set_all(request)?);
     Ok(reply.ok())
 }

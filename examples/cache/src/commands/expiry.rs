@@ -1,10 +1,8 @@
 //! Commands on deadlines.
 
+use super::options::{GT, LT, NX, Unit, Words, XX, conditions, invalid_expiry};
+use super::*;
 use crate::clock::Deadline;
-use crate::commands::options::{GT, LT, NX, Unit, Words, XX, conditions, integer, invalid_expiry};
-use crate::events::Class;
-use crate::keyspace::Keyspace;
-use crate::protocol::{Outcome, Reply, Request};
 
 /// Whether conditions allow a key with the deadline `old` to get the deadline `new`. No deadline is
 /// the latest.
@@ -19,20 +17,19 @@ fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
 }
 
 /// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
-pub(crate) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (key, unit) = (request.arg(1), Unit::of_command(request.arg(0)));
+pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (key, unit) = (request.arg(1), Unit::of(name(request)));
     let conditions = conditions(request)?;
     let now = keys.time.wall();
     let base = if unit.is_date { 0 } else { now };
     let after = integer(request.arg(2))?.checked_mul(unit.milliseconds);
-    let new = after.and_then(|after| after.checked_add(base)).ok_or_else(|| invalid_expiry(request))?;
+    let new = after.and_then(|after| after.checked_add(base)).ok_or_else(|| invalid_expiry(name(request)))?;
     let allowed = keys.find(request.hash, key).filter(|&place| {
-        let old = keys.get(place).and_then(|entry| entry.expires).map(|old| keys.time.wall_of(old));
+        let old = keys.get(place).expires.map(|old| keys.time.wall_of(old));
         allow(conditions, old, new)
     });
     if let Some(place) = allowed.filter(|_| new <= now) {
-        keys.remove(request.hash, place);
-        keys.events.add(Class::GENERIC, "del", key);
+        delete(keys, request, place);
     } else if let Some(place) = allowed {
         let relative = keys.time.after(new - base).filter(|_| !unit.is_date);
         keys.set_deadline(place, relative.unwrap_or_else(|| Deadline::at(new)));
@@ -47,9 +44,9 @@ const MISSING: i64 = -2;
 const NEVER: i64 = -1;
 
 /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
-pub(crate) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let unit = Unit::of_command(request.arg(0));
-    let expires = keys.look_up(request.hash, request.arg(1)).map(|(_, entry)| entry.expires);
+pub(super) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let unit = Unit::of(name(request));
+    let expires = keys.look_up(request.hash, request.arg(1)).map(|place| keys.get(place).expires);
     let base = if unit.is_date { 0 } else { keys.time.wall() };
     reply.integer(match expires {
         None => MISSING,
@@ -62,7 +59,7 @@ pub(crate) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     Ok(())
 }
 
-pub(crate) fn persist(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn persist(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_done = keys.find(request.hash, request.arg(1)).is_some_and(|place| keys.persist(place));
     if is_done {
         keys.events.add(Class::GENERIC, "persist", request.arg(1));

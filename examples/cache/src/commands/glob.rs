@@ -41,22 +41,15 @@ fn match_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
     let (is_negated, mut rest) = class.strip_prefix(b"^").map_or((false, class), |rest| (true, rest));
     let mut is_in = false;
     loop {
-        rest = match rest {
+        let (low, high, after) = match rest {
             [] => return (is_in != is_negated, rest),
             [b']', after @ ..] => return (is_in != is_negated, after),
-            [b'\\', literal, after @ ..] => {
-                is_in |= *literal == byte;
-                after
-            }
-            [first, b'-', last, after @ ..] => {
-                is_in |= (first.min(last)..=first.max(last)).contains(&&byte);
-                after
-            }
-            [literal, after @ ..] => {
-                is_in |= *literal == byte;
-                after
-            }
+            [b'\\', literal, after @ ..] => (literal, literal, after),
+            [first, b'-', last, after @ ..] => (first.min(last), first.max(last), after),
+            [literal, after @ ..] => (literal, literal, after),
         };
+        is_in |= (low..=high).contains(&&byte);
+        rest = after;
     }
 }
 

@@ -1,144 +1,98 @@
 //! Commands on keys, whatever their values and deadlines are.
 
-use crate::commands::glob::matches;
-use crate::commands::options::integer;
-use crate::desk::Desk;
-use crate::events::Class;
-use crate::keyspace::Keyspace;
-use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX};
+use super::glob::matches;
+use super::*;
+use crate::keyspace::TABLES;
+use crate::stats::Figure;
 
-/// SCAN passes this many slots for each key that it is asked for, and at least `LEAST_SLOTS`: free
-/// slots are passed quickly.
-const SLOTS_PER_KEY: usize = 16;
-const LEAST_SLOTS: usize = 4 * 1024;
+/// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
+/// tables are passed quickly.
+const TABLES_PER_KEY: usize = 16;
+const LEAST_TABLES: usize = 4 * 1024;
 /// Keys that a SCAN returns if it is not asked for a number.
 const SCAN_COUNT: usize = 10;
 
-pub(crate) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let is_there = keys.look_up(request.hash, request.arg(1)).is_some();
     Ok(reply.simple(if is_there { "string" } else { "none" }))
 }
 
-pub(crate) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     Ok(reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some())))
 }
 
-pub(crate) fn delete(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let place = keys.find(request.hash, request.arg(1));
-    if let Some(place) = place {
-        keys.remove(request.hash, place);
-        keys.events.add(Class::GENERIC, "del", request.arg(1));
-    }
-    Ok(reply.integer(i64::from(place.is_some())))
+pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let found = keys.find(request.hash, request.arg(1)).map(|place| delete(keys, request, place));
+    Ok(reply.integer(i64::from(found.is_some())))
 }
 
-pub(crate) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(desk.keyspace.store.slab.len() as i64))
+pub(super) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.integer(desk.stats.get(Figure::Keys) as i64))
 }
 
-pub(crate) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    let is_valid = match request.len() {
-        1 => true,
-        2 => request.is(1, "sync") || request.is(1, "async"),
-        _ => false,
-    };
-    if is_valid { desk.everywhere(request) } else { Err(SYNTAX.into()) }
+pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let has_option = request.len() == 2 && (request.is(1, "sync") || request.is(1, "async"));
+    if has_option || request.len() == 1 { everywhere(desk, request) } else { Err(SYNTAX.into()) }
 }
 
 /// FLUSHALL, with or without ASYNC: the keys are gone at once, their memory comes back step by step.
-pub(crate) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     desk.keyspace.flush();
     Ok(reply.ok())
 }
 
-pub(crate) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (mut found, mut bytes) = (0, Vec::new());
-    let mut elements = Reply { out: &mut bytes, is_resp3: false };
-    desk.keyspace.walk(0, usize::MAX, |key| {
-        if matches(request.arg(1), key) {
-            elements.bulk(key);
-            found += 1;
-        }
-        true
-    });
-    reply.array(found);
-    reply.out.extend(bytes);
-    Ok(())
+pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let all = (0..TABLES).flat_map(|table| desk.keyspace.living(table));
+    Ok(reply.bulks(&all.filter(|key| matches(request.arg(1), key)).collect::<Vec<_>>()))
 }
 
-/// One of the thread's keys.
-pub(crate) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let place = desk.chance().checked_rem(u64::from(desk.keyspace.store.slab.end())).unwrap_or(0) as u32;
-    // The first key from there on or, if none follows, from the start.
-    for start in [place, 0] {
-        let mut is_found = false;
-        desk.keyspace.walk(start, usize::MAX, |key| {
-            reply.bulk(key);
-            is_found = true;
-            false
-        });
-        if is_found {
-            return Ok(());
+/// One of the thread's keys: one of the first table from a random one on that has any.
+pub(super) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let start = fastrand::usize(..TABLES);
+    let mut tables = (start..TABLES).chain(0..start);
+    let found = tables.find_map(|table| fastrand::choice(desk.keyspace.living(table).collect::<Vec<_>>()));
+    Ok(match found {
+        Some(key) => reply.bulk(key),
+        None => reply.null(),
+    })
+}
+
+/// The table and the thread of SCAN's cursor.
+fn cursor(desk: &Desk, request: &Request<'_>) -> Result<(usize, usize), Failure> {
+    let cursor = std::str::from_utf8(request.arg(1)).ok().and_then(|cursor| cursor.parse::<u64>().ok());
+    let (cursor, threads) = (cursor.ok_or("invalid cursor")? as usize, desk.shared.threads());
+    Ok((cursor / threads, cursor % threads))
+}
+
+pub(super) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    cursor(desk, request).map(|(_, thread)| vec![thread])
+}
+
+/// A table is replied as a whole: a key stays in its table, so a scan meets each key that is there
+/// all the time exactly once.
+pub(super) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let ((mut table, thread), threads) = (cursor(desk, request)?, desk.shared.threads());
+    let (mut pattern, mut count, mut kind) = (&b"*"[..], SCAN_COUNT, &b"string"[..]);
+    for at in (2..request.len()).step_by(2) {
+        let value = request.from(at + 1).next().ok_or(SYNTAX)?;
+        match &request.arg(at).to_ascii_lowercase()[..] {
+            b"count" => count = usize::try_from(integer(value)?).ok().filter(|&it| it > 0).ok_or(SYNTAX)?,
+            b"match" => pattern = value,
+            b"type" => kind = value,
+            _ => return Err(SYNTAX.into()),
         }
     }
-    Ok(reply.null())
-}
-
-/// The arguments of SCAN.
-struct Scan<'a> {
-    /// The cursor's place and thread.
-    place: u32,
-    thread: usize,
-    pattern: &'a [u8],
-    count: usize,
-    /// The type that is asked for: all keys here are strings.
-    kind: &'a [u8],
-}
-
-impl<'a> Scan<'a> {
-    fn parse(request: &Request<'a>, threads: usize) -> Result<Self, Failure> {
-        let cursor = std::str::from_utf8(request.arg(1)).ok().and_then(|cursor| cursor.parse::<u64>().ok());
-        let cursor = cursor.ok_or("invalid cursor")?;
-        let place = u32::try_from(cursor / threads as u64).unwrap_or(u32::MAX);
-        let thread = (cursor % threads as u64) as usize;
-        let mut scan = Self { place, thread, pattern: b"*", count: SCAN_COUNT, kind: b"string" };
-        for at in (2..request.len()).step_by(2) {
-            let value = request.from(at + 1).next().ok_or(SYNTAX)?;
-            match &request.arg(at).to_ascii_lowercase()[..] {
-                b"count" => scan.count = usize::try_from(integer(value)?.max(0)).unwrap_or(usize::MAX),
-                b"match" => scan.pattern = value,
-                b"type" => scan.kind = value,
-                _ => return Err(SYNTAX.into()),
-            }
-        }
-        if scan.count > 0 { Ok(scan) } else { Err(SYNTAX.into()) }
-    }
-}
-
-/// The thread of a cursor.
-pub(crate) fn scanned(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    Scan::parse(request, desk.shared.threads()).map(|scan| vec![scan.thread])
-}
-
-/// A cursor is a place and a thread: a key's place does not change, so a scan meets each key that
-/// is there all the time exactly once.
-pub(crate) fn scan(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let threads = desk.shared.threads() as u64;
-    let scan = Scan::parse(request, threads as usize)?;
-    let slots = scan.count.saturating_mul(SLOTS_PER_KEY).max(LEAST_SLOTS);
+    let end = table.saturating_add(count.saturating_mul(TABLES_PER_KEY).max(LEAST_TABLES)).min(TABLES);
     let (mut found, mut seen) = (Vec::new(), 0);
-    let next = desk.keyspace.walk(scan.place, slots, |key| {
-        seen += 1;
-        if scan.kind.eq_ignore_ascii_case(b"string") && matches(scan.pattern, key) {
-            found.push(key.to_vec());
-        }
-        seen < scan.count
-    });
-    let thread = scan.thread as u64;
-    let cursor = next.map_or((thread + 1) % threads, |place| u64::from(place) * threads + thread);
+    while table < end && seen < count {
+        let keys: Vec<_> = desk.keyspace.living(table).collect();
+        seen += keys.len();
+        let is_wanted = |key: &&[u8]| kind.eq_ignore_ascii_case(b"string") && matches(pattern, key);
+        found.extend(keys.into_iter().filter(is_wanted));
+        table += 1;
+    }
+    let cursor = if table >= TABLES { (thread + 1) % threads } else { table * threads + thread };
     reply.array(2);
     reply.bulk_integer(cursor as i64);
-    reply.array(found.len());
-    found.iter().for_each(|key| reply.bulk(key));
-    Ok(())
+    Ok(reply.bulks(&found))
 }

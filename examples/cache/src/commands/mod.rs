@@ -10,23 +10,24 @@ mod glob;
 mod keys;
 mod options;
 pub(crate) mod pubsub;
-mod server;
 mod strings;
 pub(crate) mod table;
 
 use std::borrow::Cow;
 
+use bitflags::bitflags;
+
 use crate::desk::Desk;
-use crate::keyspace::Keyspace;
-use crate::protocol::{Failure, Outcome, Reply, Request};
+use crate::events::Class;
+use crate::keyspace::{Keyspace, Place};
+use crate::protocol::{Failure, Outcome, Reply, Request, SYNTAX};
 use crate::session::gather::Fold;
+use options::integer;
 
 /// Works on the keys of the thread that has the key.
 pub(crate) type OnKey = fn(&mut Keyspace, &Request<'_>, &mut Reply<'_>) -> Outcome;
-/// Works on a thread.
-pub(crate) type OnThread = fn(&mut Desk, &Request<'_>, &mut Reply<'_>) -> Outcome;
-/// Works on the client in this slot, in its own thread.
-pub(crate) type OnClient = fn(&mut Desk, usize, &Request<'_>, &mut Reply<'_>) -> Outcome;
+/// Works on a thread, or on the client of the request in its own thread.
+pub(crate) type OnDesk = fn(&mut Desk, &Request<'_>, &mut Reply<'_>) -> Outcome;
 /// Looks at a request before any thread runs it, and returns the threads that it is for.
 pub(crate) type Choose = fn(&Desk, &Request<'_>) -> Result<Vec<usize>, Failure>;
 
@@ -34,47 +35,29 @@ pub(crate) type Choose = fn(&Desk, &Request<'_>) -> Result<Vec<usize>, Failure>;
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     /// In the thread of its client.
-    Client(OnClient),
+    Client(OnDesk),
     /// In the thread of its key, which is the second argument.
     Key(OnKey),
     /// Once for each key, in the thread of the key: this many arguments belong to each.
     EachKey(OnKey, usize, Fold),
     /// In the chosen threads.
-    Threads(Choose, OnThread, Fold),
+    Threads(Choose, OnDesk, Fold),
     /// Not at all: it has subcommands.
     Container,
 }
 
-/// What a command is, besides what it does: a set of bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flags(u16);
-
-impl Flags {
-    pub(crate) const NONE: Self = Self(0);
-    pub(crate) const WRITE: Self = Self(1);
-    pub(crate) const READONLY: Self = Self(1 << 1);
-    /// Refused while there is too little memory.
-    pub(crate) const DENYOOM: Self = Self(1 << 2);
-    pub(crate) const FAST: Self = Self(1 << 3);
-    /// Allowed before a client is authenticated.
-    pub(crate) const NO_AUTH: Self = Self(1 << 4);
-    pub(crate) const PUBSUB: Self = Self(1 << 5);
-    pub(crate) const ADMIN: Self = Self(1 << 6);
-    /// Allowed to a RESP2 client that has subscribed. Redis has no name for it.
-    pub(crate) const SUBSCRIBED: Self = Self(1 << 7);
-    /// Redis's names, by bits.
-    const NAMES: [&str; 7] = ["write", "readonly", "denyoom", "fast", "no_auth", "pubsub", "admin"];
-
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(crate) const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.into_iter().zip(0..).filter(move |(_, bit)| self.0 >> bit & 1 == 1).map(|(name, _)| name)
+bitflags! {
+    /// What a command is, besides what it does, by Redis's names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Flags: u8 {
+        const WRITE = 1;
+        const READONLY = 1 << 1;
+        /// Refused while there is too little memory.
+        const DENYOOM = 1 << 2;
+        /// Allowed before a client is authenticated.
+        const NO_AUTH = 1 << 3;
+        /// Allowed to a RESP2 client that has subscribed. Redis has no name for it.
+        const SUBSCRIBED = 1 << 4;
     }
 }
 
@@ -82,7 +65,7 @@ pub(crate) struct Command {
     /// In lower case; a subcommand's follows its container's after a bar.
     pub(crate) name: &'static str,
     /// The number of arguments with the name; negative for this many or more.
-    pub(crate) arity: i8,
+    arity: i8,
     pub(crate) flags: Flags,
     pub(crate) run: Run,
 }
@@ -93,15 +76,22 @@ impl Command {
         let has_pairs = !matches!(self.run, Run::EachKey(_, 2, _)) || args % 2 == 1;
         has_pairs && if self.arity < 0 { args >= least } else { args == least }
     }
+}
 
-    /// The first key, the last one, counted from the end if negative, and the distance of keys.
-    fn keys(&self) -> (i64, i64, i64) {
-        match self.run {
-            Run::Key(_) => (1, 1, 1),
-            Run::EachKey(_, step, _) => (1, -1, step as i64),
-            _ => (0, 0, 0),
-        }
-    }
+/// The choice of commands that concern all threads.
+fn everywhere(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    Ok((0..desk.shared.threads()).collect())
+}
+
+/// Removes the key of a request, which is at this place.
+fn delete(keys: &mut Keyspace, request: &Request<'_>, place: Place) {
+    keys.remove(place);
+    keys.events.add(Class::GENERIC, "del", request.arg(1));
+}
+
+/// The name of a request's command, in lower case.
+fn name(request: &Request<'_>) -> &'static str {
+    table::COMMANDS[usize::from(request.command)].name
 }
 
 /// The error for a wrong number of arguments.
@@ -110,6 +100,6 @@ pub(crate) fn wrong_arity(name: &str) -> Failure {
 }
 
 /// Arguments in the text of an error.
-pub(crate) fn lossy(arg: &[u8]) -> Cow<'_, str> {
+fn lossy(arg: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(arg)
 }

@@ -3,28 +3,20 @@
 //! A thread knows the subscribers among its own clients. The others know whether it has any.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 
-use crate::desk::Desk;
-use crate::protocol::{Failure, Outcome, Reply, Request};
+use super::*;
 use crate::session::{Ending, SessionId};
-use crate::stats::Count;
+use crate::stats::Figure;
 
-pub(crate) const PUBLISH: &str = "publish";
 /// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
 const MAX_WAITING: usize = 32 * 1024 * 1024;
 
 /// A thread's subscribers, by channels.
 pub(crate) type Channels = HashMap<Box<[u8]>, Vec<SessionId>>;
 
-pub(crate) fn subscribe(
-    desk: &mut Desk,
-    slot: usize,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
-    let name = desk.sessions[slot].id;
-    let session = &mut desk.sessions[slot];
+pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let name = desk.sessions[request.client].id;
+    let session = &mut desk.sessions[request.client];
     for channel in request.from(1) {
         if !session.channels.iter().any(|known| **known == *channel) {
             session.channels.push(channel.into());
@@ -32,25 +24,20 @@ pub(crate) fn subscribe(
         }
         confirm(reply, "subscribe", Some(channel), session.channels.len());
     }
-    publish_count(desk);
+    desk.shared.set_channels(desk.number, desk.channels.len());
     Ok(())
 }
 
-pub(crate) fn unsubscribe(
-    desk: &mut Desk,
-    slot: usize,
-    request: &Request<'_>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
+pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let mut channels: Vec<Box<[u8]>> = request.from(1).map(Box::from).collect();
     if request.len() == 1 {
-        channels.clone_from(&desk.sessions[slot].channels);
+        channels.clone_from(&desk.sessions[request.client].channels);
     }
     if channels.is_empty() {
         confirm(reply, "unsubscribe", None, 0);
     }
     for channel in channels {
-        let left = leave(desk, slot, &channel);
+        let left = leave(desk, request.client, &channel);
         confirm(reply, "unsubscribe", Some(&channel), left);
     }
     Ok(())
@@ -75,7 +62,7 @@ fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
             desk.channels.remove(channel);
         }
     }
-    publish_count(desk);
+    desk.shared.set_channels(desk.number, desk.channels.len());
     let channels = &mut desk.sessions[slot].channels;
     channels.retain(|known| **known != *channel);
     channels.len()
@@ -88,21 +75,14 @@ pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {
     }
 }
 
-/// Tells the other threads whether this one has subscribers.
-fn publish_count(desk: &Desk) {
-    // Ordering: Release, pairs with the Acquire in `has_subscribers`. A client that has read the
-    // confirmation, which is written later, can rely on it in any other thread.
-    desk.shared.channels[desk.number].store(desk.channels.len(), Ordering::Release);
-}
-
 /// The threads with subscribers, and this one: then there is a reply in any case.
-pub(crate) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    let is_chosen = |&thread: &usize| thread == desk.number || desk.shared.has_subscribers(thread);
+pub(super) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let is_chosen = |&thread: &usize| thread == desk.number || desk.shared.channels(thread) > 0;
     Ok((0..desk.shared.threads()).filter(is_chosen).collect())
 }
 
 /// PUBLISH in one thread: replies the number of its clients that got the message.
-pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     Ok(reply.integer(deliver(desk, request.arg(1), request.arg(2)) as i64))
 }
 
@@ -111,15 +91,13 @@ pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
     let Some(subscribers) = desk.channels.get(channel) else { return 0 };
     for &name in subscribers {
         let session = &mut desk.sessions[name.slot];
-        let is_resp3 = session.is_resp3;
-        session.replies.append(|out| {
-            let mut reply = Reply { out, is_resp3 };
+        session.reply(|reply| {
             reply.list(b'>', 3);
             [b"message", channel, text].into_iter().for_each(|part| reply.bulk(part));
         });
         if session.replies.waiting() > MAX_WAITING && session.ending != Ending::Now {
             session.ending = Ending::Now;
-            desk.stats.add(Count::SlowClosed, 1);
+            desk.stats.add(Figure::SlowClosed, 1);
         }
         if !std::mem::replace(&mut session.is_dirty, true) {
             desk.dirty.push(name.slot);

@@ -1,121 +1,88 @@
 //! Commands on values.
 
-use crate::commands::options::{
-    GET, KEEPTTL, NX, OF_GETEX, OF_SET, Options, PERSIST, Unit, XX, deadline, integer,
-};
-use crate::events::Class;
-use crate::keyspace::Keyspace;
-use crate::protocol::{Outcome, Reply, Request};
+use super::options::{GET, KEEPTTL, NX, OF_GETEX, OF_SET, Options, PERSIST, Unit, XX};
+use super::*;
 
-pub(crate) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     write_value(keys, request, reply);
     Ok(())
 }
 
 /// Replies the value. Returns the place of the key.
-fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Option<u32> {
-    let Some((place, entry)) = keys.look_up(request.hash, request.arg(1)) else {
-        reply.null();
-        keys.events.add(Class::MISS, "keymiss", request.arg(1));
-        return None;
-    };
-    reply.bulk(entry.value());
-    Some(place)
-}
-
-pub(crate) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let options = Options::parse(request, 3, OF_SET)?;
-    set_with(keys, request, request.arg(2), &options, reply)
-}
-
-/// SETEX, PSETEX.
-pub(crate) fn setex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let expiry = Some((request.arg(2), Unit::of_command(request.arg(0))));
-    set_with(keys, request, request.arg(3), &Options { words: 0, expiry }, reply)
-}
-
-/// One key of MSET.
-pub(crate) fn set_plain(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    set_with(keys, request, request.arg(2), &Options::default(), reply)
-}
-
-fn set_with(
-    keys: &mut Keyspace,
-    request: &Request<'_>,
-    value: &[u8],
-    options: &Options<'_>,
-    reply: &mut Reply<'_>,
-) -> Outcome {
-    let expiry = options.expiry.map(|expiry| deadline(&keys.time, request, expiry)).transpose()?;
-    let replies_old = options.has(GET);
-    let found = match replies_old {
-        true => write_value(keys, request, reply),
-        false => keys.find(request.hash, request.arg(1)),
-    };
-    if options.has(NX) && found.is_some() || options.has(XX) && found.is_none() {
-        if !replies_old {
+fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Option<Place> {
+    let found = keys.look_up(request.hash, request.arg(1));
+    match found {
+        Some(place) => reply.bulk(keys.get(place).value()),
+        None => {
             reply.null();
+            keys.events.add(Class::MISS, "keymiss", request.arg(1));
         }
-        return Ok(());
     }
-    let place = put(keys, request, value, found);
-    keys.events.add(Class::STRING, "set", request.arg(1));
+    found
+}
+
+/// SET, SETEX, PSETEX, and one key of MSET.
+pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (name, key) = (name(request), request.arg(1));
+    let (value, options) = match name {
+        "set" => (request.arg(2), Options::parse(request, 3, OF_SET)?),
+        "mset" => (request.arg(2), Options::default()),
+        _ => (request.arg(3), Options { words: 0, expiry: Some((request.arg(2), Unit::of(name))) }),
+    };
+    let expiry = options.deadline(keys, name)?;
+    let replies_old = options.has(GET);
+    let found = if replies_old { write_value(keys, request, reply) } else { keys.find(request.hash, key) };
+    if options.has(NX) && found.is_some() || options.has(XX) && found.is_none() {
+        return Ok(if !replies_old {
+            reply.null()
+        });
+    }
+    let place = keys.set_value(request.hash, key, value, found);
+    keys.events.add(Class::STRING, "set", key);
     if let Some(deadline) = expiry {
         keys.set_deadline(place, deadline);
-        keys.events.add(Class::GENERIC, "expire", request.arg(1));
+        keys.events.add(Class::GENERIC, "expire", key);
     } else if !options.has(KEEPTTL) {
         keys.persist(place);
     }
-    if !replies_old {
-        reply.ok();
-    }
-    Ok(())
+    Ok(if !replies_old {
+        reply.ok()
+    })
 }
 
-fn put(keys: &mut Keyspace, request: &Request<'_>, value: &[u8], found: Option<u32>) -> u32 {
-    if found.is_none() {
-        keys.events.add(Class::NEW, "new", request.arg(1));
-    }
-    keys.set_value(request.hash, request.arg(1), value, found)
-}
-
-pub(crate) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let options = Options::parse(request, 2, OF_GETEX)?;
     let Some(place) = write_value(keys, request, reply) else { return Ok(()) };
-    let event = match options.expiry.map(|expiry| deadline(&keys.time, request, expiry)).transpose()? {
-        Some(at) if at.is_date() && keys.time.wall_of(at) <= keys.time.wall() => {
-            keys.remove(request.hash, place);
-            "del"
-        }
+    match options.deadline(keys, name(request))? {
+        Some(at) if at.is_date() && keys.time.wall_of(at) <= keys.time.wall() => delete(keys, request, place),
         Some(at) => {
             keys.set_deadline(place, at);
-            "expire"
+            keys.events.add(Class::GENERIC, "expire", request.arg(1));
         }
-        None if options.has(PERSIST) && keys.persist(place) => "persist",
-        None => return Ok(()),
-    };
-    keys.events.add(Class::GENERIC, event, request.arg(1));
+        None if options.has(PERSIST) && keys.persist(place) => {
+            keys.events.add(Class::GENERIC, "persist", request.arg(1));
+        }
+        None => {}
+    }
     Ok(())
 }
 
-pub(crate) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    if let Some(place) = write_value(keys, request, reply) {
-        keys.remove(request.hash, place);
-        keys.events.add(Class::GENERIC, "del", request.arg(1));
-    }
-    Ok(())
+pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(if let Some(place) = write_value(keys, request, reply) {
+        delete(keys, request, place);
+    })
 }
 
 /// INCR, DECR, INCRBY, DECRBY.
-pub(crate) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let mut by = request.from(2).next().map_or(Ok(1), integer)?;
-    if request.arg(0)[0].eq_ignore_ascii_case(&b'd') {
+    if name(request).starts_with('d') {
         by = by.checked_neg().ok_or("decrement would overflow")?;
     }
     let found = keys.find(request.hash, request.arg(1));
-    let old = found.and_then(|place| keys.get(place)).map_or(Ok(0), |entry| integer(entry.value()))?;
+    let old = found.map_or(Ok(0), |place| integer(keys.get(place).value()))?;
     let new = old.checked_add(by).ok_or("increment or decrement would overflow")?;
-    put(keys, request, itoa::Buffer::new().format(new).as_bytes(), found);
+    keys.set_value(request.hash, request.arg(1), itoa::Buffer::new().format(new).as_bytes(), found);
     keys.events.add(Class::STRING, "incrby", request.arg(1));
     Ok(reply.integer(new))
 }

@@ -1,19 +1,18 @@
 //! All commands, and how they are found by their names.
 
-use crate::commands::{Command, Flags, Run, client, config, expiry, keys, lossy, pubsub, server, strings};
-use crate::desk::Desk;
-use crate::protocol::{Failure, Request};
-use crate::session::gather::Fold;
+use std::sync::LazyLock;
 
-const READ: Flags = Flags::READONLY.and(Flags::FAST);
-const SLOW_READ: Flags = Flags::READONLY;
-const WRITE: Flags = Flags::WRITE.and(Flags::FAST);
-const GROW: Flags = Flags::WRITE.and(Flags::DENYOOM);
-const FAST_GROW: Flags = GROW.and(Flags::FAST);
-const FAST: Flags = Flags::FAST;
-const EARLY: Flags = Flags::NO_AUTH.and(Flags::FAST);
-const TALK: Flags = Flags::PUBSUB.and(Flags::FAST);
-const CHANNELS: Flags = Flags::PUBSUB.and(Flags::SUBSCRIBED);
+use hashbrown::HashMap;
+
+use super::*;
+use crate::stats::info::info;
+
+const NONE: Flags = Flags::empty();
+const READ: Flags = Flags::READONLY;
+const WRITE: Flags = Flags::WRITE;
+const GROW: Flags = WRITE.union(Flags::DENYOOM);
+const EARLY: Flags = Flags::NO_AUTH;
+const TALK: Flags = Flags::SUBSCRIBED;
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
     Command { name, arity, flags, run }
@@ -21,18 +20,19 @@ const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Comma
 
 /// Every command. Its number is its place here.
 pub(crate) static COMMANDS: &[Command] = &[
+    command("publish", 3, NONE, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
     command("get", 2, READ, Run::Key(strings::get)),
     command("set", -3, GROW, Run::Key(strings::set)),
-    command("setex", 4, GROW, Run::Key(strings::setex)),
-    command("psetex", 4, GROW, Run::Key(strings::setex)),
+    command("setex", 4, GROW, Run::Key(strings::set)),
+    command("psetex", 4, GROW, Run::Key(strings::set)),
     command("getex", -2, WRITE, Run::Key(strings::getex)),
     command("getdel", 2, WRITE, Run::Key(strings::getdel)),
-    command("incr", 2, FAST_GROW, Run::Key(strings::incr)),
-    command("decr", 2, FAST_GROW, Run::Key(strings::incr)),
-    command("incrby", 3, FAST_GROW, Run::Key(strings::incr)),
-    command("decrby", 3, FAST_GROW, Run::Key(strings::incr)),
+    command("incr", 2, GROW, Run::Key(strings::incr)),
+    command("decr", 2, GROW, Run::Key(strings::incr)),
+    command("incrby", 3, GROW, Run::Key(strings::incr)),
+    command("decrby", 3, GROW, Run::Key(strings::incr)),
     command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
-    command("mset", -3, GROW, Run::EachKey(strings::set_plain, 2, Fold::Ok)),
+    command("mset", -3, GROW, Run::EachKey(strings::set, 2, Fold::Same)),
     command("expire", -3, WRITE, Run::Key(expiry::expire)),
     command("pexpire", -3, WRITE, Run::Key(expiry::expire)),
     command("expireat", -3, WRITE, Run::Key(expiry::expire)),
@@ -43,94 +43,78 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("pexpiretime", 2, READ, Run::Key(expiry::ttl)),
     command("persist", 2, WRITE, Run::Key(expiry::persist)),
     command("type", 2, READ, Run::Key(keys::kind)),
-    command("del", -2, Flags::WRITE, Run::EachKey(keys::delete, 1, Fold::Sum)),
-    command("unlink", -2, WRITE, Run::EachKey(keys::delete, 1, Fold::Sum)),
+    command("del", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
+    command("unlink", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("exists", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
-    command("dbsize", 1, READ, Run::Threads(Desk::everywhere, keys::dbsize, Fold::Sum)),
-    command("flushdb", -1, Flags::WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Ok)),
-    command("flushall", -1, Flags::WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Ok)),
-    command("keys", 2, SLOW_READ, Run::Threads(Desk::everywhere, keys::matching, Fold::Elements)),
-    command("randomkey", 1, SLOW_READ, Run::Threads(Desk::everywhere, keys::random, Fold::Any)),
-    command("scan", -2, SLOW_READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
-    command(pubsub::PUBLISH, 3, TALK, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
-    command("subscribe", -2, CHANNELS, Run::Client(pubsub::subscribe)),
-    command("unsubscribe", -1, CHANNELS, Run::Client(pubsub::unsubscribe)),
-    command("ping", -1, FAST.and(Flags::SUBSCRIBED), Run::Client(client::ping)),
-    command("echo", 2, FAST, Run::Client(client::echo)),
+    command("dbsize", 1, READ, Run::Threads(everywhere, keys::dbsize, Fold::Sum)),
+    command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
+    command("flushall", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
+    command("keys", 2, READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
+    command("randomkey", 1, READ, Run::Threads(everywhere, keys::random, Fold::Any)),
+    command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
+    command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
+    command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
+    command("ping", -1, TALK, Run::Client(client::ping)),
+    command("echo", 2, NONE, Run::Client(client::echo)),
     command("hello", -1, EARLY, Run::Client(client::hello)),
     command("auth", -2, EARLY, Run::Client(client::auth)),
-    command("quit", -1, EARLY.and(Flags::SUBSCRIBED), Run::Client(client::quit)),
-    command("select", 2, FAST, Run::Client(client::select)),
-    command("client", -2, Flags::NONE, Run::Container),
-    command("client|id", 2, Flags::NONE, Run::Client(client::id)),
-    command("client|setname", 3, Flags::NONE, Run::Client(client::set_name)),
-    command("client|getname", 2, Flags::NONE, Run::Client(client::get_name)),
-    command("client|setinfo", 4, Flags::NONE, Run::Client(client::set_info)),
-    command("time", 1, FAST, Run::Client(server::time)),
-    command("info", -1, Flags::NONE, Run::Threads(Desk::everywhere, server::count, Fold::Info)),
-    command(METRICS, 1, Flags::ADMIN, Run::Threads(Desk::everywhere, server::count, Fold::Metrics)),
-    command("command", -1, Flags::NONE, Run::Client(server::command)),
-    command("command|count", 2, Flags::NONE, Run::Client(server::command_count)),
-    command("command|docs", -2, Flags::NONE, Run::Client(server::command_docs)),
+    command("quit", -1, EARLY.union(TALK), Run::Client(client::quit)),
+    command("select", 2, NONE, Run::Client(client::select)),
+    command("client", -2, NONE, Run::Container),
+    command("client|id", 2, NONE, Run::Client(client::id)),
+    command("client|setname", 3, NONE, Run::Client(client::set_name)),
+    command("client|getname", 2, NONE, Run::Client(client::get_name)),
+    command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
+    command("time", 1, NONE, Run::Client(client::time)),
+    command("info", -1, NONE, Run::Client(info)),
+    command("command", 1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
-    command("function", -2, Flags::NONE, Run::Container),
-    command("function|flush", -2, Flags::NONE, Run::Client(server::ok)),
-    command("config", -2, Flags::ADMIN, Run::Container),
-    command("config|get", -3, Flags::ADMIN, Run::Client(config::get)),
-    command("config|set", -4, Flags::ADMIN, Run::Threads(config::check, config::set, Fold::Ok)),
-    command(
-        "config|resetstat",
-        2,
-        Flags::ADMIN,
-        Run::Threads(Desk::everywhere, server::reset_counts, Fold::Ok),
-    ),
+    command("function", -2, NONE, Run::Container),
+    command("function|flush", -2, NONE, Run::Client(client::ok)),
+    command("config", -2, NONE, Run::Container),
+    command("config|get", -3, NONE, Run::Client(config::get)),
+    command("config|set", -4, NONE, Run::Threads(config::check, config::set, Fold::Same)),
+    command("config|resetstat", 2, NONE, Run::Threads(everywhere, client::reset_counts, Fold::Same)),
 ];
 
-/// What the metrics' connections ask for. No client can: it names no command with a bar.
-pub(crate) const METRICS: &str = "|metrics";
-
-/// Finds commands by their names.
-#[derive(Debug)]
-pub(crate) struct Lookup {
-    /// Names and numbers, in the order of names.
-    sorted: Vec<(u128, u16)>,
-}
+/// The number of PUBLISH: events are published, too.
+pub(crate) const PUBLISH: u16 = 0;
 
 /// The longest name.
 const MAX_NAME: usize = 16;
 /// Bytes of names and arguments that the text of an error repeats.
 const QUOTED: usize = 128;
 
-impl Lookup {
-    pub(crate) fn new() -> Self {
-        let packed = COMMANDS.iter().map(|command| pack(command.name.as_bytes()).unwrap_or_default());
-        let mut sorted: Vec<_> = packed.zip(0..).collect();
-        sorted.sort_unstable();
-        Self { sorted }
-    }
+/// The numbers of the commands, by their names.
+static NUMBERS: LazyLock<HashMap<u128, u16>> = LazyLock::new(|| {
+    let names = COMMANDS.iter().map(|command| pack(command.name.as_bytes()).unwrap_or_default());
+    names.zip(0..).collect()
+});
 
-    /// The number of a command.
-    pub(crate) fn named(&self, name: &[u8]) -> Option<u16> {
-        let name = pack(name)?;
-        let at = self.sorted.binary_search_by_key(&name, |&(name, _)| name).ok()?;
-        Some(self.sorted[at].1)
-    }
+/// A name in lower case, as a number. `None` if no command has so long a name.
+fn pack(name: &[u8]) -> Option<u128> {
+    let mut packed = [0; MAX_NAME];
+    packed.get_mut(..name.len())?.copy_from_slice(name);
+    packed.make_ascii_lowercase();
+    // Zeros are what follows a name.
+    (name.last() != Some(&0)).then_some(u128::from_be_bytes(packed))
+}
 
-    /// The number of the command, or of the subcommand, that a request names.
-    pub(crate) fn find(&self, request: &Request<'_>) -> Result<u16, Failure> {
-        let name = request.arg(0);
-        let number = self.named(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| unknown(request))?;
-        let has_subcommands = matches!(COMMANDS[usize::from(number)].run, Run::Container)
-            || name.eq_ignore_ascii_case(b"command");
-        if !has_subcommands || request.len() < 2 {
-            return Ok(number);
-        }
-        let subcommand = self.named(&[name, b"|", request.arg(1)].concat());
-        subcommand.ok_or_else(|| {
-            let (sub, container) = (cut(request.arg(1), QUOTED), cut(name, QUOTED).to_uppercase());
-            format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
-        })
+fn number(name: &[u8]) -> Option<u16> {
+    NUMBERS.get(&pack(name)?).copied()
+}
+
+/// The number of the command, or of the subcommand, that a request names.
+pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
+    let name = request.arg(0);
+    let found = number(name).filter(|_| !name.contains(&b'|')).ok_or_else(|| unknown(request))?;
+    if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
+        return Ok(found);
     }
+    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| {
+        let (sub, container) = (cut(request.arg(1), QUOTED), cut(name, QUOTED).to_uppercase());
+        format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
+    })
 }
 
 fn cut(arg: &[u8], len: usize) -> String {
@@ -148,15 +132,6 @@ fn unknown(request: &Request<'_>) -> Failure {
     format!("unknown command '{name}', with args beginning with: {args}").into()
 }
 
-/// A name in lower case, as a number. `None` if no command has so long a name.
-fn pack(name: &[u8]) -> Option<u128> {
-    let mut packed = [0; MAX_NAME];
-    packed.get_mut(..name.len())?.copy_from_slice(name);
-    packed.make_ascii_lowercase();
-    // Zeros are what follows a name.
-    (name.last() != Some(&0)).then_some(u128::from_be_bytes(packed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,13 +142,18 @@ mod tests {
         let bytes = [name, sub.unwrap_or_default()].concat();
         let mut spans = vec![Span::new(0, name.len())];
         spans.extend(sub.map(|_| Span::new(name.len(), bytes.len())));
-        let found = Lookup::new().find(&Request { bytes: bytes.as_bytes(), spans: &spans, hash: 0 });
+        let found = super::find(&Request { bytes: bytes.as_bytes(), spans: &spans, ..Request::default() });
         found.map_err(|Failure(_, text)| text.split(" '").next().unwrap_or_default().to_owned())
     }
 
     #[test]
+    fn publish_has_its_number() {
+        assert_eq!(COMMANDS[usize::from(PUBLISH)].name, "publish");
+    }
+
+    #[test]
     fn every_command_is_found_in_any_case() {
-        for (number, command) in COMMANDS.iter().enumerate().filter(|(_, command)| command.name != METRICS) {
+        for (number, command) in COMMANDS.iter().enumerate() {
             let upper = command.name.to_uppercase();
             let (name, sub) =
                 upper.split_once('|').map_or((&upper[..], None), |(name, sub)| (name, Some(sub)));
@@ -187,6 +167,6 @@ mod tests {
             assert_eq!(find(name, Some("x")), Err("unknown command".into()), "{name}");
         }
         assert_eq!(find("client", Some("nothing")), Err("unknown subcommand".into()));
-        assert_eq!(find("command", Some("a subcommand with a long name")), Err("unknown subcommand".into()));
+        assert_eq!(find("config", Some("a subcommand with a long name")), Err("unknown subcommand".into()));
     }
 }

@@ -1,20 +1,6 @@
-//! From requests to commands, and from commands to the threads that run them.
+//! From requests to commands, from commands to the threads that run them, and back.
 
-use crate::commands::table::{COMMANDS, METRICS};
-use crate::commands::{Command, Flags, OnKey, Run, wrong_arity};
-use crate::desk::Desk;
-use crate::protocol::{Failure, Outcome, Reply, Request, is_error};
-use crate::session::gather::{Fold, Gather};
-use crate::session::{Address, Ending};
-use crate::stats::{Count, Of};
-
-/// The parts of a command: one for each of these threads, or one for each key, to which this many
-/// arguments belong.
-#[derive(Clone, Copy)]
-enum Parts<'a> {
-    Threads(&'a [usize]),
-    Keys(usize),
-}
+use super::*;
 
 impl Desk {
     /// Runs one request, or sends it to the threads that can.
@@ -22,160 +8,164 @@ impl Desk {
         if request.len() == 0 {
             return;
         }
-        let found = self.lookup.find(request);
-        let number = found.as_ref().ok().copied();
-        let Err(failure) = found.and_then(|number| self.run(slot, number, request)) else { return };
-        self.stats.add(Count::Errors, 1);
-        if let Some(number) = number {
-            self.stats.add_of(number, Of::Rejected, 1);
-        }
-        self.append(slot, |reply| reply.error(&failure));
+        let is_resp3 = self.sessions[slot].is_resp3;
+        let refusal = match table::find(request) {
+            Err(refusal) => refusal,
+            Ok(command) => match self.begin(&Request { command, is_resp3, client: slot, ..*request }) {
+                Ok(()) => return self.stats.count(command, Of::Calls),
+                Err(refusal) => {
+                    self.stats.count(command, Of::Rejected);
+                    refusal
+                }
+            },
+        };
+        self.stats.add(Figure::Errors, 1);
+        self.sessions[slot].reply(|reply| reply.error(&refusal));
     }
 
-    fn run(&mut self, slot: usize, number: u16, request: &Request<'_>) -> Outcome {
-        let command = &COMMANDS[usize::from(number)];
-        self.admit(slot, command, request)?;
-        let sample = self.stats.start();
+    fn begin(&mut self, request: &Request<'_>) -> Outcome {
+        let command = &COMMANDS[usize::from(request.command)];
+        self.admit(command, request)?;
         match command.run {
-            Run::Key(run) => self.run_for_key(slot, number, run, request),
-            Run::EachKey(_, step, fold) => self.run_parts((slot, number), fold, Parts::Keys(step), request),
+            Run::Client(_) => self.run_here(request),
+            Run::Key(_) => {
+                let (hash, thread) = self.shared.placement.of(request.arg(1));
+                let request = Request { hash, ..*request };
+                if thread == self.number {
+                    self.run_here(&request);
+                } else {
+                    let home = self.expect(None, &request);
+                    self.forward(thread, home, &request);
+                }
+            }
+            Run::EachKey(_, step, fold) => {
+                let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
+                for (key, part) in (1..request.len()).step_by(step).zip(0..) {
+                    let (hash, thread) = self.shared.placement.of(request.arg(key));
+                    let spans = [request.spans[0], request.spans[key], request.spans[key + step - 1]];
+                    let one = Request { spans: &spans[..1 + step], hash, ..*request };
+                    self.run_part(thread, Address { part, ..home }, &one);
+                }
+            }
             Run::Threads(choose, _, fold) => {
                 let threads = choose(self, request)?;
-                self.run_parts((slot, number), fold, Parts::Threads(&threads), request);
-            }
-            Run::Client(run) => {
-                let mut scratch = std::mem::take(&mut self.scratch);
-                let is_resp3 = self.sessions[slot].is_resp3;
-                let mut reply = Reply { out: &mut scratch, is_resp3 };
-                reply.try_with(|reply| run(self, slot, request, reply));
-                self.note_reply(number, &scratch);
-                self.append(slot, |reply| reply.out.extend_from_slice(&scratch));
-                self.keep_scratch(scratch);
+                let home = self.expect(Some((fold, threads.len())), request);
+                for (thread, part) in threads.into_iter().zip(0..) {
+                    self.run_part(thread, Address { part, ..home }, request);
+                }
             }
             Run::Container => {}
         }
-        self.stats.add_of(number, Of::Calls, 1);
-        self.stats.stop(sample, number);
+        self.publish_events();
         Ok(())
     }
 
     /// Whether a client may run a command now.
-    fn admit(&mut self, slot: usize, command: &Command, request: &Request<'_>) -> Outcome {
-        let session = &self.sessions[slot];
-        let (flags, name) = (command.flags, command.name);
+    fn admit(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
+        let (session, flags, name) = (&self.sessions[request.client], command.flags, command.name);
         if !command.accepts(request.len()) {
             return Err(wrong_arity(name));
         }
-        if !session.is_authenticated && !flags.has(Flags::NO_AUTH) {
+        if !session.is_authenticated && !flags.contains(Flags::NO_AUTH) {
             return Err(Failure("NOAUTH", "Authentication required.".into()));
         }
-        if flags.has(Flags::DENYOOM) && self.is_out_of_memory() {
+        let (limit, memory) = (self.settings.max_memory, self.memory_of_others + self.stats.memory());
+        if flags.contains(Flags::DENYOOM) && limit > 0 && memory as u64 > limit {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
-        if session.has_subscribed() && !session.is_resp3 && !flags.has(Flags::SUBSCRIBED) {
+        if !session.channels.is_empty() && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }
         Ok(())
     }
 
-    fn is_out_of_memory(&self) -> bool {
-        let limit = self.settings.max_memory;
-        limit > 0 && {
-            self.publish_memory();
-            self.shared.used_memory() > limit
-        }
+    /// Runs a command in this thread. Its reply follows all that the client has asked for before.
+    fn run_here(&mut self, request: &Request<'_>) {
+        let (mut out, start) = self.sessions[request.client].replies.open();
+        self.perform(request, &mut Reply { out: &mut out, is_resp3: request.is_resp3 });
+        self.sessions[request.client].replies.close(out, start);
     }
 
-    /// Replies to a client, after all that it has asked for before.
-    pub(crate) fn append(&mut self, slot: usize, write: impl FnOnce(&mut Reply<'_>)) {
-        let session = &mut self.sessions[slot];
-        let is_resp3 = session.is_resp3;
-        session.replies.append(|out| write(&mut Reply { out, is_resp3 }));
-    }
-
-    pub(crate) fn note_reply(&mut self, number: u16, reply: &[u8]) {
-        if is_error(reply) {
-            self.stats.add_of(number, Of::Failed, 1);
-            self.stats.add(Count::Errors, 1);
-        }
-    }
-
-    fn run_for_key(&mut self, slot: usize, number: u16, run: OnKey, request: &Request<'_>) {
-        let (hash, thread) = self.shared.placement.of(request.arg(1));
-        let request = Request { hash, ..*request };
-        let name = self.sessions[slot].id;
-        let session = &mut self.sessions[slot];
-        let is_resp3 = session.is_resp3;
-        if thread != self.number {
-            let home = Address { session: name, reply: session.replies.expect(None), part: 0 };
-            return self.forward(thread, home, (number, is_resp3), &request);
-        }
-        let mut has_failed = false;
-        session.replies.append(|out| {
-            let start = out.len();
-            Reply { out, is_resp3 }.try_with(|reply| run(&mut self.keyspace, &request, reply));
-            has_failed = is_error(&out[start..]);
-        });
-        self.note_reply(number, if has_failed { b"-" } else { b"" });
-        self.publish_events();
-    }
-
-    /// Runs a part of a command in each of these threads, or, if `step` arguments belong to each key,
-    /// in each key's thread.
-    fn run_parts(&mut self, (slot, number): (usize, u16), fold: Fold, to: Parts<'_>, request: &Request<'_>) {
-        let (spans, session) = (request.spans, &mut self.sessions[slot]);
-        let (session_id, is_resp3) = (session.id, session.is_resp3);
-        let parts = match to {
-            Parts::Keys(step) => (spans.len() - 1) / step,
-            Parts::Threads(threads) => threads.len(),
-        };
-        let mut gather = Gather::new(fold, parts, is_resp3);
-        gather.about.extend(request.from(1).filter(|_| fold == Fold::Info).map(<[u8]>::to_ascii_lowercase));
-        let reply = session.replies.expect(Some(gather));
-        for part in 0..parts {
-            let home = Address { session: session_id, reply, part: part as u32 };
-            match to {
-                Parts::Threads(threads) => self.run_in(threads[part], home, (number, is_resp3), request),
-                Parts::Keys(step) => {
-                    let key = 1 + part * step;
-                    let (hash, thread) = self.shared.placement.of(request.arg(key));
-                    let one = [spans[0], spans[key], spans[key + step - 1]];
-                    let one = Request { bytes: request.bytes, spans: &one[..1 + step], hash };
-                    self.run_in(thread, home, (number, is_resp3), &one);
-                }
-            }
-        }
-        self.publish_events();
+    /// Reserves the place for a reply that comes later, in so many parts if they are to be folded.
+    fn expect(&mut self, parts: Option<(Fold, usize)>, request: &Request<'_>) -> Address {
+        let session = &mut self.sessions[request.client];
+        let gather = parts.map(|(fold, parts)| Gather::new(fold, parts, request.is_resp3));
+        Address { session: session.id, reply: session.replies.expect(gather), part: 0 }
     }
 
     /// Runs a part of a command in its thread, which may be this one.
-    fn run_in(&mut self, thread: usize, home: Address, how: (u16, bool), request: &Request<'_>) {
+    fn run_part(&mut self, thread: usize, home: Address, request: &Request<'_>) {
         if thread != self.number {
-            return self.forward(thread, home, how, request);
+            return self.forward(thread, home, request);
         }
         let mut part = Vec::new();
-        self.run_part(how.0, request, &mut Reply { out: &mut part, is_resp3: how.1 });
-        self.answer(home, how.0, &part);
+        self.perform(request, &mut Reply { out: &mut part, is_resp3: request.is_resp3 });
+        self.answer(home, &part);
     }
 
-    fn forward(&mut self, to: usize, home: Address, (number, is_resp3): (u16, bool), request: &Request<'_>) {
-        self.stats.add(Count::Forwarded, 1);
-        self.mailbox.batch_for(to).add(Some(home), (number, is_resp3, request.hash), request.from(0));
+    fn forward(&mut self, thread: usize, home: Address, request: &Request<'_>) {
+        self.stats.add(Figure::Forwarded, 1);
+        self.mailbox.batch_for(thread).add(Some(home), request);
     }
 
-    /// The choice of commands that concern all threads.
-    pub(crate) fn everywhere(&self, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
-        Ok((0..self.shared.threads()).collect())
-    }
+    // ---- what is run here, and what others answer -----------------------------------------------
 
-    /// Asks all threads for the figures that a metrics request gets.
-    pub(crate) fn ask_for_metrics(&mut self, slot: usize) {
-        let request = Request { bytes: &[], spans: &[], hash: 0 };
-        let (number, threads) = (self.lookup.named(METRICS.as_bytes()), self.everywhere(&request));
-        if let (Some(number), Ok(threads)) = (number, threads) {
-            self.run_parts((slot, number), Fold::Metrics, Parts::Threads(&threads), &request);
+    /// Does what another thread asks for, and sends the replies back.
+    pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
+        let is_wanted = batch.run(|request, reply| self.perform(request, reply));
+        self.publish_events();
+        if is_wanted {
+            self.mailbox.send(from, Message::Done(batch));
         }
-        self.sessions[slot].ending = Ending::WhenAnswered;
+    }
+
+    /// Runs a command, or this thread's part of it. An error stands in place of its reply.
+    fn perform(&mut self, request: &Request<'_>, reply: &mut Reply<'_>) {
+        let (start, sample) = (reply.out.len(), self.stats.start());
+        let outcome = match COMMANDS[usize::from(request.command)].run {
+            Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
+            Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
+            Run::Container => Ok(()),
+        };
+        self.stats.stop(sample, request.command);
+        if let Err(failure) = outcome {
+            reply.out.truncate(start);
+            reply.error(&failure);
+            self.stats.count(request.command, Of::Failed);
+            self.stats.add(Figure::Errors, 1);
+        }
+    }
+
+    /// Another thread has answered.
+    pub(crate) fn done(&mut self, batch: &Batch) {
+        batch.replies().for_each(|(home, reply)| self.answer(home, reply));
+    }
+
+    /// Puts a reply, or a part of one, into its place. The client may have left.
+    fn answer(&mut self, Address { session: id, reply: number, part }: Address, reply: &[u8]) {
+        if let Some(session) = self.sessions.get_mut(id.slot).filter(|it| it.id == id) {
+            session.replies.add(number, part, reply);
+            self.touch(id.slot);
+        }
+    }
+
+    /// Publishes what has happened to keys.
+    pub(crate) fn publish_events(&mut self) {
+        if self.keyspace.events.pending.is_empty() {
+            return;
+        }
+        std::mem::take(&mut self.keyspace.events.pending).run(|request, _| {
+            for thread in 0..self.shared.threads() {
+                if self.shared.channels(thread) == 0 {
+                    continue;
+                }
+                if thread == self.number {
+                    pubsub::deliver(self, request.arg(1), request.arg(2));
+                } else {
+                    self.mailbox.batch_for(thread).add(None, request);
+                }
+            }
+        });
     }
 }

@@ -1,35 +1,55 @@
+use std::collections::HashMap;
+
 use super::*;
-use crate::clock::Clock;
+use crate::clock::{Clock, Deadline};
 
 struct Setting {
     keys: Keyspace,
+    placement: Placement,
     advancer: shardwheel::Advancer<Due>,
 }
 
 impl Setting {
     fn new() -> Self {
         let (scheduler, advancer) = timers();
-        let mut keys = Keyspace::new(Time::new(Clock::start_now()), scheduler, Placement::new(1));
+        let time = Time::new(Clock::start_now());
+        let mut keys = Keyspace::new(time, scheduler, Arc::default());
         keys.events.wanted = Class::EXPIRED;
-        Self { keys, advancer }
+        Self { keys, placement: Placement::new(1), advancer }
     }
 
-    fn set(&mut self, key: &str, deadline: Option<Deadline>) -> u32 {
-        let hash = self.keys.placement.hash(key.as_bytes());
-        let place = self.keys.set_value(hash, key.as_bytes(), b"value", None);
+    fn hash(&self, key: &str) -> Hash {
+        self.placement.of(key.as_bytes()).0
+    }
+
+    fn set(&mut self, key: &str, deadline: Option<Deadline>) -> Place {
+        let place = self.keys.set_value(self.hash(key), key.as_bytes(), b"value", None);
         deadline.into_iter().for_each(|deadline| self.keys.set_deadline(place, deadline));
         place
+    }
+
+    fn has(&mut self, key: &str) -> bool {
+        self.keys.find(self.hash(key), key.as_bytes()).is_some()
     }
 
     fn pass(&mut self, milliseconds: u64) {
         self.keys.time.skip(milliseconds);
         while self.keys.step() {}
+        self.fire();
+        self.keys.check();
+    }
+
+    fn fire(&mut self) {
         let now = self.keys.time.tick();
         for fired in self.advancer.advance(now) {
-            let Due::Key(place) = fired.payload else { panic!("no clients") };
-            self.keys.fired(fired.key, place);
+            let Due::Key(hash) = fired.payload else { panic!("no clients") };
+            self.keys.fired(fired.key, hash);
         }
-        self.keys.check();
+    }
+
+    /// The number of keys, and of those that have expired.
+    fn counts(&self) -> (usize, usize) {
+        (self.keys.stats.get(Figure::Keys), self.keys.stats.get(Figure::Expired))
     }
 }
 
@@ -42,18 +62,15 @@ fn a_clock_that_is_set_moves_dates_and_not_durations() {
         let duration = it.keys.time.after(2_000);
         it.set("duration", duration);
         it.keys.time.set_wall(wall + step);
-        it.keys.clock_was_set();
+        it.keys.recheck = 0;
         it.pass(10);
-        let has = |keys: &mut Keyspace, key: &str| {
-            keys.find(keys.placement.hash(key.as_bytes()), key.as_bytes()).is_some()
-        };
-        assert_eq!(has(&mut it.keys, "date"), !expected.0, "step {step}");
-        assert!(has(&mut it.keys, "duration"), "step {step}");
+        assert_eq!(it.has("date"), !expected.0, "step {step}");
+        assert!(it.has("duration"), "step {step}");
         it.pass(2_000);
-        assert!(!has(&mut it.keys, "duration"));
-        assert_eq!(has(&mut it.keys, "date"), expected.1);
+        assert!(!it.has("duration"));
+        assert_eq!(it.has("date"), expected.1);
         it.pass(10_000);
-        assert_eq!((it.keys.store.slab.len(), it.keys.counts.expired), (0, 2));
+        assert_eq!(it.counts(), (0, 2));
     }
 }
 
@@ -61,15 +78,12 @@ fn a_clock_that_is_set_moves_dates_and_not_durations() {
 fn a_timer_of_a_flushed_key_ends_no_other_key() {
     let mut it = Setting::new();
     let deadline = it.keys.time.after(100);
-    let old = it.set("old", deadline);
+    it.set("key", deadline);
     it.keys.flush();
-    assert_eq!(it.set("new", None), old, "the same place");
-    let now = it.keys.time.tick() + 200;
+    it.set("key", None);
     it.keys.time.skip(200);
-    for fired in it.advancer.advance(now) {
-        it.keys.fired(fired.key, old);
-    }
-    assert_eq!(it.keys.store.slab.len(), 1);
+    it.fire();
+    assert_eq!(it.counts(), (1, 0));
     it.pass(1);
 }
 
@@ -79,7 +93,46 @@ fn a_key_that_is_looked_at_late_is_gone_before_its_timer() {
     let deadline = it.keys.time.after(100);
     it.set("key", deadline);
     it.keys.time.skip(101);
-    assert_eq!(it.keys.find(it.keys.placement.hash(b"key"), b"key"), None);
+    assert!(!it.has("key"));
     it.pass(1);
-    assert_eq!((it.keys.store.slab.len(), it.keys.counts.expired), (0, 1));
+    assert_eq!(it.counts(), (0, 1));
+}
+
+/// Every operation beside a map; many keys, then few, so that tables grow and shrink.
+#[test]
+fn the_tables_agree_with_a_map() {
+    let mut it = Setting::new();
+    let mut model = HashMap::<String, Vec<u8>>::new();
+    let mut seed = 1_u64;
+    for step in 0..60_000_u64 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let growing = step / 15_000 % 2 == 0;
+        let key = format!("key{}", (seed >> 33) % 9_000);
+        let hash = it.hash(&key);
+        let found = it.keys.find(hash, key.as_bytes());
+        assert_eq!(found.map(|place| it.keys.get(place).value()), model.get(&key).map(|v| &v[..]));
+        let value = vec![b'v'; (seed >> 20) as usize % 40];
+        match found {
+            Some(place) if !growing || step % 3 == 0 => {
+                assert_eq!(it.keys.remove(place).key(), key.as_bytes());
+                model.remove(&key);
+            }
+            None if !growing => {}
+            found => {
+                let place = it.keys.set_value(hash, key.as_bytes(), &value, found);
+                assert_eq!(it.keys.get(place).value(), value);
+                model.insert(key, value);
+            }
+        }
+        assert_eq!(it.counts().0, model.len());
+    }
+    it.keys.check();
+    let walked = (0..TABLES).map(|table| it.keys.living(table).count()).sum::<usize>();
+    assert_eq!(walked, model.len());
+    for key in model.keys() {
+        let place = it.keys.find(it.hash(key), key.as_bytes()).expect("it is there");
+        it.keys.remove(place);
+    }
+    assert_eq!((it.counts().0, it.keys.stats.get(Figure::KeyBytes)), (0, 0));
+    assert!(it.keys.tables.iter().all(|table| table.capacity() == 0), "empty tables are given back");
 }

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::task::{Wake, Waker};
 
 use crossbeam_utils::CachePadded;
 use mio::net::TcpStream;
@@ -29,8 +28,6 @@ pub(crate) const WAKE: Token = Token(usize::MAX);
 const RING: usize = 128;
 /// A batch with more bytes than this is sent although it may grow.
 const FULL_BATCH: usize = 256 * 1024;
-/// Empty batches that a thread keeps for later.
-const KEPT_BATCHES: usize = 64;
 
 /// What one thread sends to another.
 #[derive(Debug)]
@@ -71,25 +68,17 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.ring();
-    }
-}
-
-/// One thread's ends of its rings.
+/// One thread's ends of its rings. Their order is that of the threads; a thread's ring to itself is
+/// not used.
 pub(crate) struct Mailbox {
     number: usize,
-    bells: Vec<Arc<Bell>>,
-    /// What goes to each thread; nothing to the thread itself.
+    bells: Arc<[Bell]>,
     outgoing: Vec<Outgoing>,
     incoming: Vec<Consumer<Message>>,
-    kept: Vec<Batch>,
 }
 
-#[derive(Default)]
 struct Outgoing {
-    ring: Option<Producer<Message>>,
+    ring: Producer<Message>,
     /// Messages for which the ring has had no room yet.
     waiting: VecDeque<Message>,
     /// Work that is being collected.
@@ -97,37 +86,31 @@ struct Outgoing {
 }
 
 impl Mailbox {
-    /// A mailbox for each thread, by the threads' pollers.
-    pub(crate) fn all(polls: &[Poll]) -> io::Result<Vec<Self>> {
+    /// For each of so many threads, its poller and its mailbox.
+    pub(crate) fn all(threads: usize) -> io::Result<Vec<(Poll, Self)>> {
+        let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
         let bell = |poll: &Poll| {
             let waker = mio::Waker::new(poll.registry(), WAKE)?;
-            Ok(Arc::new(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker }))
+            Ok(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker })
         };
-        let bells = polls.iter().map(bell).collect::<io::Result<Vec<_>>>()?;
-        let mut boxes: Vec<_> = (0..polls.len()).map(|number| Self::new(number, &bells)).collect();
-        for from in 0..polls.len() {
-            for to in (0..polls.len()).filter(|&to| to != from) {
-                let (producer, consumer) = RingBuffer::new(RING);
-                boxes[from].outgoing[to].ring = Some(producer);
-                boxes[to].incoming.push(consumer);
-            }
+        let bells = polls.iter().map(bell).collect::<io::Result<Arc<_>>>()?;
+        let new = |number| Self { number, bells: bells.clone(), outgoing: Vec::new(), incoming: Vec::new() };
+        let mut boxes: Vec<_> = (0..threads).map(new).collect();
+        for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
+            let (ring, incoming) = RingBuffer::new(RING);
+            boxes[from].outgoing.push(Outgoing { ring, waiting: VecDeque::new(), open: None });
+            boxes[to].incoming.push(incoming);
         }
-        Ok(boxes)
-    }
-
-    fn new(number: usize, bells: &[Arc<Bell>]) -> Self {
-        let outgoing = bells.iter().map(|_| Outgoing::default()).collect();
-        Self { number, bells: bells.to_vec(), outgoing, incoming: Vec::new(), kept: Vec::new() }
+        Ok(polls.into_iter().zip(boxes).collect())
     }
 
     /// The batch that collects work for a thread until the next `post`.
     pub(crate) fn batch_for(&mut self, thread: usize) -> &mut Batch {
         let outgoing = &mut self.outgoing[thread];
-        if let Some(full) = outgoing.open.take_if(|batch| batch.bytes() > FULL_BATCH) {
+        if let Some(full) = outgoing.open.take_if(|batch| batch.bytes.len() > FULL_BATCH) {
             outgoing.waiting.push_back(Message::Work(full));
         }
-        let kept = &mut self.kept;
-        outgoing.open.get_or_insert_with(|| kept.pop().unwrap_or_default())
+        outgoing.open.get_or_insert_default()
     }
 
     pub(crate) fn send(&mut self, thread: usize, message: Message) {
@@ -137,20 +120,12 @@ impl Mailbox {
         outgoing.waiting.push_back(message);
     }
 
-    /// Keeps an empty batch for later.
-    pub(crate) fn keep(&mut self, mut batch: Batch) {
-        if self.kept.len() < KEPT_BATCHES {
-            batch.clear();
-            self.kept.push(batch);
-        }
-    }
-
     /// Sends what has been collected; wakes those that sleep. True if a ring has had no room.
     pub(crate) fn post(&mut self) -> bool {
         let mut is_full = false;
-        for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&self.bells) {
+        for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&*self.bells) {
             waiting.extend(open.take().map(Message::Work));
-            let Some(ring) = ring.as_mut().filter(|_| !waiting.is_empty()) else { continue };
+            let is_idle = waiting.is_empty();
             // There is room until the ring is full: no other thread pushes.
             while !ring.is_full()
                 && let Some(message) = waiting.pop_front()
@@ -158,21 +133,16 @@ impl Mailbox {
                 let _ = ring.push(message);
             }
             is_full |= !waiting.is_empty();
-            bell.ring_if_asleep();
+            if !is_idle {
+                bell.ring_if_asleep();
+            }
         }
         is_full
     }
 
-    /// The next message of a ring, and the thread that has sent it.
-    pub(crate) fn receive(&mut self, ring: usize) -> Option<(usize, Message)> {
-        let message = self.incoming.get_mut(ring)?.pop().ok()?;
-        // The rings are in the order of threads, without this one.
-        Some((ring + usize::from(ring >= self.number), message))
-    }
-
-    /// The number of rings to receive from.
-    pub(crate) fn rings(&self) -> usize {
-        self.incoming.len()
+    /// The next message of a thread, if there is such a thread.
+    pub(crate) fn receive(&mut self, from: usize) -> Option<Message> {
+        self.incoming.get_mut(from)?.pop().ok()
     }
 
     /// Says that this thread is about to poll, and returns whether it may sleep there: whether no
@@ -191,19 +161,9 @@ impl Mailbox {
         self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Whether something has been collected.
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn has_mail(&self) -> bool {
-        self.outgoing.iter().any(|outgoing| outgoing.open.is_some() || !outgoing.waiting.is_empty())
-    }
-
-    /// Wakes all threads, whether they sleep or not.
-    pub(crate) fn wake_all(&self) {
-        self.bells.iter().for_each(|bell| bell.ring());
-    }
-
-    /// This thread's bell, for its shard.
-    pub(crate) fn waker(&self) -> Waker {
-        Waker::from(Arc::clone(&self.bells[self.number]))
+    /// Wakes all threads, whether they sleep or not, when it is called: also from another thread.
+    pub(crate) fn alarm(&self) -> impl Fn() + Send + use<> {
+        let bells = Arc::clone(&self.bells);
+        move || bells.iter().for_each(Bell::ring)
     }
 }

@@ -4,34 +4,26 @@ use crate::protocol::Span;
 
 /// Splits a line into words. Appends their bytes to `bytes`, and their places there to `spans`.
 /// False if a quote is not closed, or not followed by a space.
-pub(crate) fn split(line: &[u8], bytes: &mut Vec<u8>, spans: &mut Vec<Span>) -> bool {
-    let mut rest = line;
-    loop {
-        let Some(word) = rest.iter().position(|byte| !is_space(*byte)) else { return true };
+pub(crate) fn split(mut rest: &[u8], bytes: &mut Vec<u8>, spans: &mut Vec<Span>) -> bool {
+    while let Some(word) = rest.iter().position(|byte| !is_space(byte)) {
         let start = bytes.len();
-        let Some(after) = word_at(&rest[word..], bytes) else { return false };
-        spans.push(Span::new(start, bytes.len()));
-        rest = after;
-    }
-}
-
-/// Appends the word at the start of `rest`, and returns what follows it.
-fn word_at<'a>(mut rest: &'a [u8], bytes: &mut Vec<u8>) -> Option<&'a [u8]> {
-    loop {
-        match *rest {
-            [] => return Some(rest),
-            [byte, ..] if is_space(byte) => return Some(rest),
-            [quote @ (b'"' | b'\''), ref inner @ ..] => {
-                rest = quoted(quote, inner, bytes)?;
-                // A quote ends a word.
-                return rest.first().is_none_or(|&byte| is_space(byte)).then_some(rest);
-            }
-            [byte, ref after @ ..] => {
+        rest = &rest[word..];
+        while let Some((&byte, after)) = rest.split_first().filter(|(byte, _)| !is_space(byte)) {
+            if !matches!(byte, b'"' | b'\'') {
                 bytes.push(byte);
                 rest = after;
+                continue;
+            }
+            // A quote ends a word.
+            let Some(after) = quoted(byte, after, bytes) else { return false };
+            rest = after;
+            if rest.first().is_some_and(|byte| !is_space(byte)) {
+                return false;
             }
         }
+        spans.push(Span::new(start, bytes.len()));
     }
+    true
 }
 
 /// Appends what stands before the closing quote, and returns what follows the quote.
@@ -61,8 +53,8 @@ fn unescape(escape: &[u8]) -> (u8, &[u8]) {
     (named.map_or(escape[0], |&(_, byte)| byte), &escape[1..])
 }
 
-fn is_space(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || byte == 0x0b || byte == 0
+fn is_space(byte: &u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0x0b | 0)
 }
 
 fn hex(digit: u8) -> Option<u8> {

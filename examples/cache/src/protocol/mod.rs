@@ -5,16 +5,79 @@
 pub(crate) mod inline;
 pub(crate) mod parser;
 mod reply;
-mod request;
 
-pub(crate) use reply::{Failure, NOT_AN_INTEGER, Outcome, Reply, SYNTAX, as_integer, is_error};
-pub(crate) use request::{Request, Span};
+use crate::keyspace::Hash;
+
+pub(crate) use reply::{Failure, NOT_AN_INTEGER, Outcome, Reply, SYNTAX, as_integer};
+
+/// The place of an argument in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// The span from `start` to `end`. Buffers end long before 4 GiB (`parser::MAX_REQUEST`).
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        Self { start: start as u32, end: end as u32 }
+    }
+
+    /// The bytes of the span.
+    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start as usize..self.end as usize]
+    }
+}
+
+/// One command with its arguments; the first argument is its name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Request<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The places of the arguments in `bytes`.
+    pub(crate) spans: &'a [Span],
+    /// The number of the command in the table, once it is known.
+    pub(crate) command: u16,
+    /// Whether the client wants replies of RESP3.
+    pub(crate) is_resp3: bool,
+    /// The client's slot, if a command runs in the thread of its client.
+    pub(crate) client: usize,
+    /// The hash of the key, if the command is for one key.
+    pub(crate) hash: Hash,
+}
+
+impl<'a> Request<'a> {
+    /// The number of arguments, the name included.
+    pub(crate) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// An argument. Commands read only as many as their arity promises, or look at `len`.
+    pub(crate) fn arg(&self, index: usize) -> &'a [u8] {
+        self.spans[index].of(self.bytes)
+    }
+
+    /// The arguments from `index` on.
+    pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        self.spans.get(index..).unwrap_or_default().iter().map(move |span| span.of(bytes))
+    }
+
+    /// Whether an argument is this word, in any case.
+    pub(crate) fn is(&self, index: usize, word: &str) -> bool {
+        self.arg(index).eq_ignore_ascii_case(word.as_bytes())
+    }
+}
 
 /// Reads a decimal integer of 64 bits. No sign but a minus, no space, no leading zero.
 pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let is_canonical = text == b"0" || matches!(digits, [b'1'..=b'9', ..]);
-    if is_canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+    let (sign, digits) = text.strip_prefix(b"-").map_or((1, text), |digits| (-1, digits));
+    if !matches!(digits, [b'1'..=b'9', ..]) {
+        return (text == b"0").then_some(0);
+    }
+    digits.iter().try_fold(0_i64, |value, digit| {
+        let digit = digit.checked_sub(b'0').filter(|&digit| digit <= 9)?;
+        value.checked_mul(10)?.checked_add(sign * i64::from(digit))
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const MAX_LINE: usize = 64 * 1024;
 /// The longest argument.
 pub(crate) const MAX_BULK: usize = 512 * 1024 * 1024;
 /// The longest request.
-pub(crate) const MAX_REQUEST: usize = 1024 * 1024 * 1024;
+const MAX_REQUEST: usize = 1024 * 1024 * 1024;
 /// The number of arguments, and their bytes, that a client may send before it has authenticated.
 const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
 /// Room for arguments that a parser keeps between requests.
@@ -22,24 +22,15 @@ fn violation<T>(text: &str) -> Result<T, Failure> {
     Err(format!("Protocol error: {text}").into())
 }
 
-/// Where the parser is within a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Before the first byte.
-    #[default]
-    Start,
-    /// So many arguments are still to come; the next begins with its length.
-    Length { left: usize },
-    /// The same, and the length of the next argument is known.
-    Bulk { left: usize, len: usize },
-}
-
 /// Reads requests from the start of a buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
-    state: State,
-    /// The first byte that has not been parsed.
+    /// The first byte that has not been parsed; 0 before a request.
     at: usize,
+    /// So many arguments are still to come.
+    left: usize,
+    /// The length of the next one, once it is known.
+    bulk: Option<usize>,
     spans: Vec<Span>,
     /// The arguments of an inline request, of which quotes and escapes have been removed.
     unquoted: Vec<u8>,
@@ -58,7 +49,7 @@ impl Parser {
     /// Parses on. `None` means that the request is not complete; the next call needs the same
     /// buffer with more bytes at its end. A complete request may have no arguments at all.
     pub(crate) fn parse(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
-        if self.state == State::Start {
+        if self.at == 0 {
             self.spans.clear();
             match buffer.first() {
                 None => return Ok(None),
@@ -71,32 +62,21 @@ impl Parser {
                 Some(len) if len > MAX_UNAUTHENTICATED.0 && !is_trusted => {
                     return violation("unauthenticated multibulk length");
                 }
-                Some(..=0) => return Ok(Some(self.complete())),
-                Some(len) => self.state = State::Length { left: len as usize },
+                Some(len) => self.left = len.max(0) as usize,
             }
         }
-        self.parse_arguments(buffer, is_trusted)
-    }
-
-    fn parse_arguments(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
-        loop {
-            let (left, len) = match self.state {
-                State::Start | State::Length { left: 0 } => return Ok(Some(self.complete())),
-                State::Bulk { left, len } => (left, len),
-                State::Length { left } => match self.bulk_length(buffer, is_trusted)? {
-                    Some(len) => (left, len),
-                    None => return Ok(None),
-                },
-            };
-            let end = self.at + len;
-            if buffer.len() < end + 2 {
-                self.state = State::Bulk { left, len };
+        while self.left > 0 {
+            if self.bulk.is_none() {
+                self.bulk = self.bulk_length(buffer, is_trusted)?;
+            }
+            let Some(end) = self.bulk.map(|len| self.at + len).filter(|end| buffer.len() >= end + 2) else {
                 return Ok(None);
-            }
+            };
             self.spans.push(Span::new(self.at, end));
-            self.at = end + 2;
-            self.state = State::Length { left: left - 1 };
+            (self.at, self.bulk) = (end + 2, None);
+            self.left -= 1;
         }
+        Ok(Some(self.complete()))
     }
 
     fn bulk_length(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<usize>, Failure> {
@@ -143,27 +123,23 @@ impl Parser {
     }
 
     fn complete(&mut self) -> Complete {
-        self.state = State::Start;
         Complete { len: std::mem::take(&mut self.at), is_inline: false }
     }
 
     /// The request that has just been completed in this buffer.
     pub(crate) fn request<'a>(&'a self, buffer: &'a [u8], complete: Complete) -> Request<'a> {
         let bytes = if complete.is_inline { &self.unquoted } else { buffer };
-        Request { bytes, spans: &self.spans, hash: 0 }
+        Request { bytes, spans: &self.spans, ..Request::default() }
     }
 
     /// How many more bytes the current argument needs, given the length of the buffer.
     pub(crate) fn wants(&self, buffered: usize) -> usize {
-        match self.state {
-            State::Bulk { len, .. } => (self.at + len + 2).saturating_sub(buffered),
-            _ => 0,
-        }
+        self.bulk.map_or(0, |len| (self.at + len + 2).saturating_sub(buffered))
     }
 
     /// Gives back memory that an unusual request has needed.
     pub(crate) fn shrink(&mut self) {
-        if self.state == State::Start {
+        if self.at == 0 {
             self.spans.clear();
             self.spans.shrink_to(KEPT_SPANS);
             self.unquoted = Vec::new();

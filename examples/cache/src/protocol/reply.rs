@@ -30,15 +30,6 @@ pub(crate) struct Reply<'a> {
 }
 
 impl Reply<'_> {
-    /// Lets `write` write a reply. If it fails, its error stands in place of what it has written.
-    pub(crate) fn try_with(&mut self, write: impl FnOnce(&mut Self) -> Outcome) {
-        let start = self.out.len();
-        if let Err(failure) = write(self) {
-            self.out.truncate(start);
-            self.error(&failure);
-        }
-    }
-
     /// Writes an error. Control characters become spaces: an error is one line.
     pub(crate) fn error(&mut self, Failure(code, text): &Failure) {
         let text = text.replace(['\r', '\n'], " ");
@@ -86,6 +77,12 @@ impl Reply<'_> {
         self.header(b'*', len as i64);
     }
 
+    /// An array of bulk strings.
+    pub(crate) fn bulks(&mut self, all: &[impl AsRef<[u8]>]) {
+        self.array(all.len());
+        all.iter().for_each(|bytes| self.bulk(bytes));
+    }
+
     /// The header of a map of this many pairs: in RESP2 an array.
     pub(crate) fn map(&mut self, pairs: usize) {
         if self.is_resp3 { self.header(b'%', pairs as i64) } else { self.array(pairs * 2) }
@@ -109,9 +106,4 @@ impl Reply<'_> {
 /// The integer of an integer's reply; `None` for any other reply.
 pub(crate) fn as_integer(reply: &[u8]) -> Option<i64> {
     parse_i64(reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?)
-}
-
-/// Whether a reply is an error.
-pub(crate) fn is_error(reply: &[u8]) -> bool {
-    reply.first() == Some(&b'-')
 }

@@ -1,14 +1,12 @@
 //! A reply that is made of several: one for each key of the request, or one for each thread.
 
-use crate::protocol::{Reply, as_integer, is_error, parse_i64};
+use crate::protocol::{Reply, as_integer, parse_i64};
 
 /// How the parts become one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// There is one part, which is the whole.
+    /// All parts say the same, or there is only one.
     Same,
-    /// All parts say OK.
-    Ok,
     /// Integers are added.
     Sum,
     /// The parts are the elements of an array, in their order.
@@ -17,24 +15,19 @@ pub(crate) enum Fold {
     Elements,
     /// One of the parts that are not null, by chance.
     Any,
-    /// Each part is what a thread has counted: a text for INFO, or for a metrics request.
-    Info,
-    Metrics,
 }
 
 #[derive(Debug)]
 pub(crate) struct Gather {
-    pub(crate) fold: Fold,
-    pub(crate) is_resp3: bool,
+    fold: Fold,
+    is_resp3: bool,
     missing: usize,
-    pub(crate) parts: Vec<Vec<u8>>,
-    /// The sections that INFO is asked for.
-    pub(crate) about: Vec<Vec<u8>>,
+    parts: Vec<Vec<u8>>,
 }
 
 impl Gather {
     pub(crate) fn new(fold: Fold, parts: usize, is_resp3: bool) -> Self {
-        Self { fold, is_resp3, missing: parts, parts: vec![Vec::new(); parts], about: Vec::new() }
+        Self { fold, is_resp3, missing: parts, parts: vec![Vec::new(); parts] }
     }
 
     /// Adds a part. True if it was the last.
@@ -44,33 +37,28 @@ impl Gather {
         self.missing == 0
     }
 
-    /// Writes the whole, for the folds that need nothing but the parts. `chance` chooses a part.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, chance: u64) {
-        if let Some(error) = self.parts.iter().find(|part| is_error(part)) {
-            return out.extend_from_slice(error);
-        }
+    /// Writes the whole.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
-            Fold::Same => reply.out.extend(self.parts.concat()),
-            Fold::Ok => reply.ok(),
+            Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
             Fold::Sum => reply.integer(self.parts.iter().filter_map(|part| as_integer(part)).sum()),
             Fold::List => {
                 reply.array(self.parts.len());
                 reply.out.extend(self.parts.concat());
             }
             Fold::Elements => {
-                let arrays = || self.parts.iter().filter_map(|part| elements(part));
-                reply.array(arrays().map(|(len, _)| len).sum());
-                arrays().for_each(|(_, elements)| reply.out.extend_from_slice(elements));
+                let arrays: Vec<_> = self.parts.iter().filter_map(|part| elements(part)).collect();
+                reply.array(arrays.iter().map(|(len, _)| len).sum());
+                arrays.iter().for_each(|(_, elements)| reply.out.extend_from_slice(elements));
             }
             Fold::Any => {
                 let some: Vec<_> = self.parts.iter().filter(|part| part[1].is_ascii_digit()).collect();
-                match chance.checked_rem(some.len() as u64) {
-                    Some(chosen) => reply.out.extend_from_slice(some[chosen as usize]),
+                match fastrand::choice(some) {
+                    Some(chosen) => reply.out.extend_from_slice(chosen),
                     None => reply.null(),
                 }
             }
-            Fold::Info | Fold::Metrics => {}
         }
     }
 }
@@ -90,19 +78,18 @@ mod tests {
         for (part, reply) in parts.iter().enumerate().rev() {
             assert_eq!(gather.add(part as u32, reply), part == 0);
         }
-        gather.write(&mut out, 5);
+        gather.write(&mut out);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn parts_become_one_reply() {
-        assert_eq!(whole(Fold::Ok, &[b"+OK\r\n", b"+OK\r\n"]), "+OK\r\n");
+        assert_eq!(whole(Fold::Same, &[b"+OK\r\n", b"+OK\r\n"]), "+OK\r\n");
         assert_eq!(whole(Fold::Sum, &[b":1\r\n", b":41\r\n"]), ":42\r\n");
-        assert_eq!(whole(Fold::Sum, &[b":1\r\n", b"-ERR x\r\n"]), "-ERR x\r\n");
         assert_eq!(whole(Fold::List, &[b":1\r\n", b"$-1\r\n"]), "*2\r\n:1\r\n$-1\r\n");
         let arrays: [&[u8]; 3] = [b"*1\r\n:1\r\n", b"*0\r\n", b"*2\r\n:2\r\n:3\r\n"];
         assert_eq!(whole(Fold::Elements, &arrays), "*3\r\n:1\r\n:2\r\n:3\r\n");
-        assert_eq!(whole(Fold::Any, &[b"$-1\r\n", b"$1\r\na\r\n", b"$1\r\nb\r\n"]), "$1\r\nb\r\n");
+        assert_eq!(whole(Fold::Any, &[b"$-1\r\n", b"$1\r\na\r\n", b"$-1\r\n"]), "$1\r\na\r\n");
         assert_eq!(whole(Fold::Any, &[b"_\r\n", b"$-1\r\n"]), "$-1\r\n");
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod replies;
 use mio::net::TcpStream;
 use shardwheel::Key;
 
+use crate::protocol::Reply;
 use crate::protocol::parser::Parser;
 use replies::Replies;
 
@@ -27,15 +28,6 @@ pub(crate) struct SessionId {
     pub(crate) number: u64,
 }
 
-/// What a connection speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
-    #[default]
-    Client,
-    /// HTTP, for one request for metrics.
-    Metrics,
-}
-
 /// Whether a connection is to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -51,7 +43,6 @@ pub(crate) enum Ending {
 pub(crate) struct Session {
     /// `None` for a client within the process: a fuzzer's.
     pub(crate) stream: Option<TcpStream>,
-    pub(crate) kind: Kind,
     pub(crate) id: SessionId,
     pub(crate) parser: Parser,
     /// What has been received and not yet parsed.
@@ -62,9 +53,8 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     pub(crate) channels: Vec<Box<[u8]>>,
     pub(crate) ending: Ending,
-    /// The idle timer, and the tick for which it was last put off.
+    /// The idle timer.
     pub(crate) idle: Option<Key>,
-    pub(crate) idle_at: u64,
     /// Whether the thread has noted to write to it.
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
@@ -73,24 +63,11 @@ pub(crate) struct Session {
     pub(crate) counted: usize,
 }
 
-/// A client is not listened to while this many of its replies are missing, or this many bytes of them:
-/// other threads work on them, so it goes on soon.
-const MAX_MISSING: (usize, usize) = (1024, 1024 * 1024);
-
 impl Session {
-    pub(crate) fn has_subscribed(&self) -> bool {
-        !self.channels.is_empty()
-    }
-
-    /// Whether the client has to wait for what it is owed, or to read it, before it is listened to
-    /// again. `allowance` is how many bytes may wait until it reads.
-    pub(crate) fn is_owed_too_much(&self, allowance: usize) -> bool {
-        let missing = (self.replies.outstanding(), self.replies.missing_bytes());
-        self.replies.waiting() > allowance || missing.0 > MAX_MISSING.0 || missing.1 > MAX_MISSING.1
-    }
-
-    /// Memory that it takes for buffers.
-    pub(crate) fn bytes(&self) -> usize {
-        self.input.capacity() + self.replies.bytes()
+    /// Appends a reply, or several, after all that the client has asked for before.
+    pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        let (mut out, start) = self.replies.open();
+        write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
+        self.replies.close(out, start);
     }
 }

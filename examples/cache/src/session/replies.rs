@@ -32,20 +32,31 @@ pub(crate) struct Replies {
     usual: Option<usize>,
 }
 
+/// A client is not listened to while this many of its replies are missing, or this many bytes of them,
+/// if replies are as long as usual: other threads work on them, so it goes on soon.
+const MAX_MISSING: usize = 1024;
+const MAX_MISSING_BYTES: usize = 1024 * 1024;
 /// The length that is expected of another thread's reply before there has been one.
 const UNKNOWN_LENGTH: usize = 64 * 1024;
 /// An average forgets a reply after about this many further replies.
 const REMEMBERED: usize = 8;
 
 impl Replies {
-    /// Lets `write` append a reply, or several, after all that were asked for before.
-    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Takes the buffer to which the next reply is appended, or several. `close` takes it back.
+    pub(crate) fn open(&mut self) -> (Vec<u8>, usize) {
+        let buffer = std::mem::take(if self.slots.is_empty() { &mut self.out } else { &mut self.staged });
+        let start = buffer.len();
+        (buffer, start)
+    }
+
+    /// `start` is where the appended replies begin.
+    pub(crate) fn close(&mut self, buffer: Vec<u8>, start: usize) {
         if self.slots.is_empty() {
-            return write(&mut self.out);
+            self.out = buffer;
+        } else {
+            self.slots.push_back(Slot::Staged(start..buffer.len()));
+            self.staged = buffer;
         }
-        let start = self.staged.len();
-        write(&mut self.staged);
-        self.slots.push_back(Slot::Staged(start..self.staged.len()));
     }
 
     /// Reserves the next place for a reply that others give, in parts if it is gathered. Returns its
@@ -55,29 +66,31 @@ impl Replies {
         self.first + self.slots.len() as u64 - 1
     }
 
-    /// A reply, or a part of it, has come. Returns the whole if it was the last part.
-    pub(crate) fn add(&mut self, number: u64, part: u32, reply: &[u8]) -> Option<Box<Gather>> {
+    /// A reply, or a part of it, has come.
+    pub(crate) fn add(&mut self, number: u64, part: u32, reply: &[u8]) {
         let usual = self.usual.unwrap_or(reply.len());
         self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
-        match self.slots.get_mut(number.checked_sub(self.first)? as usize)? {
-            Slot::Missing(None) => self.fill(number, reply),
-            Slot::Missing(gather) => return gather.take_if(|gather| gather.add(part, reply)),
-            Slot::Staged(_) => {}
+        let Some(slot) = self.slots.get_mut(number.wrapping_sub(self.first) as usize) else { return };
+        let Slot::Missing(gather) = slot else { return };
+        if let Some(gather) = gather
+            && !gather.add(part, reply)
+        {
+            return;
         }
-        None
-    }
-
-    /// Puts a reply into its place.
-    pub(crate) fn fill(&mut self, number: u64, reply: &[u8]) {
-        if number == self.first {
-            self.out.extend_from_slice(reply);
+        let (gather, is_first) = (gather.take(), number == self.first);
+        let buffer = if is_first { &mut self.out } else { &mut self.staged };
+        let start = buffer.len();
+        match gather {
+            Some(gather) => gather.write(buffer),
+            None => buffer.extend_from_slice(reply),
+        }
+        if is_first {
             self.slots.pop_front();
             self.first += 1;
-            return self.move_up();
+            self.move_up();
+        } else {
+            *slot = Slot::Staged(start..buffer.len());
         }
-        let start = self.staged.len();
-        self.staged.extend_from_slice(reply);
-        self.slots[(number - self.first) as usize] = Slot::Staged(start..self.staged.len());
     }
 
     /// Moves the replies that miss nothing before them.
@@ -111,19 +124,16 @@ impl Replies {
         }
     }
 
-    /// How many replies are missing, or wait for one that is.
-    pub(crate) fn outstanding(&self) -> usize {
-        self.slots.len()
+    /// Whether the client has to wait for what it is owed, or to read it, before it is listened to
+    /// again. `allowance` is how many bytes may wait until it reads.
+    pub(crate) fn are_too_many(&self, allowance: usize) -> bool {
+        let missing = self.slots.len() * self.usual.unwrap_or(UNKNOWN_LENGTH);
+        self.waiting() > allowance || self.slots.len() > MAX_MISSING || missing > MAX_MISSING_BYTES
     }
 
     /// How many bytes wait for the client or for other replies.
     pub(crate) fn waiting(&self) -> usize {
         self.out.len() - self.written + self.staged.len()
-    }
-
-    /// How many bytes are missing, if replies are as long as usual.
-    pub(crate) fn missing_bytes(&self) -> usize {
-        self.slots.len() * self.usual.unwrap_or(UNKNOWN_LENGTH)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -142,7 +152,9 @@ mod tests {
     use crate::session::gather::Fold;
 
     fn say(replies: &mut Replies, text: &str) {
-        replies.append(|out| out.extend_from_slice(text.as_bytes()));
+        let (mut buffer, start) = replies.open();
+        buffer.extend_from_slice(text.as_bytes());
+        replies.close(buffer, start);
     }
 
     #[test]
@@ -154,17 +166,16 @@ mod tests {
         let d = replies.expect(None);
         let e = replies.expect(Some(Gather::new(Fold::Sum, 2, false)));
         say(&mut replies, "f");
-        assert_eq!((replies.ready(), replies.outstanding()), (&b"a"[..], 5));
-        assert!(replies.add(d, 0, b"d").is_none());
-        assert!(replies.add(e, 1, b":1\r\n").is_none());
+        assert_eq!((replies.ready(), replies.slots.len()), (&b"a"[..], 5));
+        replies.add(d, 0, b"d");
+        replies.add(e, 1, b":1\r\n");
         assert_eq!(replies.ready(), b"a");
-        assert!(replies.add(b, 0, b"b").is_none());
+        replies.add(b, 0, b"b");
         assert_eq!(replies.ready(), b"abcd");
         replies.note_written(3);
-        assert!(replies.add(e, 0, b":2\r\n").is_some());
-        replies.fill(e, b"e");
-        assert_eq!((replies.ready(), replies.outstanding()), (&b"def"[..], 0));
-        replies.note_written(3);
+        replies.add(e, 0, b":2\r\n");
+        assert_eq!((replies.ready(), replies.slots.len()), (&b"d:3\r\nf"[..], 0));
+        replies.note_written(6);
         assert!(replies.is_done());
         say(&mut replies, "g");
         assert_eq!(replies.ready(), b"g");

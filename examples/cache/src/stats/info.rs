@@ -1,115 +1,91 @@
 //! INFO, with the names that tools know.
 
-use std::fmt::{Display, Write};
+use std::env::consts::OS;
 
+use super::*;
 use crate::clock::wall_clock;
 use crate::commands::client::REDIS_VERSION;
 use crate::desk::Desk;
-use crate::protocol::Reply;
-use crate::session::gather::Gather;
-use crate::stats::{FIGURES, Snapshot};
+use crate::protocol::{Outcome, Reply, Request};
 
 /// The section that is not part of the default.
 const ON_DEMAND: &str = "Commandstats";
 
-/// Writes the reply to INFO.
-pub(crate) fn write(desk: &Desk, gather: &Gather, out: &mut Vec<u8>) {
-    let all = Snapshot::sum(&Snapshot::read_all(gather));
+pub(crate) fn info(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let asked: Vec<_> = request.from(1).map(<[u8]>::to_ascii_lowercase).collect();
     let is_wanted = |name: &str| {
         let is_asked = |section: &Vec<u8>| match &section[..] {
             b"all" | b"everything" => true,
             b"default" => name != ON_DEMAND,
             section => section.eq_ignore_ascii_case(name.as_bytes()),
         };
-        gather.about.iter().any(is_asked) || gather.about.is_empty() && name != ON_DEMAND
+        asked.iter().any(is_asked) || asked.is_empty() && name != ON_DEMAND
     };
-    let sections = [server(desk, &all), figures(&all)].concat();
-    let wanted = sections.iter().filter(|(name, _)| is_wanted(name));
-    let texts: Vec<_> = wanted.map(|(name, lines)| format!("# {name}\r\n{lines}")).collect();
-    Reply { out, is_resp3: gather.is_resp3 }.text(&texts.join("\r\n"));
+    let wanted = sections(desk).into_iter().filter(|(name, _)| is_wanted(name));
+    let texts: Vec<_> = wanted.map(|(name, lines)| format!("# {name}\n{lines}")).collect();
+    Ok(reply.text(&texts.join("\n").replace('\n', "\r\n")))
 }
 
-/// A section: its name and its lines.
-type Section = (&'static str, String);
-
-fn lines(all: &[(&str, &dyn Display)]) -> String {
-    all.iter().map(|(name, value)| format!("{name}:{value}\r\n")).collect()
-}
-
-/// The sections about the process, in the order of Redis.
-fn server(desk: &Desk, all: &Snapshot) -> Vec<Section> {
-    let (settings, shared, seconds) = (&desk.settings, &desk.shared, desk.keyspace.time.tick() / 1_000);
-    let (keys, buffers) = (all.get("key_bytes"), all.get("buffer_bytes"));
-    let server: [(&str, &dyn Display); 9] = [
-        ("redis_version", &REDIS_VERSION),
-        ("redis_mode", &"standalone"),
-        ("os", &std::env::consts::OS),
-        ("process_id", &std::process::id()),
-        ("tcp_port", &settings.port),
-        ("threads", &shared.threads()),
-        ("server_time_usec", &wall_clock().as_micros()),
-        ("uptime_in_seconds", &seconds),
-        ("uptime_in_days", &(seconds / (24 * 60 * 60))),
-    ];
-    let clients: [(&str, &dyn Display); 3] = [
-        ("connected_clients", &shared.open_clients()),
-        ("maxclients", &settings.max_clients),
-        ("blocked_clients", &0),
-    ];
-    let memory: [(&str, &dyn Display); 7] = [
-        ("used_memory", &(keys + buffers)),
-        ("used_memory_rss", &resident()),
-        ("used_memory_dataset", &keys),
-        ("mem_clients_normal", &buffers),
-        ("maxmemory", &settings.max_memory),
-        ("maxmemory_policy", &"noeviction"),
-        ("mem_allocator", &"mimalloc"),
-    ];
-    vec![("Server", lines(&server)), ("Clients", lines(&clients)), ("Memory", lines(&memory))]
-}
-
-/// The sections about what has been counted, in the order of Redis.
-fn figures(all: &Snapshot) -> Vec<Section> {
-    let (system, user) = processor_time();
-    let cpu = format!("used_cpu_sys:{system:.6}\r\nused_cpu_user:{user:.6}\r\n");
-    let calls: u64 = all.commands().map(|(_, [calls, ..])| calls).sum();
-    let mut stats = lines(&[("total_commands_processed", &calls), ("evicted_keys", &0)]);
-    let named = FIGURES.iter().zip(&all.0).filter(|((.., name), _)| !name.is_empty());
-    stats.extend(named.map(|((.., name), number)| format!("{name}:{number}\r\n")));
-    let mut commands = String::new();
-    for (name, [calls, nanos, rejected, failed]) in all.commands() {
-        let (micros, each) = (nanos / 1_000, nanos as f64 / 1e3 / calls.max(1) as f64);
-        // A string has room for whatever is written to it.
-        let _ = write!(commands, "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},");
-        let _ = write!(commands, "rejected_calls={rejected},failed_calls={failed}\r\n");
-    }
-    let keyspace = match (all.get("keys"), all.get("expiring_keys")) {
-        (0, _) => String::new(),
-        (keys, expiring) => format!("db0:keys={keys},expires={expiring},avg_ttl=0\r\n"),
-    };
-    vec![
-        ("Persistence", lines(&[("loading", &0), ("rdb_bgsave_in_progress", &0), ("aof_enabled", &0)])),
-        ("Stats", stats),
-        ("Replication", lines(&[("role", &"master"), ("connected_slaves", &0)])),
-        ("CPU", cpu),
-        (ON_DEMAND, commands),
-        ("Keyspace", keyspace),
+/// All sections, in the order of Redis: their names and their lines.
+fn sections(desk: &Desk) -> [(&'static str, String); 9] {
+    let (settings, shared, threads) = (&desk.settings, &desk.shared, desk.shared.threads());
+    let (port, max_clients, max_memory) = (settings.port, settings.max_clients, settings.max_memory);
+    let (id, micros, seconds) = (std::process::id(), wall_clock().as_micros(), shared.clock.tick() / 1_000);
+    let (clients, days, [system, user, resident]) = (shared.clients(), seconds / (24 * 60 * 60), process());
+    let [keys, expiring, dataset, buffers] =
+        [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes, Figure::BufferBytes]
+            .map(|figure| sum(&shared.stats, figure));
+    let server = format!(
+        "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\nprocess_id:{id}\ntcp_port:{port}\n\
+         threads:{threads}\nserver_time_usec:{micros}\nuptime_in_seconds:{seconds}\nuptime_in_days:{days}\n"
+    );
+    let memory = format!(
+        "used_memory:{}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
+         mem_clients_normal:{buffers}\nmaxmemory:{max_memory}\nmaxmemory_policy:noeviction\n\
+         mem_allocator:mimalloc\n",
+        dataset + buffers
+    );
+    let keyspace = format!("db0:keys={keys},expires={expiring},avg_ttl=0\n");
+    [
+        ("Server", server),
+        ("Clients", format!("connected_clients:{clients}\nmaxclients:{max_clients}\nblocked_clients:0\n")),
+        ("Memory", memory),
+        ("Persistence", "loading:0\nrdb_bgsave_in_progress:0\naof_enabled:0\n".into()),
+        ("Stats", counts(desk)),
+        ("Replication", "role:master\nconnected_slaves:0\n".into()),
+        ("CPU", format!("used_cpu_sys:{system:.6}\nused_cpu_user:{user:.6}\n")),
+        (ON_DEMAND, command_counts(desk)),
+        ("Keyspace", if keys > 0 { keyspace } else { String::new() }),
     ]
 }
 
-/// The process's memory, if the system reports it.
-pub(crate) fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+fn counts(desk: &Desk) -> String {
+    let all = &desk.shared.stats;
+    let calls: u64 = commands(all).map(|(_, [calls, ..])| calls).sum();
+    let channels: usize = (0..all.len()).map(|thread| desk.shared.channels(thread)).sum();
+    let head = format!("total_commands_processed:{calls}\nevicted_keys:0\npubsub_channels:{channels}\n");
+    let named = FIGURES.iter().filter(|(_, name, _)| !name.is_empty());
+    named.fold(head, |text, &(figure, name, _)| text + &format!("{name}:{}\n", sum(all, figure)))
 }
 
-/// The process's time in seconds: in the kernel, and in the program.
-pub(crate) fn processor_time() -> (f64, f64) {
+fn command_counts(desk: &Desk) -> String {
+    let line = |(name, [calls, nanos, rejected, failed]): (_, [u64; 4])| {
+        let (micros, each) = (nanos / 1_000, nanos as f64 / 1e3 / calls.max(1) as f64);
+        format!(
+            "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},rejected_calls={rejected},\
+             failed_calls={failed}\n"
+        )
+    };
+    commands(&desk.shared.stats).map(line).collect()
+}
+
+/// The process's time in seconds, in the kernel and in the program, and its memory in bytes, if the
+/// system reports them.
+pub(super) fn process() -> [f64; 3] {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program may contain spaces; it ends with the last bracket.
-    let after_name: Vec<_> = text.rsplit(')').next().unwrap_or_default().split(' ').collect();
-    let ticks = |field: usize| after_name.get(field).and_then(|it| it.parse::<f64>().ok()).unwrap_or(0.0);
-    let per_second = rustix::param::clock_ticks_per_second() as f64;
-    (ticks(13) / per_second, ticks(12) / per_second)
+    // The second field, the name of the program, may contain spaces; it ends with the last bracket.
+    let fields: Vec<_> = text.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let field = |number: usize| fields.get(number - 3).and_then(|it| it.parse::<f64>().ok()).unwrap_or(0.0);
+    let (hertz, page) = (rustix::param::clock_ticks_per_second() as f64, rustix::param::page_size() as f64);
+    [field(15) / hertz, field(14) / hertz, field(24) * page]
 }

@@ -1,52 +1,21 @@
 //! Accepting, reading, writing and closing.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{Read, Write};
 
+use mio::Interest;
 use mio::net::TcpStream;
-use mio::{Interest, Token};
 
-use crate::mail::Message;
-use crate::session::{Ending, Kind, Session};
-use crate::stats::Count;
-use crate::worker::Worker;
-use crate::worker::door::METRICS;
+use super::*;
+use crate::session::Session;
 
 impl Worker {
-    /// Accepts clients. Each thread gets one in turn.
-    pub(super) fn open_door(&mut self, token: Token) -> io::Result<()> {
-        let desk = &mut self.desk;
-        let threads = desk.shared.threads();
-        let Some(door) = &mut self.door else { return Ok(()) };
-        let mut accepted = Vec::new();
-        if door.accept(token, &mut accepted) {
-            self.knocking.push(token);
-        }
-        let mut own = Vec::new();
-        for mut stream in accepted {
-            if token == METRICS {
-                own.push((stream, Kind::Metrics));
-            } else if !desk.shared.admit(desk.settings.max_clients) {
-                desk.stats.add(Count::Refused, 1);
-                // The first bytes always fit; a client that has left needs none.
-                let _ = stream.write(b"-ERR max number of clients reached\r\n");
-            } else {
-                match door.next_thread(threads) {
-                    thread if thread == desk.number => own.push((stream, Kind::Client)),
-                    thread => desk.mailbox.send(thread, Message::Connection(stream)),
-                }
-            }
-        }
-        own.into_iter().try_for_each(|(stream, kind)| self.welcome(stream, kind))
-    }
-
     /// Serves a connection from now on.
-    pub(super) fn welcome(&mut self, mut stream: TcpStream, kind: Kind) -> io::Result<()> {
+    pub(super) fn welcome(&mut self, mut stream: TcpStream) -> io::Result<()> {
         // Without it, a small reply may wait for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
-        let slot = self.desk.welcome(Session { kind, ..Session::default() });
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(&mut stream, Token(slot), interest)?;
-        self.desk.sessions[slot].stream = Some(stream);
+        let token = Token(self.desk.sessions.vacant_key());
+        self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        self.desk.welcome(Some(stream));
         Ok(())
     }
 
@@ -83,13 +52,9 @@ impl Worker {
             let Some(session) = self.desk.sessions.get_mut(slot) else { continue };
             session.is_dirty = false;
             let written = write(session);
-            self.desk.stats.add(Count::BytesOut, written);
-            let is_over = match session.ending {
-                Ending::Open => false,
-                Ending::WhenAnswered => session.replies.is_done(),
-                Ending::Now => true,
-            };
-            if !is_over {
+            self.desk.stats.add(Figure::BytesOut, written);
+            let is_served = session.ending == Ending::WhenAnswered && session.replies.is_done();
+            if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
             } else if let Some(mut stream) = self.desk.dismiss(slot).stream {
                 // If it fails, the poller has lost the stream, which is closed either way.
@@ -102,14 +67,14 @@ impl Worker {
 }
 
 /// Writes what the socket takes. Returns the number of bytes.
-fn write(session: &mut Session) -> u64 {
+fn write(session: &mut Session) -> usize {
     let Session { stream: Some(stream), replies, ending, .. } = session else { return 0 };
     let mut written = 0;
     while !replies.ready().is_empty() && *ending != Ending::Now {
         match stream.write(replies.ready()).map_err(|error| error.kind()) {
             Ok(len @ 1..) => {
                 replies.note_written(len);
-                written += len as u64;
+                written += len;
             }
             Err(ErrorKind::WouldBlock) => break,
             Err(ErrorKind::Interrupted) => {}

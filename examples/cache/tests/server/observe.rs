@@ -70,6 +70,17 @@ fn what_happened_is_counted() {
     assert_eq!(info(&client.run("INFO stats").text(), "keyspace_hits"), "0");
 }
 
+/// A client that asks for metrics and does not finish is given up.
+#[test]
+fn a_stuck_client_does_not_keep_metrics_from_others() {
+    let server = Server::cache(&["--threads", "2", "--metrics", "127.0.0.1:0"]);
+    let mut stuck = TcpStream::connect(server.metrics.expect("an address")).expect("a connection");
+    stuck.write_all(b"GET /metrics HTT").expect("sent");
+    assert!(scrape(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+    let mut rest = Vec::new();
+    assert_eq!(stuck.read_to_end(&mut rest).map_or(0, |_| rest.len()), 0);
+}
+
 #[test]
 fn info_has_the_sections_that_are_asked_for() {
     let server = Server::cache(&["--threads", "2"]);

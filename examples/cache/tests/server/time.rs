@@ -1,8 +1,10 @@
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::TWO;
-use super::support::Server;
 use super::support::client::{Value, encode};
+use super::support::{Server, skip};
 
 /// Each event comes after its deadline, although no command looks at the key.
 #[test]
@@ -88,6 +90,53 @@ fn idle_connections_are_closed_and_busy_ones_are_not() {
     assert_eq!(busy.run("CONFIG SET timeout 0").text(), "OK");
     std::thread::sleep(Duration::from_millis(900));
     assert_eq!(busy.run("PING").text(), "PONG");
+}
+
+/// The library with which `faketime` sets the clocks of a program. `None`, with a message, if it is not there.
+fn fake_clock() -> Option<String> {
+    let output = Command::new("faketime").args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        skip("there is no faketime");
+        return None;
+    };
+    Some(String::from_utf8(output.stdout).expect("a path").trim().to_owned())
+}
+
+/// The wall clock is set while the server has nothing to do: dates follow it, with their events; durations
+/// do not.
+#[test]
+fn a_step_of_the_wall_clock_moves_dates_and_not_durations() {
+    let Some(library) = fake_clock() else { return };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wall-clock");
+    let set = |offset: &str| std::fs::write(&file, offset).expect("written");
+    set("+0");
+    let file = file.to_str().expect("a path");
+    let variables = [
+        ("LD_PRELOAD", &library[..]),
+        ("FAKETIME_TIMESTAMP_FILE", file),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ];
+    let server = Server::cache_in(TWO, &variables);
+    let (mut client, mut listener) = (server.connect(), server.connect());
+    client.run("CONFIG SET notify-keyspace-events Ex");
+    listener.run("SUBSCRIBE __keyevent@0__:expired");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    for key in 0..20 {
+        client.run(&format!("SET date{key} v EXAT {}", now + 1_000));
+        client.run(&format!("SET duration{key} v EX 1000"));
+        client.run(&format!("SET later{key} v EXAT {}", now + 3_000));
+    }
+    set("+2000");
+    for _ in 0..20 {
+        assert!(listener.read().elements()[2].text().starts_with("date"));
+    }
+    assert_eq!(client.run("DBSIZE").integer(), 40);
+    assert!((1..=1_000).contains(&client.run("TTL duration0").integer()));
+    assert!((1..=1_000).contains(&client.run("TTL later0").integer()));
+    set("-2000");
+    wait_for(|| (4_000..=5_000).contains(&client.run("TTL later0").integer()));
+    assert!((1..=1_000).contains(&client.run("TTL duration0").integer()));
 }
 
 /// Tries until it holds; a machine may be busy for long.

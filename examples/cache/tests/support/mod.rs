@@ -21,10 +21,16 @@ pub(crate) struct Server {
 impl Server {
     /// This package's program, with these arguments besides the address.
     pub(crate) fn cache(args: &[&str]) -> Self {
+        Self::cache_in(args, &[])
+    }
+
+    /// The same, with these variables of the environment.
+    pub(crate) fn cache_in(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cache"));
         let mut process = command
             .args(["--listen", "127.0.0.1:0"])
             .args(args)
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the program starts");

@@ -3,6 +3,7 @@
 use shardwheel::Key;
 
 use crate::clock::Deadline;
+use crate::keyspace::Hash;
 
 /// One piece of memory holds the length of the key, the key, and the value.
 #[derive(Debug)]
@@ -11,18 +12,24 @@ pub(crate) struct Entry {
     /// The timer in the thread's shard. `None` if the key has no deadline.
     pub(crate) timer: Option<Key>,
     pub(crate) expires: Option<Deadline>,
+    /// That of the key: its table need not look at keys when it grows.
+    pub(super) hash: Hash,
 }
 
 /// The bytes of the key's length.
 const PREFIX: usize = size_of::<u32>();
 /// The allocator's sizes are multiples of this.
-const ALLOCATION: usize = 8;
+const ALLOCATION: usize = 16;
+/// The memory that an entry takes besides its key and value: its own, its place in a table, which is two thirds
+/// full on average, and its timer in the shard.
+const ENTRY_BYTES: usize = size_of::<Entry>() + (size_of::<usize>() + 1) * 3 / 2;
+const TIMER_BYTES: usize = 32;
 
 impl Entry {
     /// Keys end before 4 GiB (`parser::MAX_BULK`).
-    pub(crate) fn new(key: &[u8], value: &[u8]) -> Self {
+    pub(crate) fn new(hash: Hash, key: &[u8], value: &[u8]) -> Box<Self> {
         let data = [&(key.len() as u32).to_le_bytes()[..], key, value].concat().into_boxed_slice();
-        Self { data, timer: None, expires: None }
+        Box::new(Self { data, timer: None, expires: None, hash })
     }
 
     /// Where the key ends and the value begins.
@@ -48,9 +55,11 @@ impl Entry {
         }
     }
 
-    /// The memory that the key and the value take.
-    pub(crate) fn bytes(&self) -> usize {
-        self.data.len().next_multiple_of(ALLOCATION)
+    /// What is counted of the entry: itself, whether it has a deadline, and its bytes.
+    pub(super) fn counts(&self) -> [usize; 3] {
+        let expires = usize::from(self.expires.is_some());
+        let data = self.data.len().next_multiple_of(ALLOCATION);
+        [1, expires, ENTRY_BYTES + data + expires * TIMER_BYTES]
     }
 }
 
@@ -62,7 +71,7 @@ mod tests {
     fn keys_and_values_of_any_length_come_back() {
         for len in [0, 1, 127, 128, 16_383, 16_384, 100_000] {
             let (key, value) = (vec![b'k'; len], vec![b'v'; len / 2]);
-            let mut entry = Entry::new(&key, &value);
+            let mut entry = Entry::new(Hash::default(), &key, &value);
             assert_eq!((entry.key(), entry.value()), (&key[..], &value[..]));
             assert_eq!(entry.data.len(), PREFIX + len + len / 2);
             for other in [vec![b'w'; len / 2], vec![b'x'; len / 2 + 1], Vec::new()] {
@@ -73,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_five_words() {
-        assert_eq!(size_of::<Option<Entry>>(), 40);
+    fn an_entry_is_six_words() {
+        assert_eq!(size_of::<Entry>(), 48);
     }
 }

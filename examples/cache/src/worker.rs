@@ -8,23 +8,20 @@
 //! it wants of other threads, and writes to clients. None of its steps waits, and each is bounded:
 //! what is left comes in the next round, which does not sleep.
 
-pub(crate) mod door;
 mod sockets;
 
 use std::io::{self, ErrorKind};
-use std::task::Waker;
 use std::time::Duration;
 
-use mio::event::Event;
 use mio::{Events, Poll, Token};
 use shardwheel::{Advancer, Fired};
 
+use crate::clock::CHECK;
 use crate::desk::Desk;
 use crate::keyspace::Due;
 use crate::mail::{Message, WAKE};
-use crate::session::{Ending, Kind};
-use crate::stats::Count;
-use door::{CLIENTS, Door, METRICS, SIGNALS};
+use crate::session::Ending;
+use crate::stats::Figure;
 
 /// Readiness events per poll; further events wait for the next round.
 const EVENTS: usize = 512;
@@ -36,7 +33,7 @@ const FIRE_AT_ONCE: usize = 1024;
 const MESSAGES_AT_ONCE: usize = 64;
 /// Bytes that are read from a client at once.
 const READ_AT_ONCE: usize = 64 * 1024;
-/// When a message found no room, or a connection no descriptor, the next round comes after this.
+/// When a message found no room, or the server is to end, the next round comes after this.
 const SOON: Duration = Duration::from_millis(1);
 /// Clients have so long to take what they are owed, once the server is to end.
 const DRAIN_TICKS: u64 = 5_000;
@@ -46,25 +43,19 @@ pub(crate) struct Worker {
     events: Events,
     advancer: Advancer<Due>,
     fired: Vec<Fired<Due>>,
-    waker: Waker,
     desk: Desk,
-    /// The first thread's.
-    door: Option<Door>,
     buffer: Vec<u8>,
     /// How long the next sleep may last.
     patience: Duration,
-    /// Listeners whose clients may still wait.
-    knocking: Vec<Token>,
     /// The tick at which a server that is to end does so, with or without its clients.
     ends_at: Option<u64>,
 }
 
 impl Worker {
-    pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk, door: Option<Door>) -> Self {
+    pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
-        let (waker, patience) = (desk.mailbox.waker(), Duration::MAX);
-        let (fired, knocking) = Default::default();
-        Self { poll, events, advancer, fired, waker, desk, door, buffer, patience, knocking, ends_at: None }
+        let (fired, patience) = (Vec::new(), Duration::MAX);
+        Self { poll, events, advancer, fired, desk, buffer, patience, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -72,7 +63,7 @@ impl Worker {
         while !self.is_over() {
             self.round().inspect_err(|_| {
                 self.desk.shared.drain();
-                self.desk.mailbox.wake_all();
+                self.desk.mailbox.alarm()();
             })?;
         }
         Ok(())
@@ -80,22 +71,19 @@ impl Worker {
 
     fn round(&mut self) -> io::Result<()> {
         self.sleep()?;
-        let desk = &mut self.desk;
-        desk.wake();
-        desk.stats.add(Count::Rounds, 1);
+        self.desk.wake();
         // Those beyond stay due.
-        self.fired.extend(self.advancer.advance(desk.keyspace.time.tick()).take(FIRE_AT_ONCE));
-        desk.fired_all(&self.fired);
+        self.fired.extend(self.advancer.advance(self.desk.keyspace.time.tick()).take(FIRE_AT_ONCE));
+        self.desk.fired_all(&self.fired);
         let mut has_more = self.fired.len() == FIRE_AT_ONCE;
         self.fired.clear();
         self.take_messages()?;
-        self.serve_sockets()?;
+        self.serve_sockets();
         self.drain();
         has_more |= self.desk.keyspace.step();
-        let must_wait = self.desk.mailbox.post() || !self.knocking.is_empty() || self.ends_at.is_some();
+        let must_wait = self.desk.mailbox.post() || self.ends_at.is_some();
         self.write_all();
         has_more |= !self.desk.resuming.is_empty();
-        self.desk.publish_memory();
         self.patience = match (has_more, must_wait) {
             (true, _) => Duration::ZERO,
             (false, true) => SOON,
@@ -109,9 +97,12 @@ impl Worker {
         let Self { advancer, desk, patience, .. } = self;
         let mut timeout = *patience;
         if !timeout.is_zero() {
-            advancer.register_waker(&self.waker);
             let next = advancer.next_expiration();
             timeout = timeout.min(next.map_or(Duration::MAX, |tick| desk.shared.clock.until(tick)));
+            if timeout > CHECK && desk.stats.get(Figure::ExpiringKeys) > 0 {
+                // The wall clock may be set while nothing else happens.
+                timeout = CHECK;
+            }
             if timeout > MAINTENANCE && advancer.needs_maintenance() {
                 advancer.maintain();
                 timeout = MAINTENANCE;
@@ -131,53 +122,40 @@ impl Worker {
     }
 
     fn take_messages(&mut self) -> io::Result<()> {
-        for ring in 0..self.desk.mailbox.rings() {
+        // The last one is the door.
+        for from in 0..=self.desk.shared.threads() {
             for _ in 0..MESSAGES_AT_ONCE {
-                let Some((from, message)) = self.desk.mailbox.receive(ring) else { break };
-                match message {
-                    Message::Work(batch) => self.desk.work(from, batch),
-                    Message::Done(batch) => self.desk.done(batch),
-                    Message::Connection(stream) => self.welcome(stream, Kind::Client)?,
+                match self.desk.mailbox.receive(from) {
+                    None => break,
+                    Some(Message::Work(batch)) => self.desk.work(from, batch),
+                    Some(Message::Done(batch)) => self.desk.done(&batch),
+                    Some(Message::Connection(stream)) => self.welcome(stream)?,
                 }
             }
         }
         Ok(())
     }
 
-    fn serve_sockets(&mut self) -> io::Result<()> {
-        for token in std::mem::take(&mut self.knocking) {
-            self.open_door(token)?;
-        }
+    fn serve_sockets(&mut self) {
         for slot in std::mem::take(&mut self.desk.resuming) {
-            self.desk.resume(slot);
-            self.read(slot, false);
+            if self.desk.sessions.contains(slot) {
+                self.desk.receive(slot, &[]);
+                self.read(slot, false);
+            }
         }
         let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
-        events.iter().try_for_each(|event| self.serve(event))?;
-        self.events = events;
-        Ok(())
-    }
-
-    fn serve(&mut self, event: &Event) -> io::Result<()> {
-        match event.token() {
-            WAKE => {}
-            token @ (CLIENTS | METRICS) => return self.open_door(token),
-            SIGNALS => {
-                self.desk.shared.drain();
-                self.desk.mailbox.wake_all();
+        for event in events.iter().filter(|event| event.token() != WAKE) {
+            let Token(slot) = event.token();
+            // After what can be read comes the end.
+            let is_last = event.is_read_closed() || event.is_error();
+            if event.is_writable() && self.desk.sessions.contains(slot) {
+                self.desk.touch(slot);
             }
-            Token(slot) => {
-                // After what can be read comes the end.
-                let is_last = event.is_read_closed() || event.is_error();
-                if event.is_writable() && self.desk.sessions.get_mut(slot).is_some() {
-                    self.desk.touch(slot);
-                }
-                if event.is_readable() || is_last {
-                    self.read(slot, is_last);
-                }
+            if event.is_readable() || is_last {
+                self.read(slot, is_last);
             }
         }
-        Ok(())
+        self.events = events;
     }
 
     // ---- the end --------------------------------------------------------------------------------
@@ -187,8 +165,6 @@ impl Worker {
         if !self.desk.shared.is_draining() {
             return;
         }
-        self.door = None;
-        self.knocking.clear();
         let now = self.desk.keyspace.time.tick();
         self.ends_at.get_or_insert(now + DRAIN_TICKS);
         for slot in self.desk.slots() {
@@ -202,8 +178,7 @@ impl Worker {
     }
 
     fn is_over(&self) -> bool {
-        let Some(ends_at) = self.ends_at else { return false };
-        let is_empty = self.desk.shared.open_clients() == 0 && self.desk.sessions.is_empty();
-        is_empty || self.desk.keyspace.time.tick() >= ends_at
+        let is_late = |ends_at| self.desk.keyspace.time.tick() >= ends_at;
+        self.ends_at.is_some_and(|ends_at| self.desk.shared.clients() == 0 || is_late(ends_at))
     }
 }

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use mio::Poll;
 use shardwheel::Advancer;
 
 use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::keyspace::{Due, timers};
 use crate::mail::{Mailbox, Message};
-use crate::session::{Ending, Session};
+use crate::session::Ending;
 use crate::shared::Shared;
 
 /// The whole server.
@@ -23,20 +22,19 @@ pub struct Sandbox {
 impl Sandbox {
     /// A server with this many threads and clients.
     pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
-        let polls: Vec<_> = (0..threads).map(|_| Poll::new().expect("a poller")).collect();
-        let mailboxes = Mailbox::all(&polls).expect("wakers");
-        let shared = Arc::new(Shared::new(threads, ([127, 0, 0, 1], 0).into()));
-        let password = password.unwrap_or_default().into();
+        let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
+        let shared = Arc::new(Shared::new(schedulers));
+        let password = password.unwrap_or_default().as_bytes().into();
         let settings = Settings { password, max_clients: clients, ..Settings::default() };
-        let desks = mailboxes.into_iter().enumerate().map(|(number, mailbox)| {
-            let (scheduler, advancer) = timers();
-            (Desk::new(number, Arc::clone(&shared), settings.clone(), mailbox, scheduler), advancer)
+        let mailboxes = Mailbox::all(threads).expect("wakers").into_iter().map(|(_, mailbox)| mailbox);
+        let desks = mailboxes.zip(advancers).enumerate().map(|(number, (mailbox, advancer))| {
+            (Desk::new(number, &shared, settings.clone(), mailbox), advancer)
         });
         let mut sandbox = Self { desks: desks.collect(), clients: Vec::new() };
         for client in 0..clients {
-            assert!(shared.admit(clients));
+            assert!(shared.admit());
             let desk = client % threads;
-            let slot = sandbox.desks[desk].0.welcome(Session::default());
+            let slot = sandbox.desks[desk].0.welcome(None);
             sandbox.clients.push(Some((desk, slot)));
         }
         sandbox
@@ -69,7 +67,12 @@ impl Sandbox {
 
     /// Lets the desks take turns until none has anything to do.
     fn settle(&mut self) {
-        while self.desks.iter_mut().fold(false, |is_busy, (desk, _)| turn(desk) || is_busy) {}
+        // What a desk sends in one pass, another one does in the next.
+        let mut idle_passes = 0;
+        while idle_passes < 2 {
+            let is_busy = self.desks.iter_mut().fold(false, |is_busy, (desk, _)| turn(desk) || is_busy);
+            idle_passes = if is_busy { 0 } else { idle_passes + 1 };
+        }
     }
 
     /// What a client has been sent.
@@ -96,19 +99,19 @@ impl Sandbox {
 /// One desk's turn: a round without sockets and timers. True if it has done something.
 fn turn(desk: &mut Desk) -> bool {
     let mut is_busy = false;
-    for ring in 0..desk.mailbox.rings() {
-        while let Some((from, message)) = desk.mailbox.receive(ring) {
+    for from in 0..desk.shared.threads() {
+        while let Some(message) = desk.mailbox.receive(from) {
             is_busy = true;
             match message {
                 Message::Work(batch) => desk.work(from, batch),
-                Message::Done(batch) => desk.done(batch),
+                Message::Done(batch) => desk.done(&batch),
                 Message::Connection(_) => unreachable!("there are no sockets"),
             }
         }
     }
     for slot in std::mem::take(&mut desk.resuming) {
         is_busy = true;
-        desk.resume(slot);
+        desk.receive(slot, &[]);
     }
     for slot in std::mem::take(&mut desk.dirty) {
         if let Some(session) = desk.sessions.get_mut(slot) {
@@ -117,8 +120,7 @@ fn turn(desk: &mut Desk) -> bool {
         }
     }
     let has_more = desk.keyspace.step();
-    let has_mail = desk.mailbox.has_mail();
-    desk.mailbox.post() || has_mail || has_more || is_busy
+    desk.mailbox.post() || has_more || is_busy
 }
 
 #[cfg(test)]
