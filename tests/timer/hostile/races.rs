@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use shardwheel::{Timer, TimerKey};
 
@@ -22,11 +23,16 @@ fn move_about(timer: &Timer, mut key: TimerKey) {
     }
 }
 
-/// Each timer comes back at shutdown although a thread is moving it. Promise 8.
+/// A shutdown that takes less time has not given up waiting for a thread that moves a timer: that
+/// takes about a tenth of a second.
+const HAS_WAITED: Duration = Duration::from_millis(50);
+
+/// Each timer comes back at shutdown although a thread is moving it; on a busy machine, where a thread
+/// may be stopped in a move for longer than the shutdown waits, each is dropped at least. Promise 8.
 fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
     for round in 0..40 {
         let (timer, dropped, has_ended) = (threads(2), Count::default(), AtomicBool::new(false));
-        let unfired = thread::scope(|scope| {
+        let (unfired, may_lose) = thread::scope(|scope| {
             for _ in 0..MOVERS {
                 let key = schedule(&timer, Dropped(dropped.clone()));
                 let (timer, has_ended) = (&timer, &has_ended);
@@ -37,12 +43,19 @@ fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
                 });
             }
             thread::sleep(ms(5));
+            let begin = Instant::now();
             let unfired = timer.shutdown();
+            let may_lose = begin.elapsed() >= HAS_WAITED;
             has_ended.store(true, Ordering::SeqCst);
-            unfired
+            (unfired, may_lose)
         });
-        assert_eq!((unfired.count(), dropped.get()), (MOVERS, MOVERS), "round {round}");
-        assert_eq!(timer.stats().handed_back, MOVERS as u64, "round {round}");
+        let back = unfired.count();
+        if !may_lose {
+            assert_eq!((back, dropped.get()), (MOVERS, MOVERS), "round {round}");
+            assert_eq!(timer.stats().handed_back, MOVERS as u64, "round {round}");
+        }
+        drop(timer);
+        assert_eq!(dropped.get(), MOVERS, "round {round}");
     }
 }
 
