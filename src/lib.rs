@@ -40,6 +40,8 @@ pub mod platforms {}
 #[doc = include_str!("proof.md")]
 pub mod proof {}
 mod shard;
+#[cfg(feature = "timer")]
+mod shield;
 mod sync;
 #[cfg(any(shardwheel_loom, shardwheel_model, fuzzing))]
 mod testing;

@@ -25,7 +25,7 @@
 use std::iter;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 #[cfg(feature = "stream")]
 use std::task::Context;
 use std::task::{Poll, Wake, Waker};
@@ -39,6 +39,7 @@ use super::entry::{Entry, Expired, Shared};
 use super::{DelayQueue, QueueKey};
 use crate::clock::unpoisoned;
 use crate::fallible::{Stack, has_memory};
+use crate::shield::Shield;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicBool;
 use crate::unwind::FirstPanic;
@@ -50,11 +51,18 @@ pub(super) struct Consumer<T> {
     unexpired: Mutex<Stack<Entry<T>>>,
     /// Held by the thread whose waker is registered by `recv`.
     turn: Mutex<()>,
+    /// The waker that was registered last. It lives as long as it is registered.
+    registered: Mutex<Weak<Shield>>,
 }
 
 impl<T: Send + 'static> Consumer<T> {
     pub(super) fn new() -> Self {
-        Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()), turn: Mutex::new(()) }
+        Self {
+            due: Mutex::new(Stack::new()),
+            unexpired: Mutex::new(Stack::new()),
+            turn: Mutex::new(()),
+            registered: Mutex::new(Weak::new()),
+        }
     }
 
     /// The next entry that has expired, if there is one.
@@ -70,13 +78,20 @@ impl<T: Send + 'static> Consumer<T> {
         if let Some(entry) = self.next_due(shared) {
             return Poll::Ready(Some(entry));
         }
-        shared.waker().register(waker);
+        self.register(shared, waker);
         // Read before the last look: what expired before the end is found.
         let has_ended = shared.has_ended();
         match self.next_due(shared) {
             None if !has_ended => Poll::Pending,
             entry => Poll::Ready(entry),
         }
+    }
+
+    fn register(&self, shared: &Shared<T>, waker: &Waker) {
+        let mut last = unpoisoned(self.registered.lock()).clone();
+        let waker = Shield::around(waker, &mut last);
+        *unpoisoned(self.registered.lock()) = last;
+        shared.waker().register(&waker);
     }
 
     /// Drops all that is left to the consumer.

@@ -21,6 +21,7 @@ use super::drivers::{Crew, Parker};
 use super::inner::Inner;
 use super::placement;
 use super::worker::Worker;
+use crate::shield::Shield;
 
 /// The only seat.
 const ME: usize = 0;
@@ -62,11 +63,13 @@ pub struct Driver {
     crew: Arc<Crew<Box<Worker>>>,
     timer: Weak<Inner>,
     waker: Option<Waker>,
+    /// What is around that waker.
+    shield: Weak<Shield>,
 }
 
 impl Driver {
     pub(super) fn new(crew: Arc<Crew<Box<Worker>>>, timer: &Arc<Inner>) -> Self {
-        Self { crew, timer: Arc::downgrade(timer), waker: None }
+        Self { crew, timer: Arc::downgrade(timer), waker: None, shield: Weak::new() }
     }
 
     /// Runs what is due by the timer's clock, and returns how many timers have fired.
@@ -114,13 +117,12 @@ impl Driver {
     /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at each
     /// poll, before `next_deadline`. The waker is woken at most once after each `next_deadline`, on
     /// the thread that schedules, so it should be quick: a mio `Waker`, an `eventfd`, an unpark. A
-    /// panic in it is caught and has no further effect.
+    /// panic in it is caught and has no further effect. A panic in its clone reaches the caller, and
+    /// the former waker stays.
     pub fn register_waker(&mut self, waker: &Waker) {
-        match &mut self.waker {
-            Some(own) => own.clone_from(waker),
-            own => *own = Some(waker.clone()),
-        }
-        self.parker().register(waker);
+        let waker = Shield::around(waker, &mut self.shield);
+        self.parker().register(&waker);
+        self.waker = Some(waker);
     }
 
     /// Calls `code` with the shard's worker. `None` if the timer has been shut down.

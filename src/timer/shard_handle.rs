@@ -37,8 +37,9 @@ pub(crate) struct ShardHandle {
     runner: AtomicU64,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
-    /// Whom the end of the shard concerns, beside its timers. Written under its lock, by any thread.
-    watchers: Mutex<Vec<Weak<dyn WatchesEnd>>>,
+    /// Whom the end of the shard concerns, beside its timers. `None` once they have been told.
+    /// Written under its lock, by any thread.
+    watchers: Mutex<Option<Vec<Weak<dyn WatchesEnd>>>>,
 }
 
 /// What a shutdown tells that the shard has ended, after all timers of the shard have.
@@ -76,7 +77,7 @@ impl ShardHandle {
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
             runner: AtomicU64::new(0),
             ended: Mutex::new(Ended::default()),
-            watchers: Mutex::new(Vec::new()),
+            watchers: Mutex::new(Some(Vec::new())),
         }
     }
 
@@ -172,24 +173,24 @@ impl ShardHandle {
         if let Ended::Closed(kept) = ended { Some(kept) } else { None }
     }
 
-    /// Makes the shutdown call `watcher`. False if the timer has been shut down, or if there is no
-    /// memory.
+    /// Makes the shutdown call `watcher`. False if the shard has ended, or if there is no memory.
     ///
-    /// Against the shutdown, which marks the shard as stopping and then takes the watchers: the
-    /// lock orders the two, so either the shutdown finds the watcher, or this sees the mark.
+    /// A shard that is marked as stopping takes timers until it is closed, so the mark is too early
+    /// to tell a watcher of the end.
     pub(crate) fn watch_end(&self, watcher: Weak<dyn WatchesEnd>) -> bool {
         let mut watchers = unpoisoned(self.watchers.lock());
+        let Some(watchers) = watchers.as_mut() else { return false };
         watchers.retain(|watcher| watcher.strong_count() > 0);
-        let is_watched = !self.is_stopping() && watchers.try_reserve(1).is_ok();
-        if is_watched {
+        let has_room = watchers.try_reserve(1).is_ok();
+        if has_room {
             watchers.push(watcher);
         }
-        is_watched
+        has_room
     }
 
-    /// Tells all watchers, once. The lock is released before they run.
+    /// Tells all watchers, once, after all timers have ended. The lock is released before they run.
     pub(super) fn end_watchers(&self) {
-        let watchers = std::mem::take(&mut *unpoisoned(self.watchers.lock()));
+        let watchers = unpoisoned(self.watchers.lock()).take().unwrap_or_default();
         for watcher in watchers.iter().filter_map(Weak::upgrade) {
             self.run_guarded(|| watcher.end());
         }

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::executor::block_on;
 use futures::stream::StreamExt;
 use shardwheel::{DelayQueue, Timer};
@@ -60,6 +61,30 @@ fn a_shutdown_ends_the_consumers_wait() {
         assert_eq!(queue.unexpired().count(), usize::from(inserts));
         assert_eq!(DelayQueue::<u8>::new(&timer).recv(), None);
     }
+}
+
+/// A shutdown that waits for a callback still takes values. A queue that is made meanwhile has not
+/// ended: what it took comes out when it has. Promise 8.
+#[test]
+fn a_queue_that_is_made_during_a_shutdown_ends_with_it() {
+    in_time(|| {
+        let timer = Timer::new().expect("the defaults are valid");
+        let ((is_in, inside), (sender, receiver)) = (mpsc::channel(), mpsc::channel());
+        let weak = timer.downgrade();
+        after(&timer, ms(1), move || {
+            is_in.send(()).expect("the test waits");
+            thread::sleep(ms(30)); // the shutdown has begun, and waits for this callback
+            let mut queue = DelayQueue::new(&weak.upgrade().expect("the test has a handle"));
+            let is_taken = queue.insert(5, HOUR).is_ok();
+            let has_ended = queue.next().now_or_never().is_some();
+            sender.send((queue, is_taken, has_ended)).expect("the test waits");
+        });
+        hear(&inside);
+        drop(timer.shutdown());
+        let (queue, is_taken, has_ended) = hear(&receiver);
+        assert!(!(is_taken && has_ended));
+        assert_eq!((queue.recv(), queue.unexpired().count()), (None, usize::from(is_taken)));
+    });
 }
 
 /// The waker of a consumer is woken by the shutdown once its queue has ended.

@@ -1,5 +1,6 @@
 //! The stream and its consumer's waker.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,6 +78,30 @@ fn a_waker_may_panic_or_use_the_queue() {
     assert!(took.load(Ordering::SeqCst));
     assert_eq!(queue.try_recv().map(|out| out.value), Some(3));
     is_balanced(&timer);
+}
+
+/// A panic in the clone of a waker, or in the drop of the former one, leaves the queue able to wake.
+/// Promise 7.
+#[test]
+fn a_waker_may_panic_when_it_is_cloned_or_dropped() {
+    for panics_in in [To::Clone, To::Drop] {
+        let (timer, clock) = manual();
+        let queue = DelayQueue::new(&timer);
+        queue.insert((), ms(5)).expect("it is open");
+        let armed = Arc::new(AtomicBool::new(panics_in == To::Clone));
+        let arms = Arc::clone(&armed);
+        let panics = hooked(move |to| {
+            assert!(to != panics_in || !arms.load(Ordering::SeqCst), "the waker panics");
+        });
+        let polled = catch_unwind(AssertUnwindSafe(|| poll(&queue, &panics).is_pending()));
+        assert_eq!(polled.is_err(), panics_in == To::Clone);
+        let (bell, waker) = Bell::new();
+        armed.store(panics_in == To::Drop, Ordering::SeqCst);
+        assert!(poll(&queue, &waker).is_pending());
+        armed.store(false, Ordering::SeqCst);
+        clock.advance(ms(5));
+        assert_eq!(bell.rings(), 1);
+    }
 }
 
 /// On an executor, in real time, from another thread and across two shards.

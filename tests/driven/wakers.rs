@@ -1,12 +1,15 @@
 //! When the loop's waker is woken.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use shardwheel::Timer;
 
+use crate::support::{To, hooked};
 use crate::{Wakes, by_hand};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -97,4 +100,27 @@ fn a_waker_may_schedule() {
     timer.schedule_after(Duration::from_millis(2), || ()).unwrap();
     clock.advance(Duration::from_millis(2));
     assert_eq!(driver.turn(), 2);
+}
+
+/// A panic in the clone or in the drop of a waker leaves the driver able to wake. Promise 7.
+#[test]
+fn a_waker_that_panics_otherwise_leaves_the_driver_able_to_wake() {
+    for panics_in in [To::Clone, To::Drop] {
+        let (_, timer, mut driver) = by_hand();
+        let armed = Arc::new(AtomicBool::new(false));
+        let arms = Arc::clone(&armed);
+        let panics = hooked(move |to| {
+            assert!(to != panics_in || !arms.load(Ordering::SeqCst), "the waker panics");
+        });
+        let (wakes, waker) = Wakes::new();
+        armed.store(panics_in == To::Clone, Ordering::SeqCst);
+        let registered = catch_unwind(AssertUnwindSafe(|| driver.register_waker(&panics)));
+        assert_eq!(registered.is_err(), panics_in == To::Clone);
+        armed.store(panics_in == To::Drop, Ordering::SeqCst);
+        driver.register_waker(&waker);
+        armed.store(false, Ordering::SeqCst);
+        driver.next_deadline();
+        timer.schedule_after(HOUR, || ()).unwrap();
+        assert_eq!(wakes.count(), 1);
+    }
 }

@@ -23,11 +23,12 @@ fn move_about(timer: &Timer, mut key: TimerKey) {
     }
 }
 
-/// Each timer comes back at shutdown although a thread is moving it. Promise 8.
+/// Each timer comes back at shutdown although a thread is moving it; on a busy machine, where a thread
+/// may be stopped in a move for longer than the shutdown waits, each is dropped at least. Promise 8.
 fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
     for round in 0..40 {
         let (timer, dropped, has_ended) = (threads(2), Count::default(), AtomicBool::new(false));
-        let (unfired, took) = thread::scope(|scope| {
+        let (unfired, may_lose) = thread::scope(|scope| {
             for _ in 0..MOVERS {
                 let key = schedule(&timer, Dropped(dropped.clone()));
                 let (timer, has_ended) = (&timer, &has_ended);
@@ -40,14 +41,17 @@ fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
             thread::sleep(ms(5));
             let begin = Instant::now();
             let unfired = timer.shutdown();
+            let may_lose = begin.elapsed() >= END_WAITS;
             has_ended.store(true, Ordering::SeqCst);
-            (unfired, begin.elapsed())
+            (unfired, may_lose)
         });
-        // On a busy machine a thread may be interrupted for longer than the end waits for it.
-        if took < END_WAITS {
-            assert_eq!((unfired.count(), dropped.get()), (MOVERS, MOVERS), "round {round}");
+        let back = unfired.count();
+        if !may_lose {
+            assert_eq!((back, dropped.get()), (MOVERS, MOVERS), "round {round}");
             assert_eq!(timer.stats().handed_back, MOVERS as u64, "round {round}");
         }
+        drop(timer);
+        assert_eq!(dropped.get(), MOVERS, "round {round}");
     }
 }
 
