@@ -48,11 +48,11 @@
 //! | `wheel_timer.rs`, `http.rs`, `status.html` | hyper's timer; the routes; the status page |
 
 mod args;
-mod books;
+pub(crate) mod books;
 mod clock;
 mod http;
-mod lines;
-mod metrics;
+pub(crate) mod lines;
+pub(crate) mod metrics;
 mod shared;
 mod wheel_timer;
 mod writer;
