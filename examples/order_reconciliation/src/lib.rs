@@ -7,10 +7,12 @@
 //! | `replay/` | the subcommand `replay`, which is the default: the whole job in one process, in memory |
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
+//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
 //!
 //! `rules.rs` decides orders, for all of them; `cli.rs` reads the command line and starts a subcommand.
 
 mod cli;
+mod cluster;
 mod durations;
 mod replay;
 mod rules;
