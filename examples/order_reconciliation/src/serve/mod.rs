@@ -45,7 +45,7 @@
 //! | `books.rs` | the decisions, in memory, and the timers |
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
 //! | `writer.rs` | groups, commits, answers; recovery |
-//! | `wheel_timer.rs`, `http.rs`, `status.html` | hyper's timer; the routes; the status page |
+//! | `http.rs`, `status.html` | the routes; the status page |
 
 mod args;
 pub(crate) mod books;
@@ -54,7 +54,6 @@ mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
 mod shared;
-mod wheel_timer;
 mod writer;
 
 use std::io::{self, Write};
@@ -67,6 +66,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use shardwheel_compat::HyperTimer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -78,7 +78,6 @@ use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster};
 use books::Shop;
 use http::Context;
 use shared::Shared;
-use wheel_timer::WheelTimer;
 use writer::Message;
 
 pub(crate) use args::Args;
@@ -189,7 +188,7 @@ async fn connection(stream: TcpStream, context: Arc<Context>) {
     let timeout = context.body_timeout;
     let service = service_fn(move |request| http::handle(Arc::clone(&context), request));
     let _ = http1::Builder::new()
-        .timer(WheelTimer)
+        .timer(HyperTimer::default())
         .header_read_timeout(timeout)
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -55,8 +55,12 @@ impl Server {
     }
 
     /// Starts a command that ends up in the program, and reads its address.
-    pub(crate) fn launch(mut command: Command, data: &Path, args: &[&str]) -> Self {
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(args);
+    pub(crate) fn launch(command: Command, data: &Path, args: &[&str]) -> Self {
+        Self::launch_at("127.0.0.1:0", command, data, args)
+    }
+
+    pub(crate) fn launch_at(address: &str, mut command: Command, data: &Path, args: &[&str]) -> Self {
+        command.arg("serve").arg("--data").arg(data).args(["--listen", address]).args(args);
         // A group of its own, as some commands run the program as their child.
         let command = command.stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().expect("the program starts");
