@@ -171,16 +171,21 @@ pub(crate) enum Failure {
     GivenUp { after: Duration, why: String },
     /// The server's answer is not what was asked for.
     Answer { path: String, text: String },
+    /// The broker fails, or no worker answers.
+    Broker(Box<dyn Error + Send + Sync>),
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url { url } => write!(f, "{url:?} is no server; it must be http://HOST:PORT"),
+            Self::Url { url } => {
+                write!(f, "{url:?} is no server; it must be http://HOST:PORT or nats://HOST:PORT")
+            }
             Self::Token => f.write_str("the token may hold visible ASCII characters only"),
             Self::Refused { path, status, text } => write!(f, "{path}: the server answers {status}: {text}"),
             Self::GivenUp { after, why } => write!(f, "given up after {:.1} s: {why}", after.as_secs_f64()),
             Self::Answer { path, text } => write!(f, "{path}: the answer cannot be used: {text}"),
+            Self::Broker(failure) => write!(f, "NATS: {failure}"),
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) payments: Option<PathBuf>,
 
-    /// The server: http://HOST:PORT. It holds the orders of these files, and no others
+    /// The server: http://HOST:PORT, or nats://HOST:PORT[,...] of a cluster. It holds the orders of these files, and no others
     #[arg(long, value_name = "URL")]
     pub(crate) from: String,
 
@@ -34,6 +34,11 @@ pub(crate) struct Args {
     /// Time from an order to its check by the dates of the files, as for `replay`
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
     pub(crate) check_after: Duration,
+
+    /// Of a cluster: replays with the times at which the shop took orders and payments in, and not
+    /// with the dates of the files
+    #[arg(long)]
+    pub(crate) as_answered: bool,
 
     /// Waits until no order is pending
     #[arg(long)]

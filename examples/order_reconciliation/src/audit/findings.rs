@@ -14,6 +14,8 @@ const SHOWN: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
+    /// How often it was looked at.
+    looked_at: u64,
     /// How often it does not hold.
     pub(crate) differences: u64,
     /// The first of them.
@@ -22,11 +24,12 @@ pub(crate) struct Rule {
 
 impl Rule {
     fn new(name: &'static str) -> Self {
-        Self { name, differences: 0, shown: Vec::new() }
+        Self { name, looked_at: 0, differences: 0, shown: Vec::new() }
     }
 
     /// Notes a difference unless `holds`.
     fn expect(&mut self, holds: bool, difference: impl FnOnce() -> String) {
+        self.looked_at += 1;
         if holds {
             return;
         }
@@ -50,6 +53,7 @@ pub(crate) struct Findings {
     sold: Rule,
     reserved: Rule,
     oversold: Rule,
+    answers: Rule,
 }
 
 impl Findings {
@@ -65,10 +69,13 @@ impl Findings {
             sold: Rule::new("units sold are those of the orders that were kept"),
             reserved: Rule::new("no units are reserved"),
             oversold: Rule::new("nothing is oversold"),
+            answers: Rule::new(
+                "every answer and outcome follows from the answers before it, nothing oversold",
+            ),
         }
     }
 
-    pub(crate) fn rules(&self) -> [&Rule; 10] {
+    pub(crate) fn rules(&self) -> [&Rule; 11] {
         [
             &self.numbers,
             &self.once,
@@ -80,6 +87,7 @@ impl Findings {
             &self.sold,
             &self.reserved,
             &self.oversold,
+            &self.answers,
         ]
     }
 
@@ -135,6 +143,26 @@ impl Findings {
         found.is_some()
     }
 
+    /// Notes the numbers of two outcomes of a partition that follow each other.
+    pub(crate) fn number(&mut self, last: u64, seq: u64) {
+        self.numbers.expect(last < seq, || format!("{seq} follows {last}"));
+    }
+
+    /// Notes whether an outcome's time is right.
+    pub(crate) fn time(&mut self, holds: bool, difference: impl FnOnce() -> String) {
+        self.early.expect(holds, difference);
+    }
+
+    /// Notes whether an answer or an outcome follows from those before it.
+    pub(crate) fn answer(&mut self, follows: bool, difference: impl FnOnce() -> String) {
+        self.answers.expect(follows, difference);
+    }
+
+    /// Notes orders without an end.
+    pub(crate) fn unfinished(&mut self, orders: usize) {
+        self.missing.expect(orders == 0, || format!("{orders} orders have neither outcome nor refusal"));
+    }
+
     /// Compares an order with its outcome and with the file.
     pub(crate) fn order(&mut self, outcome: &Outcome, order: Option<&Order>, files: &Files) {
         let Outcome { order_id, ref state, decided_at_ms, .. } = *outcome;
@@ -170,7 +198,8 @@ impl Findings {
 
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "| what must hold | differences |\n|---|---|")?;
-        for rule in self.rules() {
+        let looked_at = |rule: &&Rule| rule.looked_at + rule.differences > 0;
+        for rule in self.rules().into_iter().filter(looked_at) {
             writeln!(out, "| {} | {} |", rule.name, rule.differences)?;
         }
         for rule in self.rules() {

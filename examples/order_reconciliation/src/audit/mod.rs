@@ -7,14 +7,17 @@
 mod args;
 mod findings;
 mod source;
+mod walk;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::cluster::{self, Results};
 use crate::replay::files::Files;
 use crate::replay::outcomes::outcomes;
 use crate::replay::progress::Progress;
@@ -22,6 +25,7 @@ use crate::{EXIT_BROKEN, EXIT_OK, EXIT_USAGE, Streams, client, replay};
 
 use findings::Findings;
 use source::{Order, Outcome, Reader, Source, Stock};
+use walk::Walk;
 
 pub(crate) use args::Args;
 
@@ -43,6 +47,9 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
 
 /// Returns the number of differences.
 fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
+    if args.from.starts_with(cluster::SCHEME) {
+        return audit_cluster(args, streams);
+    }
     let source = Source::new(&args.from, args.token.as_deref(), args.give_up_after)?;
     let files = Files::read(&args.orders, args.payments.as_deref(), streams)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
@@ -64,6 +71,35 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     }
     print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::Output)?;
     Ok(findings.differences())
+}
+
+/// Returns the number of differences.
+fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
+    let files = Files::read(&args.orders, args.payments.as_deref(), streams)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Output)?;
+    let begin = Instant::now();
+    loop {
+        let results = runtime.block_on(Results::read(&args.from));
+        let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure)))?;
+        let mut findings = Findings::new();
+        let walk = Walk::new(&files, &results, args.stock, &mut findings);
+        let unfinished = walk.unfinished();
+        if args.wait && unfinished > 0 && begin.elapsed() < args.give_up_after {
+            thread::sleep(LOOK_EVERY);
+            continue;
+        }
+        findings.unfinished(unfinished);
+        let expected = if args.as_answered {
+            outcomes(&walk.orders, &walk.paid, args.stock, results.check_after)
+        } else {
+            let check_after = args.check_after.as_millis() as u64;
+            outcomes(&files.orders, &files.payments, args.stock, check_after)
+        };
+        findings.outcomes(&walk.outcomes, expected);
+        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::Output)?;
+        return Ok(findings.differences());
+    }
 }
 
 /// All outcomes, in the order in which the server tells them.

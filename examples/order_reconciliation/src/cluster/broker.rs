@@ -97,6 +97,14 @@ impl Broker {
         Ok(Self { jetstream, bucket, settings })
     }
 
+    /// Finds a shop that workers have made.
+    pub(crate) async fn find(client: Client) -> Result<Self, Failure> {
+        let jetstream = context(client);
+        let bucket = jetstream.get_key_value(names::BUCKET).await?;
+        let settings = bucket.get(names::SETTINGS).await?.ok_or("there is no shop yet; start a worker")?;
+        Ok(Self { jetstream, bucket, settings: serde_json::from_slice(&settings)? })
+    }
+
     pub(crate) async fn stream(&self, name: &str) -> Result<Stream<()>, Failure> {
         Ok(self.jetstream.get_stream_no_info(name).await?)
     }
@@ -145,7 +153,7 @@ impl Broker {
     }
 }
 
-pub(crate) fn context(client: Client) -> Context {
+fn context(client: Client) -> Context {
     ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
 }
 

@@ -65,9 +65,11 @@
 //! | `broker.rs`, `reader.rs`, `keeper.rs` | streams and results; reading without gaps; snapshots |
 //! | `owner.rs` | one partition: reads, decides, publishes |
 //! | `worker.rs` | leases, and an owner for each |
+//! | `client.rs` | sends lines and hears the answers: for `feed` and `audit` |
 
 mod args;
 mod broker;
+mod client;
 mod keeper;
 mod memory;
 mod names;
@@ -87,11 +89,17 @@ use tokio::sync::mpsc;
 
 use crate::serve::metrics::Metrics;
 
-use broker::{Broker, Failure, Settings};
+use broker::{Broker, Settings};
 use owner::Office;
 use worker::Worker;
 
 pub(crate) use args::Args;
+pub(crate) use broker::Failure;
+pub(crate) use client::{Addressed, Line, Name, Results, ShopClient};
+pub(crate) use names::Kind;
+
+/// What the address of a broker begins with.
+pub(crate) const SCHEME: &str = "nats://";
 
 /// What `serve` says about the shop.
 pub(crate) struct Terms {

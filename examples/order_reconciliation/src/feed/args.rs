@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) payments: Option<PathBuf>,
 
-    /// The server: http://HOST:PORT
+    /// The server: http://HOST:PORT, or nats://HOST:PORT[,...] of a cluster
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
 

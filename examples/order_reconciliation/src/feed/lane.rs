@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::MadePayment;
 use crate::client::Failure;
 use crate::replay::files::Files;
 use crate::replay::progress::Progress;
@@ -144,11 +145,13 @@ impl Sender {
     }
 
     async fn payments(&mut self, paid: &[Paid], advance: impl FnOnce(&mut Cursor)) -> Result<(), Failure> {
-        let payments = &self.shared.files.payments;
+        let shared = Arc::clone(&self.shared);
         let line = |paid: &Paid| {
-            let payment = &payments[paid.payment as usize];
-            let payment_id = format!("{}-{}", payment.order_id, paid.number);
-            PaymentLine { payment_id, order_id: payment.order_id, amount_cents: payment.amount }
+            let MadePayment { order_id, amount, .. } = shared.files.payments[paid.payment as usize];
+            let payment_id = format!("{order_id}-{}", paid.number);
+            let slot = self.lane.orders[paid.order as usize];
+            let item = &*shared.files.orders[slot as usize].item;
+            PaymentLine { payment_id, order_id, item, amount_cents: amount }
         };
         let batch = paid.iter().map(line).collect();
         self.send(&Batch::Payments(batch), advance).await

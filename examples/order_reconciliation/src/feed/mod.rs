@@ -166,7 +166,7 @@ impl Feed {
     }
 
     fn send(&self, target: &Target, lanes: Vec<Lane>, streams: &mut Streams<'_>) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(Failure::Output)?;
         let senders = self.senders(target, lanes);
         let senders = self.all(&runtime, senders.into_iter().map(Sender::run))?;
