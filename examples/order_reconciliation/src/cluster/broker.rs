@@ -22,9 +22,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(2);
 /// The longest pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// How often, and after which pause, a request is tried again while servers find each other.
+/// How long a request may take at the start, how often it is tried again, and after which pause: servers
+/// that have just started have to find each other, and what is asked before that gets no answer.
+const FIRST: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 60;
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// In a result: the last message of the log that it answers, and the digest of all lines up to it.
 const INPUT: &str = "Shop-Input";
@@ -157,11 +159,12 @@ fn context(client: Client) -> Context {
     ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
 }
 
-/// Tries until it succeeds, for some time: servers that have just started have no leaders.
+/// Tries until it succeeds, for some time.
 async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     let mut tried = 1;
     loop {
-        match attempt().await {
+        let attempted = shardwheel::timeout(FIRST, attempt()).await;
+        match attempted.unwrap_or_else(|elapsed| Err(elapsed.into())) {
             Err(failure) if tried < ATTEMPTS => {
                 if tried == 1 {
                     eprintln!("{failure}; trying again");
@@ -214,6 +217,6 @@ fn streams(partitions: u32, replicas: usize) -> Vec<stream::Config> {
         let results = stream(names::results(partition), names::results_subject(partition));
         [log, results]
     };
-    let books = stream(names::BOOKS.to_owned(), format!("{}.>", names::BOOKS));
+    let books = stream(names::BOOKS.to_owned(), format!("{}.*", names::BOOKS));
     (0..partitions).flat_map(of).chain([books]).collect()
 }

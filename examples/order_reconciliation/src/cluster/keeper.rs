@@ -20,12 +20,10 @@ const PART: usize = 512 << 10;
 /// Names the newest snapshot of a partition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Head {
-    snapshot: String,
-    parts: usize,
     /// The last message of the log that it includes.
     input: u64,
-    /// The number of its first part in the stream of parts.
-    first: u64,
+    /// The numbers of its parts in the stream of parts.
+    parts: Vec<u64>,
 }
 
 /// The snapshots of a partition, as its owner knows them.
@@ -59,11 +57,7 @@ impl Keeper {
 
     async fn read(&self, head: &Head) -> Result<Vec<u8>, Failure> {
         let stream = &self.broker.stream(names::BOOKS).await?;
-        let parts = (0..head.parts).map(|part| async move {
-            let subject = names::part(self.partition, &head.snapshot, part);
-            stream.get_last_raw_message_by_subject(&subject).await
-        });
-        let parts = try_join_all(parts).await?;
+        let parts = try_join_all(head.parts.iter().map(|&part| stream.get_raw_message(part))).await?;
         Ok(parts.iter().flat_map(|part| part.payload.iter().copied()).collect())
     }
 
@@ -73,18 +67,13 @@ impl Keeper {
     ///
     /// The newest snapshot is still the old one, or another owner's; or the head may be the new one.
     pub(crate) async fn save(mut self, input: u64, bytes: Vec<u8>) -> Result<Self, Failure> {
-        // Parts of two attempts at one message must not mix.
-        let snapshot = format!("{input}-{:016x}", fastrand::u64(..));
-        let (mut parts, mut first) = (0, 0);
-        let bytes = bytes::Bytes::from(bytes);
+        let (mut parts, bytes) = (Vec::new(), bytes::Bytes::from(bytes));
         for begin in (0..bytes.len()).step_by(PART) {
             let part = bytes.slice(begin..bytes.len().min(begin + PART));
-            let subject = names::part(self.partition, &snapshot, parts);
-            let ack = self.broker.jetstream.publish(subject, part).await?.await?;
-            first = if parts == 0 { ack.sequence } else { first };
-            parts += 1;
+            let ack = self.broker.jetstream.publish(names::parts(self.partition), part).await?.await?;
+            parts.push(ack.sequence);
         }
-        let head = Head { snapshot, parts, input, first };
+        let head = Head { input, parts };
         let value = serde_json::to_vec(&head)?.into();
         self.revision = self.broker.bucket.update(names::head(self.partition), value, self.revision).await?;
         if let Some(previous) = self.head.replace(head) {
@@ -95,7 +84,11 @@ impl Keeper {
 
     async fn trim(&self, previous: &Head) -> Result<(), Failure> {
         let books = self.broker.stream(names::BOOKS).await?;
-        books.purge().filter(names::parts(self.partition)).sequence(previous.first).await?;
+        let first = previous.parts.first().copied().unwrap_or(0);
+        // For the broker, "up to number 1" means all of it.
+        if first > 1 {
+            books.purge().filter(names::parts(self.partition)).sequence(first).await?;
+        }
         if !self.keep_log {
             let log: Stream<()> = self.broker.stream(&names::log(self.partition)).await?;
             log.purge().sequence(previous.input + 1).await?;

@@ -68,14 +68,9 @@ pub(crate) fn results_subject(partition: u32) -> String {
     format!("results.{partition}")
 }
 
-/// The subject of a part of a snapshot.
-pub(crate) fn part(partition: u32, snapshot: &str, part: usize) -> String {
-    format!("books.{partition}.{snapshot}.{part}")
-}
-
-/// The subjects of all parts of all snapshots of a partition.
+/// The subject of the parts of a partition's snapshots.
 pub(crate) fn parts(partition: u32) -> String {
-    format!("books.{partition}.>")
+    format!("{BOOKS}.{partition}")
 }
 
 /// What the keys of leases begin with.

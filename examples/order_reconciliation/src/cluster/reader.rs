@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use futures_util::{FutureExt, StreamExt};
+use tokio::task::JoinHandle;
 
 use super::broker::{Broker, Failure};
 
@@ -52,27 +53,25 @@ pub(crate) struct Reader {
     stream: String,
     next: u64,
     messages: Option<pull::Stream>,
+    /// A consumer that is being made. It goes on when a caller drops its future: a caller with little
+    /// patience would otherwise never get one.
+    opening: Option<JoinHandle<Result<pull::Stream, Failure>>>,
 }
 
 impl Reader {
     /// A reader that begins with message number `next`.
     pub(crate) fn new(broker: Broker, stream: String, next: u64) -> Self {
-        Self { broker, stream, next, messages: None }
+        Self { broker, stream, next, messages: None, opening: None }
     }
 
     /// Waits for the next message. A caller that drops the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Input, Gap> {
         loop {
-            let result = match &mut self.messages {
-                Some(messages) => messages.next().await,
-                None => match self.open().await {
-                    Ok(messages) => {
-                        self.messages = Some(messages);
-                        continue;
-                    }
-                    Err(_) => None,
-                },
+            let Some(messages) = &mut self.messages else {
+                self.messages = self.open().await;
+                continue;
             };
+            let result = messages.next().await;
             match result.and_then(Result::ok).as_ref().and_then(input) {
                 // The broker may send a message twice.
                 Some(input) if input.sequence < self.next => {}
@@ -103,19 +102,33 @@ impl Reader {
         Ok(input)
     }
 
-    async fn open(&self) -> Result<pull::Stream, Failure> {
-        let config = pull::Config {
-            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.next },
-            ack_policy: AckPolicy::None,
-            inactive_threshold: INACTIVE,
-            memory_storage: true,
-            num_replicas: 1,
-            ..pull::Config::default()
-        };
-        let consumer = self.broker.stream(&self.stream).await?.create_consumer(config).await?;
-        let stream = consumer.stream().max_messages_per_batch(BATCH).max_bytes_per_batch(BYTES);
-        Ok(stream.heartbeat(HEARTBEAT).expires(EXPIRES).messages().await?)
+    /// Makes a consumer; `None` after a pause if that fails.
+    async fn open(&mut self) -> Option<pull::Stream> {
+        let (broker, stream, next) = (&self.broker, &self.stream, self.next);
+        let opening =
+            self.opening.get_or_insert_with(|| tokio::spawn(open(broker.clone(), stream.clone(), next)));
+        let opened = opening.await;
+        self.opening = None;
+        let messages = opened.ok().and_then(Result::ok);
+        if messages.is_none() {
+            shardwheel::sleep(PAUSE).await;
+        }
+        messages
     }
+}
+
+async fn open(broker: Broker, stream: String, next: u64) -> Result<pull::Stream, Failure> {
+    let config = pull::Config {
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: next },
+        ack_policy: AckPolicy::None,
+        inactive_threshold: INACTIVE,
+        memory_storage: true,
+        num_replicas: 1,
+        ..pull::Config::default()
+    };
+    let consumer = broker.stream(&stream).await?.create_consumer(config).await?;
+    let stream = consumer.stream().max_messages_per_batch(BATCH).max_bytes_per_batch(BYTES);
+    Ok(stream.heartbeat(HEARTBEAT).expires(EXPIRES).messages().await?)
 }
 
 fn input(message: &async_nats::jetstream::Message) -> Option<Input> {

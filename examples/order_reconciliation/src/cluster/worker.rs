@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::kv::{Entry, Operation, Watch};
+use async_nats::jetstream::kv::{Entry, Operation, Store};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -26,18 +26,23 @@ use super::owner::{self, Office};
 use super::view::View;
 
 /// The pause before an owner begins again.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A lease that this worker holds.
 struct Held {
     revision: u64,
+    /// The revision when it was taken: it tells the owners of two times apart.
+    since: u64,
     /// Ends the owner when it is sent or dropped.
     stop: watch::Sender<bool>,
     /// The owner was asked to stop; then the lease is released.
     leaving: bool,
 }
 
-type Ended = Result<(u32, Result<(), Failure>), JoinError>;
+/// The partition, and since when this worker held it.
+type Task = (u32, u64);
+
+type Ended = Result<(Task, Result<(), Failure>), JoinError>;
 
 pub(crate) struct Worker {
     office: Office,
@@ -46,14 +51,14 @@ pub(crate) struct Worker {
     session: String,
     lease: Duration,
     view: View,
-    changes: Option<Watch>,
+    changes: mpsc::UnboundedReceiver<Entry>,
     held: BTreeMap<u32, Held>,
-    owners: JoinSet<(u32, Result<(), Failure>)>,
+    owners: JoinSet<(Task, Result<(), Failure>)>,
 }
 
 /// What a worker waits for.
 enum Event {
-    Changed(Option<Entry>),
+    Changed(Entry),
     CaughtUp(u32),
     Ended(Ended),
     Woken,
@@ -64,7 +69,9 @@ impl Worker {
     pub(crate) fn new(office: Office, name: String, lease: Duration) -> Self {
         let session = format!("{name}/{:016x}", fastrand::u64(..));
         let (view, held, owners) = (View::new(lease), BTreeMap::new(), JoinSet::new());
-        Self { office, name, session, lease, view, changes: None, held, owners }
+        let (sender, changes) = mpsc::unbounded_channel();
+        tokio::spawn(follow(office.broker.bucket.clone(), lease, sender));
+        Self { office, name, session, lease, view, changes, held, owners }
     }
 
     /// Works until a signal ends it.
@@ -79,7 +86,7 @@ impl Worker {
             match self.event(renewal, &mut caught_up, &mut ends).await {
                 Event::Changed(entry) => self.changed(entry, out)?,
                 Event::CaughtUp(number) => say(out, &format!("partition {number} owned"))?,
-                Event::Ended(ended) => self.ended(ended).await?,
+                Event::Ended(ended) => self.ended(ended, out).await?,
                 Event::Woken => {}
                 Event::Signalled => return self.leave().await,
             }
@@ -100,7 +107,7 @@ impl Worker {
         let lapse = self.view.next_lapse(Instant::now());
         let wake = lapse.map_or(renewal, |lapse| lapse.min(renewal));
         tokio::select! {
-            entry = next(&mut self.changes, &self.office) => Event::Changed(entry),
+            Some(entry) = self.changes.recv() => Event::Changed(entry),
             Some(number) = caught_up.recv() => Event::CaughtUp(number),
             Some(ended) = self.owners.join_next() => Event::Ended(ended),
             () = shardwheel::sleep_until(wake) => Event::Woken,
@@ -110,8 +117,8 @@ impl Worker {
     }
 
     /// Enters a change of the bucket.
-    fn changed(&mut self, entry: Option<Entry>, out: &mut dyn Write) -> Result<(), Failure> {
-        let Some(Entry { key, value, revision, operation, .. }) = entry else { return Ok(()) };
+    fn changed(&mut self, entry: Entry, out: &mut dyn Write) -> Result<(), Failure> {
+        let Entry { key, value, revision, operation, .. } = entry;
         let holder = if operation == Operation::Put { String::from_utf8_lossy(&value) } else { "".into() };
         let now = Instant::now();
         if key == names::worker(&self.name) && self.is_blind(now) {
@@ -139,9 +146,6 @@ impl Worker {
     /// Renews what this worker holds. An answer that is lost is no loss: the change comes by the
     /// bucket.
     async fn renew(&mut self) {
-        if self.is_blind(Instant::now()) {
-            self.changes = None;
-        }
         let (bucket, session) = (&self.office.broker.bucket, Bytes::from(self.session.clone()));
         let alive = async { drop(bucket.put(names::worker(&self.name), session.clone()).await) };
         let renewals = self.held.iter_mut().filter(|(_, held)| !held.leaving).map(|(&number, held)| {
@@ -188,13 +192,13 @@ impl Worker {
         let Ok(Ok(revision)) = shardwheel::timeout(self.lease / 3, update).await else { return };
         self.view.note(key, revision, session, Instant::now());
         let (stop, _) = watch::channel(false);
-        self.held.insert(number, Held { revision, stop, leaving: false });
+        self.held.insert(number, Held { revision, since: revision, stop, leaving: false });
         self.start(number, Duration::ZERO);
     }
 
     fn start(&mut self, number: u32, pause: Duration) {
         let Some(held) = self.held.get(&number) else { return };
-        let (office, mut stop) = (self.office.clone(), held.stop.subscribe());
+        let (office, task, mut stop) = (self.office.clone(), (number, held.since), held.stop.subscribe());
         self.owners.spawn(async move {
             // An owner may be dropped at any instant, as by a crash.
             let own = async {
@@ -202,28 +206,40 @@ impl Worker {
                 owner::own(office, number).await
             };
             tokio::select! {
-                _ = stop.changed() => (number, Ok(())),
-                result = own => (number, result),
+                _ = stop.changed() => (task, Ok(())),
+                result = own => (task, result),
             }
         });
     }
 
     /// An owner has ended: the worker releases the lease, or starts another owner.
-    async fn ended(&mut self, ended: Ended) -> Result<(), Failure> {
-        let (number, result) = ended?;
+    async fn ended(&mut self, ended: Ended, out: &mut dyn Write) -> Result<(), Failure> {
+        let ((number, since), result) = ended?;
         if let Err(failure) = result {
-            eprintln!("partition {number} begins again: {failure}");
+            eprintln!("{}: partition {number} begins again: {failure}", self.name);
+            self.look(number, out).await?;
         }
         match self.held.get(&number) {
+            // The owner is of an earlier time. There is another one, or another worker's.
+            None => {}
+            Some(held) if held.since != since => {}
             Some(held) if held.leaving => {
                 let revision = held.revision;
                 self.held.remove(&number);
                 self.release(number, revision).await;
             }
             Some(_) => self.start(number, PAUSE),
-            None => {}
         }
         Ok(())
+    }
+
+    /// Looks whether it still has a lease: the change may not have come yet.
+    async fn look(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
+        let entry = self.office.broker.bucket.entry(names::lease(number));
+        match shardwheel::timeout(self.lease / 3, entry).await {
+            Ok(Ok(Some(entry))) => self.changed(entry, out),
+            _ => Ok(()),
+        }
     }
 
     async fn release(&self, number: u32, revision: u64) {
@@ -243,20 +259,18 @@ impl Worker {
     }
 }
 
-/// The next change of the bucket. A caller that drops the future loses nothing.
-async fn next(changes: &mut Option<Watch>, office: &Office) -> Option<Entry> {
-    if changes.is_none() {
-        *changes = office.broker.bucket.watch_with_history(">").await.ok();
-    }
-    let entry = match changes {
-        Some(changes) => changes.next().await.and_then(Result::ok),
-        None => None,
-    };
-    if entry.is_none() {
-        *changes = None;
+/// Passes the changes of the bucket on, until nobody listens. The worker changes the bucket several
+/// times in the length of a lease, so a watch that is silent for so long is broken.
+async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<Entry>) {
+    while !changes.is_closed() {
+        if let Ok(mut watch) = bucket.watch_with_history(">").await {
+            while let Ok(Some(Ok(entry))) = shardwheel::timeout(lease, watch.next()).await {
+                // The loop above finds out.
+                let _ = changes.send(entry);
+            }
+        }
         shardwheel::sleep(PAUSE).await;
     }
-    entry
 }
 
 /// The partition of a lease.
