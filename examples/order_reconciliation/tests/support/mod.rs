@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every target uses its own part")]
 
+pub(crate) mod nats;
+
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
