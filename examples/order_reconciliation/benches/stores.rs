@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use order_reconciliation::store::{
-    Changes, Disk, EndState, Ended, Open, Outcome, Payment, Recovery, Resume, Store, StoreError,
+    Changes, Disk, EndState, Ended, Open, Payment, Recovery, Resume, Store, StoreError,
 };
 
 fn main() {
@@ -115,7 +115,7 @@ impl Job {
 fn place(store: &dyn Store, number: u64, job: &Job) -> Result<(), StoreError> {
     let open = job.group(number).map(|(_, order)| order).collect::<Vec<_>>();
     for order in &open {
-        assert!(store.ended(order.order_id)?.is_none(), "every order is new");
+        assert!(store.check_at(order.order_id)?.is_none(), "every order is new");
     }
     store.commit(&Changes { now: number, open, ..Changes::default() })
 }
@@ -232,17 +232,8 @@ impl Store for Log {
         self.payments.contains_key(payment_id).map_err(engine)
     }
 
-    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
+    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
         let bytes = self.ended.get(order_id.to_be_bytes()).map_err(engine)?;
-        bytes.map(|bytes| Ended::decode(&bytes)).transpose()
-    }
-
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
-        let entries = self.outcomes.range((after + 1).to_be_bytes()..).take(limit);
-        let outcome = |entry: fjall::Guard| {
-            let (key, value) = entry.into_inner().map_err(engine)?;
-            Outcome::decode(&key, &value)
-        };
-        entries.map(outcome).collect()
+        bytes.map(|bytes| Ended::decode(&bytes).map(|ended| ended.order.check_at)).transpose()
     }
 }

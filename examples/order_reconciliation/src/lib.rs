@@ -7,6 +7,7 @@
 //! | `replay/` | the subcommand `replay`, which is the default: the whole job in one process, in memory |
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
+//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
 //! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
 //! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of `replay` |
 //!
@@ -16,6 +17,7 @@
 mod audit;
 mod cli;
 mod client;
+mod cluster;
 mod durations;
 mod feed;
 mod replay;

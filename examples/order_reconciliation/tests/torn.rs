@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use order_reconciliation::store::{Changes, Disk, EndState, Ended, Open, Payment, Recovery, Store};
+use order_reconciliation::store::{Changes, Disk, EndState, Ended, History, Open, Payment, Recovery, Store};
 use redb::StorageBackend;
 
 /// Storage in memory, and what was done to it since `remember`.

@@ -4,14 +4,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::durations;
+use crate::{cluster, durations};
 
-/// Serves orders over HTTP, and keeps them in a directory
+/// Serves orders over HTTP, and keeps them in a directory; or decides orders together with other workers
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to keep the orders. It is made if it is not there
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "nats")]
+    pub(crate) data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: Option<cluster::Args>,
 
     /// The address to listen on; port 0 picks a free one. The first line of output names it
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]

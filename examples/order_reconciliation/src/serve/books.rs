@@ -187,13 +187,13 @@ impl Books {
         if let Some(&due) = self.fresh.ended.get(&order_id) {
             return Ok(Some(due));
         }
-        Ok(store.ended(order_id)?.map(|ended| ended.order.check_at))
+        store.check_at(order_id)
     }
 
     fn place_one(&mut self, order: &NewOrder, known: Option<u64>, now: u64) -> Answer {
         let &NewOrder { order_id, ref item, quantity, amount_cents } = order;
         // The same request may hold an order twice.
-        let known = known.or_else(|| self.open.get(&order_id).map(|pending| pending.terms.due));
+        let known = known.or_else(|| self.check_at(order_id));
         if let Some(check_at) = known {
             return Answer::Order { order_id, answer: OrderAnswer::Duplicate { check_at } };
         }
@@ -213,8 +213,23 @@ impl Books {
         Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
     }
 
-    /// Enters a payment. `now` is rounded down to a ms.
-    pub(crate) fn pay(
+    /// Answers a line of payment. `now` is rounded down to a ms.
+    pub(crate) fn pay_line(
+        &mut self,
+        store: &dyn Store,
+        line: Result<NewPayment, Fault>,
+        now: u64,
+    ) -> Result<Answer, StoreError> {
+        let payment = match line {
+            Ok(payment) => payment,
+            Err(fault) => return Ok(Answer::Invalid(fault)),
+        };
+        let answer = self.pay(store, &payment, now)?;
+        let NewPayment { payment_id, order_id, .. } = payment;
+        Ok(Answer::Payment { payment_id, order_id, answer })
+    }
+
+    fn pay(
         &mut self,
         store: &dyn Store,
         payment: &NewPayment,
@@ -267,21 +282,32 @@ impl Books {
 
     /// Checks orders that are due, `limit` at most, and passes each to `done`. True if more may be
     /// due. `now` is rounded down to a ms.
-    pub(crate) fn check(&mut self, now: u64, limit: usize, mut done: impl FnMut(Checked)) -> bool {
-        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
-        let due = due.map(|fired| fired.payload).collect::<Vec<_>>();
-        for &order_id in &due {
-            let Some(pending) = self.open.get(&order_id) else { continue };
-            let terms = pending.terms;
-            let state = match terms.verdict() {
-                Verdict::Confirmed => EndState::Confirmed,
-                Verdict::Released => EndState::Released,
-            };
-            self.end(order_id, state, now);
-            let late = now.saturating_sub(terms.due);
-            done(Checked { late, missed: terms.due < self.began });
-        }
+    pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
+        let due = self.due(now, limit);
+        due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
         due.len() == limit
+    }
+
+    /// Takes orders that are due out of the wheel, `limit` at most. The caller decides each.
+    pub(crate) fn due(&mut self, now: u64, limit: usize) -> Vec<u64> {
+        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
+        due.map(|fired| fired.payload).collect()
+    }
+
+    /// Checks an order that came out of the wheel.
+    pub(crate) fn decide(&mut self, order_id: u64, now: u64) -> Option<Checked> {
+        let terms = self.open.get(&order_id)?.terms;
+        let state = match terms.verdict() {
+            Verdict::Confirmed => EndState::Confirmed,
+            Verdict::Released => EndState::Released,
+        };
+        self.end(order_id, state, now);
+        Some(Checked { late: now.saturating_sub(terms.due), missed: terms.due < self.began })
+    }
+
+    /// When a pending order is checked.
+    pub(crate) fn check_at(&self, order_id: u64) -> Option<u64> {
+        self.open.get(&order_id).map(|pending| pending.terms.due)
     }
 
     /// When the next check is due, or a little earlier, in ms.
@@ -313,6 +339,17 @@ impl Books {
 
     pub(crate) fn order(&self, order_id: u64) -> Option<Open> {
         self.open.get(&order_id).map(|pending| self.record(order_id, pending))
+    }
+
+    /// Passes on what a recovery needs: the counterpart of [`recover`](Self::recover).
+    pub(crate) fn tell(&self, into: &mut dyn Recovery) {
+        self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
+        let sold = self.items.iter().filter(|(_, item)| item.sold > 0);
+        sold.for_each(|(name, item)| into.sold(name.clone(), item.sold));
+    }
+
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
     }
 }
 

@@ -12,7 +12,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::task;
 
-use crate::store::{Store, StoreError};
+use crate::store::{History, StoreError};
 
 use super::books;
 use super::lines::{self, Answer, Line};
@@ -229,7 +229,7 @@ async fn outcomes(context: &Arc<Context>, query: &str) -> Result<Answered, Refus
 /// Reads the store on a thread that may wait for the disk.
 async fn read<R: Send + 'static>(
     context: &Arc<Context>,
-    look: impl FnOnce(&dyn Store) -> Result<R, StoreError> + Send + 'static,
+    look: impl FnOnce(&dyn History) -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, Refusal> {
     let store = context.shared.store().ok_or(Refusal::Full)?;
     let looked = task::spawn_blocking(move || look(&*store)).await.map_err(|_| Refusal::Unknown)?;

@@ -48,15 +48,16 @@
 //! | `http.rs`, `status.html` | the routes; the status page |
 
 mod args;
-mod books;
+pub(crate) mod books;
 mod clock;
 mod http;
-mod lines;
-mod metrics;
+pub(crate) mod lines;
+pub(crate) mod metrics;
 mod shared;
 mod writer;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
@@ -72,7 +73,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::store::StoreError;
-use crate::{EXIT_OK, EXIT_USAGE, Streams};
+use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster};
 
 use books::Shop;
 use http::Context;
@@ -90,7 +91,15 @@ const NO_CONNECTION: Duration = Duration::from_millis(20);
 
 /// Serves until a signal ends it; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
-    match serve(args, streams.out) {
+    let served = match (&args.cluster, &args.data) {
+        (Some(cluster), _) => {
+            let terms = cluster::Terms { stock: args.stock, check_after: args.check_after };
+            cluster::serve(cluster, &terms, streams.out).map_err(StoreError::Engine)
+        }
+        (None, Some(data)) => serve(args, data, streams.out),
+        (None, None) => unreachable!("the parser asks for one of them"),
+    };
+    match served {
         Ok(()) => EXIT_OK,
         Err(failure) => {
             // If standard error is closed too, nothing can be reported.
@@ -100,13 +109,13 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     }
 }
 
-fn serve(args: &Args, out: &mut dyn Write) -> Result<(), StoreError> {
+fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), StoreError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
     let listener = runtime.block_on(TcpListener::bind(args.listen))?;
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;
     let shared = Arc::new(Shared::default());
-    let (messages, ended) = start_writer(args, Arc::clone(&shared))?;
+    let (messages, ended) = start_writer(args, data, Arc::clone(&shared))?;
     let context =
         Context { shared, messages: messages.clone(), token: args.token.clone(), body_timeout: args.timeout };
     runtime.spawn(accept(listener, Arc::new(context)));
@@ -138,7 +147,7 @@ fn until_end(
 
 type Writer = (SyncSender<Message>, oneshot::Receiver<Result<(), StoreError>>);
 
-fn start_writer(args: &Args, shared: Arc<Shared>) -> io::Result<Writer> {
+fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Writer> {
     let shop = Shop {
         stock: args.stock,
         check_after: args.check_after.as_millis() as u64,
@@ -146,7 +155,7 @@ fn start_writer(args: &Args, shared: Arc<Shared>) -> io::Result<Writer> {
     };
     let (messages, inbox) = mpsc::sync_channel(QUEUE);
     let (end, ended) = oneshot::channel();
-    let directory = args.data.clone();
+    let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {
         let result = writer::run(&directory, shop, &inbox, &shared);
         // Nobody asks once the program ends by itself.

@@ -182,18 +182,7 @@ impl<'a> Writer<'a> {
 
     fn pay(&mut self, lines: Vec<Result<NewPayment, Fault>>) -> Result<Vec<Answer>, StoreError> {
         let now = self.clock.ends();
-        let mut answers = Vec::with_capacity(lines.len());
-        for line in lines {
-            answers.push(match line {
-                Ok(payment) => {
-                    let answer = self.books.pay(&*self.store, &payment, now)?;
-                    let NewPayment { payment_id, order_id, .. } = payment;
-                    Answer::Payment { payment_id, order_id, answer }
-                }
-                Err(fault) => Answer::Invalid(fault),
-            });
-        }
-        Ok(answers)
+        lines.into_iter().map(|line| self.books.pay_line(&*self.store, line, now)).collect()
     }
 
     fn is_heartbeat_due(&self) -> bool {
