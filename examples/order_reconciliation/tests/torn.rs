@@ -195,7 +195,7 @@ fn a_commit_that_is_cut_at_any_byte_is_there_whole_or_not_at_all() {
 }
 
 #[test]
-#[ignore = "takes minutes; run it with --release -- --ignored"]
+#[ignore = "takes a minute with --release, and many without"]
 fn a_commit_that_is_cut_at_every_byte_is_there_whole_or_not_at_all() {
     cut_at_bytes(|_, _| true);
 }
