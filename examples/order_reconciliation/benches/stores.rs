@@ -11,11 +11,13 @@
 //! orders per second, the time from opening to the last pending order, and the directory's size. It
 //! also prints how long the disk takes to sync 4 KiB by itself.
 
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 use std::error::Error;
-use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use order_reconciliation::store::{
@@ -36,7 +38,7 @@ fn main() {
 fn compare(root: &Path, orders: u64, group: u64) -> Result<(), Box<dyn Error>> {
     let _ = fs::remove_dir_all(root);
     fs::create_dir_all(root)?;
-    println!("sync of 4 KiB: {:.2} ms (median of 101)", median_sync(root)?.as_secs_f64() * 1e3);
+    println!("sync of 4 KiB: {:.2} ms (median of 101)", support::median_sync(root).as_secs_f64() * 1e3);
     println!("{orders} orders in groups of {group}");
     println!(
         "| store | placed a second | decided a second | opened and read, s | MiB, placed | MiB, decided |"
@@ -168,22 +170,6 @@ fn size(directory: &Path) -> std::io::Result<u64> {
         }
     }
     Ok((blocks * 512) >> 20)
-}
-
-fn median_sync(root: &Path) -> std::io::Result<Duration> {
-    let path = root.join("sync");
-    let mut file = File::create(&path)?;
-    let mut times = Vec::new();
-    for _ in 0..101 {
-        file.rewind()?;
-        file.write_all(&[1; 4_096])?;
-        let begin = Instant::now();
-        file.sync_data()?;
-        times.push(begin.elapsed());
-    }
-    fs::remove_file(path)?;
-    times.sort();
-    Ok(times[50])
 }
 
 /// The same tables in a log-structured tree.

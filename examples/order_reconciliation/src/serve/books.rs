@@ -72,9 +72,11 @@ pub(crate) struct Books {
     changes: Changes,
     /// What the changes hold that the store has not yet.
     fresh: Fresh,
+    /// The same of the changes that were taken last. They may be on their way to the store.
+    taken: Fresh,
 }
 
-/// Since the last commit.
+/// What one commit changes.
 #[derive(Default)]
 struct Fresh {
     /// Orders that were placed or paid in part. Some may have ended since.
@@ -116,6 +118,7 @@ impl Books {
             last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
+            taken: Fresh::default(),
         }
     }
 
@@ -184,7 +187,8 @@ impl Books {
         if let Some(pending) = self.open.get(&order_id) {
             return Ok(Some(pending.terms.due));
         }
-        if let Some(&due) = self.fresh.ended.get(&order_id) {
+        let ended = [&self.fresh, &self.taken].into_iter().find_map(|part| part.ended.get(&order_id));
+        if let Some(&due) = ended {
             return Ok(Some(due));
         }
         store.check_at(order_id)
@@ -259,7 +263,8 @@ impl Books {
     }
 
     fn has_payment(&self, store: &dyn Store, payment_id: &str) -> Result<bool, StoreError> {
-        Ok(self.fresh.payments.contains(payment_id) || store.has_payment(payment_id)?)
+        let taken = [&self.fresh, &self.taken].into_iter().any(|part| part.payments.contains(payment_id));
+        Ok(taken || store.has_payment(payment_id)?)
     }
 
     /// Takes an order out of the books. Nothing else does.
@@ -315,9 +320,11 @@ impl Books {
         self.advancer.next_expiration().map(|tick| self.began.saturating_add(tick))
     }
 
-    /// What has changed since the last call. The caller commits it, or drops these books.
+    /// What has changed since the last call. The caller commits it, or drops these books; what the
+    /// last call returned must be committed by now.
     pub(crate) fn take_changes(&mut self, now: u64) -> Changes {
-        let Fresh { mut open, mut items, .. } = mem::take(&mut self.fresh);
+        self.taken = mem::take(&mut self.fresh);
+        let (mut open, mut items) = (mem::take(&mut self.taken.open), mem::take(&mut self.taken.items));
         let mut changes = mem::take(&mut self.changes);
         changes.now = now;
         open.sort_unstable();

@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use crossbeam_channel::Sender;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -36,7 +36,7 @@ const METRICS: &str = "text/plain; version=0.0.4";
 /// What the handlers of all connections share.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) messages: SyncSender<Message>,
+    pub(crate) messages: Sender<Message>,
     pub(crate) token: Option<String>,
     /// How long a client may take to send a body.
     pub(crate) body_timeout: Duration,

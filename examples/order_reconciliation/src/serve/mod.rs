@@ -3,10 +3,12 @@
 //! # What is durable when
 //!
 //! One thread, the *writer*, decides. Request handlers pass it the lines of a request and wait. The
-//! writer gathers what has come in and the checks that are due into a *group*, decides all of it in
-//! memory, and commits all changes of the group by one batch and one sync of the store. Then it
-//! answers. So every answer, and every outcome that a reader can see, is on disk. While the disk
-//! syncs, the next group gathers: the more requests come in, the fewer syncs there are for each.
+//! writer gathers what has come in and the checks that are due into a *group*, and decides all of it
+//! in memory. Another thread, the *committer*, commits all changes of the group by one batch and one
+//! sync of the store. Then it answers. So every answer, and every outcome that a reader can see, is on
+//! disk. While the disk syncs, the writer decides the next group: the more requests come in, the fewer
+//! syncs there are for each, and a check that falls due does not wait for the disk before it is
+//! decided. Readers see it after its commit.
 //!
 //! A group is one transaction. A decision, the change of the sales of its item, and its outcome are
 //! part of the same group, so they are there together or not at all.
@@ -44,25 +46,27 @@
 //! | `clock.rs` | a time that never goes back, also over a restart |
 //! | `books.rs` | the decisions, in memory, and the timers |
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
-//! | `writer.rs` | groups, commits, answers; recovery |
+//! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
 //! | `http.rs`, `status.html` | the routes; the status page |
 
 mod args;
 pub(crate) mod books;
 mod clock;
+mod committer;
 mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
 mod shared;
 mod writer;
 
+use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::Sender;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -89,12 +93,14 @@ const CONNECTIONS: usize = 1_024;
 /// How long to wait when the system has no more connections to give.
 const NO_CONNECTION: Duration = Duration::from_millis(20);
 
+type Failure = Box<dyn Error + Send + Sync>;
+
 /// Serves until a signal ends it; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     let served = match (&args.cluster, &args.data) {
         (Some(cluster), _) => {
             let terms = cluster::Terms { stock: args.stock, check_after: args.check_after };
-            cluster::serve(cluster, &terms, streams.out).map_err(StoreError::Engine)
+            cluster::serve(cluster, &terms, streams.out)
         }
         (None, Some(data)) => serve(args, data, streams.out),
         (None, None) => unreachable!("the parser asks for one of them"),
@@ -109,9 +115,10 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     }
 }
 
-fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), StoreError> {
+fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
-    let listener = runtime.block_on(TcpListener::bind(args.listen))?;
+    let listener = runtime.block_on(TcpListener::bind(args.listen));
+    let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;
     let shared = Arc::new(Shared::default());
@@ -119,13 +126,13 @@ fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), StoreError
     let context =
         Context { shared, messages: messages.clone(), token: args.token.clone(), body_timeout: args.timeout };
     runtime.spawn(accept(listener, Arc::new(context)));
-    until_end(&runtime, messages, ended)
+    until_end(&runtime, messages, ended).map_err(|error| format!("{}: {error}", data.display()).into())
 }
 
 /// Waits for a signal, and then for the writer's last commit; or for the writer's failure.
 fn until_end(
     runtime: &Runtime,
-    messages: SyncSender<Message>,
+    messages: Sender<Message>,
     mut ended: oneshot::Receiver<Result<(), StoreError>>,
 ) -> Result<(), StoreError> {
     let signalled = runtime.block_on(async {
@@ -145,7 +152,7 @@ fn until_end(
     ended.unwrap_or_else(|_| Err(StoreError::Engine("the writer panicked".into())))
 }
 
-type Writer = (SyncSender<Message>, oneshot::Receiver<Result<(), StoreError>>);
+type Writer = (Sender<Message>, oneshot::Receiver<Result<(), StoreError>>);
 
 fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Writer> {
     let shop = Shop {
@@ -153,7 +160,7 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
         check_after: args.check_after.as_millis() as u64,
         max_pending: args.max_pending,
     };
-    let (messages, inbox) = mpsc::sync_channel(QUEUE);
+    let (messages, inbox) = crossbeam_channel::bounded(QUEUE);
     let (end, ended) = oneshot::channel();
     let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {

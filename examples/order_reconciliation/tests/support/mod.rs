@@ -5,7 +5,7 @@
 pub(crate) mod nats;
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -231,6 +231,22 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begin.elapsed() < PATIENCE, "waited too long until {what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// How long the disk takes to sync 4 KiB in a file that is long enough: the median of 101 times.
+pub(crate) fn median_sync(directory: &Path) -> Duration {
+    let path = directory.join("sync");
+    let mut file = fs::File::create(&path).expect("a file");
+    let mut times = [Duration::ZERO; 101];
+    for time in &mut times {
+        file.rewind().and_then(|()| file.write_all(&[1; 4_096])).expect("a write");
+        let begin = Instant::now();
+        file.sync_data().expect("a sync");
+        *time = begin.elapsed();
+    }
+    fs::remove_file(path).expect("the file is removed");
+    times.sort();
+    times[50]
 }
 
 /// The line of an order of two units at 19.99 in all.
