@@ -5,7 +5,7 @@ mod support;
 use std::process::Command;
 
 use support::nats::{Nats, Worker};
-use support::{Directory, PROGRAM, until};
+use support::{Client, Directory, PROGRAM, until};
 
 /// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
 fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
@@ -24,6 +24,13 @@ fn sample(directory: &Directory) {
     assert!(command.output().expect("the program starts").status.success());
 }
 
+/// The body of a worker's answer.
+fn get(worker: &Worker, path: &str) -> String {
+    let address = worker.line("listening on ").and_then(|address| address.parse().ok());
+    let mut client = Client::connect(address.expect("it says where")).expect("a connection");
+    client.send("GET", path, &[], b"").expect("an answer").text()
+}
+
 /// By the dates of the files: the payments that the files have in time are in time here too.
 #[test]
 fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
@@ -31,7 +38,9 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     sample(&directory);
     let nats = Nats::start(&directory, 1);
     let args = ["--partitions", "5", "--check-after", "15s", "--snapshot-every", "300"];
-    let (first, second) = (Worker::start("one", &nats, &args), Worker::start("two", &nats, &args));
+    let (first, listens) =
+        (Worker::start("one", &nats, &args), [&args[..], &["--listen", "127.0.0.1:0"]].concat());
+    let second = Worker::start("two", &nats, &listens);
     let owned = |worker: &Worker| worker.count("partition ");
     until("each has a share", || owned(&first) >= 2 && owned(&second) >= 2);
     let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
@@ -42,6 +51,9 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     assert_eq!(first.terminate(), Some(0));
     let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
     assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+    let metrics = get(&second, "/metrics");
+    assert!(metrics.contains("\norders_pending 0\n") && metrics.contains("\norders_ready 1\n"), "{metrics}");
+    assert_eq!(get(&second, "/healthz"), "ok\n");
     let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
     assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
     assert!(!fed.contains("| payments | counted |"), "{fed}");

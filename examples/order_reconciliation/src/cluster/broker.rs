@@ -22,8 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(2);
 /// The longest pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// How long a request may take at the start, how often it is tried again, and after which pause: servers
-/// that have just started have to find each other, and what is asked before that gets no answer.
+/// How long a request may take at the start, how often it is tried again, and after which pause.
+/// Servers that have just started have to find each other; what is asked before gets no answer.
 const FIRST: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 60;
 const PAUSE: Duration = Duration::from_millis(300);
@@ -190,8 +190,8 @@ async fn agree(bucket: &kv::Store, settings: Settings) -> Result<Settings, Failu
     }
 }
 
-/// The stream of a bucket, as the client would make it; but the client's own call reads an answer that
-/// servers before 2.10 give in another form. Only the leader answers what is in it.
+/// The stream of a bucket, as the client would make it; but the client's own call reads an answer
+/// that servers before 2.10 give in another form. Only the leader answers what is in it.
 fn bucket(replicas: usize) -> stream::Config {
     stream::Config {
         name: format!("KV_{}", names::BUCKET),

@@ -6,7 +6,8 @@
 //! subjects `shop.P.orders`, `shop.P.payments` and `shop.P.ticks`: one total order of all that
 //! happens to its items. Front ends publish lines of JSON there, several to a message. A payment goes
 //! to the partition of its order's item: the front end has sold that item and knows it. The line
-//! names the item as well, for a tool that divides the shop anew.
+//! names the item as well, for a tool that divides the shop anew. An order's id belongs to one item:
+//! another partition does not know it.
 //!
 //! **Decisions are a pure function of the log** (`partition.rs`). The time of an order or a payment
 //! is the one that the broker gave its message, and a check that is due at T is made by the first
@@ -33,13 +34,13 @@
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that
 //! has applied the log up to m are the same. Each result bears a digest of all lines before it, and a
-//! new owner compares: an owner that decides differently never publishes.
+//! new owner compares: one that decides differently publishes nothing.
 //!
 //! # Leases
 //!
 //! An entry of a KV bucket says who owns a partition. It is taken and renewed by compare-and-set on its
 //! revision, and has lapsed if its revision stays the same for the length of a lease, by the clock of
-//! whoever watches. Leases keep two owners from doing the same work; that nothing is decided twice
+//! the worker that watches. Leases keep two owners from doing the same work; that nothing is decided twice
 //! does not depend on them. `view.rs` has the shares: P / n partitions for each of n workers.
 //!
 //! # Snapshots
@@ -64,7 +65,7 @@
 //! | `ticks.rs`, `view.rs` | when a tick is of use; who lives, which leases have lapsed. No broker |
 //! | `broker.rs`, `reader.rs`, `keeper.rs` | streams and results; reading without gaps; snapshots |
 //! | `owner.rs` | one partition: reads, decides, publishes |
-//! | `worker.rs` | leases, and an owner for each |
+//! | `worker.rs`, `status.rs` | leases, and an owner for each; `/healthz` and `/metrics` |
 //! | `client.rs` | sends lines and hears the answers: for `feed` and `audit` |
 
 mod args;
@@ -77,11 +78,13 @@ mod owner;
 mod partition;
 mod reader;
 mod snapshot;
+mod status;
 mod ticks;
 mod view;
 mod worker;
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,6 +108,8 @@ pub(crate) const SCHEME: &str = "nats://";
 pub(crate) struct Terms {
     pub(crate) stock: u64,
     pub(crate) check_after: Duration,
+    /// Where to answer `/healthz` and `/metrics`.
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 /// Works until a signal ends it.
@@ -126,7 +131,11 @@ async fn work(args: &Args, terms: &Terms, out: &mut dyn Write) -> Result<(), Fai
     let (metrics, snapshot_every, keep_log) =
         (Arc::new(Metrics::default()), args.snapshot_every, args.keep_log);
     let office = Office { broker, metrics, snapshot_every, keep_log, caught_up };
-    let worker = Worker::new(office, args.worker.clone(), args.lease);
+    if let Some(at) = terms.listen {
+        let address = status::listen(at, Arc::clone(&office.metrics)).await?;
+        worker::say(out, &format!("listening on {address}"))?;
+    }
+    office.metrics.ready.set(1);
     worker::say(out, &format!("worker {} ready", args.worker))?;
-    worker.run(numbers, out).await
+    Worker::new(office, args.worker.clone(), args.lease).run(numbers, out).await
 }

@@ -51,6 +51,8 @@ pub(crate) struct Owner {
     ticks: Ticks,
     /// Lines and messages since the last snapshot.
     since: usize,
+    /// What this owner has added to the worker's pending orders.
+    pending: u64,
     /// It is away while it saves a snapshot.
     keeper: Option<Keeper>,
     saving: Option<JoinHandle<Result<Keeper, Failure>>>,
@@ -73,8 +75,18 @@ impl Owner {
         let last = broker.last_result(number).await?;
         let reader = Reader::new(broker, names::log(number), partition.position.input + 1);
         let (ticks, keeper) = (Ticks::new(), Some(keeper));
-        let mut owner =
-            Self { office, number, partition, last, reader, ticks, since: 0, keeper, saving: None };
+        let mut owner = Self {
+            office,
+            number,
+            partition,
+            last,
+            reader,
+            ticks,
+            since: 0,
+            pending: 0,
+            keeper,
+            saving: None,
+        };
         if owner.partition.position.input >= last.input {
             owner.compare()?;
         }
@@ -122,7 +134,14 @@ impl Owner {
             self.office.metrics.committed(begin.elapsed());
         }
         applied.iter().for_each(|applied| self.count(applied));
+        self.count_pending(self.partition.books.pending() as u64);
         Ok(())
+    }
+
+    fn count_pending(&mut self, pending: u64) {
+        let before = std::mem::replace(&mut self.pending, pending);
+        // A sum of several partitions: it goes down by what wraps around.
+        self.office.metrics.pending.add(pending.wrapping_sub(before));
     }
 
     fn apply(&mut self, input: &Input, lines: &mut String) -> Result<Applied, Failure> {
@@ -174,5 +193,11 @@ impl Owner {
             self.since = 0;
         }
         Ok(())
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.count_pending(0);
     }
 }

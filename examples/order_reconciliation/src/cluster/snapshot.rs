@@ -199,8 +199,8 @@ mod tests {
         out
     }
 
-    /// The heart of the cluster: whoever goes on from a snapshot, wherever it was taken, writes what
-    /// the first owner wrote.
+    /// The cluster depends on this: an owner that goes on from a snapshot, wherever it was taken,
+    /// writes what the first owner wrote.
     #[test]
     fn from_any_snapshot_the_log_gives_the_same_lines() {
         let log = log();

@@ -61,6 +61,7 @@ mod writer;
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -86,6 +87,8 @@ use writer::Message;
 
 pub(crate) use args::Args;
 
+/// The address without `--listen`.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// Requests that wait for the writer; more are refused.
 const QUEUE: usize = 256;
 /// Open connections; more wait to be accepted.
@@ -99,7 +102,8 @@ type Failure = Box<dyn Error + Send + Sync>;
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     let served = match (&args.cluster, &args.data) {
         (Some(cluster), _) => {
-            let terms = cluster::Terms { stock: args.stock, check_after: args.check_after };
+            let &Args { stock, check_after, listen, .. } = args;
+            let terms = cluster::Terms { stock, check_after, listen };
             cluster::serve(cluster, &terms, streams.out)
         }
         (None, Some(data)) => serve(args, data, streams.out),
@@ -117,8 +121,9 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
 
 fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
-    let listener = runtime.block_on(TcpListener::bind(args.listen));
-    let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
+    let listen = args.listen.unwrap_or(LISTEN);
+    let listener = runtime.block_on(TcpListener::bind(listen));
+    let listener = listener.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;
     let shared = Arc::new(Shared::default());

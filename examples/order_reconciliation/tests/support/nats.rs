@@ -122,6 +122,12 @@ impl Worker {
         said.iter().find(|(_, line)| fits(line)).map(|(at, _)| *at)
     }
 
+    /// What follows the beginning of a line, if it was said.
+    pub(crate) fn line(&self, begin: &str) -> Option<String> {
+        let said = self.said.lock().expect("no panic");
+        said.iter().find_map(|(_, line)| Some(line.strip_prefix(begin)?.to_owned()))
+    }
+
     /// How many lines were said that begin so.
     pub(crate) fn count(&self, begin: &str) -> usize {
         let said = self.said.lock().expect("no panic");
