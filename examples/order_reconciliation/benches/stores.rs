@@ -11,15 +11,17 @@
 //! orders per second, the time from opening to the last pending order, and the directory's size. It
 //! also prints how long the disk takes to sync 4 KiB by itself.
 
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 use std::error::Error;
-use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use order_reconciliation::store::{
-    Changes, Disk, EndState, Ended, Open, Outcome, Payment, Recovery, Resume, Store, StoreError,
+    Changes, Disk, EndState, Ended, Open, Payment, Recovery, Resume, Store, StoreError,
 };
 
 fn main() {
@@ -36,7 +38,7 @@ fn main() {
 fn compare(root: &Path, orders: u64, group: u64) -> Result<(), Box<dyn Error>> {
     let _ = fs::remove_dir_all(root);
     fs::create_dir_all(root)?;
-    println!("sync of 4 KiB: {:.2} ms (median of 101)", median_sync(root)?.as_secs_f64() * 1e3);
+    println!("sync of 4 KiB: {:.2} ms (median of 101)", support::median_sync(root).as_secs_f64() * 1e3);
     println!("{orders} orders in groups of {group}");
     println!(
         "| store | placed a second | decided a second | opened and read, s | MiB, placed | MiB, decided |"
@@ -113,7 +115,7 @@ impl Job {
 fn place(store: &dyn Store, number: u64, job: &Job) -> Result<(), StoreError> {
     let open = job.group(number).map(|(_, order)| order).collect::<Vec<_>>();
     for order in &open {
-        assert!(store.ended(order.order_id)?.is_none(), "every order is new");
+        assert!(store.check_at(order.order_id)?.is_none(), "every order is new");
     }
     store.commit(&Changes { now: number, open, ..Changes::default() })
 }
@@ -168,22 +170,6 @@ fn size(directory: &Path) -> std::io::Result<u64> {
         }
     }
     Ok((blocks * 512) >> 20)
-}
-
-fn median_sync(root: &Path) -> std::io::Result<Duration> {
-    let path = root.join("sync");
-    let mut file = File::create(&path)?;
-    let mut times = Vec::new();
-    for _ in 0..101 {
-        file.rewind()?;
-        file.write_all(&[1; 4_096])?;
-        let begin = Instant::now();
-        file.sync_data()?;
-        times.push(begin.elapsed());
-    }
-    fs::remove_file(path)?;
-    times.sort();
-    Ok(times[50])
 }
 
 /// The same tables in a log-structured tree.
@@ -246,17 +232,8 @@ impl Store for Log {
         self.payments.contains_key(payment_id).map_err(engine)
     }
 
-    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
+    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
         let bytes = self.ended.get(order_id.to_be_bytes()).map_err(engine)?;
-        bytes.map(|bytes| Ended::decode(&bytes)).transpose()
-    }
-
-    fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {
-        let entries = self.outcomes.range((after + 1).to_be_bytes()..).take(limit);
-        let outcome = |entry: fjall::Guard| {
-            let (key, value) = entry.into_inner().map_err(engine)?;
-            Outcome::decode(&key, &value)
-        };
-        entries.map(outcome).collect()
+        bytes.map(|bytes| Ended::decode(&bytes).map(|ended| ended.order.check_at)).transpose()
     }
 }

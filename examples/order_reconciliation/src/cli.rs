@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{replay, serve};
+use crate::{audit, feed, replay, serve};
 
 /// Places orders, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
@@ -26,6 +26,8 @@ pub(crate) enum Command {
     /// the default
     Replay(replay::Args),
     Serve(serve::Args),
+    Feed(feed::Args),
+    Audit(audit::Args),
 }
 
 impl Cli {
@@ -44,7 +46,7 @@ impl Command {
     fn contradiction(&self) -> Option<String> {
         match self {
             Self::Replay(args) => args.contradiction(),
-            Self::Serve(_) => None,
+            Self::Serve(_) | Self::Feed(_) | Self::Audit(_) => None,
         }
     }
 }

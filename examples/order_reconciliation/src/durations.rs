@@ -1,4 +1,4 @@
-//! Durations on the command line.
+//! Durations and speeds on the command line.
 
 use std::time::Duration;
 
@@ -25,6 +25,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     };
     let number = number.parse::<u64>().map_err(|_| wrong())?;
     number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+/// How many times faster than their dates things happen.
+pub(crate) fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse::<f64>().ok().filter(|speed| (0.001..=1e9).contains(speed));
+    speed.ok_or_else(|| "a speed is a number from 0.001 to 1000000000".to_owned())
 }
 
 #[cfg(test)]

@@ -7,11 +7,19 @@
 //! | `replay/` | the subcommand `replay`, which is the default: the whole job in one process, in memory |
 //! | `serve/` | the subcommand `serve`: orders over HTTP, kept on disk |
 //! | `store/` | what survives the process, behind a trait |
+//! | `cluster/` | `serve --nats`: orders over a message broker, decided by many workers |
+//! | `feed/` | the subcommand `feed`: sends CSV files to a server, across its crashes |
+//! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of `replay` |
 //!
-//! `rules.rs` decides orders, for all of them; `cli.rs` reads the command line and starts a subcommand.
+//! `rules.rs` decides orders, for all of them; `client.rs` is the HTTP client of `feed` and `audit`;
+//! `cli.rs` reads the command line and starts a subcommand.
 
+mod audit;
 mod cli;
+mod client;
+mod cluster;
 mod durations;
+mod feed;
 mod replay;
 mod rules;
 mod serve;
@@ -24,11 +32,13 @@ use cli::{Cli, Command};
 
 pub use replay::outcomes::{MadePayment, PlacedOrder, outcomes};
 
-/// All went well; of `replay`, all identities hold.
+/// All went well; of `replay`, all identities hold; of `audit`, there is no difference.
 pub(crate) const EXIT_OK: u8 = 0;
-/// At least one identity does not hold.
+/// At least one identity does not hold, or an audit has found a difference, or a server has found a
+/// line invalid.
 pub(crate) const EXIT_BROKEN: u8 = 1;
-/// Wrong arguments, a file that cannot be read or written, or a timer that cannot be built.
+/// Wrong arguments, a file that cannot be read or written, a timer that cannot be built, or a server
+/// that does not answer.
 pub(crate) const EXIT_USAGE: u8 = 2;
 
 /// The three standard streams; a test passes its own.
@@ -46,6 +56,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) 
     match Cli::read(args) {
         Ok(Command::Replay(args)) => replay::run(&args, streams),
         Ok(Command::Serve(args)) => serve::run(&args, streams),
+        Ok(Command::Feed(args)) => feed::run(&args, streams),
+        Ok(Command::Audit(args)) => audit::run(&args, streams),
         Err(refusal) => refuse(&refusal, streams),
     }
 }

@@ -223,6 +223,13 @@ fn a_signal_ends_it_after_the_last_commit_and_another_process_cannot_share_its_d
         .output()
         .expect("a second program starts");
     assert_eq!(second.status.code(), Some(2), "{second:?}");
+    let third = std::process::Command::new(support::PROGRAM)
+        .args(["serve", "--listen", &server.address.to_string(), "--data"])
+        .arg(directory.path().join("other"))
+        .output()
+        .expect("a third program starts");
+    let error = String::from_utf8_lossy(&third.stderr).into_owned();
+    assert!(third.status.code() == Some(2) && error.contains("cannot listen on 127.0.0.1:"), "{error}");
     assert_eq!(server.terminate(), Some(0));
     let server = Server::start(directory.path(), &HOUR);
     assert_eq!(server.get("/orders/1").json()["state"], "pending");

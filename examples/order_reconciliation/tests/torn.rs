@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use order_reconciliation::store::{Changes, Disk, EndState, Ended, Open, Payment, Recovery, Store};
+use order_reconciliation::store::{Changes, Disk, EndState, Ended, History, Open, Payment, Recovery, Store};
 use redb::StorageBackend;
 
 /// Storage in memory, and what was done to it since `remember`.
@@ -191,11 +191,21 @@ fn a_commit_that_is_cut_at_any_write_is_there_whole_or_not_at_all() {
 /// Large writes are cut at the bounds of sectors and beside them, small ones at every byte.
 #[test]
 fn a_commit_that_is_cut_at_any_byte_is_there_whole_or_not_at_all() {
+    cut_at_bytes(|at, length| length <= 512 || matches!(at % 512, 0 | 1 | 511));
+}
+
+#[test]
+#[ignore = "takes a minute with --release, and many without"]
+fn a_commit_that_is_cut_at_every_byte_is_there_whole_or_not_at_all() {
+    cut_at_bytes(|_, _| true);
+}
+
+/// `chosen` gets the place within a write, and the length of the write.
+fn cut_at_bytes(chosen: impl Fn(usize, usize) -> bool) {
     let (start, steps) = recorded();
     for (end, step) in steps.iter().enumerate() {
         let length = step.length();
-        let near = |at: &usize| length <= 512 || matches!(at % 512, 0 | 1 | 511);
-        for part in (0..length).filter(near) {
+        for part in (0..length).filter(|&at| chosen(at, length)) {
             reopen(image(&start, &steps, end, part), &|| format!("cut at byte {part} of step {end}"));
         }
     }

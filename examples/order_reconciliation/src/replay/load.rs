@@ -80,15 +80,15 @@ pub(crate) fn load(args: &Args, streams: &mut Streams<'_>) -> Result<Loaded, Fai
 }
 
 /// A file or standard input, and the stream for reports of bad lines.
-struct Source<'a> {
-    name: &'a Path,
-    err: &'a mut dyn Write,
-    progress: &'a Progress,
+pub(super) struct Source<'a> {
+    pub(super) name: &'a Path,
+    pub(super) err: &'a mut dyn Write,
+    pub(super) progress: &'a Progress,
 }
 
 impl Source<'_> {
     /// Passes each record to `enter`, which may refuse it as bad.
-    fn read<T: Record>(
+    pub(super) fn read<T: Record>(
         &mut self,
         stdin: &mut dyn Read,
         mut enter: impl FnMut(T) -> Result<(), Reason>,

@@ -25,7 +25,7 @@
 //! | `load.rs` | turns orders and payments into a ledger and a timeline for each producer |
 //! | `producer.rs`, `checker.rs` | the two halves: schedule and cancel; advance and check (a `Timer` needs no checker) |
 //! | `clock.rs`, `slices.rs`, `real.rs` | the two clocks: thirty minutes in seconds, or in real time |
-//! | `outcomes.rs` | how each order ends, for audits of a server |
+//! | `files.rs`, `outcomes.rs` | the records of two files as they are; how each order ends: for `feed` and `audit` |
 //! | `audit.rs`, `report.rs`, `figures.rs` | the identities that must hold; the table and the JSON; the `Timer`'s statistics |
 
 mod args;
@@ -34,6 +34,7 @@ mod checker;
 mod clock;
 mod engine;
 mod figures;
+pub(crate) mod files;
 mod generate;
 mod heap;
 mod input;
@@ -41,7 +42,7 @@ mod ledger;
 mod load;
 pub(crate) mod outcomes;
 mod producer;
-mod progress;
+pub(crate) mod progress;
 mod real;
 mod report;
 mod slices;

@@ -1,4 +1,5 @@
-//! The progress bar: on standard error, and only if that is a terminal.
+//! The progress bar: on standard error, and only if that is a terminal. `feed` and `audit` have one
+//! too.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -28,6 +29,19 @@ impl Progress {
     /// The stage that places the orders and ends each of them.
     pub(crate) fn playing(orders: usize) -> Self {
         Self::bar("playing   ", orders as u64)
+    }
+
+    /// The stage that sends lines to a server; some were sent before.
+    pub(crate) fn feeding(lines: u64, before: u64) -> Self {
+        let progress = Self::bar("feeding   ", lines);
+        progress.bar.set_position(before);
+        progress.bar.reset_eta();
+        progress
+    }
+
+    /// The stage that asks a server for orders.
+    pub(crate) fn auditing(orders: u64) -> Self {
+        Self::bar("auditing  ", orders)
     }
 
     fn bar(stage: &str, length: u64) -> Self {

@@ -4,18 +4,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::durations;
+use crate::{cluster, durations};
 
-/// Serves orders over HTTP, and keeps them in a directory
+/// Serves orders over HTTP, and keeps them in a directory; or decides orders together with other workers
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to keep the orders. It is made if it is not there
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "nats")]
+    pub(crate) data: Option<PathBuf>,
 
-    /// The address to listen on; port 0 picks a free one. The first line of output names it
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) cluster: Option<cluster::Args>,
+
+    /// The address to listen on; port 0 picks a free one. The first line of output names it. A worker
+    /// with `--nats` answers `/healthz` and `/metrics` there [default: 127.0.0.1:8080 with `--data`,
+    /// none with `--nats`]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
 
     /// Time from placing an order to its check: a number and ms, s, m or h
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]

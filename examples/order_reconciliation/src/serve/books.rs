@@ -72,9 +72,11 @@ pub(crate) struct Books {
     changes: Changes,
     /// What the changes hold that the store has not yet.
     fresh: Fresh,
+    /// The same of the changes that were taken last. They may be on their way to the store.
+    taken: Fresh,
 }
 
-/// Since the last commit.
+/// What one commit changes.
 #[derive(Default)]
 struct Fresh {
     /// Orders that were placed or paid in part. Some may have ended since.
@@ -116,6 +118,7 @@ impl Books {
             last_seq,
             changes: Changes::default(),
             fresh: Fresh::default(),
+            taken: Fresh::default(),
         }
     }
 
@@ -184,16 +187,17 @@ impl Books {
         if let Some(pending) = self.open.get(&order_id) {
             return Ok(Some(pending.terms.due));
         }
-        if let Some(&due) = self.fresh.ended.get(&order_id) {
+        let ended = [&self.fresh, &self.taken].into_iter().find_map(|part| part.ended.get(&order_id));
+        if let Some(&due) = ended {
             return Ok(Some(due));
         }
-        Ok(store.ended(order_id)?.map(|ended| ended.order.check_at))
+        store.check_at(order_id)
     }
 
     fn place_one(&mut self, order: &NewOrder, known: Option<u64>, now: u64) -> Answer {
         let &NewOrder { order_id, ref item, quantity, amount_cents } = order;
         // The same request may hold an order twice.
-        let known = known.or_else(|| self.open.get(&order_id).map(|pending| pending.terms.due));
+        let known = known.or_else(|| self.check_at(order_id));
         if let Some(check_at) = known {
             return Answer::Order { order_id, answer: OrderAnswer::Duplicate { check_at } };
         }
@@ -213,8 +217,23 @@ impl Books {
         Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
     }
 
-    /// Enters a payment. `now` is rounded down to a ms.
-    pub(crate) fn pay(
+    /// Answers a line of payment. `now` is rounded down to a ms.
+    pub(crate) fn pay_line(
+        &mut self,
+        store: &dyn Store,
+        line: Result<NewPayment, Fault>,
+        now: u64,
+    ) -> Result<Answer, StoreError> {
+        let payment = match line {
+            Ok(payment) => payment,
+            Err(fault) => return Ok(Answer::Invalid(fault)),
+        };
+        let answer = self.pay(store, &payment, now)?;
+        let NewPayment { payment_id, order_id, .. } = payment;
+        Ok(Answer::Payment { payment_id, order_id, answer })
+    }
+
+    fn pay(
         &mut self,
         store: &dyn Store,
         payment: &NewPayment,
@@ -244,7 +263,8 @@ impl Books {
     }
 
     fn has_payment(&self, store: &dyn Store, payment_id: &str) -> Result<bool, StoreError> {
-        Ok(self.fresh.payments.contains(payment_id) || store.has_payment(payment_id)?)
+        let taken = [&self.fresh, &self.taken].into_iter().any(|part| part.payments.contains(payment_id));
+        Ok(taken || store.has_payment(payment_id)?)
     }
 
     /// Takes an order out of the books. Nothing else does.
@@ -267,21 +287,32 @@ impl Books {
 
     /// Checks orders that are due, `limit` at most, and passes each to `done`. True if more may be
     /// due. `now` is rounded down to a ms.
-    pub(crate) fn check(&mut self, now: u64, limit: usize, mut done: impl FnMut(Checked)) -> bool {
-        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
-        let due = due.map(|fired| fired.payload).collect::<Vec<_>>();
-        for &order_id in &due {
-            let Some(pending) = self.open.get(&order_id) else { continue };
-            let terms = pending.terms;
-            let state = match terms.verdict() {
-                Verdict::Confirmed => EndState::Confirmed,
-                Verdict::Released => EndState::Released,
-            };
-            self.end(order_id, state, now);
-            let late = now.saturating_sub(terms.due);
-            done(Checked { late, missed: terms.due < self.began });
-        }
+    pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
+        let due = self.due(now, limit);
+        due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
         due.len() == limit
+    }
+
+    /// Takes orders that are due out of the wheel, `limit` at most. The caller decides each.
+    pub(crate) fn due(&mut self, now: u64, limit: usize) -> Vec<u64> {
+        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
+        due.map(|fired| fired.payload).collect()
+    }
+
+    /// Checks an order that came out of the wheel.
+    pub(crate) fn decide(&mut self, order_id: u64, now: u64) -> Option<Checked> {
+        let terms = self.open.get(&order_id)?.terms;
+        let state = match terms.verdict() {
+            Verdict::Confirmed => EndState::Confirmed,
+            Verdict::Released => EndState::Released,
+        };
+        self.end(order_id, state, now);
+        Some(Checked { late: now.saturating_sub(terms.due), missed: terms.due < self.began })
+    }
+
+    /// When a pending order is checked.
+    pub(crate) fn check_at(&self, order_id: u64) -> Option<u64> {
+        self.open.get(&order_id).map(|pending| pending.terms.due)
     }
 
     /// When the next check is due, or a little earlier, in ms.
@@ -289,9 +320,11 @@ impl Books {
         self.advancer.next_expiration().map(|tick| self.began.saturating_add(tick))
     }
 
-    /// What has changed since the last call. The caller commits it, or drops these books.
+    /// What has changed since the last call. The caller commits it, or drops these books; what the
+    /// last call returned must be committed by now.
     pub(crate) fn take_changes(&mut self, now: u64) -> Changes {
-        let Fresh { mut open, mut items, .. } = mem::take(&mut self.fresh);
+        self.taken = mem::take(&mut self.fresh);
+        let (mut open, mut items) = (mem::take(&mut self.taken.open), mem::take(&mut self.taken.items));
         let mut changes = mem::take(&mut self.changes);
         changes.now = now;
         open.sort_unstable();
@@ -313,6 +346,17 @@ impl Books {
 
     pub(crate) fn order(&self, order_id: u64) -> Option<Open> {
         self.open.get(&order_id).map(|pending| self.record(order_id, pending))
+    }
+
+    /// Passes on what a recovery needs: the counterpart of [`recover`](Self::recover).
+    pub(crate) fn tell(&self, into: &mut dyn Recovery) {
+        self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
+        let sold = self.items.iter().filter(|(_, item)| item.sold > 0);
+        sold.for_each(|(name, item)| into.sold(name.clone(), item.sold));
+    }
+
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
     }
 }
 

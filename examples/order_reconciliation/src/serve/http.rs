@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use crossbeam_channel::Sender;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -12,7 +12,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::task;
 
-use crate::store::{Store, StoreError};
+use crate::store::{History, StoreError};
 
 use super::books;
 use super::lines::{self, Answer, Line};
@@ -36,7 +36,7 @@ const METRICS: &str = "text/plain; version=0.0.4";
 /// What the handlers of all connections share.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) messages: SyncSender<Message>,
+    pub(crate) messages: Sender<Message>,
     pub(crate) token: Option<String>,
     /// How long a client may take to send a body.
     pub(crate) body_timeout: Duration,
@@ -229,7 +229,7 @@ async fn outcomes(context: &Arc<Context>, query: &str) -> Result<Answered, Refus
 /// Reads the store on a thread that may wait for the disk.
 async fn read<R: Send + 'static>(
     context: &Arc<Context>,
-    look: impl FnOnce(&dyn Store) -> Result<R, StoreError> + Send + 'static,
+    look: impl FnOnce(&dyn History) -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, Refusal> {
     let store = context.shared.store().ok_or(Refusal::Full)?;
     let looked = task::spawn_blocking(move || look(&*store)).await.map_err(|_| Refusal::Unknown)?;

@@ -72,6 +72,13 @@ pub(crate) struct Fault {
     reason: String,
 }
 
+impl Fault {
+    /// The fault of a body as a whole.
+    pub(crate) fn whole(reason: String) -> Self {
+        Self { names: names(b""), reason }
+    }
+}
+
 /// What can be read of a line that is wrong elsewhere.
 #[derive(Deserialize)]
 struct Names {

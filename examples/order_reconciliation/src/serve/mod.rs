@@ -3,10 +3,12 @@
 //! # What is durable when
 //!
 //! One thread, the *writer*, decides. Request handlers pass it the lines of a request and wait. The
-//! writer gathers what has come in and the checks that are due into a *group*, decides all of it in
-//! memory, and commits all changes of the group by one batch and one sync of the store. Then it
-//! answers. So every answer, and every outcome that a reader can see, is on disk. While the disk
-//! syncs, the next group gathers: the more requests come in, the fewer syncs there are for each.
+//! writer gathers what has come in and the checks that are due into a *group*, and decides all of it
+//! in memory. Another thread, the *committer*, commits all changes of the group by one batch and one
+//! sync of the store. Then it answers. So every answer, and every outcome that a reader can see, is on
+//! disk. While the disk syncs, the writer decides the next group: the more requests come in, the fewer
+//! syncs there are for each, and a check that falls due does not wait for the disk before it is
+//! decided. Readers see it after its commit.
 //!
 //! A group is one transaction. A decision, the change of the sales of its item, and its outcome are
 //! part of the same group, so they are there together or not at all.
@@ -44,44 +46,49 @@
 //! | `clock.rs` | a time that never goes back, also over a restart |
 //! | `books.rs` | the decisions, in memory, and the timers |
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
-//! | `writer.rs` | groups, commits, answers; recovery |
-//! | `wheel_timer.rs`, `http.rs`, `status.html` | hyper's timer; the routes; the status page |
+//! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
+//! | `http.rs`, `status.html` | the routes; the status page |
 
 mod args;
-mod books;
+pub(crate) mod books;
 mod clock;
+mod committer;
 mod http;
-mod lines;
-mod metrics;
+pub(crate) mod lines;
+pub(crate) mod metrics;
 mod shared;
-mod wheel_timer;
 mod writer;
 
+use std::error::Error;
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::Sender;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use shardwheel_compat::HyperTimer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::store::StoreError;
-use crate::{EXIT_OK, EXIT_USAGE, Streams};
+use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster};
 
 use books::Shop;
 use http::Context;
 use shared::Shared;
-use wheel_timer::WheelTimer;
 use writer::Message;
 
 pub(crate) use args::Args;
 
+/// The address without `--listen`.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// Requests that wait for the writer; more are refused.
 const QUEUE: usize = 256;
 /// Open connections; more wait to be accepted.
@@ -89,9 +96,20 @@ const CONNECTIONS: usize = 1_024;
 /// How long to wait when the system has no more connections to give.
 const NO_CONNECTION: Duration = Duration::from_millis(20);
 
+type Failure = Box<dyn Error + Send + Sync>;
+
 /// Serves until a signal ends it; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
-    match serve(args, streams.out) {
+    let served = match (&args.cluster, &args.data) {
+        (Some(cluster), _) => {
+            let &Args { stock, check_after, listen, .. } = args;
+            let terms = cluster::Terms { stock, check_after, listen };
+            cluster::serve(cluster, &terms, streams.out)
+        }
+        (None, Some(data)) => serve(args, data, streams.out),
+        (None, None) => unreachable!("the parser asks for one of them"),
+    };
+    match served {
         Ok(()) => EXIT_OK,
         Err(failure) => {
             // If standard error is closed too, nothing can be reported.
@@ -101,23 +119,25 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     }
 }
 
-fn serve(args: &Args, out: &mut dyn Write) -> Result<(), StoreError> {
+fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
-    let listener = runtime.block_on(TcpListener::bind(args.listen))?;
+    let listen = args.listen.unwrap_or(LISTEN);
+    let listener = runtime.block_on(TcpListener::bind(listen));
+    let listener = listener.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;
     let shared = Arc::new(Shared::default());
-    let (messages, ended) = start_writer(args, Arc::clone(&shared))?;
+    let (messages, ended) = start_writer(args, data, Arc::clone(&shared))?;
     let context =
         Context { shared, messages: messages.clone(), token: args.token.clone(), body_timeout: args.timeout };
     runtime.spawn(accept(listener, Arc::new(context)));
-    until_end(&runtime, messages, ended)
+    until_end(&runtime, messages, ended).map_err(|error| format!("{}: {error}", data.display()).into())
 }
 
 /// Waits for a signal, and then for the writer's last commit; or for the writer's failure.
 fn until_end(
     runtime: &Runtime,
-    messages: SyncSender<Message>,
+    messages: Sender<Message>,
     mut ended: oneshot::Receiver<Result<(), StoreError>>,
 ) -> Result<(), StoreError> {
     let signalled = runtime.block_on(async {
@@ -137,17 +157,17 @@ fn until_end(
     ended.unwrap_or_else(|_| Err(StoreError::Engine("the writer panicked".into())))
 }
 
-type Writer = (SyncSender<Message>, oneshot::Receiver<Result<(), StoreError>>);
+type Writer = (Sender<Message>, oneshot::Receiver<Result<(), StoreError>>);
 
-fn start_writer(args: &Args, shared: Arc<Shared>) -> io::Result<Writer> {
+fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Writer> {
     let shop = Shop {
         stock: args.stock,
         check_after: args.check_after.as_millis() as u64,
         max_pending: args.max_pending,
     };
-    let (messages, inbox) = mpsc::sync_channel(QUEUE);
+    let (messages, inbox) = crossbeam_channel::bounded(QUEUE);
     let (end, ended) = oneshot::channel();
-    let directory = args.data.clone();
+    let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {
         let result = writer::run(&directory, shop, &inbox, &shared);
         // Nobody asks once the program ends by itself.
@@ -180,7 +200,7 @@ async fn connection(stream: TcpStream, context: Arc<Context>) {
     let timeout = context.body_timeout;
     let service = service_fn(move |request| http::handle(Arc::clone(&context), request));
     let _ = http1::Builder::new()
-        .timer(WheelTimer)
+        .timer(HyperTimer::default())
         .header_read_timeout(timeout)
         .serve_connection(TokioIo::new(stream), service)
         .await;

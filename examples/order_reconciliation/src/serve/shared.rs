@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::store::{Disk, Store};
+use crate::store::{Disk, History};
 
 use super::metrics::Metrics;
 
@@ -17,9 +17,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// The store, if it is recovered. A reader holds it for one look-up.
-    pub(crate) fn store(&self) -> Option<Arc<dyn Store>> {
+    pub(crate) fn store(&self) -> Option<Arc<dyn History>> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
-        store.clone().map(|store| store as Arc<dyn Store>)
+        store.clone().map(|store| store as Arc<dyn History>)
     }
 
     pub(crate) fn open(&self, store: Arc<Disk>, took: Duration, pending: usize) {

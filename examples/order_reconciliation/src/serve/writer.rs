@@ -1,32 +1,39 @@
-//! The writer: the one thread that decides. It gathers requests and due checks, decides them in the
-//! books, commits them together, and then answers.
+//! The writer: the one thread that decides. It gathers requests and due checks into a *group*, and
+//! decides them in the books at once. Then it hands the group to the committer (`committer.rs`), and
+//! decides the next one meanwhile.
 //!
 //! | instant of a crash | what the restart finds |
 //! |---|---|
-//! | before the commit | nothing of the group; no client has an answer, and sends again |
+//! | before a group's commit | nothing of the group; no client has an answer, and sends again |
 //! | within the commit | all of the group or nothing (the store's promise) |
 //! | after the commit, before the answers | all of it; who sends again hears "duplicate" |
 //! | after the answers | all of it |
 //!
-//! A commit that fails leaves open whether the group is durable. The writer gives no answer, drops
-//! the books, opens the store again and reads it, as after a crash. Meanwhile requests are refused.
+//! Groups are committed one after the other. So a group that is decided while another one is being
+//! committed is there only if that one is.
+//!
+//! A commit that fails leaves open whether the group is durable. Nobody gets an answer. The writer
+//! drops the books, with the next group, opens the store again and reads it, as after a crash.
+//! Meanwhile requests are refused.
 
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{self as channel, Receiver, Sender, TryRecvError, select_biased};
 use tokio::sync::oneshot;
 
-use crate::store::{Changes, Disk, EndState, Open, Store, StoreError};
+use crate::store::{Disk, Open, StoreError};
 
 use super::books::{Books, Checked, Full, Shop, Stock};
 use super::clock::{self, ShopClock};
+use super::committer::{self, Decided, Reply};
 use super::lines::{Answer, Fault, NewOrder, NewPayment};
 use super::shared::Shared;
 
-/// Lines and checks in one commit: about this many at most.
+/// Lines in one commit, and checks in one commit: about this many at most.
 const GROUP: usize = 8_192;
 /// A program with pending orders commits its time at least this often.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -53,13 +60,6 @@ impl Message {
     }
 }
 
-/// An answer that waits for its commit.
-enum Reply {
-    Lines(oneshot::Sender<Result<Vec<Answer>, Full>>, Result<Vec<Answer>, Full>),
-    Order(oneshot::Sender<Option<Open>>, Option<Open>),
-    Stock(oneshot::Sender<Stock>, Stock),
-}
-
 /// Recovers the store, and decides until it is told to stop. An error is one that opening the store
 /// again does not mend.
 pub(crate) fn run(
@@ -70,9 +70,9 @@ pub(crate) fn run(
 ) -> Result<(), StoreError> {
     loop {
         let failure = match Writer::recover(directory, shop, shared) {
-            Ok(mut writer) => match writer.work(messages) {
+            Ok(mut writer) => match writer.work_with_committer(messages, shared) {
                 Ok(()) => return Ok(()),
-                Err(failure) => writer.give_up(failure),
+                Err(failure) => writer.give_up(failure, shared),
             },
             Err(failure @ StoreError::Full(_)) => failure,
             Err(failure) => return Err(failure),
@@ -90,29 +90,51 @@ pub(crate) fn run(
     }
 }
 
-struct Writer<'a> {
+struct Writer {
     store: Arc<Disk>,
     books: Books,
     clock: ShopClock,
-    shared: &'a Shared,
+    /// What is decided and not handed over.
+    group: Group,
+    /// A group is being committed.
+    committing: bool,
     last_commit: Instant,
-    /// More checks may be due than the last group had room for.
+    /// More checks may be due than the group had room for.
     more: bool,
 }
 
-impl<'a> Writer<'a> {
-    fn recover(directory: &Path, shop: Shop, shared: &'a Shared) -> Result<Self, StoreError> {
+/// What is decided, apart from the changes.
+#[derive(Default)]
+struct Group {
+    lines: usize,
+    replies: Vec<Reply>,
+    checked: Vec<Checked>,
+}
+
+/// What the writer waits for.
+enum Event {
+    Message(Message),
+    Committed(Result<(), StoreError>),
+    /// A check or the heartbeat is due.
+    Due,
+    /// Nobody will send any more.
+    End,
+}
+
+impl Writer {
+    fn recover(directory: &Path, shop: Shop, shared: &Shared) -> Result<Self, StoreError> {
         let (start, wall) = (Instant::now(), clock::wall());
         let store = Arc::new(Disk::open(directory)?);
         let books = Books::recover(shop, &*store, wall)?;
         let clock = ShopClock::new(books.began(), start);
         shared.open(Arc::clone(&store), start.elapsed(), books.pending());
-        Ok(Self { store, books, clock, shared, last_commit: start, more: true })
+        let group = Group::default();
+        Ok(Self { store, books, clock, group, committing: false, last_commit: start, more: true })
     }
 
     /// Closes the store, and waits until its last reader is gone.
-    fn give_up(self, failure: StoreError) -> StoreError {
-        self.shared.close();
+    fn give_up(self, failure: StoreError, shared: &Shared) -> StoreError {
+        shared.close();
         let mut store = self.store;
         while let Err(shared) = Arc::try_unwrap(store) {
             store = shared;
@@ -121,51 +143,85 @@ impl<'a> Writer<'a> {
         failure
     }
 
-    fn work(&mut self, messages: &Receiver<Message>) -> Result<(), StoreError> {
+    fn work_with_committer(
+        &mut self,
+        messages: &Receiver<Message>,
+        shared: &Shared,
+    ) -> Result<(), StoreError> {
+        let store = Arc::clone(&self.store);
+        thread::scope(|scope| {
+            // One group at most is on its way.
+            let ((groups, inbox), (results, done)) = (channel::bounded(1), channel::bounded(1));
+            thread::Builder::new()
+                .name("committer".to_owned())
+                .spawn_scoped(scope, move || committer::run(&store, &inbox, &results, shared))?;
+            self.work(messages, &groups, &done)
+        })
+    }
+
+    fn work(
+        &mut self,
+        messages: &Receiver<Message>,
+        groups: &Sender<Decided>,
+        done: &Receiver<Result<(), StoreError>>,
+    ) -> Result<(), StoreError> {
+        let (mut stopping, never) = (false, channel::never());
         loop {
-            let first = match self.wait(messages) {
-                Ok(message) => Some(message),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            };
-            let (group, stop) = gather(first, messages);
-            self.group(group)?;
-            if stop {
+            match self.wait(if stopping { &never } else { messages }, done) {
+                Event::Message(message) => stopping = self.gather(message, messages)?,
+                Event::Committed(result) => {
+                    result?;
+                    (self.committing, self.last_commit) = (false, Instant::now());
+                }
+                Event::Due => {}
+                Event::End => stopping = true,
+            }
+            if !stopping {
+                self.check();
+            }
+            if !self.committing {
+                self.hand_over(groups);
+            }
+            if stopping && !self.committing {
                 return Ok(());
             }
         }
     }
-
-    /// Waits for a message, until a check is due or the time has to be committed.
-    fn wait(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
-        if self.more {
-            return messages.recv_timeout(Duration::ZERO);
-        }
-        let check = self.books.next_check().map(|at| self.clock.until(at));
-        let heartbeat = HEARTBEAT.saturating_sub(self.last_commit.elapsed());
-        let heartbeat = (self.books.pending() > 0).then_some(heartbeat);
-        match check.into_iter().chain(heartbeat).min() {
-            Some(wait) => messages.recv_timeout(wait),
-            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+    /// Waits for a message if the group has room, for the committer, until a check is due or the time
+    /// has to be committed.
+    fn wait(&self, messages: &Receiver<Message>, done: &Receiver<Result<(), StoreError>>) -> Event {
+        let (never, timer) = (channel::never(), self.next_due().map_or_else(channel::never, channel::after));
+        let messages = if self.group.lines < GROUP { messages } else { &never };
+        select_biased! {
+            recv(done) -> result => Event::Committed(result.unwrap_or_else(|_| Err(ended("committer")))),
+            recv(messages) -> message => message.map_or(Event::End, Event::Message),
+            recv(timer) -> _ => Event::Due,
         }
     }
 
-    /// Decides a group, commits it, and answers.
-    fn group(&mut self, group: Vec<Message>) -> Result<(), StoreError> {
-        let mut replies = Vec::with_capacity(group.len());
-        for message in group {
-            replies.extend(self.decide(message)?);
+    /// How long it is until there is something to do without being asked.
+    fn next_due(&self) -> Option<Duration> {
+        let full = self.group.checked.len() >= GROUP;
+        let check = if self.more {
+            Some(Duration::ZERO)
+        } else {
+            self.books.next_check().map(|at| self.clock.until(at))
+        };
+        let heartbeat = HEARTBEAT.saturating_sub(self.last_commit.elapsed());
+        let heartbeat = (self.books.pending() > 0 && !self.committing).then_some(heartbeat);
+        check.filter(|_| !full).into_iter().chain(heartbeat).min()
+    }
+
+    /// Decides a message, and others that have come in. Returns whether the writer shall stop.
+    fn gather(&mut self, first: Message, messages: &Receiver<Message>) -> Result<bool, StoreError> {
+        let mut next = Some(first);
+        while let Some(message) = next {
+            self.group.lines += message.lines();
+            let Some(reply) = self.decide(message)? else { return Ok(true) };
+            self.group.replies.push(reply);
+            next = if self.group.lines < GROUP { messages.try_recv().ok() } else { None };
         }
-        let now = self.clock.ends();
-        let mut checked = Vec::new();
-        self.more = self.books.check(now, GROUP, |check| checked.push(check));
-        let changes = self.books.take_changes(now);
-        if !changes.is_empty() || self.is_heartbeat_due() {
-            self.commit(&changes)?;
-        }
-        self.publish(&changes, &checked);
-        replies.into_iter().for_each(|reply| self.answer(reply));
-        Ok(())
+        Ok(false)
     }
 
     fn decide(&mut self, message: Message) -> Result<Option<Reply>, StoreError> {
@@ -182,65 +238,31 @@ impl<'a> Writer<'a> {
 
     fn pay(&mut self, lines: Vec<Result<NewPayment, Fault>>) -> Result<Vec<Answer>, StoreError> {
         let now = self.clock.ends();
-        let mut answers = Vec::with_capacity(lines.len());
-        for line in lines {
-            answers.push(match line {
-                Ok(payment) => {
-                    let answer = self.books.pay(&*self.store, &payment, now)?;
-                    let NewPayment { payment_id, order_id, .. } = payment;
-                    Answer::Payment { payment_id, order_id, answer }
-                }
-                Err(fault) => Answer::Invalid(fault),
-            });
-        }
-        Ok(answers)
+        lines.into_iter().map(|line| self.books.pay_line(&*self.store, line, now)).collect()
     }
 
-    fn is_heartbeat_due(&self) -> bool {
-        self.books.pending() > 0 && self.last_commit.elapsed() >= HEARTBEAT
+    /// Decides the checks that are due, as far as the group has room.
+    fn check(&mut self) {
+        let room = GROUP.saturating_sub(self.group.checked.len());
+        let (now, checked) = (self.clock.ends(), &mut self.group.checked);
+        self.more = self.books.check(now, room, |check| checked.push(check));
     }
 
-    fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
-        let begin = Instant::now();
-        self.store.commit(changes)?;
-        self.last_commit = Instant::now();
-        self.shared.metrics.committed(begin.elapsed());
-        Ok(())
-    }
-
-    /// Counts what is durable now.
-    fn publish(&self, changes: &Changes, checked: &[Checked]) {
-        let metrics = &self.shared.metrics;
-        metrics.pending.set(self.books.pending() as u64);
-        checked.iter().for_each(|&checked| metrics.checked(checked));
-        for state in [EndState::PaidEarly, EndState::Confirmed, EndState::Released] {
-            metrics.ended(state, changes.ended.iter().filter(|ended| ended.state == state).count() as u64);
-        }
-    }
-
-    /// A client that has gone away gets no answer.
-    fn answer(&self, reply: Reply) {
-        match reply {
-            Reply::Lines(reply, answers) => {
-                self.shared.metrics.answered(answers.as_deref().unwrap_or_default());
-                let _ = reply.send(answers);
-            }
-            Reply::Order(reply, order) => drop(reply.send(order)),
-            Reply::Stock(reply, stock) => drop(reply.send(stock)),
+    /// Hands what is decided to the committer, if there is anything.
+    fn hand_over(&mut self, groups: &Sender<Decided>) {
+        let changes = self.books.take_changes(self.clock.ends());
+        let Group { replies, checked, .. } = mem::take(&mut self.group);
+        let heartbeat = self.books.pending() > 0 && self.last_commit.elapsed() >= HEARTBEAT;
+        let commit = heartbeat || !changes.is_empty();
+        if commit || !replies.is_empty() {
+            let pending = self.books.pending();
+            // The committer ends after this thread, or with an error that comes next.
+            let _ = groups.send(Decided { changes, commit, replies, checked, pending });
+            self.committing = true;
         }
     }
 }
 
-/// The messages of one group, and whether the writer shall stop after it.
-fn gather(first: Option<Message>, messages: &Receiver<Message>) -> (Vec<Message>, bool) {
-    let (mut group, mut lines, mut next) = (Vec::new(), 0, first);
-    while let Some(message) = next {
-        if matches!(message, Message::Stop) {
-            return (group, true);
-        }
-        lines += message.lines();
-        group.push(message);
-        next = if lines < GROUP { messages.try_recv().ok() } else { None };
-    }
-    (group, false)
+fn ended(thread: &str) -> StoreError {
+    StoreError::Engine(format!("the {thread} has ended").into())
 }

@@ -21,7 +21,7 @@ use redb::{
     StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
 };
 
-use super::{Changes, Ended, Open, Outcome, Recovery, Resume, Store, StoreError};
+use super::{Changes, Ended, History, Open, Outcome, Recovery, Resume, Store, StoreError};
 
 type Bytes = &'static [u8];
 type Table = TableDefinition<'static, Bytes, Bytes>;
@@ -163,15 +163,21 @@ impl Store for Disk {
         Ok(())
     }
 
+    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
+        Ok(self.ended(order_id)?.map(|ended| ended.order.check_at))
+    }
+
+    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
+        self.view(|views| Ok(views.payments.get(payment_id.as_bytes())?.is_some()))
+    }
+}
+
+impl History for Disk {
     fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError> {
         self.view(|views| {
             let found = views.ended.get(&order_id.to_be_bytes()[..])?;
             found.map(|bytes| Ended::decode(bytes.value())).transpose()
         })
-    }
-
-    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
-        self.view(|views| Ok(views.payments.get(payment_id.as_bytes())?.is_some()))
     }
 
     fn outcomes(&self, after: u64, limit: usize) -> Result<Vec<Outcome>, StoreError> {

@@ -1,8 +1,8 @@
-//! What survives the process: a small trait, and the records that stand behind it.
+//! What survives the process: two small traits, and the records that stand behind them.
 //!
-//! The deciding code (`serve/books.rs`) knows this trait alone. [`Disk`] implements it with an
-//! embedded store; a message broker can stand behind it as well, as the trait asks for no more than
-//! one writer, whole commits, look-ups by key and a walk over what is open.
+//! The deciding code (`serve/books.rs`) knows [`Store`] alone: one writer, whole commits, look-ups by
+//! key and a walk over what is open. [`Disk`] implements it with an embedded store; `cluster/memory.rs`
+//! does with a message broker's log. [`History`] is what the readers of one machine ask beside that.
 //!
 //! A commit is durable when [`Store::commit`] returns, and it is there whole or not at all after a
 //! crash at any instant. A reader sees a commit only when it is durable.
@@ -73,12 +73,12 @@ pub trait Store: Send + Sync {
     /// They may be durable or not. The store has to be opened again to find out.
     fn commit(&self, changes: &Changes) -> Result<(), StoreError>;
 
-    /// Returns an order that has ended.
+    /// Returns when an order was due to be checked, if it has ended.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError>;
+    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError>;
 
     /// Returns whether a payment was counted.
     ///
@@ -86,6 +86,16 @@ pub trait Store: Send + Sync {
     ///
     /// The store cannot be read.
     fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError>;
+}
+
+/// A store that keeps what has ended, for readers.
+pub trait History: Store {
+    /// Returns an order that has ended.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    fn ended(&self, order_id: u64) -> Result<Option<Ended>, StoreError>;
 
     /// Returns up to `limit` outcomes that come after number `after`.
     ///

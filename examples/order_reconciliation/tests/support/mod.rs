@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "every target uses its own part")]
 
+pub(crate) mod nats;
+
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -55,8 +57,12 @@ impl Server {
     }
 
     /// Starts a command that ends up in the program, and reads its address.
-    pub(crate) fn launch(mut command: Command, data: &Path, args: &[&str]) -> Self {
-        command.arg("serve").arg("--data").arg(data).args(["--listen", "127.0.0.1:0"]).args(args);
+    pub(crate) fn launch(command: Command, data: &Path, args: &[&str]) -> Self {
+        Self::launch_at("127.0.0.1:0", command, data, args)
+    }
+
+    pub(crate) fn launch_at(address: &str, mut command: Command, data: &Path, args: &[&str]) -> Self {
+        command.arg("serve").arg("--data").arg(data).args(["--listen", address]).args(args);
         // A group of its own, as some commands run the program as their child.
         let command = command.stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().expect("the program starts");
@@ -225,6 +231,22 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(begin.elapsed() < PATIENCE, "waited too long until {what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// How long the disk takes to sync 4 KiB in a file that is long enough: the median of 101 times.
+pub(crate) fn median_sync(directory: &Path) -> Duration {
+    let path = directory.join("sync");
+    let mut file = fs::File::create(&path).expect("a file");
+    let mut times = [Duration::ZERO; 101];
+    for time in &mut times {
+        file.rewind().and_then(|()| file.write_all(&[1; 4_096])).expect("a write");
+        let begin = Instant::now();
+        file.sync_data().expect("a sync");
+        *time = begin.elapsed();
+    }
+    fs::remove_file(path).expect("the file is removed");
+    times.sort();
+    times[50]
 }
 
 /// The line of an order of two units at 19.99 in all.

@@ -1,0 +1,193 @@
+//! The HTTP client of `feed` and `audit`. It waits until there is an answer, and sends again what
+//! was cut off or refused for now.
+//!
+//! To send again is harmless: a server knows orders and payments by their ids.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// How long one request may take. A server that recovers a large store answers 503 meanwhile.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The waits between two attempts.
+const WAITS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+
+/// A server, and how to speak to it.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// Host and port.
+    authority: String,
+    authorization: Option<HeaderValue>,
+    /// How long to send the same request again and again.
+    give_up_after: Duration,
+}
+
+impl Endpoint {
+    /// `url` is `http://HOST:PORT`.
+    pub(crate) fn new(url: &str, token: Option<&str>, give_up_after: Duration) -> Result<Self, Failure> {
+        let uri = url.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("http") && uri.path() == "/");
+        let authority = uri.as_ref().and_then(Uri::authority).filter(|authority| authority.port().is_some());
+        let authority = authority.ok_or_else(|| Failure::Url { url: url.to_owned() })?.to_string();
+        let bearer = token.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
+        let authorization = bearer.transpose().map_err(|_| Failure::Token)?;
+        Ok(Self { authority, authorization, give_up_after })
+    }
+}
+
+/// One connection, which is made again as often as it breaks.
+pub(crate) struct Client {
+    endpoint: Arc<Endpoint>,
+    connection: Option<SendRequest<Full<Bytes>>>,
+    /// Requests that were sent again.
+    pub(crate) repeated: u64,
+}
+
+/// An answer with the status 200 or 404.
+pub(crate) struct Reply {
+    pub(crate) found: bool,
+    pub(crate) body: Bytes,
+}
+
+/// What came of one attempt.
+enum Attempt {
+    Done(Reply),
+    /// The server asks to send it again later, perhaps after a given time.
+    Later(StatusCode, Option<Duration>),
+}
+
+type Cut = Box<dyn Error + Send + Sync>;
+
+impl Client {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, connection: None, repeated: 0 }
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Result<Reply, Failure> {
+        self.insist(Method::GET, path, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&mut self, path: &str, body: Bytes) -> Result<Reply, Failure> {
+        self.insist(Method::POST, path, body).await
+    }
+
+    /// Sends a request until there is an answer.
+    async fn insist(&mut self, method: Method, path: &str, body: Bytes) -> Result<Reply, Failure> {
+        let (begin, (shortest, longest)) = (Instant::now(), WAITS);
+        let waits = ExponentialBuilder::new().with_min_delay(shortest).with_max_delay(longest);
+        let mut waits = waits.without_max_times().with_jitter().build();
+        loop {
+            let (why, asked) = match self.attempt(&method, path, &body).await {
+                Ok(Attempt::Done(reply)) => return Ok(reply),
+                Ok(Attempt::Later(status, wait)) => (format!("the server answers {status}"), wait),
+                Err(Stopped::Failed(failure)) => return Err(failure),
+                Err(Stopped::Cut(cut)) => {
+                    self.connection = None;
+                    (cut.to_string(), None)
+                }
+            };
+            if begin.elapsed() >= self.endpoint.give_up_after {
+                return Err(Failure::GivenUp { after: begin.elapsed(), why });
+            }
+            self.repeated += 1;
+            shardwheel::sleep(asked.max(waits.next()).unwrap_or(longest)).await;
+        }
+    }
+
+    async fn attempt(&mut self, method: &Method, path: &str, body: &Bytes) -> Result<Attempt, Stopped> {
+        let sent = shardwheel::timeout(REQUEST_TIMEOUT, self.send(method, path, body)).await;
+        let (status, wait, body) =
+            sent.unwrap_or_else(|elapsed| Err(elapsed.into())).map_err(Stopped::Cut)?;
+        match status {
+            StatusCode::OK | StatusCode::NOT_FOUND => {
+                Ok(Attempt::Done(Reply { found: status == StatusCode::OK, body }))
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::REQUEST_TIMEOUT => Ok(Attempt::Later(status, wait)),
+            status => {
+                let text = String::from_utf8_lossy(&body).trim().to_owned();
+                Err(Stopped::Failed(Failure::Refused { path: path.to_owned(), status, text }))
+            }
+        }
+    }
+
+    async fn send(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: &Bytes,
+    ) -> Result<(StatusCode, Option<Duration>, Bytes), Cut> {
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header(header::HOST, &self.endpoint.authority);
+        if let Some(authorization) = &self.endpoint.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::new(body.clone()))?;
+        let connection = self.connection().await?;
+        connection.ready().await?;
+        let (head, body) = connection.send_request(request).await?.into_parts();
+        let wait = head.headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
+        Ok((head.status, wait.map(Duration::from_secs), body.collect().await?.to_bytes()))
+    }
+
+    async fn connection(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, Cut> {
+        if self.connection.as_ref().is_none_or(SendRequest::is_closed) {
+            let stream = TcpStream::connect(&self.endpoint.authority).await?;
+            stream.set_nodelay(true)?;
+            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+            // What goes wrong with it shows at the next request.
+            tokio::spawn(connection);
+            self.connection = Some(sender);
+        }
+        self.connection.as_mut().ok_or_else(|| "there is no connection".into())
+    }
+}
+
+/// Why an attempt has no answer.
+enum Stopped {
+    /// The next attempt may have one.
+    Cut(Cut),
+    Failed(Failure),
+}
+
+/// The reason why a server cannot be spoken to.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// This is no address of a server.
+    Url { url: String },
+    /// The token cannot be part of a header.
+    Token,
+    /// The server refuses the request, and would refuse it again.
+    Refused { path: String, status: StatusCode, text: String },
+    /// All attempts have failed.
+    GivenUp { after: Duration, why: String },
+    /// The server's answer is not what was asked for.
+    Answer { path: String, text: String },
+    /// The broker fails, or no worker answers.
+    Broker(Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { url } => {
+                write!(f, "{url:?} is no server; it must be http://HOST:PORT or nats://HOST:PORT")
+            }
+            Self::Token => f.write_str("the token may hold visible ASCII characters only"),
+            Self::Refused { path, status, text } => write!(f, "{path}: the server answers {status}: {text}"),
+            Self::GivenUp { after, why } => write!(f, "given up after {:.1} s: {why}", after.as_secs_f64()),
+            Self::Answer { path, text } => write!(f, "{path}: the answer cannot be used: {text}"),
+            Self::Broker(failure) => write!(f, "NATS: {failure}"),
+        }
+    }
+}
+
+impl Error for Failure {}

@@ -1,0 +1,202 @@
+//! A client of a shop over NATS: sends lines, and hears the answers.
+//!
+//! A line goes to the partition of its item; a payment goes to that of its order's item, which the
+//! client knows. The answer comes as a line of the partition's results. So *sent* is not *answered*:
+//! a message that the broker has, but that no worker has answered in time, is sent again. It bears
+//! the same id, by which the broker leaves it out for two minutes, and the books know its orders and
+//! payments for much longer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
+use futures_util::future::{join_all, try_join_all};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::broker::{self, Broker, Failure};
+use super::names::{self, Kind};
+use super::partition::MAX_LINES;
+use super::reader::Reader;
+
+/// After which time a line that is not answered is sent again.
+const REPEAT: Duration = Duration::from_secs(5);
+
+/// What a line is known by in an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Name {
+    Order(u64),
+    Payment(String),
+}
+
+/// A line, and where it goes.
+pub(crate) struct Addressed<'a> {
+    item: &'a str,
+    name: Name,
+    /// In JSON, with its end.
+    line: Vec<u8>,
+}
+
+impl<'a> Addressed<'a> {
+    /// A line for the partition of an item.
+    pub(crate) fn new(item: &'a str, name: Name, line: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let mut line = serde_json::to_vec(line)?;
+        line.push(b'\n');
+        Ok(Self { item, name, line })
+    }
+}
+
+/// A line of a result: an answer, or an outcome.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Line {
+    pub(crate) order_id: Option<u64>,
+    pub(crate) payment_id: Option<String>,
+    /// An answer has it.
+    pub(crate) status: Option<String>,
+    pub(crate) check_at_ms: Option<u64>,
+    pub(crate) error: Option<String>,
+    /// An outcome has these.
+    pub(crate) seq: Option<u64>,
+    pub(crate) state: Option<String>,
+    pub(crate) decided_at_ms: Option<u64>,
+}
+
+impl Line {
+    fn name(&self) -> Option<Name> {
+        let order = || self.order_id.map(Name::Order);
+        self.payment_id.clone().map(Name::Payment).or_else(order)
+    }
+}
+
+/// The lines of a result.
+pub(crate) fn lines(payload: &[u8]) -> Result<Vec<Line>, serde_json::Error> {
+    serde_json::Deserializer::from_slice(payload).into_iter().collect()
+}
+
+/// Lines that wait for their answers.
+type Waiting = Arc<Mutex<HashMap<Name, oneshot::Sender<Line>>>>;
+
+/// A connection to the shop, shared by all that send.
+pub(crate) struct ShopClient {
+    broker: Broker,
+    waiting: Waiting,
+    give_up_after: Duration,
+    /// Makes the ids of this client's messages its own.
+    session: u64,
+    /// Ends with the client.
+    _readers: JoinSet<()>,
+}
+
+impl ShopClient {
+    /// Connects, and listens to the results from now on. The caller's runtime must have timers.
+    pub(crate) async fn connect(urls: &str, give_up_after: Duration) -> Result<Self, Failure> {
+        let broker = Broker::find(broker::connect(urls, "client").await?).await?;
+        let (waiting, mut readers) = (Waiting::default(), JoinSet::new());
+        let partitions = 0..broker.settings.partitions;
+        let last = try_join_all(partitions.map(|partition| broker.last_result(partition))).await?;
+        for (partition, last) in (0..).zip(last) {
+            let reader = Reader::new(broker.clone(), names::results(partition), last.sequence + 1);
+            readers.spawn(hear(reader, Arc::clone(&waiting)));
+        }
+        let session = fastrand::u64(..);
+        Ok(Self { broker, waiting, give_up_after, session, _readers: readers })
+    }
+
+    /// Sends lines until all are answered; returns the answers in order, and how many messages were
+    /// sent again. Lines of one item are decided in order.
+    pub(crate) async fn ask(
+        &self,
+        kind: Kind,
+        lines: Result<Vec<Addressed<'_>>, serde_json::Error>,
+    ) -> Result<(Vec<Line>, u64), Failure> {
+        let lines = lines?;
+        let answers = lines.iter().map(|line| self.wait_for(line.name.clone())).collect::<Vec<_>>();
+        let mut answers = std::pin::pin!(try_join_all(answers));
+        let (begin, messages) = (Instant::now(), self.messages(&lines));
+        let mut repeated = 0;
+        loop {
+            self.publish(kind, &messages).await;
+            match shardwheel::timeout(REPEAT, &mut answers).await {
+                Ok(answers) => return Ok((answers?, repeated)),
+                Err(_) if begin.elapsed() < self.give_up_after => repeated += messages.len() as u64,
+                Err(_) => return Err("no worker answers".into()),
+            }
+        }
+    }
+
+    fn wait_for(&self, name: Name) -> oneshot::Receiver<Line> {
+        let (answer, answered) = oneshot::channel();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(name, answer);
+        answered
+    }
+
+    /// One message, or more, for each partition.
+    fn messages(&self, lines: &[Addressed<'_>]) -> Vec<(u32, Vec<u8>)> {
+        let mut by_partition = HashMap::<u32, Vec<&[u8]>>::new();
+        for line in lines {
+            let partition = names::partition_of(line.item, self.broker.settings.partitions);
+            by_partition.entry(partition).or_default().push(&line.line);
+        }
+        let messages = by_partition.into_iter().flat_map(|(partition, lines)| {
+            lines.chunks(MAX_LINES).map(|lines| (partition, lines.concat())).collect::<Vec<_>>()
+        });
+        messages.collect()
+    }
+
+    /// Publishes messages. If one fails, its lines have no answer and it is sent again.
+    async fn publish(&self, kind: Kind, messages: &[(u32, Vec<u8>)]) {
+        let sent = messages.iter().map(|(partition, payload)| async move {
+            let mut headers = HeaderMap::new();
+            headers.insert(NATS_MESSAGE_ID, format!("{:016x}", names::digest(self.session, payload)));
+            let subject = names::log_subject(*partition, kind);
+            let jetstream = &self.broker.jetstream;
+            jetstream.publish_with_headers(subject, headers, payload.clone().into()).await?.await
+        });
+        drop(join_all(sent).await);
+    }
+}
+
+/// Passes answers on to those that wait for them.
+async fn hear(mut reader: Reader, waiting: Waiting) {
+    // Results that were trimmed before they were read answer nobody here.
+    while let Ok(input) = reader.next().await {
+        let lines = lines(&input.payload).unwrap_or_default();
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in lines.into_iter().filter(|line| line.status.is_some()) {
+            if let Some(answer) = line.name().and_then(|name| waiting.remove(&name)) {
+                // The sender may have given up.
+                let _ = answer.send(line);
+            }
+        }
+    }
+}
+
+/// All that workers have answered.
+pub(crate) struct Results {
+    /// How long orders wait for their check, in ms.
+    pub(crate) check_after: u64,
+    /// Lines by partition, each with the time in ms at which the broker took it in.
+    pub(crate) partitions: Vec<Vec<(u64, Line)>>,
+}
+
+impl Results {
+    pub(crate) async fn read(urls: &str) -> Result<Self, Failure> {
+        let broker = Broker::find(broker::connect(urls, "audit").await?).await?;
+        let partitions = 0..broker.settings.partitions;
+        let partitions = try_join_all(partitions.map(|partition| partition_results(&broker, partition)));
+        Ok(Self { partitions: partitions.await?, check_after: broker.settings.check_after_ms })
+    }
+}
+
+async fn partition_results(broker: &Broker, partition: u32) -> Result<Vec<(u64, Line)>, Failure> {
+    let end = broker.last_result(partition).await?.sequence;
+    let (mut reader, mut found) = (Reader::new(broker.clone(), names::results(partition), 1), Vec::new());
+    for _ in 0..end {
+        let input = reader.next().await?;
+        found.extend(lines(&input.payload)?.into_iter().map(|line| (input.time / 1_000_000, line)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,161 @@
+//! What a partition remembers beside its pending orders: the store that stands behind the books of
+//! a partition.
+//!
+//! Nothing here needs a disk. A change is durable before it is decided: it follows from the log of
+//! the partition, and a new owner makes it again. So a commit only takes the changes up.
+//!
+//! The memory is bounded by time. What ended, or was paid, longer ago than `remember` is forgotten,
+//! by the time of the log, so every owner forgets it at the same message. An order that is sent
+//! again after that is a new order.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::store::{Changes, Open, Recovery, Resume, Store, StoreError};
+
+/// What a snapshot brings back into the books.
+#[derive(Debug, Default)]
+pub(crate) struct Restored {
+    pub(crate) open: Vec<Open>,
+    pub(crate) sold: Vec<(String, u64)>,
+    pub(crate) resume: Resume,
+}
+
+/// The store of a partition. One owner uses it, so its lock is always free.
+#[derive(Debug)]
+pub(crate) struct Memory(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    restored: Restored,
+    /// Orders that have ended, and when they were due.
+    ended: Recent<u64, u64>,
+    payments: Recent<Arc<str>, ()>,
+    /// How long an order that has ended is remembered, in ms.
+    remember: u64,
+    /// How long a payment is remembered: longer, as its order was pending for a while.
+    remember_payment: u64,
+}
+
+impl Memory {
+    pub(crate) fn new(restored: Restored, remember: u64, check_after: u64) -> Self {
+        let (ended, payments) = (Recent::default(), Recent::default());
+        let remember_payment = remember.saturating_add(check_after);
+        Self(Mutex::new(Inner { restored, ended, payments, remember, remember_payment }))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters an order that ended at `at`, from a snapshot.
+    pub(crate) fn restore_ended(&self, at: u64, order_id: u64, check_at: u64) {
+        self.inner().ended.add(at, order_id, check_at);
+    }
+
+    /// Enters a payment that was counted at `at`, from a snapshot.
+    pub(crate) fn restore_payment(&self, at: u64, payment_id: &str) {
+        self.inner().payments.add(at, payment_id.into(), ());
+    }
+
+    /// Passes on what is remembered, in the order in which it is forgotten.
+    pub(crate) fn tell(&self, mut ended: impl FnMut(u64, u64, u64), mut payment: impl FnMut(u64, &str)) {
+        let inner = self.inner();
+        inner.ended.queue.iter().for_each(|(at, id)| ended(*at, *id, inner.ended.known[id]));
+        inner.payments.queue.iter().for_each(|(at, id)| payment(*at, id));
+    }
+
+    /// The number of orders and payments that are remembered.
+    pub(crate) fn len(&self) -> usize {
+        let inner = self.inner();
+        inner.ended.queue.len() + inner.payments.queue.len()
+    }
+}
+
+impl Store for Memory {
+    fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
+        let Restored { open, sold, resume } = mem::take(&mut self.inner().restored);
+        open.into_iter().for_each(|order| into.open(order));
+        sold.into_iter().for_each(|(item, units)| into.sold(item, units));
+        Ok(resume)
+    }
+
+    fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        for ended in &changes.ended {
+            inner.ended.add(changes.now, ended.order.order_id, ended.order.check_at);
+        }
+        for payment in &changes.payments {
+            inner.payments.add(changes.now, payment.payment_id.as_str().into(), ());
+        }
+        let (orders, payments) = (inner.remember, inner.remember_payment);
+        inner.ended.forget(changes.now.saturating_sub(orders));
+        inner.payments.forget(changes.now.saturating_sub(payments));
+        Ok(())
+    }
+
+    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
+        Ok(self.inner().ended.known.get(&order_id).copied())
+    }
+
+    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
+        Ok(self.inner().payments.known.contains_key(payment_id))
+    }
+}
+
+/// Keys that are forgotten in the order in which they came.
+#[derive(Debug)]
+struct Recent<K, V> {
+    known: HashMap<K, V>,
+    queue: VecDeque<(u64, K)>,
+}
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self { known: HashMap::new(), queue: VecDeque::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V> Recent<K, V> {
+    fn add(&mut self, at: u64, key: K, value: V) {
+        self.known.insert(key.clone(), value);
+        self.queue.push_back((at, key));
+    }
+
+    /// Forgets what came before `before`.
+    fn forget(&mut self, before: u64) {
+        while let Some((_, key)) = self.queue.pop_front_if(|(at, _)| *at < before) {
+            self.known.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{EndState, Ended, Payment};
+
+    fn changes(now: u64, order_id: u64) -> Changes {
+        let item = "nut".to_owned();
+        let order = Open { order_id, item, quantity: 1, amount: 5, paid: 5, placed_at: 0, check_at: 50 };
+        let ended = Ended { order, state: EndState::PaidEarly, decided_at: now, seq: order_id };
+        let payments = vec![Payment { payment_id: format!("p-{order_id}"), order_id, amount: 5 }];
+        Changes { now, ended: vec![ended], payments, ..Changes::default() }
+    }
+
+    #[test]
+    fn what_ended_is_known_for_a_while() {
+        let memory = Memory::new(Restored::default(), 100, 50);
+        memory.commit(&changes(1_000, 1)).unwrap();
+        memory.commit(&changes(1_100, 2)).unwrap();
+        assert_eq!([1, 2, 3].map(|id| memory.check_at(id).unwrap()), [Some(50), Some(50), None]);
+        memory.commit(&Changes { now: 1_101, ..Changes::default() }).unwrap();
+        assert_eq!([1, 2].map(|id| memory.check_at(id).unwrap()), [None, Some(50)]);
+        assert!(memory.has_payment("p-1").unwrap(), "a payment is known longer");
+        memory.commit(&Changes { now: 1_151, ..Changes::default() }).unwrap();
+        assert!(!memory.has_payment("p-1").unwrap() && memory.has_payment("p-2").unwrap());
+        assert_eq!(memory.len(), 2);
+    }
+}

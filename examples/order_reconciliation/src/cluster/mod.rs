@@ -1,0 +1,141 @@
+//! `serve --nats`: many workers, over a broker that keeps the data.
+//!
+//! # One log a partition
+//!
+//! The shop is divided by item into P partitions. Each has a *log*, a JetStream stream with the
+//! subjects `shop.P.orders`, `shop.P.payments` and `shop.P.ticks`: one total order of all that
+//! happens to its items. Front ends publish lines of JSON there, several to a message. A payment goes
+//! to the partition of its order's item: the front end has sold that item and knows it. The line
+//! names the item as well, for a tool that divides the shop anew. An order's id belongs to one item:
+//! another partition does not know it.
+//!
+//! **Decisions are a pure function of the log** (`partition.rs`). The time of an order or a payment
+//! is the one that the broker gave its message, and a check that is due at T is made by the first
+//! message after T. No owner's clock decides anything. So two owners of a partition, the present one
+//! and one that was paused and does not know it, write the same lines.
+//!
+//! # Results
+//!
+//! An owner answers messages by a *result*: a message in the partition's other stream, with a line
+//! for each line answered and for each outcome. It says which message of the log it answers last.
+//! The broker takes it only if the last result is still the one that the owner knows
+//! (`Nats-Expected-Last-Subject-Sequence`). So each message of the log is answered once.
+//!
+//! | what meets | what happens |
+//! |---|---|
+//! | two owners publish the same step | the second is refused, and begins again from snapshot and log |
+//! | an owner stops between deciding and publishing | nobody has seen it; the next owner decides the same |
+//! | an owner stops after publishing, before its answer | the next owner reads the result, and applies the log up to there in silence |
+//! | an owner does not know whether its result stands | it begins again, as after a crash |
+//! | a paused owner goes on, and a new one has published | its result is refused |
+//! | it goes on, and is first | its result is what the new owner would have said; that one is refused, and begins again |
+//! | a clock is set back, or a leader with a slow clock is elected | the log's time stands still until the clock has caught up: checks are late, none is early |
+//! | a message is sent twice | the books know its orders and payments by their ids: *duplicate* |
+//!
+//! The invariant: after result n, which answers the log up to message m, the books of each owner that
+//! has applied the log up to m are the same. Each result bears a digest of all lines before it, and a
+//! new owner compares: one that decides differently publishes nothing.
+//!
+//! # Leases
+//!
+//! An entry of a KV bucket says who owns a partition. It is taken and renewed by compare-and-set on its
+//! revision, and has lapsed if its revision stays the same for the length of a lease, by the clock of
+//! the worker that watches. Leases keep two owners from doing the same work; that nothing is decided twice
+//! does not depend on them. `view.rs` has the shares: P / n partitions for each of n workers.
+//!
+//! # Snapshots
+//!
+//! After so many lines the owner writes its books into the broker (`keeper.rs`), and the log is
+//! trimmed up to the snapshot before. A new owner reads the newest snapshot and the rest of the log.
+//! A snapshot is as large as what is pending and what is remembered of the past (`memory.rs`).
+//!
+//! # What the broker must do
+//!
+//! A message that it has acknowledged stays. JetStream with three replicas keeps it when one server
+//! is lost. It does not sync each message to its disk: if all three machines lose their power at
+//! once, the last messages may be lost. Servers' clocks should agree as well as the shop's promise of
+//! thirty minutes asks for.
+//!
+//! # The files, from the bottom up
+//!
+//! | file | what |
+//! |---|---|
+//! | `names.rs` | subjects, streams, keys; the partition of an item |
+//! | `memory.rs`, `partition.rs`, `snapshot.rs` | books, memory and time as a function of the log; their bytes |
+//! | `ticks.rs`, `view.rs` | when a tick is of use; who lives, which leases have lapsed. No broker |
+//! | `broker.rs`, `reader.rs`, `keeper.rs` | streams and results; reading without gaps; snapshots |
+//! | `owner.rs` | one partition: reads, decides, publishes |
+//! | `worker.rs`, `status.rs` | leases, and an owner for each; `/healthz` and `/metrics` |
+//! | `client.rs` | sends lines and hears the answers: for `feed` and `audit` |
+
+mod args;
+mod broker;
+mod client;
+mod keeper;
+mod memory;
+mod names;
+mod owner;
+mod partition;
+mod reader;
+mod snapshot;
+mod status;
+mod ticks;
+mod view;
+mod worker;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::serve::metrics::Metrics;
+
+use broker::{Broker, Settings};
+use owner::Office;
+use worker::Worker;
+
+pub(crate) use args::Args;
+pub(crate) use broker::Failure;
+pub(crate) use client::{Addressed, Line, Name, Results, ShopClient};
+pub(crate) use names::Kind;
+
+/// What the address of a broker begins with.
+pub(crate) const SCHEME: &str = "nats://";
+
+/// What `serve` says about the shop.
+pub(crate) struct Terms {
+    pub(crate) stock: u64,
+    pub(crate) check_after: Duration,
+    /// Where to answer `/healthz` and `/metrics`.
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+/// Works until a signal ends it.
+pub(crate) fn serve(args: &Args, terms: &Terms, out: &mut dyn Write) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(work(args, terms, out))
+}
+
+async fn work(args: &Args, terms: &Terms, out: &mut dyn Write) -> Result<(), Failure> {
+    let settings = Settings {
+        partitions: args.partitions,
+        stock: terms.stock,
+        check_after_ms: terms.check_after.as_millis() as u64,
+        remember_ms: args.remember.as_millis() as u64,
+    };
+    let client = broker::connect(&args.nats, &args.worker).await?;
+    let broker = Broker::make(client, settings, args.replicas).await?;
+    let (caught_up, numbers) = mpsc::unbounded_channel();
+    let (metrics, snapshot_every, keep_log) =
+        (Arc::new(Metrics::default()), args.snapshot_every, args.keep_log);
+    let office = Office { broker, metrics, snapshot_every, keep_log, caught_up };
+    if let Some(at) = terms.listen {
+        let address = status::listen(at, Arc::clone(&office.metrics)).await?;
+        worker::say(out, &format!("listening on {address}"))?;
+    }
+    office.metrics.ready.set(1);
+    worker::say(out, &format!("worker {} ready", args.worker))?;
+    Worker::new(office, args.worker.clone(), args.lease).run(numbers, out).await
+}

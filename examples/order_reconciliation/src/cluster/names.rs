@@ -1,0 +1,111 @@
+//! Where things are in the broker, and in which partition an item is.
+
+/// The bucket of leases, workers, settings and heads of snapshots.
+pub(crate) const BUCKET: &str = "shop";
+/// The stream that holds the parts of snapshots.
+pub(crate) const BOOKS: &str = "books";
+
+/// What a message of a partition's log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Orders,
+    Payments,
+    /// Nothing: it moves the partition's time.
+    Tick,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Orders => "orders",
+            Self::Payments => "payments",
+            Self::Tick => "ticks",
+        }
+    }
+
+    /// The kind of message that has a subject.
+    pub(crate) fn of(subject: &str) -> Option<Self> {
+        let name = subject.rsplit('.').next()?;
+        [Self::Orders, Self::Payments, Self::Tick].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// The partition of an item: FNV-1a of its name. It stays the same for ever, as the logs do.
+pub(crate) fn partition_of(item: &str, partitions: u32) -> u32 {
+    (digest(DIGEST, item.as_bytes()) % u64::from(partitions)) as u32
+}
+
+/// The digest of nothing.
+pub(crate) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Goes on with an FNV-1a digest.
+pub(crate) fn digest(so_far: u64, bytes: &[u8]) -> u64 {
+    const PRIME: u64 = 0x0100_0000_01b3;
+    bytes.iter().fold(so_far, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+/// The stream of a partition's log.
+pub(crate) fn log(partition: u32) -> String {
+    format!("shop-{partition}")
+}
+
+/// The subjects of a partition's log.
+pub(crate) fn log_subjects(partition: u32) -> String {
+    format!("shop.{partition}.*")
+}
+
+pub(crate) fn log_subject(partition: u32, kind: Kind) -> String {
+    format!("shop.{partition}.{}", kind.name())
+}
+
+/// The stream of a partition's results.
+pub(crate) fn results(partition: u32) -> String {
+    format!("results-{partition}")
+}
+
+/// The only subject of a partition's results.
+pub(crate) fn results_subject(partition: u32) -> String {
+    format!("results.{partition}")
+}
+
+/// The subject of the parts of a partition's snapshots.
+pub(crate) fn parts(partition: u32) -> String {
+    format!("{BOOKS}.{partition}")
+}
+
+/// What the keys of leases begin with.
+pub(crate) const LEASE: &str = "lease.";
+
+pub(crate) fn lease(partition: u32) -> String {
+    format!("{LEASE}{partition}")
+}
+
+pub(crate) fn worker(name: &str) -> String {
+    format!("worker.{name}")
+}
+
+pub(crate) fn head(partition: u32) -> String {
+    format!("head.{partition}")
+}
+
+pub(crate) const SETTINGS: &str = "settings";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_stays_in_its_partition() {
+        // Logs that exist depend on these numbers.
+        let found = ["item-1", "item-2", "nut", "é"].map(|item| partition_of(item, 16));
+        assert_eq!(found, [0, 9, 8, 1]);
+    }
+
+    #[test]
+    fn a_subject_has_a_kind() {
+        for kind in [Kind::Orders, Kind::Payments, Kind::Tick] {
+            assert_eq!(Kind::of(&log_subject(3, kind)), Some(kind));
+        }
+        assert_eq!(Kind::of("shop.3.other"), None);
+    }
+}

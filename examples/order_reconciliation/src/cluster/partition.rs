@@ -1,0 +1,152 @@
+//! A partition: its books, as a pure function of its log.
+//!
+//! [`Partition::apply`] takes the messages of the log one by one, and writes the lines that answer
+//! them. It reads no clock: the time is that of the log, the latest time that the broker gave a
+//! message so far. So two owners that read the same log write the same lines, to the byte.
+//!
+//! A check that is due at T is made by the first message whose time is later than T, to the ms. All
+//! messages that the broker took in until T stand before it. If nothing else comes, the owner adds a
+//! *tick* to the log; its wheel says when. A tick that comes too early decides nothing.
+//!
+//! Orders whose checks are due at one message are checked by time and id, at most [`MAX_LINES`] of
+//! them; the rest is left to the next messages. The wheel gives up those of one ms in any order, and
+//! in another one after it was rebuilt: hence the sorted set.
+
+use std::collections::BTreeSet;
+
+use crate::serve::books::{Books, Checked, Shop};
+use crate::serve::lines::{self, Answer};
+use crate::store::{Changes, Store, StoreError};
+
+use super::memory::{Memory, Restored};
+use super::names::{DIGEST, Kind, digest};
+
+/// Checks that one message makes, at most; and the lines that one message may have, or else none of
+/// them is used.
+///
+/// With the longest names, the answers to one message and to its checks are shorter than
+/// `2 * MAX_LINES * 250` bytes, half of what a message may have.
+pub(crate) const MAX_LINES: usize = 1_024;
+
+/// How far a partition has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The last message of the log that was applied.
+    pub(crate) input: u64,
+    /// The time of the log, in ns since 1970.
+    pub(crate) time: u64,
+    /// A digest of all lines so far.
+    pub(crate) digest: u64,
+}
+
+impl Position {
+    pub(crate) const START: Self = Self { input: 0, time: 0, digest: DIGEST };
+
+    /// The time of the log, in ms, rounded down: that of an event that ends a wait.
+    pub(crate) fn millis(&self) -> u64 {
+        self.time / NANOS
+    }
+}
+
+/// What one message did.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) changes: Changes,
+    pub(crate) checked: Vec<Checked>,
+}
+
+pub(crate) struct Partition {
+    pub(crate) books: Books,
+    pub(crate) memory: Memory,
+    pub(crate) position: Position,
+    /// Orders whose checks are due, by time and id, not checked yet.
+    due: BTreeSet<(u64, u64)>,
+}
+
+impl Partition {
+    /// A partition as a snapshot left it.
+    pub(crate) fn restore(shop: Shop, memory: Memory, position: Position) -> Result<Self, StoreError> {
+        let books = Books::recover(shop, &memory, 0)?;
+        Ok(Self { books, memory, position, due: BTreeSet::new() })
+    }
+
+    /// An empty partition.
+    pub(crate) fn new(shop: Shop, remember: u64) -> Result<Self, StoreError> {
+        let memory = Memory::new(Restored::default(), remember, shop.check_after);
+        Self::restore(shop, memory, Position::START)
+    }
+
+    /// Applies the next message, and appends the lines that answer it.
+    pub(crate) fn apply(
+        &mut self,
+        input: u64,
+        time: u64,
+        kind: Kind,
+        payload: &[u8],
+        out: &mut String,
+    ) -> Result<Applied, StoreError> {
+        self.position.input = input;
+        self.position.time = self.position.time.max(time);
+        let now = self.position.millis();
+        let checked = self.check(now);
+        let answers = match kind {
+            Kind::Orders => self.place(payload)?,
+            Kind::Payments => self.pay(payload, now)?,
+            Kind::Tick => Vec::new(),
+        };
+        let changes = self.books.take_changes(now);
+        self.memory.commit(&changes)?;
+        let begin = out.len();
+        // In the order in which they happened: checks come before what the message holds.
+        let (by_check, by_payment) = changes.ended.split_at(checked.len());
+        by_check.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
+        answers.iter().for_each(|answer| answer.write(out));
+        by_payment.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
+        self.position.digest = digest(self.position.digest, &out.as_bytes()[begin..]);
+        Ok(Applied { answers, changes, checked })
+    }
+
+    fn check(&mut self, now: u64) -> Vec<Checked> {
+        for order_id in self.books.due(now.saturating_sub(1), usize::MAX) {
+            self.due.extend(self.books.check_at(order_id).map(|at| (at, order_id)));
+        }
+        let mut checked = Vec::new();
+        while checked.len() < MAX_LINES {
+            let Some((_, order_id)) = self.due.pop_first() else { break };
+            checked.extend(self.books.decide(order_id, now));
+        }
+        checked
+    }
+
+    /// When the log's time has to be, in ms, so that the next check is made. It may be a little too
+    /// early.
+    pub(crate) fn next_check(&self) -> Option<u64> {
+        let due = self.due.first().map(|&(at, _)| at);
+        due.or_else(|| self.books.next_check()).map(|at| at.saturating_add(1))
+    }
+
+    fn place(&mut self, payload: &[u8]) -> Result<Vec<Answer>, StoreError> {
+        // An event that begins a wait: rounded up.
+        let now = self.position.time.div_ceil(NANOS);
+        let answers = self.books.place(&self.memory, &lines_of(payload), now)?;
+        // These books have no limit.
+        Ok(answers.unwrap_or_default())
+    }
+
+    fn pay(&mut self, payload: &[u8], now: u64) -> Result<Vec<Answer>, StoreError> {
+        lines_of(payload).into_iter().map(|line| self.books.pay_line(&self.memory, line, now)).collect()
+    }
+}
+
+/// Nanoseconds in a ms.
+const NANOS: u64 = 1_000_000;
+
+/// The lines of a message, if there are not too many.
+fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::Fault>> {
+    let lines = lines::parse(payload);
+    if lines.len() <= MAX_LINES {
+        return lines;
+    }
+    vec![Err(lines::Fault::whole(format!("a message has at most {MAX_LINES} lines")))]
+}

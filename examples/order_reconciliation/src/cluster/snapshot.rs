@@ -1,0 +1,258 @@
+//! The bytes of a snapshot: all that a partition is at one message of its log.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | the version of the layout |
+//! | 3 × 8 | last message applied, time of the log in ns, digest of all lines |
+//! | 8 | number of the last outcome |
+//! | 4 lists | pending orders; items and units sold; orders that ended; payments |
+//! | 8 | digest of what stands before |
+//!
+//! A list begins with the number of its entries, in 8 bytes. Numbers are little endian.
+
+use std::str;
+
+use crate::serve::books::Shop;
+use crate::store::{Open, Recovery, Resume, StoreError};
+
+use super::memory::{Memory, Restored};
+use super::names::{DIGEST, digest};
+use super::partition::{Partition, Position};
+
+const VERSION: u8 = 1;
+
+/// The snapshot of a partition.
+pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
+    let Position { input, time, digest: lines } = partition.position;
+    let mut bytes = vec![VERSION];
+    for number in [input, time, lines, partition.books.last_seq()] {
+        bytes.extend(number.to_le_bytes());
+    }
+    let (mut open, mut sold) = (List::default(), List::default());
+    partition.books.tell(&mut Told(&mut open, &mut sold));
+    let (mut ended, mut payments) = (List::default(), List::default());
+    partition.memory.tell(
+        |at, order_id, check_at| ended.entry(|bytes| numbers(bytes, &[at, order_id, check_at])),
+        |at, payment_id| {
+            payments.entry(|bytes| {
+                numbers(bytes, &[at]);
+                name(bytes, payment_id);
+            });
+        },
+    );
+    [open, sold, ended, payments].iter().for_each(|list| list.put(&mut bytes));
+    let sum = digest(DIGEST, &bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// A partition from its snapshot.
+///
+/// # Errors
+///
+/// The bytes are no snapshot.
+pub(crate) fn decode(bytes: &[u8], shop: Shop, remember: u64) -> Result<Partition, StoreError> {
+    const DAMAGED: StoreError = StoreError::Damaged { what: "snapshot" };
+    let (rest, sum) = bytes.split_last_chunk::<8>().map(|(rest, sum)| (rest, *sum)).ok_or(DAMAGED)?;
+    if u64::from_le_bytes(sum) != digest(DIGEST, rest) {
+        return Err(DAMAGED);
+    }
+    let (position, memory) = read(&mut &*rest, shop, remember).ok_or(DAMAGED)?;
+    Partition::restore(shop, memory, position)
+}
+
+fn read(rest: &mut &[u8], shop: Shop, remember: u64) -> Option<(Position, Memory)> {
+    let [version] = *rest.split_off(..1)? else { return None };
+    let [input, time, digest, last_seq] = take(rest)?;
+    let position = Position { input, time, digest };
+    let mut restored = Restored::default();
+    for _ in 0..take::<1>(rest)?[0] {
+        restored.open.push(take_order(rest)?);
+    }
+    for _ in 0..take::<1>(rest)?[0] {
+        let [units] = take(rest)?;
+        restored.sold.push((take_name(rest)?.to_owned(), units));
+    }
+    // All checks that were due before the present ms have been made, or are due at once.
+    restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq };
+    let memory = Memory::new(restored, remember, shop.check_after);
+    for _ in 0..take::<1>(rest)?[0] {
+        let [at, order_id, check_at] = take(rest)?;
+        memory.restore_ended(at, order_id, check_at);
+    }
+    for _ in 0..take::<1>(rest)?[0] {
+        let [at] = take(rest)?;
+        memory.restore_payment(at, take_name(rest)?);
+    }
+    (version == VERSION && rest.is_empty()).then_some((position, memory))
+}
+
+/// A list, and how many entries it has.
+#[derive(Default)]
+struct List {
+    entries: u64,
+    bytes: Vec<u8>,
+}
+
+impl List {
+    fn entry(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        self.entries += 1;
+        put(&mut self.bytes);
+    }
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.entries.to_le_bytes());
+        bytes.extend(&self.bytes);
+    }
+}
+
+/// Receives pending orders and units sold.
+struct Told<'a>(&'a mut List, &'a mut List);
+
+impl Recovery for Told<'_> {
+    fn open(&mut self, order: Open) {
+        let Open { order_id, ref item, quantity, amount, paid, placed_at, check_at } = order;
+        self.0.entry(|bytes| {
+            numbers(bytes, &[order_id, u64::from(quantity), amount, paid, placed_at, check_at]);
+            name(bytes, item);
+        });
+    }
+
+    fn sold(&mut self, item: String, units: u64) {
+        self.1.entry(|bytes| {
+            numbers(bytes, &[units]);
+            name(bytes, &item);
+        });
+    }
+}
+
+fn numbers(bytes: &mut Vec<u8>, numbers: &[u64]) {
+    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+}
+
+/// A name has at most 64 bytes.
+fn name(bytes: &mut Vec<u8>, name: &str) {
+    bytes.push(name.len() as u8);
+    bytes.extend(name.as_bytes());
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = u64::from_le_bytes(rest.split_off(..8)?.try_into().ok()?);
+    }
+    Some(numbers)
+}
+
+fn take_name<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
+    let length = usize::from(*rest.split_off_first()?);
+    str::from_utf8(rest.split_off(..length)?).ok()
+}
+
+fn take_order(rest: &mut &[u8]) -> Option<Open> {
+    let [order_id, quantity, amount, paid, placed_at, check_at] = take(rest)?;
+    let (quantity, item) = (u32::try_from(quantity).ok()?, take_name(rest)?.to_owned());
+    Some(Open { order_id, item, quantity, amount, paid, placed_at, check_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::Kind;
+    use super::*;
+
+    const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX };
+    const REMEMBER: u64 = 1_000;
+    const MS: u64 = 1_000_000;
+
+    /// A log of orders, payments and ticks, several of them in one ms, some of them twice.
+    fn log() -> Vec<(u64, Kind, String)> {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let mut time = 5_000 * MS;
+        let message = |number: u64| {
+            time += rng.u64(0..4 * MS);
+            let id = number / 3 + rng.u64(0..12);
+            let order = |id| {
+                let (item, quantity) = (id % 9, id % 3 + 1);
+                format!(
+                    "{{\"order_id\":{id},\"item\":\"i{item}\",\"quantity\":{quantity},\"amount_cents\":100}}\n"
+                )
+            };
+            match rng.u8(0..8) {
+                0..=2 => (time, Kind::Orders, (id..id + 3).map(order).collect()),
+                3..=6 => {
+                    let (part, whole) = (rng.u64(0..2), id.is_multiple_of(3));
+                    let cents = if whole { 100 } else { 40 + 20 * part };
+                    let names = format!("\"payment_id\":\"p{id}-{part}\",\"order_id\":{id}");
+                    (time, Kind::Payments, format!("{{{names},\"amount_cents\":{cents}}}\nnot a line\n"))
+                }
+                _ => (time, Kind::Tick, String::new()),
+            }
+        };
+        (0..800).map(message).collect()
+    }
+
+    fn apply(partition: &mut Partition, log: &[(u64, Kind, String)], from: usize) -> String {
+        let mut out = String::new();
+        for (number, (time, kind, payload)) in log.iter().enumerate().skip(from) {
+            partition.apply(number as u64 + 1, *time, *kind, payload.as_bytes(), &mut out).unwrap();
+        }
+        out
+    }
+
+    /// The cluster depends on this: an owner that goes on from a snapshot, wherever it was taken,
+    /// writes what the first owner wrote.
+    #[test]
+    fn from_any_snapshot_the_log_gives_the_same_lines() {
+        let log = log();
+        let mut first = Partition::new(SHOP, REMEMBER).unwrap();
+        let all = apply(&mut first, &log, 0);
+        for state in ["sold_out", "duplicate", "late", "paid_early", "confirmed", "released", "invalid"] {
+            assert!(all.contains(&format!("\"{state}\"")), "{state} does not occur");
+        }
+        for cut in (0..log.len()).step_by(7) {
+            let mut before = Partition::new(SHOP, REMEMBER).unwrap();
+            let mut out = apply(&mut before, &log[..cut], 0);
+            let mut after = decode(&encode(&before), SHOP, REMEMBER).unwrap();
+            assert_eq!(after.position, before.position);
+            out += &apply(&mut after, &log, cut);
+            assert!(out == all, "cut at {cut}");
+            assert_eq!(after.position, first.position, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn no_check_is_early_and_a_late_log_catches_up_in_steps() {
+        let mut partition = Partition::new(Shop { stock: 1 << 20, ..SHOP }, REMEMBER).unwrap();
+        let order = |id| format!("{{\"order_id\":{id},\"item\":\"i\",\"quantity\":1,\"amount_cents\":1}}\n");
+        let mut out = String::new();
+        let mut tick = |time, kind, text: &str| {
+            out.clear();
+            partition.apply(1, time, kind, text.as_bytes(), &mut out).unwrap();
+            (out.matches("released").count(), partition.next_check())
+        };
+        for first in [0, 1_000, 2_000] {
+            let body = (first..first + 1_000).map(order).collect::<String>();
+            tick(MS, Kind::Orders, &body);
+        }
+        assert_eq!(tick(52 * MS - 1, Kind::Tick, "").0, 0, "within the ms in which they are due");
+        assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
+        assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
+        assert_eq!(tick(9 * MS, Kind::Tick, ""), (952, None), "a clock that went back is ignored");
+    }
+
+    #[test]
+    fn a_damaged_snapshot_is_refused() {
+        let log = log();
+        let mut partition = Partition::new(SHOP, REMEMBER).unwrap();
+        apply(&mut partition, &log[..60], 0);
+        let bytes = encode(&partition);
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length], SHOP, REMEMBER).is_err(), "cut at {length}");
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(decode(&damaged, SHOP, REMEMBER).is_err(), "bit {at}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A cluster of one NATS server, without faults. `cluster_faults.rs` has those.
+
+mod support;
+
+use std::process::Command;
+
+use support::nats::{Nats, Worker};
+use support::{Client, Directory, PROGRAM, until};
+
+/// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
+fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
+    let mut command = Command::new(PROGRAM);
+    command.args([subcommand, option, &nats.urls()]).args(args);
+    command.arg("--orders").arg(directory.path().join("orders.csv"));
+    command.arg("--payments").arg(directory.path().join("payments.csv"));
+    let output = command.output().expect("the program starts");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("the program writes text"))
+}
+
+fn sample(directory: &Directory) {
+    let mut command = Command::new(PROGRAM);
+    command.args(["replay", "--count", "4000", "--items", "60", "--write-sample"]).arg(directory.path());
+    assert!(command.output().expect("the program starts").status.success());
+}
+
+/// The body of a worker's answer.
+fn get(worker: &Worker, path: &str) -> String {
+    let address = worker.line("listening on ").and_then(|address| address.parse().ok());
+    let mut client = Client::connect(address.expect("it says where")).expect("a connection");
+    client.send("GET", path, &[], b"").expect("an answer").text()
+}
+
+/// By the dates of the files: the payments that the files have in time are in time here too.
+#[test]
+fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
+    let directory = Directory::new("cluster");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let args = ["--partitions", "5", "--check-after", "15s", "--snapshot-every", "300"];
+    let (first, listens) =
+        (Worker::start("one", &nats, &args), [&args[..], &["--listen", "127.0.0.1:0"]].concat());
+    let second = Worker::start("two", &nats, &listens);
+    let owned = |worker: &Worker| worker.count("partition ");
+    until("each has a share", || owned(&first) >= 2 && owned(&second) >= 2);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
+    assert_eq!((code, fed.contains("| orders | placed | 4000 |")), (0, true), "{fed}");
+    let late = fed.lines().any(|line| line.starts_with("| payments | late | "));
+    assert!(late, "the files have late payments: {fed}");
+    // What one worker has, the other has at once.
+    assert_eq!(first.terminate(), Some(0));
+    let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
+    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+    let metrics = get(&second, "/metrics");
+    assert!(metrics.contains("\norders_pending 0\n") && metrics.contains("\norders_ready 1\n"), "{metrics}");
+    assert_eq!(get(&second, "/healthz"), "ok\n");
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
+    assert!(!fed.contains("| payments | counted |"), "{fed}");
+    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered"]);
+    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+}
+
+#[test]
+fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
+    let directory = Directory::new("cluster-missing");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let worker = Worker::start("one", &nats, &["--partitions", "2", "--check-after", "1s", "--stock", "90"]);
+    worker.wait_until_ready();
+    let (code, found) = run(&directory, "audit", "--from", &nats, &[]);
+    assert!(code == 1 && found.contains("4000 orders have neither outcome nor refusal"), "{found}");
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
+    let (code, found) =
+        run(&directory, "audit", "--from", &nats, &["--wait", "--as-answered", "--stock", "90"]);
+    assert!(code == 0 && found.contains("no difference"), "{found}");
+    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered", "--stock", "80"]);
+    assert!(code == 1 && found.contains("not so"), "{found}");
+}
+
+#[test]
+fn a_worker_with_other_settings_is_refused() {
+    let directory = Directory::new("cluster-settings");
+    let nats = Nats::start(&directory, 1);
+    let worker = Worker::start("one", &nats, &["--partitions", "2"]);
+    worker.wait_until_ready();
+    let mut other = Command::new(PROGRAM);
+    other.args(["serve", "--nats", &nats.urls(), "--worker", "two", "--partitions", "3"]);
+    let output = other.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("other settings"), "{said}");
+    until("the first one works on", || worker.count("partition ") == 2);
+}
