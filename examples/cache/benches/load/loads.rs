@@ -60,7 +60,7 @@ pub(crate) fn burst(args: &Args) -> Result<()> {
     let mut client = prepare(args)?;
     client.run(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?;
     let before = megabytes(args.pid);
-    // Far enough ahead for all keys to be there, although each takes longer than one without a deadline.
+    // Far enough ahead for all keys to be there, although each takes longer than one of those before.
     let loading = (now_micros() - start) * args.number / LASTING * 3;
     let first = (now_micros() + loading) / SECOND * SECOND + 4 * SECOND;
     let keys = (0..args.number).map(|key| {
