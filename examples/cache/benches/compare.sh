@@ -11,6 +11,7 @@
 # | `memory` | bytes a key, of ten million keys that expire | 4 min |
 # | `stuck` | GETs beside a thousand clients that stop in the middle of a command | 1 min |
 # | `idle` | ten thousand idle connections, which are to be closed after five seconds | 1 min |
+# | `forwarding` | processor time a GET of one thread, and of two threads on the same core, of whose GETs half are forwarded | 1 min |
 # | `soak` | ten minutes of churn, with the memory every ten seconds | 10 min |
 #
 # Without a part, all of them. ROUNDS (default 5) is how often `throughput` runs both servers. THREADS (default 1) is the
@@ -27,12 +28,12 @@ while [ $# -gt 0 ]; do
     --rounds) ROUNDS=$2; shift ;;
     --threads) THREADS=$2; shift ;;
     --scale) SCALE=$2; shift ;;
-    throughput | burst | memory | stuck | idle | soak) PARTS+=("$1") ;;
-    *) sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    throughput | burst | memory | stuck | idle | forwarding | soak) PARTS+=("$1") ;;
+    *) sed -n '2,22s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
   shift
 done
-[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst memory stuck idle soak)
+[ ${#PARTS[@]} -gt 0 ] || PARTS=(throughput burst memory stuck idle forwarding soak)
 
 cargo build --release --locked -p cache
 LOAD=$(cargo bench --locked -p cache --bench load --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
@@ -72,6 +73,9 @@ benchmark() {
 # The middle of the numbers of standard input.
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 
+# ROW COLUMN: the median of a column of the rows that begin so.
+column() { printf '%s\n' "${rows[@]}" | grep "^$1 " | cut -d' ' -f"$2" | median; }
+
 part_throughput() {
   local rows=() round pipeline server requests what column
   for ((round = 0; round < ROUNDS; round++)); do
@@ -85,15 +89,15 @@ part_throughput() {
       done
     done
   done
-  echo "command, pipeline, server, requests/s, p50 ms, p99 ms, processor us/request: medians of $ROUNDS rounds"
+  echo "medians of $ROUNDS rounds, each for Redis / the cache"
+  echo "| | requests/s | p50, ms | p99, ms | processor time a request, us |"
+  echo "|---|---|---|---|---|"
   for what in "GET 1" "GET 16" "SET 1" "SET 16"; do
-    for server in redis cache; do
-      printf '%s %s' "$what" $server
-      for column in 4 5 6 7; do
-        printf ' %s' "$(printf '%s\n' "${rows[@]}" | grep "^$what $server " | cut -d' ' -f$column | median)"
-      done
-      echo
+    printf '| %s, pipeline %s |' ${what% *} ${what#* }
+    for column in 4 5 6 7; do
+      printf ' %s / %s |' "$(column "$what redis" $column)" "$(column "$what cache" $column)"
     done
+    echo
   done
   echo "every run:"
   printf '%s\n' "${rows[@]}"
@@ -120,6 +124,16 @@ part_idle() {
   begin cache --idle-timeout 5s
   load idle --number $((10000 / SCALE))
   finish
+}
+part_forwarding() {
+  local THREADS pipeline
+  for THREADS in 1 2; do
+    for pipeline in 1 16; do
+      begin cache
+      echo "$THREADS threads: $(benchmark $pipeline $(((pipeline == 1 ? 300000 : 3000000) / SCALE)) GET key:__rand_int__)"
+      finish
+    done
+  done
 }
 part_soak() {
   begin cache

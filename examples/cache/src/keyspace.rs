@@ -29,7 +29,7 @@ use entry::Entry;
 /// fuzzers have few keys.
 pub(crate) const TABLES: usize = if cfg!(any(test, fuzzing)) { 16 } else { 1 << 14 };
 /// A table that holds less than this part of its room is shrunk.
-const SPARSE: usize = 8;
+const SPARSE: usize = 4;
 /// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
 

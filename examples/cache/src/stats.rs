@@ -13,8 +13,8 @@ use crate::commands::table::COMMANDS;
 /// Of this many commands, one is timed: reading a clock twice takes as long as a small command.
 const SAMPLE: usize = 16;
 
-/// Lists what there is a number of in each thread: a kind, a name in the program, in metrics and in INFO
-/// (if it is there), and what it is.
+/// Lists what there is a number of in each thread: a kind, a name in the program, in metrics and in
+/// INFO (if it is there), and what it is.
 macro_rules! figures {
     ($($kind:ident $figure:ident $name:literal $info:literal $help:literal,)*) => {
         #[derive(Clone, Copy, Debug)]

@@ -113,12 +113,11 @@ impl Worker {
         }
         let result = self.poll.poll(&mut self.events, Some(timeout).filter(|&it| it < Duration::MAX));
         desk.mailbox.get_up();
-        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+        match result {
             // A signal ended the poll: a round with nothing ready.
-            self.events.clear();
-            return Ok(());
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(self.events.clear()),
+            result => result,
         }
-        result
     }
 
     fn take_messages(&mut self) -> io::Result<()> {

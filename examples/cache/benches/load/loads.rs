@@ -60,8 +60,8 @@ pub(crate) fn burst(args: &Args) -> Result<()> {
     let mut client = prepare(args)?;
     client.run(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?;
     let before = megabytes(args.pid);
-    // Far enough ahead for all keys to be there: they take as long as the ones before, and half more.
-    let loading = (now_micros() - start) * args.number / LASTING * 3 / 2;
+    // Far enough ahead for all keys to be there, although each takes longer than one of those before.
+    let loading = (now_micros() - start) * args.number / LASTING * 3;
     let first = (now_micros() + loading) / SECOND * SECOND + 4 * SECOND;
     let keys = (0..args.number).map(|key| {
         let at = first / 1_000 + key * 1_000 / args.number;

@@ -16,7 +16,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The unit of a command or an option, which its name says: PEXPIRE, EXPIREAT, PEXPIRETIME, PX, EXAT.
+    /// The unit of a command or an option, which its name says: PEXPIRE, PEXPIRETIME, EXAT.
     pub(super) fn of(name: &str) -> Self {
         let milliseconds = if name.starts_with('p') { 1 } else { SECOND };
         Self { milliseconds, is_date: name.ends_with("at") || name.ends_with("time") }

@@ -20,8 +20,8 @@ pub(crate) struct Entry {
 const PREFIX: usize = size_of::<u32>();
 /// The allocator's sizes are multiples of this.
 const ALLOCATION: usize = 16;
-/// The memory that an entry takes besides its key and value: its own, its place in a table, which is two thirds
-/// full on average, and its timer in the shard.
+/// The memory that an entry takes besides its key and value: its own, its place in a table, which is
+/// two thirds full on average, and its timer in the shard.
 const ENTRY_BYTES: usize = size_of::<Entry>() + (size_of::<usize>() + 1) * 3 / 2;
 const TIMER_BYTES: usize = 32;
 

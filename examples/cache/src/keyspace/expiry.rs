@@ -42,8 +42,8 @@ impl Keyspace {
         self.events.add(Class::EXPIRED, "expired", entry.key());
     }
 
-    /// Reads what the expiry of these keys will read. Nearly all of it is out of the processor's caches;
-    /// here the loads of several keys run at the same time, and not one after the other.
+    /// Reads what the expiry of these keys will read. Nearly all of it is out of the processor's
+    /// caches; here the loads of several keys run at the same time, and not one after the other.
     pub(crate) fn warm(&self, timers: impl Iterator<Item = (Key, Hash)>) {
         let find = |(timer, hash)| self.find_by(hash, |entry| entry.timer == Some(timer));
         let places: Vec<_> = timers.filter_map(find).collect();

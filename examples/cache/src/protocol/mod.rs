@@ -8,7 +8,7 @@ mod reply;
 
 use crate::keyspace::Hash;
 
-pub(crate) use reply::{Failure, NOT_AN_INTEGER, Outcome, Reply, SYNTAX, as_integer};
+pub(crate) use reply::{Failure, NOT_AN_INTEGER, Outcome, Reply, SYNTAX};
 
 /// The place of an argument in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::parse_i64;
-
 /// The error for a text that is not an integer, or too large.
 pub(crate) const NOT_AN_INTEGER: &str = "value is not an integer or out of range";
 /// The error for options that do not fit together.
@@ -101,9 +99,4 @@ impl Reply<'_> {
     fn parts(&mut self, parts: &[&[u8]]) {
         parts.iter().for_each(|part| self.out.extend_from_slice(part));
     }
-}
-
-/// The integer of an integer's reply; `None` for any other reply.
-pub(crate) fn as_integer(reply: &[u8]) -> Option<i64> {
-    parse_i64(reply.strip_prefix(b":")?.strip_suffix(b"\r\n")?)
 }

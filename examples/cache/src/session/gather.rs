@@ -1,6 +1,6 @@
 //! A reply that is made of several: one for each key of the request, or one for each thread.
 
-use crate::protocol::{Reply, as_integer, parse_i64};
+use crate::protocol::{Reply, parse_i64};
 
 /// How the parts become one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +42,15 @@ impl Gather {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
             Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
-            Fold::Sum => reply.integer(self.parts.iter().filter_map(|part| as_integer(part)).sum()),
+            Fold::Sum => reply
+                .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
             Fold::List => {
                 reply.array(self.parts.len());
                 reply.out.extend(self.parts.concat());
             }
             Fold::Elements => {
-                let arrays: Vec<_> = self.parts.iter().filter_map(|part| elements(part)).collect();
-                reply.array(arrays.iter().map(|(len, _)| len).sum());
+                let arrays: Vec<_> = self.parts.iter().filter_map(|part| number(part)).collect();
+                reply.array(arrays.iter().map(|&(len, _)| len as usize).sum());
                 arrays.iter().for_each(|(_, elements)| reply.out.extend_from_slice(elements));
             }
             Fold::Any => {
@@ -63,10 +64,10 @@ impl Gather {
     }
 }
 
-/// The length of an array, and its elements.
-fn elements(array: &[u8]) -> Option<(usize, &[u8])> {
-    let end = memchr::memchr(b'\r', array)?;
-    Some((parse_i64(&array[1..end])? as usize, &array[end + 2..]))
+/// The number in the first line of a reply, an integer or the length of an array, and what follows it.
+fn number(reply: &[u8]) -> Option<(i64, &[u8])> {
+    let end = memchr::memchr(b'\r', reply)?;
+    Some((parse_i64(&reply[1..end])?, &reply[end + 2..]))
 }
 
 #[cfg(test)]

@@ -92,7 +92,8 @@ fn idle_connections_are_closed_and_busy_ones_are_not() {
     assert_eq!(busy.run("PING").text(), "PONG");
 }
 
-/// The library with which `faketime` sets the clocks of a program. `None`, with a message, if it is not there.
+/// The library with which `faketime` sets the clocks of a program. `None`, with a message, if it is
+/// not there.
 fn fake_clock() -> Option<String> {
     let output = Command::new("faketime").args(["-m", "-f", "+0", "printenv", "LD_PRELOAD"]).output();
     let Some(output) = output.ok().filter(|output| output.status.success()) else {
@@ -102,8 +103,8 @@ fn fake_clock() -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("a path").trim().to_owned())
 }
 
-/// The wall clock is set while the server has nothing to do: dates follow it, with their events; durations
-/// do not.
+/// The wall clock is set while the server has nothing to do: dates follow it, with their events;
+/// durations do not.
 #[test]
 fn a_step_of_the_wall_clock_moves_dates_and_not_durations() {
     let Some(library) = fake_clock() else { return };
