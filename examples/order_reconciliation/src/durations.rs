@@ -1,6 +1,8 @@
-//! Durations and speeds on the command line.
+//! Durations, speeds and numbers on the command line.
 
 use std::time::Duration;
+
+use clap::builder::RangedU64ValueParser;
 
 /// The longest time until the check: a year.
 const MAX_CHECK_AFTER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -25,6 +27,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     };
     let number = number.parse::<u64>().map_err(|_| wrong())?;
     number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+/// A number from 1 to `most`.
+pub(crate) fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most)
 }
 
 /// How many times faster than their dates things happen.

@@ -270,10 +270,8 @@ fn all_outcomes(server: &Server) -> String {
     }
 }
 
-/// What only an observer of all that time can tell; the subcommand `audit` does the rest. Its files
-/// hold the orders that were accepted, at the times of the answers.
-fn audit(server: &Server, directory: &Directory, book: &Book, followed: &str) -> String {
-    let found = all_outcomes(server);
+/// What only an observer of all that time can tell.
+fn expect_history(found: &str, followed: &str) {
     assert!(found.starts_with(followed), "what was seen stays");
     let mut last = 0;
     for (line, seq) in found.lines().zip(1_u64..) {
@@ -285,6 +283,11 @@ fn audit(server: &Server, directory: &Directory, book: &Book, followed: &str) ->
         );
         last = decided_at;
     }
+}
+
+/// The subcommand `audit` gets files of the orders that were accepted, at the times of the answers.
+fn audit(server: &Server, directory: &Directory, book: &Book, followed: &str) -> String {
+    expect_history(&all_outcomes(server), followed);
     let [orders, payments] = ["orders.csv", "payments.csv"].map(|name| directory.path().join(name));
     write(&orders, "order_id,item,quantity,amount_cents,placed_at_ms", &book.orders, |order| {
         let PlacedOrder { order_id, item, quantity, amount, placed_at } = order;

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::RangedU64ValueParser;
-
 use crate::durations;
 
 /// Compares all outcomes of a server with those that `replay` finds for the same CSV files. Exits
@@ -49,7 +47,7 @@ pub(crate) struct Args {
     pub(crate) sample: Option<u64>,
 
     /// Connections that look at orders and items
-    #[arg(long, value_name = "N", default_value = "8", value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = durations::up_to(256))]
     pub(crate) connections: usize,
 
     /// How long to try again when the server is not there, is full or cuts the connection

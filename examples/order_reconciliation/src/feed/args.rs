@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::RangedU64ValueParser;
-
 use crate::durations;
 
 /// Sends orders and payments from CSV files to a server, and goes on where it stopped
@@ -28,11 +26,11 @@ pub(crate) struct Args {
     pub(crate) token: Option<String>,
 
     /// Lines in a request, at most
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<usize>::new().range(1..=2_000))]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = durations::up_to(2_000))]
     pub(crate) batch: usize,
 
     /// Connections. All orders of an item, and their payments, go over the same one
-    #[arg(long, value_name = "N", default_value = "8", value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = durations::up_to(256))]
     pub(crate) connections: usize,
 
     /// The time until the check that the files are made for. A payment dated later than this after

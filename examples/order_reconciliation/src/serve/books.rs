@@ -375,3 +375,6 @@ impl Recovery for Recovered {
         self.sold.push((item, units));
     }
 }
+
+#[cfg(test)]
+mod tests;
