@@ -95,6 +95,15 @@ impl Server {
         self.address.port().to_string()
     }
 
+    /// The memory that the process has, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        let kib: usize = line.trim().strip_suffix(" kB").expect("a unit").parse().expect("a number");
+        kib << 10
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
