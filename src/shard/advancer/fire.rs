@@ -122,8 +122,8 @@ impl<T> Advancer<T> {
         self.shared.tally.fired.add(1);
         self.shared.bound.release();
         self.retire(node);
-        if self.recycler.is_ripe() {
-            self.poll_recycler();
+        if self.recycler.is_step_due() {
+            self.step_recycler();
         }
     }
 
@@ -138,6 +138,12 @@ impl<T> Advancer<T> {
     pub(super) fn retire(&mut self, node: Freed) {
         self.ended += 1;
         self.recycler.retire(node);
+    }
+
+    #[cold]
+    fn step_recycler(&mut self) {
+        let (shared, reclaimer) = self.shared.parts();
+        self.recycler.step_of_a_drain(&shared.slab, reclaimer);
     }
 
     /// Does a step of recycling; true if memory went back to the system.

@@ -215,16 +215,36 @@ mod tests {
     fn the_memory_of_a_batch_goes_with_the_segments() {
         let slab = Slab::<u64>::new().expect("there is memory");
         let mut batch = Batch::new();
-        batch.add(Freed::of(NodeId::try_from(KEPT_WORDS * WORD_NODES).expect("it is a name")));
+        let far = [1, KEPT_WORDS * WORD_NODES].map(|id| NodeId::try_from(id).expect("it is a name"));
+        far.into_iter().for_each(|id| batch.add(Freed::of(id)));
         batch.trim(&slab);
         assert_eq!(batch.freed.words(), 2 * KEPT_WORDS, "it is in use");
-        assert!(batch.freed.take_word().is_some());
+        assert_eq!(far.map(|_| batch.freed.take_word().is_some()), [true; 2]);
         batch.trim(&slab);
         assert_eq!(batch.freed.words(), 0);
         batch.add(Freed::of(1));
         assert!(batch.freed.take_word().is_some());
         batch.trim(&slab);
         assert_eq!(batch.freed.words(), 1);
+    }
+
+    /// The bitmap begins where the nodes are, and moves when it is empty; a node before its begin
+    /// makes it reach from the first node on.
+    #[test]
+    fn a_bitmap_is_as_large_as_its_nodes_are_far_apart() {
+        let mut batch = Batch::<u64>::new();
+        let node = |word: usize| NodeId::try_from(word * WORD_NODES + 3).expect("it is a name");
+        let take = |batch: &mut Batch<u64>| batch.freed.take_word().is_some();
+        [70_000, 70_001].into_iter().for_each(|word| batch.add(Freed::of(node(word))));
+        assert_eq!(batch.ids().collect::<Vec<_>>(), [70_000, 70_001].map(node));
+        assert_eq!((take(&mut batch), take(&mut batch), batch.is_empty()), (true, true, true));
+        batch.add(Freed::of(node(9)));
+        assert_eq!(batch.ids().collect::<Vec<_>>(), [node(9)]);
+        assert_eq!((batch.freed.words(), take(&mut batch)), (2, true));
+        [5_000, 5_001, 100].into_iter().for_each(|word| batch.add(Freed::of(node(word))));
+        assert_eq!(batch.ids().collect::<Vec<_>>(), [100, 5_000, 5_001].map(node));
+        assert_eq!((batch.freed.words(), batch.words(), take(&mut batch)), (8_192, 3, true));
+        assert_eq!(batch.ids().collect::<Vec<_>>(), [5_000, 5_001].map(node));
     }
 
     /// Nodes given back are found again, in whichever segments they are.
@@ -241,7 +261,8 @@ mod tests {
         let ids = [NODES / 2, NODES + 1, 2 * NODES + 3].map(|id| id as NodeId);
         let mut batch = Batch::new();
         ids.iter().for_each(|&id| batch.add(Freed::of(id)));
-        assert_eq!(batch.freed.words(), (ids[2] as usize / WORD_NODES + 1).next_power_of_two());
+        let [first, .., last] = ids.map(|id| id as usize / WORD_NODES);
+        assert_eq!(batch.freed.words(), (last - first + 1).next_power_of_two());
         batch.release(&slab, usize::MAX, Keep::pinned(&who.pin()));
         assert_eq!(ids.map(|_| take(&mut FreeWord::default())), ids.map(Ok));
     }

@@ -57,6 +57,9 @@ const USED_SHARE: usize = 2;
 /// next batch ripe.
 const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 512 };
 
+/// A drain does a step after so many freed nodes at most, while the batch is large enough for one.
+const STRIDE: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
+
 pub(crate) struct Recycler<T> {
     /// The nodes freed last, whose words of the bitmap are being prefetched.
     queue: [Option<Freed>; QUEUE],
@@ -165,6 +168,12 @@ impl<T> Recycler<T> {
         self.collecting.nodes() >= self.worth
     }
 
+    /// Whether a drain should do a [`step_of_a_drain`](Self::step_of_a_drain) now.
+    #[inline]
+    pub(crate) fn is_step_due(&self) -> bool {
+        self.freed >= STRIDE && self.is_ripe()
+    }
+
     /// Whether a batch is being given to the slab, or memory to the system.
     pub(crate) fn is_giving(&self) -> bool {
         !self.releasing.is_empty() || !self.leaving.is_empty()
@@ -173,16 +182,26 @@ impl<T> Recycler<T> {
     /// Moves the batches on by one step. Never waits. Returns whether memory went back to the system,
     /// which costs as much as the rest of the step.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
+        self.step(WORDS_PER_STEP, slab, reclaimer)
+    }
+
+    /// As [`poll`](Self::poll), within a drain, which may do many: of a batch that is being given to
+    /// the slab, only the share of the nodes freed since the last step.
+    pub(crate) fn step_of_a_drain(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
+        self.step(0, slab, reclaimer);
+    }
+
+    fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
         self.empty_queue();
         let freed = std::mem::take(&mut self.freed);
         self.ended = self.ended.saturating_add(freed);
-        let mut step = WORDS_PER_STEP;
+        let mut words = least;
         if self.releasing.is_empty() {
             self.finish_waiting(slab, reclaimer);
         } else {
-            step += freed.saturating_mul(2 * self.words) / self.worth;
+            words += freed.saturating_mul(2 * self.words).div_ceil(self.worth);
         }
-        self.release(slab, step, reclaimer);
+        self.release(slab, words, reclaimer);
         let has_let_go = self.let_go();
         self.patience.note_poll();
         let is_time = self.is_ripe() || self.patience.is_over();

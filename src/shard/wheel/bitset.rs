@@ -70,12 +70,13 @@ impl Bitmap {
         std::mem::take(&mut self.words[word])
     }
 
-    /// Adds all numbers of another set, which is no larger.
-    pub(in crate::shard) fn absorb(&mut self, other: &Self) {
+    /// Adds all numbers of another set, each higher by the numbers of `words` words. There is room.
+    pub(in crate::shard) fn absorb(&mut self, other: &Self, words: usize) {
         let mut from = 0;
         while let Some(word) = other.word_from(from) {
-            self.words[word] |= other.words[word];
-            self.summary[word / WORD] |= 1 << (word % WORD);
+            let to = word + words;
+            self.words[to] |= other.words[word];
+            self.summary[to / WORD] |= 1 << (to % WORD);
             from = word + 1;
         }
     }
@@ -188,9 +189,14 @@ mod tests {
         let far = 70 * WORD + 5;
         [3, 63, far].into_iter().for_each(|number| small.insert(number));
         [4, 6399].into_iter().for_each(|number| large.insert(number));
-        large.absorb(&small);
-        let numbers = std::iter::successors(large.first_from(0), |&number| large.first_from(number + 1));
-        assert_eq!(numbers.collect::<Vec<_>>(), [3, 4, 63, far, 6399]);
+        large.absorb(&small, 0);
+        let all = |set: &Bitmap| {
+            std::iter::successors(set.first_from(0), |&number| set.first_from(number + 1)).collect::<Vec<_>>()
+        };
+        assert_eq!(all(&large), [3, 4, 63, far, 6399]);
+        let mut later = Bitmap::new(100).expect("there is memory");
+        later.absorb(&small, 7);
+        assert_eq!(all(&later), [3 + 7 * WORD, 63 + 7 * WORD, far + 7 * WORD]);
         assert_eq!((large.len(), large.take_word(0)), (100, 1 << 3 | 1 << 4 | 1 << 63));
     }
 }

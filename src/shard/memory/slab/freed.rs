@@ -38,16 +38,22 @@ impl<T> InHand<'_, T> {
 
 /// Freed nodes, as a bitmap: they come out in memory order, whatever the order in which they were
 /// added.
+///
+/// The bitmap begins at the first word that is added while it is empty. Timers that were scheduled
+/// together often fire together, and their nodes lie side by side: then the bitmap is as large as they
+/// are many, and need not reach from the first node of all. A large one takes long to make.
 pub(crate) struct FreedNodes {
+    /// Nodes, counted from the first one of word `base`.
     ids: Bitmap,
+    base: usize,
     count: usize,
-    /// All words before this one are empty. 0 unless words are being taken out.
+    /// All words of `ids` before this one are empty. 0 unless words are being taken out.
     from: usize,
 }
 
 impl FreedNodes {
     pub(in crate::shard::memory) fn new() -> Self {
-        Self { ids: Bitmap::empty(), count: 0, from: 0 }
+        Self { ids: Bitmap::empty(), base: 0, count: 0, from: 0 }
     }
 
     pub(in crate::shard::memory) fn count(&self) -> usize {
@@ -67,7 +73,9 @@ impl FreedNodes {
     /// Prefetches the node's word.
     #[inline]
     pub(in crate::shard::memory) fn prefetch(&self, node: &Freed) {
-        hardware::prefetch_for_writing(self.ids.address(node.0 as usize / WORD_NODES));
+        hardware::prefetch_for_writing(
+            self.ids.address((node.0 as usize / WORD_NODES).wrapping_sub(self.base)),
+        );
     }
 
     /// Adds a node. If there is no memory for the bitmap, the node stays unused until the shard
@@ -75,20 +83,28 @@ impl FreedNodes {
     #[inline]
     pub(in crate::shard::memory) fn add(&mut self, Freed(id): Freed) {
         let word = id as usize / WORD_NODES;
-        if word >= self.ids.len() && !self.make_room(word) {
+        if word.wrapping_sub(self.base) >= self.ids.len() && !self.make_room(word) {
             return;
         }
-        self.ids.insert(id as usize);
+        self.ids.insert(id as usize - self.base * WORD_NODES);
         self.count += 1;
     }
 
-    /// Grows the bitmap to hold `word`; false if there is no memory. Takes time proportional to the
-    /// words in use before.
+    /// Moves or grows the bitmap so that it holds `word`; false if there is no memory. Takes time
+    /// proportional to the words in use before.
     #[cold]
     fn make_room(&mut self, word: usize) -> bool {
-        let Some(mut ids) = Bitmap::new((word + 1).next_power_of_two()) else { return false };
-        ids.absorb(&self.ids);
-        self.ids = ids;
+        if self.count == 0 {
+            self.base = word;
+        }
+        let base = if word < self.base { 0 } else { self.base };
+        let end = (self.base + self.ids.len()).max(word + 1);
+        if self.count > 0 || self.ids.len() == 0 {
+            let Some(mut ids) = Bitmap::new((end - base).next_power_of_two()) else { return false };
+            ids.absorb(&self.ids, self.base - base);
+            self.ids = ids;
+        }
+        self.base = base;
         true
     }
 
@@ -98,7 +114,7 @@ impl FreedNodes {
         let bits = self.ids.take_word(word);
         self.count -= bits.count_ones() as usize;
         self.from = if self.count == 0 { 0 } else { word + 1 };
-        Some(FreeWord { word: word as u32, bits })
+        Some(FreeWord { word: (self.base + word) as u32, bits })
     }
 
     /// Frees the bitmap. The nodes in it stay unused until the shard ends.
@@ -108,6 +124,7 @@ impl FreedNodes {
 
     pub(in crate::shard::memory) fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
         let next = |from| self.ids.first_from(from);
-        std::iter::successors(next(0), move |&id| next(id + 1)).map(|id| id as NodeId)
+        let numbers = std::iter::successors(next(0), move |&number| next(number + 1));
+        numbers.map(|number| (self.base * WORD_NODES + number) as NodeId)
     }
 }
