@@ -97,9 +97,9 @@ impl FreedNodes {
         if self.count == 0 {
             self.base = word;
         }
-        let base = if word < self.base { 0 } else { self.base };
-        let end = (self.base + self.ids.len()).max(word + 1);
-        if self.count > 0 || self.ids.len() == 0 {
+        let (words, base) = (self.ids.len(), if word < self.base { 0 } else { self.base });
+        if self.count > 0 || words == 0 {
+            let end = (self.base + words).max(word + 1);
             let Some(mut ids) = Bitmap::new((end - base).next_power_of_two()) else { return false };
             ids.absorb(&self.ids, self.base - base);
             self.ids = ids;
