@@ -35,7 +35,7 @@ const BETWEEN_SERVERS: Duration = Duration::from_secs(12);
 
 fn main() {
     let defaults =
-        [("--seconds", 30), ("--servers", 3), ("--rate", 1_500), ("--lease", 1_000), ("--seed", 1)];
+        [("--seconds", 30), ("--servers", 1), ("--rate", 1_500), ("--lease", 1_000), ("--seed", 1)];
     let mut options = HashMap::from(defaults);
     let args = std::env::args().skip(1).collect::<Vec<_>>();
     for pair in args.chunks(2) {
