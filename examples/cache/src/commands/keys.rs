@@ -3,7 +3,6 @@
 use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
-use crate::stats::Figure;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
@@ -26,19 +25,9 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     Ok(reply.integer(i64::from(found.is_some())))
 }
 
-pub(super) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(desk.stats.get(Figure::Keys) as i64))
-}
-
 pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
     let has_option = request.len() == 2 && (request.is(1, "sync") || request.is(1, "async"));
     if has_option || request.len() == 1 { everywhere(desk, request) } else { Err(SYNTAX.into()) }
-}
-
-/// FLUSHALL, with or without ASYNC: the keys are gone at once, their memory comes back step by step.
-pub(super) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.keyspace.flush();
-    Ok(reply.ok())
 }
 
 pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

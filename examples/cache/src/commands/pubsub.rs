@@ -81,14 +81,10 @@ pub(super) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Fai
     Ok((0..desk.shared.threads()).filter(is_chosen).collect())
 }
 
-/// PUBLISH in one thread: replies the number of its clients that got the message.
-pub(super) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(deliver(desk, request.arg(1), request.arg(2)) as i64))
-}
-
-/// Sends a message to this thread's subscribers of a channel. Returns how many there are.
-pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
-    let Some(subscribers) = desk.channels.get(channel) else { return 0 };
+/// PUBLISH in one thread: replies the number of its clients that get the message.
+pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (channel, text) = (request.arg(1), request.arg(2));
+    let Some(subscribers) = desk.channels.get(channel) else { return Ok(reply.integer(0)) };
     for &name in subscribers {
         let session = &mut desk.sessions[name.slot];
         session.reply(|reply| {
@@ -103,5 +99,5 @@ pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
             desk.dirty.push(name.slot);
         }
     }
-    subscribers.len()
+    Ok(reply.integer(subscribers.len() as i64))
 }

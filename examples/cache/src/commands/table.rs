@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use hashbrown::HashMap;
 
 use super::*;
-use crate::stats::info::info;
+use crate::stats::{Figure, info::info};
 
 const NONE: Flags = Flags::empty();
 const READ: Flags = Flags::READONLY;
@@ -13,6 +13,13 @@ const WRITE: Flags = Flags::WRITE;
 const GROW: Flags = WRITE.union(Flags::DENYOOM);
 const EARLY: Flags = Flags::NO_AUTH;
 const TALK: Flags = Flags::SUBSCRIBED;
+
+/// The keys are gone at once. Their memory comes back step by step.
+const FLUSH: OnDesk = |desk, _, reply| {
+    desk.keyspace.flush();
+    Ok(reply.ok())
+};
+const DBSIZE: OnDesk = |desk, _, reply| Ok(reply.integer(desk.stats.get(Figure::Keys) as i64));
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
     Command { name, arity, flags, run }
@@ -46,16 +53,16 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("del", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("unlink", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("exists", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
-    command("dbsize", 1, READ, Run::Threads(everywhere, keys::dbsize, Fold::Sum)),
-    command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
-    command("flushall", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
+    command("dbsize", 1, READ, Run::Threads(everywhere, DBSIZE, Fold::Sum)),
+    command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
+    command("flushall", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("keys", 2, READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
     command("randomkey", 1, READ, Run::Threads(everywhere, keys::random, Fold::Any)),
     command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
     command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
     command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
     command("ping", -1, TALK, Run::Client(client::ping)),
-    command("echo", 2, NONE, Run::Client(client::echo)),
+    command("echo", 2, NONE, Run::Client(|_, request, reply| Ok(reply.bulk(request.arg(1))))),
     command("hello", -1, EARLY, Run::Client(client::hello)),
     command("auth", -2, EARLY, Run::Client(client::auth)),
     command("quit", -1, EARLY.union(TALK), Run::Client(client::quit)),
@@ -70,11 +77,10 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("command", 1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
-    command("function|flush", -2, NONE, Run::Client(client::ok)),
+    command("function|flush", -2, NONE, Run::Client(|_, _, reply| Ok(reply.ok()))),
     command("config", -2, NONE, Run::Container),
     command("config|get", -3, NONE, Run::Client(config::get)),
     command("config|set", -4, NONE, Run::Threads(config::check, config::set, Fold::Same)),
-    command("config|resetstat", 2, NONE, Run::Threads(everywhere, client::reset_counts, Fold::Same)),
 ];
 
 /// The number of PUBLISH: events are published, too.

@@ -155,13 +155,13 @@ impl Desk {
         if self.keyspace.events.pending.is_empty() {
             return;
         }
-        std::mem::take(&mut self.keyspace.events.pending).run(|request, _| {
+        std::mem::take(&mut self.keyspace.events.pending).run(|request, reply| {
             for thread in 0..self.shared.threads() {
                 if self.shared.channels(thread) == 0 {
                     continue;
                 }
                 if thread == self.number {
-                    pubsub::deliver(self, request.arg(1), request.arg(2));
+                    self.perform(request, reply);
                 } else {
                     self.mailbox.batch_for(thread).add(None, request);
                 }

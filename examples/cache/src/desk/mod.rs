@@ -55,18 +55,17 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    #[rustfmt::skip] // A line for each of twelve fields says nothing.
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, settings: Settings, mailbox: Mailbox) -> Self {
         let (shared, stats, timers) =
             (shared.clone(), shared.stats[number].clone(), shared.timers[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), stats.clone());
-        let (sessions, dirty, resuming, channels, initial) = Default::default();
-        #[rustfmt::skip] // A line for each of twelve fields says nothing.
-        let mut desk = Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings: initial, mailbox,
-            timers, memory_of_others: 0,
-        };
-        desk.apply(settings);
-        desk
+        let (sessions, dirty, resuming, channels) = Default::default();
+        shared.limit_clients(settings.max_clients);
+        Self {
+            number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings, mailbox, timers,
+            memory_of_others: 0,
+        }
     }
 
     // ---- clients --------------------------------------------------------------------------------
@@ -74,6 +73,7 @@ impl Desk {
     /// Takes a client on. It has been counted.
     pub(crate) fn welcome(&mut self, stream: Option<TcpStream>) -> usize {
         self.stats.add(Figure::Connections, 1);
+        self.stats.add(Figure::Clients, 1);
         let slot = self.sessions.vacant_key();
         let id = SessionId { slot, number: self.shared.next_id() };
         let is_authenticated = self.settings.password.is_empty();
@@ -88,6 +88,7 @@ impl Desk {
         let session = self.sessions.remove(slot);
         session.idle.and_then(|timer| self.timers.cancel(timer));
         self.stats.sub(Figure::BufferBytes, session.counted);
+        self.stats.sub(Figure::Clients, 1);
         if self.shared.dismiss() && self.shared.is_draining() {
             self.mailbox.alarm()();
         }
@@ -130,7 +131,6 @@ impl Desk {
 
     /// Reads the clocks, and what other threads have, at the start of a round.
     pub(crate) fn wake(&mut self) {
-        self.stats.add(Figure::Rounds, 1);
         self.keyspace.wake();
         if self.settings.max_memory > 0 {
             let all: usize = self.shared.stats.iter().map(|stats| stats.memory()).sum();

@@ -311,7 +311,6 @@ fn keys_and_the_server() {
         config get
         config
         config nonsense
-        config resetstat
         auth x
         auth x y
         auth default y
