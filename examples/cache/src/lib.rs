@@ -27,9 +27,9 @@ use clap::Parser;
 #[doc(hidden)]
 pub fn parse_all(mut buffer: &[u8]) -> usize {
     let (mut parser, mut arguments) = (protocol::parser::Parser::default(), 0);
-    while let Ok(Some(complete)) = parser.parse(buffer, true) {
-        arguments += std::hint::black_box(parser.request(buffer, complete)).len();
-        buffer = &buffer[complete.len..];
+    while let Ok(Some(len)) = parser.parse(buffer, true) {
+        arguments += std::hint::black_box(parser.request(buffer)).len();
+        buffer = &buffer[len..];
     }
     arguments
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::{process, thread};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook_mio::v1_0::Signals;
 
 use crate::commands::config::Settings;
 use crate::desk::Desk;
@@ -43,7 +43,7 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
 
     let mut mailboxes = Mailbox::all(threads + 1)?;
     let door = mailboxes.remove(threads);
-    end_at_a_signal(&shared, door.1.alarm())?;
+    let signals = Signals::new([SIGTERM, SIGINT])?;
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, settings.clone(), mailbox);
@@ -54,22 +54,11 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
         })
     });
     let running = running.collect::<io::Result<Vec<_>>>()?;
-    let served = door::serve(door, listener, &shared);
+    let served = door::serve(door, listener, signals, &shared);
     running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| process::abort()))?;
     served
 }
 
 fn on(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-}
-
-fn end_at_a_signal(shared: &Arc<Shared>, alarm: impl Fn() + Send + 'static) -> io::Result<()> {
-    let (mut signals, shared) = (Signals::new([SIGTERM, SIGINT])?, Arc::clone(shared));
-    let wait = move || {
-        for _ in signals.forever() {
-            shared.drain();
-            alarm();
-        }
-    };
-    thread::Builder::new().name("signals".into()).spawn(wait).map(|_| ())
 }

@@ -44,8 +44,7 @@ figures! {
     counter Parts "command_parts",
 }
 
-/// What is counted of each command: calls, nanoseconds (an estimate: see `SAMPLE`), calls that were
-/// refused, and calls that replied an error.
+/// What is counted of each command. The nanoseconds are an estimate: see `SAMPLE`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of {
     Calls,
@@ -55,7 +54,6 @@ pub(crate) enum Of {
 }
 
 /// A thread's numbers, in memory that no other thread writes to.
-#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Stats {
     figures: [AtomicU64; FIGURES.len()],
@@ -72,7 +70,6 @@ impl Default for Stats {
 // Ordering: Relaxed in this file; only the numbers matter. What a client can know of them from a
 // reply is older than the message, or the write to a socket, that brought the reply.
 
-/// Adds to a number that only this thread writes.
 fn add(number: &AtomicU64, by: u64) {
     number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
@@ -90,7 +87,6 @@ impl Stats {
         self.figures[figure as usize].load(Ordering::Relaxed) as usize
     }
 
-    /// The memory that counts: of keys and of buffers.
     pub(crate) fn memory(&self) -> usize {
         self.get(Figure::KeyBytes) + self.get(Figure::BufferBytes)
     }
@@ -113,7 +109,6 @@ impl Stats {
     }
 }
 
-/// The sum of a figure over all threads.
 fn sum(all: &[Arc<Stats>], figure: Figure) -> usize {
     all.iter().map(|stats| stats.get(figure)).sum()
 }

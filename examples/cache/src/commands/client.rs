@@ -132,7 +132,6 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-/// The commands without the subcommands.
 pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
     reply.array(all.len());

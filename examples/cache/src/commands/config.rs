@@ -20,32 +20,25 @@ pub(crate) struct Settings {
     /// Where clients connect; port 0 picks one. The first line of output names the address
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
     pub(crate) listen: SocketAddr,
-
     /// Number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-
     /// Password that clients have to give (AUTH, HELLO)
     #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true, value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
     pub(crate) password: Box<[u8]>,
-
     /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
     /// refused; 0 is no limit
     #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
     pub(crate) max_memory: u64,
-
     /// Clients at the same time
     #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(|text| within(text, 1)))]
     pub(crate) max_clients: usize,
-
     /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) idle_timeout: Duration,
-
     /// Where metrics are served over HTTP; port 0 picks one, and the second line of output names it
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<SocketAddr>,
-
     /// `notify-keyspace-events`
     #[arg(skip)]
     pub(crate) events: Class,
@@ -109,7 +102,6 @@ impl Settings {
     }
 }
 
-/// The greatest number that a setting takes.
 const MOST: i64 = 1 << 30;
 
 fn within(value: &[u8], least: i64) -> Result<usize, Failure> {

@@ -4,8 +4,7 @@ use super::options::{Unit, Words, conditions, invalid_expiry};
 use super::*;
 use crate::clock::Deadline;
 
-/// Whether conditions allow a key with the deadline `old` to get the deadline `new`. No deadline is
-/// the latest.
+/// Whether a key with the deadline `old` may get the deadline `new`. No deadline is the latest.
 fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
     let refusals = [
         (Words::NX, old.is_some()),
@@ -16,7 +15,6 @@ fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
     !refusals.iter().any(|&(word, applies)| applies && conditions.contains(word))
 }
 
-/// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
 pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (key, unit) = (request.arg(1), Unit::of(name(request)));
     let conditions = conditions(request)?;

@@ -3,12 +3,12 @@
 use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
+use crate::stats::Figure;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
 const TABLES_PER_KEY: usize = 16;
 const LEAST_TABLES: usize = 4 * 1024;
-/// Keys that a SCAN returns if it is not asked for a number.
 const SCAN_COUNT: usize = 10;
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -33,6 +33,13 @@ pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usiz
 pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let all = (0..TABLES).flat_map(|table| desk.keyspace.living(table));
     Ok(reply.bulks(&all.filter(|key| matches(request.arg(1), key)).collect::<Vec<_>>()))
+}
+
+/// One of the threads that have keys, by chance.
+pub(super) fn inhabited(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let has_keys = |thread: &usize| desk.shared.stats[*thread].get(Figure::Keys) > 0;
+    let threads = (0..desk.shared.threads()).filter(has_keys).collect::<Vec<_>>();
+    Ok(vec![fastrand::choice(threads).unwrap_or(desk.number)])
 }
 
 /// One of the thread's keys: one of the first table from a random one on that has any.

@@ -6,7 +6,6 @@ use super::*;
 use crate::clock::Deadline;
 use crate::protocol::{NOT_AN_INTEGER, parse_i64};
 
-/// How a time is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) milliseconds: i64,
@@ -34,20 +33,19 @@ pub(super) fn invalid_expiry(command: &str) -> Failure {
 }
 
 bitflags! {
-    /// Options without and with a time.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(super) struct Words: u16 {
-        const NX = 1;
-        const XX = 1 << 1;
-        const GT = 1 << 2;
-        const LT = 1 << 3;
-        const GET = 1 << 4;
-        const KEEPTTL = 1 << 5;
-        const PERSIST = 1 << 6;
-        const EX = 1 << 7;
-        const PX = 1 << 8;
-        const EXAT = 1 << 9;
-        const PXAT = 1 << 10;
+        const EX = 1;
+        const PX = 1 << 1;
+        const EXAT = 1 << 2;
+        const PXAT = 1 << 3;
+        const KEEPTTL = 1 << 4;
+        const PERSIST = 1 << 5;
+        const NX = 1 << 6;
+        const XX = 1 << 7;
+        const GT = 1 << 8;
+        const LT = 1 << 9;
+        const GET = 1 << 10;
     }
 }
 
@@ -65,7 +63,6 @@ fn word(request: &Request<'_>, at: usize, known: Words) -> Option<Words> {
     Words::FLAGS.iter().find(is_it).map(|flag| *flag.value())
 }
 
-/// The options of SET and GETEX.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Options<'a> {
     pub(super) words: Words,
@@ -103,13 +100,11 @@ impl<'a> Options<'a> {
         milliseconds.and_then(at).map(Some).ok_or_else(|| invalid_expiry(command))
     }
 
-    /// Whether one of these options was given.
     pub(super) fn has(&self, words: Words) -> bool {
         self.words.intersects(words)
     }
 }
 
-/// The conditions of EXPIRE and its kin.
 pub(super) fn conditions(request: &Request<'_>) -> Result<Words, Failure> {
     let mut words = Words::empty();
     for at in 3..request.len() {

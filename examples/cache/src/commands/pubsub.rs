@@ -11,7 +11,6 @@ use crate::stats::Figure;
 /// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
 const MAX_WAITING: usize = 32 * 1024 * 1024;
 
-/// A thread's subscribers, by channels.
 pub(crate) type Channels = HashMap<Box<[u8]>, Vec<SessionId>>;
 
 pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -68,7 +67,6 @@ fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
     channels.len()
 }
 
-/// Ends all subscriptions of a client that leaves.
 pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {
     for channel in std::mem::take(&mut desk.sessions[slot].channels) {
         leave(desk, slot, &channel);

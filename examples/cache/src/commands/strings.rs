@@ -74,7 +74,6 @@ pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     })
 }
 
-/// INCR, DECR, INCRBY, DECRBY.
 pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let mut by = request.from(2).next().map_or(Ok(1), integer)?;
     if name(request).starts_with('d') {

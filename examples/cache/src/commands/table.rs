@@ -57,7 +57,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("flushall", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("keys", 2, READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
-    command("randomkey", 1, READ, Run::Threads(everywhere, keys::random, Fold::Any)),
+    command("randomkey", 1, READ, Run::Threads(keys::inhabited, keys::random, Fold::Same)),
     command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
     command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
     command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
@@ -86,12 +86,10 @@ pub(crate) static COMMANDS: &[Command] = &[
 /// The number of PUBLISH: events are published, too.
 pub(crate) const PUBLISH: u16 = 0;
 
-/// The longest name.
 const MAX_NAME: usize = 16;
 /// Bytes of names and arguments that the text of an error repeats.
 const QUOTED: usize = 128;
 
-/// The numbers of the commands, by their names.
 static NUMBERS: LazyLock<HashMap<u128, u16>> = LazyLock::new(|| {
     let names = COMMANDS.iter().map(|command| pack(command.name.as_bytes()).unwrap_or_default());
     names.zip(0..).collect()

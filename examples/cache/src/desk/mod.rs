@@ -68,8 +68,6 @@ impl Desk {
         }
     }
 
-    // ---- clients --------------------------------------------------------------------------------
-
     /// Takes a client on. It has been counted.
     pub(crate) fn welcome(&mut self, stream: Option<TcpStream>) -> usize {
         self.stats.add(Figure::Connections, 1);
@@ -82,7 +80,6 @@ impl Desk {
         slot
     }
 
-    /// Lets a client go.
     pub(crate) fn dismiss(&mut self, slot: usize) -> Box<Session> {
         pubsub::leave_all(self, slot);
         let session = self.sessions.remove(slot);
@@ -90,7 +87,7 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         self.stats.sub(Figure::Clients, 1);
         if self.shared.dismiss() && self.shared.is_draining() {
-            self.mailbox.alarm()();
+            self.mailbox.wake_all();
         }
         session
     }
@@ -102,14 +99,12 @@ impl Desk {
         }
     }
 
-    /// The slots of all clients.
     pub(crate) fn slots(&self) -> Vec<usize> {
         self.sessions.iter().map(|(slot, _)| slot).collect()
     }
 
-    /// How many bytes may wait for a client that does not read, before it is not listened to either.
-    /// Many clients send all their requests before they read the first reply, so it is much, unless
-    /// there are many such clients.
+    /// How many bytes may wait for a client that does not read. It is much, because many clients send
+    /// all their requests before they read the first reply.
     fn allowance(&self) -> usize {
         if self.stats.get(Figure::BufferBytes) > CROWDED { SMALL_ALLOWANCE } else { ALLOWANCE }
     }
@@ -127,8 +122,6 @@ impl Desk {
         }
     }
 
-    // ---- time -----------------------------------------------------------------------------------
-
     /// Reads the clocks, and what other threads have, at the start of a round.
     pub(crate) fn wake(&mut self) {
         self.keyspace.wake();
@@ -138,7 +131,6 @@ impl Desk {
         }
     }
 
-    /// Timers of this thread's shard have fired.
     pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {
         for some in all.chunks(FIRED_TOGETHER) {
             self.keyspace.warm(some.iter().filter_map(|fired| match fired.payload {
@@ -179,8 +171,6 @@ impl Desk {
             session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());
         }
     }
-
-    // ---- settings -------------------------------------------------------------------------------
 
     /// Takes over settings. A new idle timeout counts from now, for all clients.
     pub(crate) fn apply(&mut self, settings: Settings) {

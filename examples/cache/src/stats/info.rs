@@ -7,7 +7,6 @@ use crate::commands::client::REDIS_VERSION;
 use crate::desk::Desk;
 use crate::protocol::{Outcome, Reply, Request};
 
-/// The section that is not part of the default.
 const ON_DEMAND: &str = "Commandstats";
 
 pub(crate) fn info(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

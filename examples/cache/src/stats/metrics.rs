@@ -13,11 +13,9 @@ use crate::shared::Shared;
 /// The longest request, and how long a client may take to send it and to take the response.
 const MAX_REQUEST: usize = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
-/// After a failure, the next client is answered after this.
 const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "shardwheel_cache";
 
-/// Answers one client after the other.
 pub(crate) fn serve(listener: &TcpListener, shared: &Shared) {
     for stream in listener.incoming() {
         // The client has left, or asks for nothing, or the system has no descriptor for it.
@@ -44,7 +42,6 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// One metric with its samples: the values of its label, and its own.
 fn metric(kind: &str, name: &str, label: &str, samples: impl Iterator<Item = (String, f64)>) -> String {
     let head = format!("# TYPE {PREFIX}_{name} {kind}\n");
     samples.fold(head, |text, (of, value)| text + &format!("{PREFIX}_{name}{{{label}=\"{of}\"}} {value}\n"))
@@ -74,7 +71,6 @@ fn text(shared: &Shared) -> String {
     text
 }
 
-/// What a shard of timers counts: the kind, the name, and the number.
 fn timers(stats: &ShardStats) -> [(&'static str, &'static str, u64); 6] {
     [
         ("counter", "timers_scheduled_total", stats.scheduled),
