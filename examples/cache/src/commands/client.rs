@@ -2,7 +2,7 @@
 
 use constant_time_eq::constant_time_eq;
 
-use super::table::COMMANDS;
+use super::table::{COMMANDS, unknown_subcommand};
 use super::*;
 use crate::clock::wall_clock;
 use crate::session::Ending;
@@ -114,7 +114,7 @@ pub(super) fn set_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply
 
 pub(super) fn get_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let name = &desk.sessions[request.client].name;
-    Ok(if name.is_empty() { reply.null() } else { reply.bulk(name) })
+    Ok(reply.bulk_or_null(Some(name).filter(|name| !name.is_empty())))
 }
 
 /// The name and the version of the client's library. They are accepted and not kept.
@@ -132,7 +132,10 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn command(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.len() > 1 {
+        return Err(unknown_subcommand(request));
+    }
     let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
     reply.array(all.len());
     Ok(all.iter().for_each(|command| describe(command, reply)))

@@ -47,10 +47,7 @@ pub(super) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) ->
     let start = fastrand::usize(..TABLES);
     let mut tables = (start..TABLES).chain(0..start);
     let found = tables.find_map(|table| fastrand::choice(desk.keyspace.living(table).collect::<Vec<_>>()));
-    Ok(match found {
-        Some(key) => reply.bulk(key),
-        None => reply.null(),
-    })
+    Ok(reply.bulk_or_null(found))
 }
 
 /// The table and the thread of SCAN's cursor.

@@ -45,10 +45,7 @@ pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Re
 fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscriptions: usize) {
     reply.list(b'>', 3);
     reply.bulk(what);
-    match channel {
-        Some(channel) => reply.bulk(channel),
-        None => reply.null(),
-    }
+    reply.bulk_or_null(channel);
     reply.integer(subscriptions as i64);
 }
 

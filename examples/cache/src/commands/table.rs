@@ -74,7 +74,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
     command("time", 1, NONE, Run::Client(client::time)),
     command("info", -1, NONE, Run::Client(info)),
-    command("command", 1, NONE, Run::Client(client::command)),
+    command("command", -1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
     command("function|flush", -2, NONE, Run::Client(|_, _, reply| Ok(reply.ok()))),
@@ -115,10 +115,12 @@ pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
     if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
         return Ok(found);
     }
-    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| {
-        let (sub, container) = (cut(request.arg(1), QUOTED), cut(name, QUOTED).to_uppercase());
-        format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
-    })
+    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
+}
+
+pub(super) fn unknown_subcommand(request: &Request<'_>) -> Failure {
+    let (sub, container) = (cut(request.arg(1), QUOTED), cut(request.arg(0), QUOTED).to_uppercase());
+    format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
 }
 
 fn cut(arg: &[u8], len: usize) -> String {

@@ -66,6 +66,13 @@ impl Reply<'_> {
         self.parts(&[if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" }]);
     }
 
+    pub(crate) fn bulk_or_null(&mut self, bytes: Option<impl AsRef<[u8]>>) {
+        match bytes {
+            Some(bytes) => self.bulk(bytes),
+            None => self.null(),
+        }
+    }
+
     pub(crate) fn array(&mut self, len: usize) {
         self.header(b'*', len as i64);
     }

@@ -311,6 +311,7 @@ fn keys_and_the_server() {
         config get
         config
         config nonsense
+        command nonsense
         auth x
         auth x y
         auth default y
