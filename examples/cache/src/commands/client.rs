@@ -10,11 +10,11 @@ use crate::session::Ending;
 /// The version of Redis whose semantics these are.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 const USER: &[u8] = b"default";
-const NO_PASSWORD: &str = "AUTH <password> called without any password configured for the default user. Are you \
-                           sure your configuration is correct?";
-const HELLO_FIRST: &str = "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH \
-                           <user> <pass> option can be used to authenticate the client and select the RESP \
-                           protocol version at the same time";
+const NO_PASSWORD: &str = "AUTH <password> called without any password configured for the default user. \
+                           Are you sure your configuration is correct?";
+const HELLO_FIRST: &str = "HELLO must be called with the client already authenticated, otherwise the HELLO \
+                           AUTH <user> <pass> option can be used to authenticate the client and select the \
+                           RESP protocol version at the same time";
 
 pub(super) fn ping(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if request.len() > 2 {

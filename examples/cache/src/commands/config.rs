@@ -24,7 +24,8 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
     /// Password that clients have to give (AUTH, HELLO)
-    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true, value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
+    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true)]
+    #[arg(value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
     pub(crate) password: Box<[u8]>,
     /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
     /// refused; 0 is no limit
