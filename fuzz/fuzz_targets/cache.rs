@@ -64,7 +64,6 @@ const WORDS: &[&str] = &[
     "maxmemory",
     "timeout",
     "requirepass",
-    "RESETSTAT",
     "NX",
     "XX",
     "GT",

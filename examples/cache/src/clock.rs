@@ -1,21 +1,16 @@
 //! Time: ticks of a millisecond that all threads count alike, and the wall clock beside them.
 //!
-//! A tick begins where a millisecond of the wall clock begins, so `tick + offset` is the wall
-//! clock's time. The ticks are monotonic. If the wall clock is set, only the offset changes:
-//!
-//! - A deadline that was given as a duration (`EX`, `PX`, `EXPIRE`) is a tick. It stays where it is.
-//! - A deadline that was given as a date (`EXAT`, `PXAT`, `EXPIREAT`) is a time of the wall clock.
-//!   Its tick changes.
-//!
-//! As in Redis, a key is there until the wall clock has *passed* its deadline: through the
-//! millisecond of the deadline, until the next one begins.
+//! A tick begins where a millisecond of the wall clock begins: `tick + offset` is the wall clock's
+//! time. If the wall clock is set, only the offset changes. A deadline that was given as a duration
+//! (`EX`, `EXPIRE`) is a tick and stays; one that was given as a date (`EXAT`, `EXPIREAT`) is a time
+//! of the wall clock and gets another tick. As in Redis, a key lives through the millisecond of its
+//! deadline.
 
 use std::num::NonZeroI64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use shardwheel::Tick;
 
-/// The length of a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// After this, a thread compares the two clocks again.
 pub(crate) const CHECK: Duration = Duration::from_millis(100);
@@ -29,15 +24,12 @@ pub(crate) struct Clock {
     offset: i64,
 }
 
-/// When a key expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deadline(
     /// A wall clock's time in milliseconds if it is positive, a tick's negative if it is negative.
     NonZeroI64,
 );
 
-/// The present of one thread.
-#[derive(Debug)]
 pub(crate) struct Time {
     clock: Clock,
     /// What the wall clock is ahead of the ticks by.
@@ -57,7 +49,6 @@ impl Clock {
         self.start.elapsed().as_millis() as i64
     }
 
-    /// How long it is until a tick begins.
     pub(crate) fn until(self, tick: Tick) -> Duration {
         Duration::from_millis(tick).saturating_sub(self.start.elapsed())
     }
@@ -69,12 +60,10 @@ impl Deadline {
         Self(NonZeroI64::new(wall.max(1)).unwrap_or(NonZeroI64::MAX))
     }
 
-    /// A tick.
     fn at_tick(tick: i64) -> Self {
         Self(NonZeroI64::new(-tick.max(1)).unwrap_or(NonZeroI64::MAX))
     }
 
-    /// Whether it follows the wall clock.
     pub(crate) fn is_date(self) -> bool {
         self.0.get() > 0
     }
@@ -100,12 +89,10 @@ impl Time {
         is_set
     }
 
-    /// The current tick: for the shard.
     pub(crate) fn tick(&self) -> Tick {
         self.tick as Tick
     }
 
-    /// The wall clock's time in milliseconds.
     pub(crate) fn wall(&self) -> i64 {
         self.tick + self.offset
     }
@@ -141,7 +128,6 @@ impl Time {
     }
 }
 
-/// The wall clock, since 1970.
 pub(crate) fn wall_clock() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
+use signal_hook_mio::v1_0::Signals;
 
 use crate::mail::{Mailbox, Message};
 use crate::shared::Shared;
@@ -13,24 +14,31 @@ use crate::stats::Figure;
 /// When a connection found no descriptor, or a message no room, the door tries again after this.
 const SOON: Duration = Duration::from_millis(1);
 
-/// Accepts connections until the server is to end. Then nothing listens any more.
-pub(crate) fn serve(door: (Poll, Mailbox), mut listener: TcpListener, shared: &Shared) -> io::Result<()> {
-    let (mut poll, mut mailbox) = door;
+/// Accepts until a signal comes, or a worker fails. Then nothing listens any more.
+pub(crate) fn serve(
+    (mut poll, mut mailbox): (Poll, Mailbox),
+    mut listener: TcpListener,
+    mut signals: Signals,
+    shared: &Shared,
+) -> io::Result<()> {
     poll.registry().register(&mut listener, Token(0), Interest::READABLE)?;
+    poll.registry().register(&mut signals, Token(1), Interest::READABLE)?;
     let (mut events, mut timeout, mut turn) = (Events::with_capacity(8), None, 0);
+    let mut ended = Ok(());
     while !shared.is_draining() {
-        if let Err(error) = poll.poll(&mut events, timeout)
-            && error.kind() != ErrorKind::Interrupted
-        {
+        ended = match poll.poll(&mut events, timeout) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
+        };
+        if ended.is_err() || signals.pending().next().is_some() {
             shared.drain();
-            mailbox.alarm()();
-            return Err(error);
+            mailbox.wake_all();
         }
         let is_short = accept(&listener, shared, &mut mailbox, &mut turn);
         let is_full = mailbox.post();
         timeout = Some(SOON).filter(|_| is_short || is_full);
     }
-    Ok(())
+    ended
 }
 
 /// Accepts all connections that wait. `turn` counts them. True if the system has no descriptor for

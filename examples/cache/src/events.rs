@@ -8,22 +8,22 @@ use crate::protocol::{Request, Span};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Class(u16);
 
-/// The letters of the classes, in the order in which Redis writes them. The letters of types that
-/// this cache does not have are accepted and kept.
-const LETTERS: &[u8] = b"g$lshzxetdKEmn";
-/// The classes that `A` stands for: the first ten.
+/// The letters of the classes, a bit each, in the order in which Redis writes them. The letters of
+/// types that this cache does not have are accepted and kept.
+const LETTERS: &[u8] = b"g$lshzxetdnKEm";
+/// `A` stands for these classes; with them, Redis does not write the `n` after them.
 const ALL: u16 = 0b11_1111_1111;
+const HIDDEN_BY_ALL: usize = 11;
 
 impl Class {
     pub(crate) const GENERIC: Self = Self(1);
     pub(crate) const STRING: Self = Self(1 << 1);
     pub(crate) const EXPIRED: Self = Self(1 << 6);
-    const KEYSPACE: Self = Self(1 << 10);
-    const KEYEVENT: Self = Self(1 << 11);
-    pub(crate) const MISS: Self = Self(1 << 12);
-    pub(crate) const NEW: Self = Self(1 << 13);
+    pub(crate) const NEW: Self = Self(1 << 10);
+    const KEYSPACE: Self = Self(1 << 11);
+    const KEYEVENT: Self = Self(1 << 12);
+    pub(crate) const MISS: Self = Self(1 << 13);
 
-    /// Reads letters. `None` if one of them means nothing.
     pub(crate) fn parse(letters: &[u8]) -> Option<Self> {
         letters.iter().try_fold(Self::default(), |classes, &letter| {
             let bits = match letter {
@@ -34,13 +34,10 @@ impl Class {
         })
     }
 
-    /// The letters, in the order of Redis: the classes, then where events go, then misses.
     pub(crate) fn letters(self) -> String {
-        let is_all = self.0 & ALL == ALL;
-        let (all, classes) = if is_all { ("A", &b""[..]) } else { ("", &b"g$lshzxetdn"[..]) };
-        let has = |letter: &&u8| Self::parse(&[**letter]).is_some_and(|class| self.has(class));
-        let letters = classes.iter().chain(b"KEm").filter(has);
-        all.chars().chain(letters.map(|&letter| char::from(letter))).collect()
+        let (all, hidden) = if self.0 & ALL == ALL { ("A", HIDDEN_BY_ALL) } else { ("", 0) };
+        let letters = LETTERS.iter().enumerate().skip(hidden).filter(|(bit, _)| self.0 >> bit & 1 == 1);
+        all.chars().chain(letters.map(|(_, &letter)| char::from(letter))).collect()
     }
 
     fn has(self, class: Self) -> bool {
@@ -49,14 +46,13 @@ impl Class {
 }
 
 /// What has happened to keys since the last publication, as requests to publish it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Events {
     pub(crate) wanted: Class,
     pub(crate) pending: Batch,
 }
 
 impl Events {
-    /// Notes an event, if its class is wanted.
     pub(crate) fn add(&mut self, class: Class, name: &str, key: &[u8]) {
         if !self.wanted.has(class) {
             return;

@@ -1,13 +1,11 @@
 //! A thread's share of the keys, with the timers of those that expire.
 //!
-//! The keys are in many small tables, of which each grows and shrinks by itself: one table of all
-//! keys would stand still for as long as it takes to move them all. A key stays in its table, so a
-//! walk over the tables meets each key that is there all the time exactly once.
+//! The keys are in many small tables, each of which grows by itself: to move the keys of one large
+//! table would take long. A key never changes its table, so a walk over the tables meets each key
+//! that is there all the time exactly once.
 //!
-//! Each key with a deadline has a timer in the thread's own shard, whose payload says where the key
-//! is. When the timer fires, the key goes at once, with its memory and its event. A later deadline
-//! puts the same timer off, in place. A key that is looked at between its deadline and its timer goes
-//! then.
+//! Each key with a deadline has a timer in the thread's shard. When the timer fires, or somebody looks
+//! at the key after its deadline, the key goes, with its memory and its event.
 
 #[cfg(any(test, fuzzing))]
 mod check;
@@ -33,12 +31,10 @@ const SPARSE: usize = 4;
 /// Keys, and empty tables, that a thread looks at in one round of a longer task.
 const STEP: usize = 512;
 
-/// What is counted of entries.
 const COUNTED: [Figure; 3] = [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes];
 
 type Table = HashTable<Box<Entry>>;
 
-/// What a timer of a thread's shard is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// A key with this hash, which has this timer.
@@ -47,14 +43,12 @@ pub(crate) enum Due {
     Idle(u32),
 }
 
-/// A shard whose ticks are the clock's.
 pub(crate) fn timers() -> (Scheduler<Due>, Advancer<Due>) {
     // The default tick is a millisecond.
     debug_assert_eq!(Config::default().tick(), TICK);
     shard(&Config::default())
 }
 
-/// Which thread has a key, and where that thread finds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     hasher: RandomState,
@@ -66,7 +60,6 @@ impl Placement {
         Self { hasher: RandomState::new(), threads }
     }
 
-    /// The hash of a key, and the thread that has it.
     pub(crate) fn of(&self, key: &[u8]) -> (Hash, usize) {
         let hash = self.hasher.hash_one(key);
         let (table, thread) = (hash % TABLES as u64, (u128::from(hash) * self.threads as u128) >> u64::BITS);
@@ -95,10 +88,9 @@ pub(crate) struct Place {
     bucket: usize,
 }
 
-/// Why there is an entry at a place: places are used at once.
+/// Places are used at once.
 const PLACE: &str = "an entry stays where it was found";
 
-#[derive(Debug)]
 pub(crate) struct Keyspace {
     tables: Vec<Table>,
     timers: Scheduler<Due>,
@@ -117,7 +109,6 @@ impl Keyspace {
         Self { tables: empty(), timers, time, events, stats, discarded, recheck: TABLES }
     }
 
-    /// The place of a key that has not expired.
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
         let place = self.find_by(hash, |entry| entry.key() == key)?;
         if self.has_expired(self.get(place)) {
@@ -144,7 +135,6 @@ impl Keyspace {
         self.tables[usize::from(place.hash.table)].get_bucket(place.bucket).expect(PLACE)
     }
 
-    /// Changes an entry, and what is counted of it.
     fn change(&mut self, place: Place, change: impl FnOnce(&mut Entry, &Scheduler<Due>)) {
         let table = &mut self.tables[usize::from(place.hash.table)];
         let entry = table.get_bucket_mut(place.bucket).expect(PLACE);
@@ -175,7 +165,6 @@ impl Keyspace {
         Place { hash, bucket: entry.bucket_index() }
     }
 
-    /// Removes a key.
     pub(crate) fn remove(&mut self, place: Place) -> Box<Entry> {
         let table = &mut self.tables[usize::from(place.hash.table)];
         let (entry, _) = table.get_bucket_entry(place.bucket).expect(PLACE).remove();
@@ -188,7 +177,6 @@ impl Keyspace {
         entry
     }
 
-    /// The keys of a table that have not expired.
     pub(crate) fn living(&self, table: usize) -> impl Iterator<Item = &[u8]> {
         self.tables[table].iter().filter(|entry| !self.has_expired(entry)).map(|entry| entry.key())
     }

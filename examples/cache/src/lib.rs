@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![allow(clippy::unit_arg)] // A command ends with its reply: `Ok(reply.integer(1))`.
 
-mod args;
 mod clock;
 mod commands;
 mod desk;
@@ -19,8 +18,7 @@ mod shared;
 mod stats;
 mod worker;
 
-use std::io::{self, Write};
-use std::process::ExitCode;
+use std::io;
 
 use clap::Parser;
 
@@ -29,17 +27,14 @@ use clap::Parser;
 #[doc(hidden)]
 pub fn parse_all(mut buffer: &[u8]) -> usize {
     let (mut parser, mut arguments) = (protocol::parser::Parser::default(), 0);
-    while let Ok(Some(complete)) = parser.parse(buffer, true) {
-        arguments += std::hint::black_box(parser.request(buffer, complete)).len();
-        buffer = &buffer[complete.len..];
+    while let Ok(Some(len)) = parser.parse(buffer, true) {
+        arguments += std::hint::black_box(parser.request(buffer)).len();
+        buffer = &buffer[len..];
     }
     arguments
 }
 
 /// Runs the server until it receives a signal to stop.
-pub fn run() -> ExitCode {
-    let ended = server::serve(&args::Args::parse(), &mut io::stdout());
-    // A stream that cannot be written cannot report that either.
-    let report = ended.inspect_err(|failure| _ = writeln!(io::stderr(), "error: {failure}"));
-    if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+pub fn run() -> io::Result<()> {
+    server::serve(commands::config::Settings::parse(), &mut io::stdout())
 }

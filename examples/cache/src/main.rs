@@ -1,5 +1,6 @@
 //! The program: see the crate's documentation.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -10,7 +11,9 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 fn main() -> ExitCode {
     give_pages_back_at_once();
-    cache::run()
+    // A stream that cannot be written cannot report that either.
+    let ended = cache::run().inspect_err(|failure| _ = writeln!(io::stderr(), "error: {failure}"));
+    if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// By default the allocator gives empty pages back 10 ms later, if it is called again by then. After

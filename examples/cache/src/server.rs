@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::{process, thread};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook_mio::v1_0::Signals;
 
-use crate::args::Args;
 use crate::commands::config::Settings;
 use crate::desk::Desk;
 use crate::door;
@@ -23,16 +22,18 @@ use crate::worker::Worker;
 ///
 /// Each worker has a core of its own while there are cores left. A thread that panics ends the
 /// process: no other thread has its keys and its clients.
-pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<()> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
-    let threads = args.threads.map_or(cores.len().max(1), usize::from);
+    let threads = settings.threads.map_or(cores.len().max(1), usize::from);
     let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
     // Each client is a file. If the system refuses, there are fewer clients.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
-    let listener = mio::net::TcpListener::bind(args.listen).map_err(|error| on(args.listen, &error))?;
-    let (address, shared) = (listener.local_addr()?, Arc::new(Shared::new(schedulers)));
-    writeln!(out, "listening on {address}")?;
-    if let Some(address) = args.metrics {
+    let listener =
+        mio::net::TcpListener::bind(settings.listen).map_err(|error| on(settings.listen, &error))?;
+    settings.listen = listener.local_addr()?;
+    let shared = Arc::new(Shared::new(schedulers));
+    writeln!(out, "listening on {}", settings.listen)?;
+    if let Some(address) = settings.metrics {
         let listener = std::net::TcpListener::bind(address).map_err(|error| on(address, &error))?;
         writeln!(out, "metrics on http://{}/metrics", listener.local_addr()?)?;
         let shared = Arc::clone(&shared);
@@ -42,8 +43,7 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
 
     let mut mailboxes = Mailbox::all(threads + 1)?;
     let door = mailboxes.remove(threads);
-    end_at_a_signal(&shared, door.1.alarm())?;
-    let settings = Settings { port: address.port(), ..args.settings.clone() };
+    let signals = Signals::new([SIGTERM, SIGINT])?;
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
         let desk = Desk::new(number, &shared, settings.clone(), mailbox);
@@ -54,22 +54,11 @@ pub(crate) fn serve(args: &Args, out: &mut dyn Write) -> io::Result<()> {
         })
     });
     let running = running.collect::<io::Result<Vec<_>>>()?;
-    let served = door::serve(door, listener, &shared);
+    let served = door::serve(door, listener, signals, &shared);
     running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| process::abort()))?;
     served
 }
 
 fn on(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-}
-
-fn end_at_a_signal(shared: &Arc<Shared>, alarm: impl Fn() + Send + 'static) -> io::Result<()> {
-    let (mut signals, shared) = (Signals::new([SIGTERM, SIGINT])?, Arc::clone(shared));
-    let wait = move || {
-        for _ in signals.forever() {
-            shared.drain();
-            alarm();
-        }
-    };
-    thread::Builder::new().name("signals".into()).spawn(wait).map(|_| ())
 }

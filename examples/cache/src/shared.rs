@@ -10,12 +10,9 @@ use crate::clock::Clock;
 use crate::keyspace::{Due, Placement};
 use crate::stats::Stats;
 
-/// Made before the threads start.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) placement: Placement,
-    /// What each thread counts, and the shard of its timers.
     pub(crate) stats: Vec<Arc<Stats>>,
     pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
@@ -23,7 +20,6 @@ pub(crate) struct Shared {
     /// Open connections of clients, and how many there may be.
     clients: AtomicUsize,
     max_clients: AtomicUsize,
-    /// The number of the next client.
     next_id: AtomicU64,
     /// The server is to end: no more connections, and the present ones end when they are answered.
     is_draining: AtomicBool,
@@ -61,7 +57,6 @@ impl Shared {
         is_admitted
     }
 
-    /// A client has left. True if it was the last.
     pub(crate) fn dismiss(&self) -> bool {
         self.clients.fetch_sub(1, Ordering::Relaxed) == 1
     }

@@ -13,42 +13,38 @@ use crate::commands::table::COMMANDS;
 /// Of this many commands, one is timed: reading a clock twice takes as long as a small command.
 const SAMPLE: usize = 16;
 
-/// Lists what there is a number of in each thread: a kind, a name in the program, in metrics and in
-/// INFO (if it is there), and what it is.
+/// Lists what each thread has a number of, with its kind and its name in INFO and in the metrics.
 macro_rules! figures {
-    ($($kind:ident $figure:ident $name:literal $info:literal $help:literal,)*) => {
+    ($($kind:ident $figure:ident $name:literal,)*) => {
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Figure { $($figure),* }
 
-        /// Each figure, its name in INFO, and for metrics its kind, its name and what it is.
-        const FIGURES: &[(Figure, &str, [&str; 3])] =
-            &[$((Figure::$figure, $info, [stringify!($kind), $name, $help])),*];
+        const FIGURES: &[(Figure, &str, &str)] = &[$((Figure::$figure, stringify!($kind), $name)),*];
     };
 }
 
 figures! {
-    gauge Keys "keys" "" "Keys",
-    gauge ExpiringKeys "expiring_keys" "" "Keys with a time to live",
-    gauge KeyBytes "key_bytes" "" "Memory of keys and values, estimated",
-    gauge BufferBytes "buffer_bytes" "" "Memory of the buffers of clients",
-    counter Expired "expired_keys" "expired_keys" "Keys that have expired",
-    counter Hits "hits" "keyspace_hits" "Lookups that found a key",
-    counter Misses "misses" "keyspace_misses" "Lookups that found none",
-    counter Connections "connections" "total_connections_received" "Connections served",
-    counter Refused "refused_connections" "rejected_connections" "Connections beyond the limit of clients",
-    counter IdleClosed "idle_closed" "idle_closed" "Connections closed because they were idle",
-    counter SlowClosed "slow_closed" "slow_closed" "Subscribers cut off because they did not read",
-    counter ProtocolErrors "protocol_errors" "protocol_errors" "Connections ended for what the client sent",
-    counter Errors "errors" "total_error_replies" "Replies that were errors",
-    counter BytesIn "bytes_in" "total_net_input_bytes" "Bytes received",
-    counter BytesOut "bytes_out" "total_net_output_bytes" "Bytes sent",
-    counter Forwarded "forwarded" "forwarded_commands" "Commands, and parts of them, sent to another thread",
-    counter Rounds "rounds" "eventloop_cycles" "Rounds of the event loops",
-    counter Parts "parts" "" "Commands, and parts of them, that this thread ran",
+    gauge Keys "keys",
+    gauge ExpiringKeys "expiring_keys",
+    gauge KeyBytes "key_bytes",
+    gauge BufferBytes "buffer_bytes",
+    gauge Clients "clients",
+    counter Expired "expired_keys",
+    counter Hits "keyspace_hits",
+    counter Misses "keyspace_misses",
+    counter Connections "total_connections_received",
+    counter Refused "rejected_connections",
+    counter IdleClosed "idle_closed",
+    counter SlowClosed "slow_closed",
+    counter ProtocolErrors "protocol_errors",
+    counter Errors "total_error_replies",
+    counter BytesIn "total_net_input_bytes",
+    counter BytesOut "total_net_output_bytes",
+    counter Forwarded "forwarded_commands",
+    counter Parts "command_parts",
 }
 
-/// What is counted of each command: calls, nanoseconds (an estimate: see `SAMPLE`), calls that were
-/// refused, and calls that replied an error.
+/// What is counted of each command. The nanoseconds are an estimate: see `SAMPLE`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Of {
     Calls,
@@ -58,7 +54,6 @@ pub(crate) enum Of {
 }
 
 /// A thread's numbers, in memory that no other thread writes to.
-#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Stats {
     figures: [AtomicU64; FIGURES.len()],
@@ -72,10 +67,10 @@ impl Default for Stats {
     }
 }
 
-/// Adds to a number that only this thread writes.
+// Ordering: Relaxed in this file; only the numbers matter. What a client can know of them from a
+// reply is older than the message, or the write to a socket, that brought the reply.
+
 fn add(number: &AtomicU64, by: u64) {
-    // Ordering: Relaxed, only the number matters. What a client can know of it from a reply is older
-    // than the message, or the write to a socket, that brought the reply.
     number.store(number.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
@@ -89,11 +84,9 @@ impl Stats {
     }
 
     pub(crate) fn get(&self, figure: Figure) -> usize {
-        // Ordering: Relaxed, only the number matters.
         self.figures[figure as usize].load(Ordering::Relaxed) as usize
     }
 
-    /// The memory that counts: of keys and of buffers.
     pub(crate) fn memory(&self) -> usize {
         self.get(Figure::KeyBytes) + self.get(Figure::BufferBytes)
     }
@@ -114,17 +107,8 @@ impl Stats {
             add(nanos, start.elapsed().as_nanos() as u64 * SAMPLE as u64);
         }
     }
-
-    /// Starts all counts again: not what there is.
-    pub(crate) fn reset(&self) {
-        let counters = FIGURES.iter().filter(|(.., [kind, ..])| *kind == "counter");
-        let counts = counters.map(|&(figure, ..)| &self.figures[figure as usize]);
-        // Ordering: Relaxed, only the numbers matter.
-        counts.chain(self.commands.as_flattened()).for_each(|count| count.store(0, Ordering::Relaxed));
-    }
 }
 
-/// The sum of a figure over all threads.
 fn sum(all: &[Arc<Stats>], figure: Figure) -> usize {
     all.iter().map(|stats| stats.get(figure)).sum()
 }
@@ -132,7 +116,6 @@ fn sum(all: &[Arc<Stats>], figure: Figure) -> usize {
 /// The commands that clients have tried, with what all threads have counted of each.
 fn commands(all: &[Arc<Stats>]) -> impl Iterator<Item = (&'static str, [u64; 4])> {
     let tried = COMMANDS.iter().enumerate().map(move |(number, command)| {
-        // Ordering: Relaxed, only the numbers matter.
         let count = |stats: &Stats, what: usize| stats.commands[number][what].load(Ordering::Relaxed);
         (command.name, [0, 1, 2, 3].map(|what| all.iter().map(|stats| count(stats, what)).sum()))
     });

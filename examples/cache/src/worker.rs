@@ -1,12 +1,9 @@
 //! One thread: its poller, its shard of timers, its sockets, and its desk.
 //!
-//! The shard's next expiration is the timeout of the poll. All timers of the shard are scheduled by
-//! the thread itself, after the shard has been advanced and before it is asked again, so no timer is
-//! slept through. Other threads wake the poll: see [`mail`](crate::mail).
-//!
 //! A round sleeps, fires what is due, does what other threads ask for, reads from clients, sends what
-//! it wants of other threads, and writes to clients. None of its steps waits, and each is bounded:
-//! what is left comes in the next round, which does not sleep.
+//! it wants of other threads, and writes to clients. Each step is bounded: what is left comes in the
+//! next round, which does not sleep. The timeout of the poll is the shard's next expiration. Only the
+//! thread itself schedules timers of its shard, so it sleeps through none.
 
 mod sockets;
 
@@ -27,9 +24,7 @@ use crate::stats::Figure;
 const EVENTS: usize = 512;
 /// A thread that would sleep for longer gives memory of its shard back after each such time.
 const MAINTENANCE: Duration = Duration::from_millis(50);
-/// Timers that fire in one round.
 const FIRE_AT_ONCE: usize = 1024;
-/// Messages of one thread that are taken in one round.
 const MESSAGES_AT_ONCE: usize = 64;
 /// Bytes that are read from a client at once.
 const READ_AT_ONCE: usize = 64 * 1024;
@@ -45,7 +40,6 @@ pub(crate) struct Worker {
     fired: Vec<Fired<Due>>,
     desk: Desk,
     buffer: Vec<u8>,
-    /// How long the next sleep may last.
     patience: Duration,
     /// The tick at which a server that is to end does so, with or without its clients.
     ends_at: Option<u64>,
@@ -63,7 +57,7 @@ impl Worker {
         while !self.is_over() {
             self.round().inspect_err(|_| {
                 self.desk.shared.drain();
-                self.desk.mailbox.alarm()();
+                self.desk.mailbox.wake_all();
             })?;
         }
         Ok(())
@@ -156,8 +150,6 @@ impl Worker {
         }
         self.events = events;
     }
-
-    // ---- the end --------------------------------------------------------------------------------
 
     /// Once the server is to end: no more connections; each client gets what it has asked for.
     fn drain(&mut self) {

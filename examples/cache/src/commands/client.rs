@@ -2,15 +2,19 @@
 
 use constant_time_eq::constant_time_eq;
 
-use super::table::COMMANDS;
+use super::table::{COMMANDS, unknown_subcommand};
 use super::*;
 use crate::clock::wall_clock;
 use crate::session::Ending;
 
 /// The version of Redis whose semantics these are.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
-/// The only user.
 const USER: &[u8] = b"default";
+const NO_PASSWORD: &str = "AUTH <password> called without any password configured for the default user. \
+                           Are you sure your configuration is correct?";
+const HELLO_FIRST: &str = "HELLO must be called with the client already authenticated, otherwise the HELLO \
+                           AUTH <user> <pass> option can be used to authenticate the client and select the \
+                           RESP protocol version at the same time";
 
 pub(super) fn ping(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if request.len() > 2 {
@@ -23,10 +27,6 @@ pub(super) fn ping(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
         Some(text) => reply.bulk(text),
         None => reply.simple("PONG"),
     })
-}
-
-pub(super) fn echo(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.bulk(request.arg(1)))
 }
 
 pub(super) fn quit(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -44,11 +44,7 @@ pub(super) fn select(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>)
 
 pub(super) fn auth(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     match request.len() {
-        2 if desk.settings.password.is_empty() => {
-            let text = "AUTH <password> called without any password configured for the default user. Are you \
-                        sure your configuration is correct?";
-            return Err(text.into());
-        }
+        2 if desk.settings.password.is_empty() => return Err(NO_PASSWORD.into()),
         2 => authenticate(desk, request, USER, request.arg(1))?,
         3 => authenticate(desk, request, request.arg(1), request.arg(2))?,
         _ => return Err(SYNTAX.into()),
@@ -87,24 +83,16 @@ pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     }
     let session = &mut desk.sessions[request.client];
     if !session.is_authenticated {
-        let text = "HELLO must be called with the client already authenticated, otherwise the HELLO AUTH \
-                    <user> <pass> option can be used to authenticate the client and select the RESP \
-                    protocol version at the same time";
-        return Err(Failure("NOAUTH", text.into()));
+        return Err(Failure("NOAUTH", HELLO_FIRST.into()));
     }
     (session.is_resp3, reply.is_resp3) = (is_resp3, is_resp3);
-    introduce(session.id.number, reply);
-    Ok(())
-}
-
-fn introduce(id: u64, reply: &mut Reply<'_>) {
     reply.map(7);
     ["server", "redis", "version", REDIS_VERSION, "proto"].iter().for_each(|text| reply.bulk(text));
-    reply.integer(2 + i64::from(reply.is_resp3));
+    reply.integer(2 + i64::from(is_resp3));
     reply.bulk("id");
-    reply.integer(id as i64);
+    reply.integer(session.id.number as i64);
     ["mode", "standalone", "role", "master", "modules"].iter().for_each(|text| reply.bulk(text));
-    reply.array(0);
+    Ok(reply.array(0))
 }
 
 fn rename(desk: &mut Desk, request: &Request<'_>, name: &[u8]) -> Outcome {
@@ -126,7 +114,7 @@ pub(super) fn set_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply
 
 pub(super) fn get_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let name = &desk.sessions[request.client].name;
-    Ok(if name.is_empty() { reply.null() } else { reply.bulk(name) })
+    Ok(reply.bulk_or_null(Some(name).filter(|name| !name.is_empty())))
 }
 
 /// The name and the version of the client's library. They are accepted and not kept.
@@ -144,24 +132,17 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-pub(super) fn reset_counts(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.stats.reset();
-    Ok(reply.ok())
-}
-
-/// The commands without the subcommands.
-pub(super) fn command(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn command(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.len() > 1 {
+        return Err(unknown_subcommand(request));
+    }
     let all: Vec<_> = COMMANDS.iter().filter(|command| !command.name.contains('|')).collect();
     reply.array(all.len());
     Ok(all.iter().for_each(|command| describe(command, reply)))
 }
 
-/// The reply of commands that have nothing to do.
-pub(super) fn ok(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.ok())
-}
-
-/// The ten elements of COMMAND's reply for each command; the last four are empty.
+/// The ten elements of COMMAND's reply for each command. The last four, categories, hints, key
+/// specifications and subcommands, are empty.
 fn describe(command: &Command, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name);
@@ -176,7 +157,6 @@ fn describe(command: &Command, reply: &mut Reply<'_>) {
         _ => [0, 0, 0],
     };
     keys.into_iter().for_each(|key| reply.integer(key));
-    // Categories, hints, key specifications, subcommands.
     (0..3).for_each(|_| reply.list(b'~', 0));
     reply.array(0);
 }

@@ -1,43 +1,48 @@
-//! The settings: CONFIG GET and SET of those that tools ask for.
+//! The settings: the command line, and CONFIG GET and SET of those that tools ask for.
 //!
 //! Each thread has its own copy, which CONFIG SET changes in every thread before it replies.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::Args;
+use clap::Parser;
 
 use super::glob::matches;
 use super::*;
 use crate::protocol::parse_i64;
 use crate::protocol::parser::MAX_BULK;
 
-/// What can be set, by a flag or by CONFIG SET.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+/// A cache that Redis clients talk to: a thread a core, each with a poller, a shard of timers, and
+/// its share of the keys
+#[derive(Clone, Debug, Parser)]
+#[command(name = "cache")]
 pub(crate) struct Settings {
+    /// Where clients connect; port 0 picks one. The first line of output names the address
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
+    pub(crate) listen: SocketAddr,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Password that clients have to give (AUTH, HELLO)
-    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true, value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
+    #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true)]
+    #[arg(value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
     pub(crate) password: Box<[u8]>,
-
     /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
     /// refused; 0 is no limit
     #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
     pub(crate) max_memory: u64,
-
     /// Clients at the same time
     #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(|text| within(text, 1)))]
     pub(crate) max_clients: usize,
-
     /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) idle_timeout: Duration,
-
+    /// Where metrics are served over HTTP; port 0 picks one, and the second line of output names it
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// `notify-keyspace-events`
     #[arg(skip)]
     pub(crate) events: Class,
-
-    /// It can be read, and not set.
-    #[arg(skip)]
-    pub(crate) port: u16,
 }
 
 /// Parses the value of a flag as CONFIG SET does.
@@ -55,7 +60,7 @@ impl Settings {
             ("timeout", text(&self.idle_timeout.as_millis().div_ceil(1_000))),
             ("requirepass", self.password.to_vec()),
             ("notify-keyspace-events", text(&self.events.letters())),
-            ("port", text(&self.port)),
+            ("port", text(&self.listen.port())),
             ("proto-max-bulk-len", text(&MAX_BULK)),
             ("appendonly", text(&"no")),
             ("databases", text(&"1")),
@@ -98,7 +103,6 @@ impl Settings {
     }
 }
 
-/// The greatest number that a setting takes.
 const MOST: i64 = 1 << 30;
 
 fn within(value: &[u8], least: i64) -> Result<usize, Failure> {
@@ -110,7 +114,7 @@ fn within(value: &[u8], least: i64) -> Result<usize, Failure> {
 }
 
 /// A number of bytes, with or without a unit: `100mb`. A kilobyte is 1,024 bytes, a `k` 1,000.
-pub(crate) fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
+fn parse_bytes(text: &[u8]) -> Result<u64, Failure> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at(digits);
     let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());

@@ -1,22 +1,20 @@
 //! Commands on deadlines.
 
-use super::options::{GT, LT, NX, Unit, Words, XX, conditions, invalid_expiry};
+use super::options::{Unit, Words, conditions, invalid_expiry};
 use super::*;
 use crate::clock::Deadline;
 
-/// Whether conditions allow a key with the deadline `old` to get the deadline `new`. No deadline is
-/// the latest.
+/// Whether a key with the deadline `old` may get the deadline `new`. No deadline is the latest.
 fn allow(conditions: Words, old: Option<i64>, new: i64) -> bool {
     let refusals = [
-        (NX, old.is_some()),
-        (XX, old.is_none()),
-        (GT, old.is_none_or(|old| new <= old)),
-        (LT, old.is_some_and(|old| new >= old)),
+        (Words::NX, old.is_some()),
+        (Words::XX, old.is_none()),
+        (Words::GT, old.is_none_or(|old| new <= old)),
+        (Words::LT, old.is_some_and(|old| new >= old)),
     ];
-    !refusals.iter().any(|(word, applies)| conditions & word != 0 && *applies)
+    !refusals.iter().any(|&(word, applies)| applies && conditions.contains(word))
 }
 
-/// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
 pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (key, unit) = (request.arg(1), Unit::of(name(request)));
     let conditions = conditions(request)?;
@@ -38,19 +36,14 @@ pub(super) fn expire(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     Ok(reply.integer(i64::from(allowed.is_some())))
 }
 
-/// The reply for no key.
-const MISSING: i64 = -2;
-/// The reply for a key without a deadline.
-const NEVER: i64 = -1;
-
-/// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
+/// TTL, PTTL, EXPIRETIME, PEXPIRETIME. -2 means no key, -1 a key without a deadline.
 pub(super) fn ttl(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let unit = Unit::of(name(request));
     let expires = keys.look_up(request.hash, request.arg(1)).map(|place| keys.get(place).expires);
     let base = if unit.is_date { 0 } else { keys.time.wall() };
     reply.integer(match expires {
-        None => MISSING,
-        Some(None) => NEVER,
+        None => -2,
+        Some(None) => -1,
         Some(Some(deadline)) => {
             let left = keys.time.wall_of(deadline).saturating_sub(base).max(0);
             left.saturating_add(unit.milliseconds / 2) / unit.milliseconds

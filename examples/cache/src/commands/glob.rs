@@ -21,7 +21,6 @@ pub(crate) fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
     }
 }
 
-/// Matches the first character of both, and returns what follows them.
 fn match_one<'p, 't>(pattern: &'p [u8], text: &'t [u8]) -> Option<(&'p [u8], &'t [u8])> {
     let (&byte, text) = text.split_first()?;
     match pattern {

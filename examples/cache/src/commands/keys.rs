@@ -9,7 +9,6 @@ use crate::stats::Figure;
 /// tables are passed quickly.
 const TABLES_PER_KEY: usize = 16;
 const LEAST_TABLES: usize = 4 * 1024;
-/// Keys that a SCAN returns if it is not asked for a number.
 const SCAN_COUNT: usize = 10;
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -26,19 +25,9 @@ pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     Ok(reply.integer(i64::from(found.is_some())))
 }
 
-pub(super) fn dbsize(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(desk.stats.get(Figure::Keys) as i64))
-}
-
 pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
     let has_option = request.len() == 2 && (request.is(1, "sync") || request.is(1, "async"));
     if has_option || request.len() == 1 { everywhere(desk, request) } else { Err(SYNTAX.into()) }
-}
-
-/// FLUSHALL, with or without ASYNC: the keys are gone at once, their memory comes back step by step.
-pub(super) fn flush(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.keyspace.flush();
-    Ok(reply.ok())
 }
 
 pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -46,15 +35,19 @@ pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply
     Ok(reply.bulks(&all.filter(|key| matches(request.arg(1), key)).collect::<Vec<_>>()))
 }
 
+/// One of the threads that have keys, by chance.
+pub(super) fn inhabited(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let has_keys = |thread: &usize| desk.shared.stats[*thread].get(Figure::Keys) > 0;
+    let threads = (0..desk.shared.threads()).filter(has_keys).collect::<Vec<_>>();
+    Ok(vec![fastrand::choice(threads).unwrap_or(desk.number)])
+}
+
 /// One of the thread's keys: one of the first table from a random one on that has any.
 pub(super) fn random(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let start = fastrand::usize(..TABLES);
     let mut tables = (start..TABLES).chain(0..start);
     let found = tables.find_map(|table| fastrand::choice(desk.keyspace.living(table).collect::<Vec<_>>()));
-    Ok(match found {
-        Some(key) => reply.bulk(key),
-        None => reply.null(),
-    })
+    Ok(reply.bulk_or_null(found))
 }
 
 /// The table and the thread of SCAN's cursor.

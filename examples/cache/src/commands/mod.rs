@@ -31,16 +31,13 @@ pub(crate) type OnDesk = fn(&mut Desk, &Request<'_>, &mut Reply<'_>) -> Outcome;
 /// Looks at a request before any thread runs it, and returns the threads that it is for.
 pub(crate) type Choose = fn(&Desk, &Request<'_>) -> Result<Vec<usize>, Failure>;
 
-/// Where a command runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// In the thread of its client.
     Client(OnDesk),
     /// In the thread of its key, which is the second argument.
     Key(OnKey),
     /// Once for each key, in the thread of the key: this many arguments belong to each.
     EachKey(OnKey, usize, Fold),
-    /// In the chosen threads.
     Threads(Choose, OnDesk, Fold),
     /// Not at all: it has subcommands.
     Container,
@@ -52,7 +49,6 @@ bitflags! {
     pub(crate) struct Flags: u8 {
         const WRITE = 1;
         const READONLY = 1 << 1;
-        /// Refused while there is too little memory.
         const DENYOOM = 1 << 2;
         /// Allowed before a client is authenticated.
         const NO_AUTH = 1 << 3;
@@ -78,28 +74,23 @@ impl Command {
     }
 }
 
-/// The choice of commands that concern all threads.
 fn everywhere(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
     Ok((0..desk.shared.threads()).collect())
 }
 
-/// Removes the key of a request, which is at this place.
 fn delete(keys: &mut Keyspace, request: &Request<'_>, place: Place) {
     keys.remove(place);
     keys.events.add(Class::GENERIC, "del", request.arg(1));
 }
 
-/// The name of a request's command, in lower case.
 fn name(request: &Request<'_>) -> &'static str {
     table::COMMANDS[usize::from(request.command)].name
 }
 
-/// The error for a wrong number of arguments.
 pub(crate) fn wrong_arity(name: &str) -> Failure {
     format!("wrong number of arguments for '{name}' command").into()
 }
 
-/// Arguments in the text of an error.
 fn lossy(arg: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(arg)
 }

@@ -1,13 +1,11 @@
 //! Arguments that several commands share: times to live, and options that are words.
 
+use bitflags::Flags;
+
 use super::*;
 use crate::clock::Deadline;
 use crate::protocol::{NOT_AN_INTEGER, parse_i64};
 
-/// Milliseconds in a second.
-const SECOND: i64 = 1_000;
-
-/// How a time is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) milliseconds: i64,
@@ -16,14 +14,16 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The unit of a command or an option, which its name says: PEXPIRE, PEXPIRETIME, EXAT.
+    fn new(is_fine: bool, is_date: bool) -> Self {
+        Self { milliseconds: if is_fine { 1 } else { 1_000 }, is_date }
+    }
+
+    /// The unit of a command, which its name says: PEXPIRE, PEXPIRETIME.
     pub(super) fn of(name: &str) -> Self {
-        let milliseconds = if name.starts_with('p') { 1 } else { SECOND };
-        Self { milliseconds, is_date: name.ends_with("at") || name.ends_with("time") }
+        Self::new(name.starts_with('p'), name.ends_with("at") || name.ends_with("time"))
     }
 }
 
-/// The integer in an argument.
 pub(super) fn integer(arg: &[u8]) -> Result<i64, Failure> {
     parse_i64(arg).ok_or(NOT_AN_INTEGER.into())
 }
@@ -32,53 +32,41 @@ pub(super) fn invalid_expiry(command: &str) -> Failure {
     format!("invalid expire time in '{command}' command").into()
 }
 
-/// A set of options, as bits.
-pub(super) type Words = u16;
-pub(super) const NX: Words = 1;
-pub(super) const XX: Words = 1 << 1;
-pub(super) const GT: Words = 1 << 2;
-pub(super) const LT: Words = 1 << 3;
-pub(super) const GET: Words = 1 << 4;
-pub(super) const KEEPTTL: Words = 1 << 5;
-pub(super) const PERSIST: Words = 1 << 6;
-const EX: Words = 1 << 7;
-const PX: Words = 1 << 8;
-const EXAT: Words = 1 << 9;
-const PXAT: Words = 1 << 10;
-/// The options that say what becomes of the deadline. They exclude each other.
-const TIMES: Words = KEEPTTL | PERSIST | EX | PX | EXAT | PXAT;
-/// The options of SET, GETEX, and EXPIRE and its kin.
-pub(super) const OF_SET: Words = NX | XX | GET | (TIMES & !PERSIST);
-pub(super) const OF_GETEX: Words = TIMES & !KEEPTTL;
-pub(super) const OF_EXPIRE: Words = NX | XX | GT | LT;
-
-/// An option: its word, its bit, the options that may not stand before it, and whether a time follows.
-type Word = (&'static str, Words, Words, bool);
-
-const WORDS: [Word; 11] = [
-    ("nx", NX, XX, false),
-    ("xx", XX, NX, false),
-    ("gt", GT, LT, false),
-    ("lt", LT, GT, false),
-    ("get", GET, 0, false),
-    ("keepttl", KEEPTTL, TIMES & !KEEPTTL, false),
-    ("persist", PERSIST, TIMES & !PERSIST, false),
-    ("ex", EX, TIMES & !EX, true),
-    ("px", PX, TIMES & !PX, true),
-    ("exat", EXAT, TIMES & !EXAT, true),
-    ("pxat", PXAT, TIMES & !PXAT, true),
-];
-
-/// The option that an argument is, if it is one of these.
-fn word(request: &Request<'_>, at: usize, known: Words) -> Option<&'static Word> {
-    WORDS.iter().find(|(word, bit, ..)| known & bit != 0 && request.is(at, word))
+bitflags! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct Words: u16 {
+        const EX = 1;
+        const PX = 1 << 1;
+        const EXAT = 1 << 2;
+        const PXAT = 1 << 3;
+        const KEEPTTL = 1 << 4;
+        const PERSIST = 1 << 5;
+        const NX = 1 << 6;
+        const XX = 1 << 7;
+        const GT = 1 << 8;
+        const LT = 1 << 9;
+        const GET = 1 << 10;
+    }
 }
 
-/// The options of SET and GETEX.
+const EITHER: Words = Words::NX.union(Words::XX);
+const TIMED: Words = Words::EX.union(Words::PX).union(Words::EXAT).union(Words::PXAT);
+/// What becomes of the deadline: one of these.
+const FATES: Words = TIMED.union(Words::KEEPTTL).union(Words::PERSIST);
+pub(super) const OF_SET: Words = EITHER.union(Words::GET).union(TIMED).union(Words::KEEPTTL);
+pub(super) const OF_GETEX: Words = TIMED.union(Words::PERSIST);
+const OF_EXPIRE: Words = EITHER.union(Words::GT).union(Words::LT);
+
+/// The option that an argument is, if it is one of these.
+fn word(request: &Request<'_>, at: usize, known: Words) -> Option<Words> {
+    let is_it = |flag: &&bitflags::Flag<Words>| known.contains(*flag.value()) && request.is(at, flag.name());
+    Words::FLAGS.iter().find(is_it).map(|flag| *flag.value())
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Options<'a> {
     pub(super) words: Words,
-    pub(super) expiry: Option<(&'a [u8], Unit)>,
+    pub(super) time: &'a [u8],
 }
 
 impl<'a> Options<'a> {
@@ -86,12 +74,15 @@ impl<'a> Options<'a> {
     pub(super) fn parse(request: &Request<'a>, mut at: usize, known: Words) -> Result<Self, Failure> {
         let mut options = Self::default();
         while at < request.len() {
-            let fits = word(request, at, known).filter(|(_, _, excluded, _)| options.words & excluded == 0);
-            let (word, bit, _, has_time) = *fits.ok_or(SYNTAX)?;
-            options.words |= bit;
-            if has_time {
+            let word = word(request, at, known).ok_or(SYNTAX)?;
+            let rivals = [EITHER, FATES].into_iter().find(|group| group.contains(word)).unwrap_or(word);
+            if options.has(rivals - word) {
+                return Err(SYNTAX.into());
+            }
+            options.words |= word;
+            if TIMED.contains(word) {
                 at += 1;
-                options.expiry = Some((request.from(at).next().ok_or(SYNTAX)?, Unit::of(word)));
+                options.time = request.from(at).next().ok_or(SYNTAX)?;
             }
             at += 1;
         }
@@ -100,28 +91,30 @@ impl<'a> Options<'a> {
 
     /// The deadline: it may be in the past, but not before 1970.
     pub(super) fn deadline(&self, keys: &Keyspace, command: &str) -> Result<Option<Deadline>, Failure> {
-        let Some((arg, unit)) = self.expiry else { return Ok(None) };
-        let milliseconds = integer(arg)?.checked_mul(unit.milliseconds).filter(|&it| it > 0);
+        if !self.has(TIMED) {
+            return Ok(None);
+        }
+        let unit = Unit::new(self.has(Words::PX | Words::PXAT), self.has(Words::EXAT | Words::PXAT));
+        let milliseconds = integer(self.time)?.checked_mul(unit.milliseconds).filter(|&it| it > 0);
         let at = |it| if unit.is_date { Some(Deadline::at(it)) } else { keys.time.after(it) };
         milliseconds.and_then(at).map(Some).ok_or_else(|| invalid_expiry(command))
     }
 
-    pub(super) fn has(&self, word: Words) -> bool {
-        self.words & word != 0
+    pub(super) fn has(&self, words: Words) -> bool {
+        self.words.intersects(words)
     }
 }
 
-/// The conditions of EXPIRE and its kin.
 pub(super) fn conditions(request: &Request<'_>) -> Result<Words, Failure> {
-    let mut words = 0;
+    let mut words = Words::empty();
     for at in 3..request.len() {
-        let found = word(request, at, OF_EXPIRE);
-        words |= found.ok_or_else(|| format!("Unsupported option {}", lossy(request.arg(at))))?.1;
+        let unknown = || format!("Unsupported option {}", lossy(request.arg(at)));
+        words |= word(request, at, OF_EXPIRE).ok_or_else(unknown)?;
     }
-    if words & NX != 0 && words != NX {
+    if words.contains(Words::NX) && words != Words::NX {
         return Err("NX and XX, GT or LT options at the same time are not compatible".into());
     }
-    if words & GT != 0 && words & LT != 0 {
+    if words.contains(Words::GT | Words::LT) {
         return Err("GT and LT options at the same time are not compatible".into());
     }
     Ok(words)

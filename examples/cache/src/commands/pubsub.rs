@@ -11,7 +11,6 @@ use crate::stats::Figure;
 /// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
 const MAX_WAITING: usize = 32 * 1024 * 1024;
 
-/// A thread's subscribers, by channels.
 pub(crate) type Channels = HashMap<Box<[u8]>, Vec<SessionId>>;
 
 pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -46,10 +45,7 @@ pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Re
 fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscriptions: usize) {
     reply.list(b'>', 3);
     reply.bulk(what);
-    match channel {
-        Some(channel) => reply.bulk(channel),
-        None => reply.null(),
-    }
+    reply.bulk_or_null(channel);
     reply.integer(subscriptions as i64);
 }
 
@@ -68,7 +64,6 @@ fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
     channels.len()
 }
 
-/// Ends all subscriptions of a client that leaves.
 pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {
     for channel in std::mem::take(&mut desk.sessions[slot].channels) {
         leave(desk, slot, &channel);
@@ -81,14 +76,10 @@ pub(super) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Fai
     Ok((0..desk.shared.threads()).filter(is_chosen).collect())
 }
 
-/// PUBLISH in one thread: replies the number of its clients that got the message.
-pub(super) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    Ok(reply.integer(deliver(desk, request.arg(1), request.arg(2)) as i64))
-}
-
-/// Sends a message to this thread's subscribers of a channel. Returns how many there are.
-pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
-    let Some(subscribers) = desk.channels.get(channel) else { return 0 };
+/// PUBLISH in one thread: replies the number of its clients that get the message.
+pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (channel, text) = (request.arg(1), request.arg(2));
+    let Some(subscribers) = desk.channels.get(channel) else { return Ok(reply.integer(0)) };
     for &name in subscribers {
         let session = &mut desk.sessions[name.slot];
         session.reply(|reply| {
@@ -103,5 +94,5 @@ pub(crate) fn deliver(desk: &mut Desk, channel: &[u8], text: &[u8]) -> usize {
             desk.dirty.push(name.slot);
         }
     }
-    subscribers.len()
+    Ok(reply.integer(subscribers.len() as i64))
 }

@@ -1,6 +1,6 @@
 //! Commands on values.
 
-use super::options::{GET, KEEPTTL, NX, OF_GETEX, OF_SET, Options, PERSIST, Unit, XX};
+use super::options::{OF_GETEX, OF_SET, Options, Words};
 use super::*;
 
 pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -11,12 +11,9 @@ pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
 /// Replies the value. Returns the place of the key.
 fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Option<Place> {
     let found = keys.look_up(request.hash, request.arg(1));
-    match found {
-        Some(place) => reply.bulk(keys.get(place).value()),
-        None => {
-            reply.null();
-            keys.events.add(Class::MISS, "keymiss", request.arg(1));
-        }
+    reply.bulk_or_null(found.map(|place| keys.get(place).value()));
+    if found.is_none() {
+        keys.events.add(Class::MISS, "keymiss", request.arg(1));
     }
     found
 }
@@ -27,12 +24,13 @@ pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     let (value, options) = match name {
         "set" => (request.arg(2), Options::parse(request, 3, OF_SET)?),
         "mset" => (request.arg(2), Options::default()),
-        _ => (request.arg(3), Options { words: 0, expiry: Some((request.arg(2), Unit::of(name))) }),
+        "setex" => (request.arg(3), Options { words: Words::EX, time: request.arg(2) }),
+        _ => (request.arg(3), Options { words: Words::PX, time: request.arg(2) }),
     };
     let expiry = options.deadline(keys, name)?;
-    let replies_old = options.has(GET);
+    let replies_old = options.has(Words::GET);
     let found = if replies_old { write_value(keys, request, reply) } else { keys.find(request.hash, key) };
-    if options.has(NX) && found.is_some() || options.has(XX) && found.is_none() {
+    if options.has(Words::NX) && found.is_some() || options.has(Words::XX) && found.is_none() {
         return Ok(if !replies_old {
             reply.null()
         });
@@ -42,7 +40,7 @@ pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     if let Some(deadline) = expiry {
         keys.set_deadline(place, deadline);
         keys.events.add(Class::GENERIC, "expire", key);
-    } else if !options.has(KEEPTTL) {
+    } else if !options.has(Words::KEEPTTL) {
         keys.persist(place);
     }
     Ok(if !replies_old {
@@ -59,7 +57,7 @@ pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Repl
             keys.set_deadline(place, at);
             keys.events.add(Class::GENERIC, "expire", request.arg(1));
         }
-        None if options.has(PERSIST) && keys.persist(place) => {
+        None if options.has(Words::PERSIST) && keys.persist(place) => {
             keys.events.add(Class::GENERIC, "persist", request.arg(1));
         }
         None => {}
@@ -73,7 +71,6 @@ pub(super) fn getdel(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Rep
     })
 }
 
-/// INCR, DECR, INCRBY, DECRBY.
 pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let mut by = request.from(2).next().map_or(Ok(1), integer)?;
     if name(request).starts_with('d') {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use hashbrown::HashMap;
 
 use super::*;
-use crate::stats::info::info;
+use crate::stats::{Figure, info::info};
 
 const NONE: Flags = Flags::empty();
 const READ: Flags = Flags::READONLY;
@@ -13,6 +13,13 @@ const WRITE: Flags = Flags::WRITE;
 const GROW: Flags = WRITE.union(Flags::DENYOOM);
 const EARLY: Flags = Flags::NO_AUTH;
 const TALK: Flags = Flags::SUBSCRIBED;
+
+/// The keys are gone at once. Their memory comes back step by step.
+const FLUSH: OnDesk = |desk, _, reply| {
+    desk.keyspace.flush();
+    Ok(reply.ok())
+};
+const DBSIZE: OnDesk = |desk, _, reply| Ok(reply.integer(desk.stats.get(Figure::Keys) as i64));
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
     Command { name, arity, flags, run }
@@ -46,16 +53,16 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("del", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("unlink", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("exists", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
-    command("dbsize", 1, READ, Run::Threads(everywhere, keys::dbsize, Fold::Sum)),
-    command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
-    command("flushall", -1, WRITE, Run::Threads(keys::check_flush, keys::flush, Fold::Same)),
+    command("dbsize", 1, READ, Run::Threads(everywhere, DBSIZE, Fold::Sum)),
+    command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
+    command("flushall", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("keys", 2, READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
-    command("randomkey", 1, READ, Run::Threads(everywhere, keys::random, Fold::Any)),
+    command("randomkey", 1, READ, Run::Threads(keys::inhabited, keys::random, Fold::Same)),
     command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
     command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
     command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
     command("ping", -1, TALK, Run::Client(client::ping)),
-    command("echo", 2, NONE, Run::Client(client::echo)),
+    command("echo", 2, NONE, Run::Client(|_, request, reply| Ok(reply.bulk(request.arg(1))))),
     command("hello", -1, EARLY, Run::Client(client::hello)),
     command("auth", -2, EARLY, Run::Client(client::auth)),
     command("quit", -1, EARLY.union(TALK), Run::Client(client::quit)),
@@ -67,25 +74,22 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
     command("time", 1, NONE, Run::Client(client::time)),
     command("info", -1, NONE, Run::Client(info)),
-    command("command", 1, NONE, Run::Client(client::command)),
+    command("command", -1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
-    command("function|flush", -2, NONE, Run::Client(client::ok)),
+    command("function|flush", -2, NONE, Run::Client(|_, _, reply| Ok(reply.ok()))),
     command("config", -2, NONE, Run::Container),
     command("config|get", -3, NONE, Run::Client(config::get)),
     command("config|set", -4, NONE, Run::Threads(config::check, config::set, Fold::Same)),
-    command("config|resetstat", 2, NONE, Run::Threads(everywhere, client::reset_counts, Fold::Same)),
 ];
 
 /// The number of PUBLISH: events are published, too.
 pub(crate) const PUBLISH: u16 = 0;
 
-/// The longest name.
 const MAX_NAME: usize = 16;
 /// Bytes of names and arguments that the text of an error repeats.
 const QUOTED: usize = 128;
 
-/// The numbers of the commands, by their names.
 static NUMBERS: LazyLock<HashMap<u128, u16>> = LazyLock::new(|| {
     let names = COMMANDS.iter().map(|command| pack(command.name.as_bytes()).unwrap_or_default());
     names.zip(0..).collect()
@@ -111,10 +115,12 @@ pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
     if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
         return Ok(found);
     }
-    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| {
-        let (sub, container) = (cut(request.arg(1), QUOTED), cut(name, QUOTED).to_uppercase());
-        format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
-    })
+    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
+}
+
+pub(super) fn unknown_subcommand(request: &Request<'_>) -> Failure {
+    let (sub, container) = (cut(request.arg(1), QUOTED), cut(request.arg(0), QUOTED).to_uppercase());
+    format!("unknown subcommand '{sub}'. Try {container} HELP.").into()
 }
 
 fn cut(arg: &[u8], len: usize) -> String {

@@ -3,7 +3,6 @@
 use super::*;
 
 impl Desk {
-    /// Runs one request, or sends it to the threads that can.
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
         if request.len() == 0 {
             return;
@@ -60,7 +59,6 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether a client may run a command now.
     fn admit(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
         let (session, flags, name) = (&self.sessions[request.client], command.flags, command.name);
         if !command.accepts(request.len()) {
@@ -109,8 +107,6 @@ impl Desk {
         self.mailbox.batch_for(thread).add(Some(home), request);
     }
 
-    // ---- what is run here, and what others answer -----------------------------------------------
-
     /// Does what another thread asks for, and sends the replies back.
     pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
         let is_wanted = batch.run(|request, reply| self.perform(request, reply));
@@ -137,7 +133,6 @@ impl Desk {
         }
     }
 
-    /// Another thread has answered.
     pub(crate) fn done(&mut self, batch: &Batch) {
         batch.replies().for_each(|(home, reply)| self.answer(home, reply));
     }
@@ -150,18 +145,17 @@ impl Desk {
         }
     }
 
-    /// Publishes what has happened to keys.
     pub(crate) fn publish_events(&mut self) {
         if self.keyspace.events.pending.is_empty() {
             return;
         }
-        std::mem::take(&mut self.keyspace.events.pending).run(|request, _| {
+        std::mem::take(&mut self.keyspace.events.pending).run(|request, reply| {
             for thread in 0..self.shared.threads() {
                 if self.shared.channels(thread) == 0 {
                     continue;
                 }
                 if thread == self.number {
-                    pubsub::deliver(self, request.arg(1), request.arg(2));
+                    self.perform(request, reply);
                 } else {
                     self.mailbox.batch_for(thread).add(None, request);
                 }

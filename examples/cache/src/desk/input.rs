@@ -59,9 +59,9 @@ impl Desk {
     fn next_request(&mut self, slot: usize, parser: &mut Parser, buffer: &[u8]) -> Option<usize> {
         match parser.parse(buffer, self.sessions[slot].is_authenticated) {
             Ok(complete) => {
-                let complete = complete?;
-                self.dispatch(slot, &parser.request(buffer, complete));
-                Some(complete.len)
+                let len = complete?;
+                self.dispatch(slot, &parser.request(buffer));
+                Some(len)
             }
             Err(violation) => {
                 self.stats.add(Figure::ProtocolErrors, 1);

@@ -55,25 +55,23 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    #[rustfmt::skip] // A line for each of twelve fields says nothing.
     pub(crate) fn new(number: usize, shared: &Arc<Shared>, settings: Settings, mailbox: Mailbox) -> Self {
         let (shared, stats, timers) =
             (shared.clone(), shared.stats[number].clone(), shared.timers[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), stats.clone());
-        let (sessions, dirty, resuming, channels, initial) = Default::default();
-        #[rustfmt::skip] // A line for each of twelve fields says nothing.
-        let mut desk = Self {
-            number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings: initial, mailbox,
-            timers, memory_of_others: 0,
-        };
-        desk.apply(settings);
-        desk
+        let (sessions, dirty, resuming, channels) = Default::default();
+        shared.limit_clients(settings.max_clients);
+        Self {
+            number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings, mailbox, timers,
+            memory_of_others: 0,
+        }
     }
-
-    // ---- clients --------------------------------------------------------------------------------
 
     /// Takes a client on. It has been counted.
     pub(crate) fn welcome(&mut self, stream: Option<TcpStream>) -> usize {
         self.stats.add(Figure::Connections, 1);
+        self.stats.add(Figure::Clients, 1);
         let slot = self.sessions.vacant_key();
         let id = SessionId { slot, number: self.shared.next_id() };
         let is_authenticated = self.settings.password.is_empty();
@@ -82,14 +80,14 @@ impl Desk {
         slot
     }
 
-    /// Lets a client go.
     pub(crate) fn dismiss(&mut self, slot: usize) -> Box<Session> {
         pubsub::leave_all(self, slot);
         let session = self.sessions.remove(slot);
         session.idle.and_then(|timer| self.timers.cancel(timer));
         self.stats.sub(Figure::BufferBytes, session.counted);
+        self.stats.sub(Figure::Clients, 1);
         if self.shared.dismiss() && self.shared.is_draining() {
-            self.mailbox.alarm()();
+            self.mailbox.wake_all();
         }
         session
     }
@@ -101,14 +99,12 @@ impl Desk {
         }
     }
 
-    /// The slots of all clients.
     pub(crate) fn slots(&self) -> Vec<usize> {
         self.sessions.iter().map(|(slot, _)| slot).collect()
     }
 
-    /// How many bytes may wait for a client that does not read, before it is not listened to either.
-    /// Many clients send all their requests before they read the first reply, so it is much, unless
-    /// there are many such clients.
+    /// How many bytes may wait for a client that does not read. It is much, because many clients send
+    /// all their requests before they read the first reply.
     fn allowance(&self) -> usize {
         if self.stats.get(Figure::BufferBytes) > CROWDED { SMALL_ALLOWANCE } else { ALLOWANCE }
     }
@@ -126,11 +122,8 @@ impl Desk {
         }
     }
 
-    // ---- time -----------------------------------------------------------------------------------
-
     /// Reads the clocks, and what other threads have, at the start of a round.
     pub(crate) fn wake(&mut self) {
-        self.stats.add(Figure::Rounds, 1);
         self.keyspace.wake();
         if self.settings.max_memory > 0 {
             let all: usize = self.shared.stats.iter().map(|stats| stats.memory()).sum();
@@ -138,7 +131,6 @@ impl Desk {
         }
     }
 
-    /// Timers of this thread's shard have fired.
     pub(crate) fn fired_all(&mut self, all: &[Fired<Due>]) {
         for some in all.chunks(FIRED_TOGETHER) {
             self.keyspace.warm(some.iter().filter_map(|fired| match fired.payload {
@@ -179,8 +171,6 @@ impl Desk {
             session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());
         }
     }
-
-    // ---- settings -------------------------------------------------------------------------------
 
     /// Takes over settings. A new idle timeout counts from now, for all clients.
     pub(crate) fn apply(&mut self, settings: Settings) {

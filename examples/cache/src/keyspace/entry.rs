@@ -9,16 +9,13 @@ use crate::keyspace::Hash;
 #[derive(Debug)]
 pub(crate) struct Entry {
     data: Box<[u8]>,
-    /// The timer in the thread's shard. `None` if the key has no deadline.
     pub(crate) timer: Option<Key>,
     pub(crate) expires: Option<Deadline>,
     /// That of the key: its table need not look at keys when it grows.
     pub(super) hash: Hash,
 }
 
-/// The bytes of the key's length.
 const PREFIX: usize = size_of::<u32>();
-/// The allocator's sizes are multiples of this.
 const ALLOCATION: usize = 16;
 /// The memory that an entry takes besides its key and value: its own, its place in a table, which is
 /// two thirds full on average, and its timer in the shard.
@@ -32,7 +29,6 @@ impl Entry {
         Box::new(Self { data, timer: None, expires: None, hash })
     }
 
-    /// Where the key ends and the value begins.
     fn key_end(&self) -> usize {
         PREFIX + self.data.first_chunk().map_or(0, |&len| u32::from_le_bytes(len) as usize)
     }

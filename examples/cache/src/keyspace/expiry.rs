@@ -19,7 +19,6 @@ impl Keyspace {
         });
     }
 
-    /// Takes a key's deadline away. False if it has none.
     pub(crate) fn persist(&mut self, place: Place) -> bool {
         let has_one = self.get(place).expires.is_some();
         if has_one {
@@ -35,7 +34,6 @@ impl Keyspace {
         entry.expires.is_some_and(|deadline| self.time.has_passed(deadline))
     }
 
-    /// Removes a key that has expired.
     pub(super) fn expire(&mut self, place: Place) {
         let entry = self.remove(place);
         self.stats.add(Figure::Expired, 1);

@@ -7,12 +7,9 @@ use crate::keyspace::Hash;
 use crate::protocol::{Reply, Request, Span};
 use crate::session::Address;
 
-/// One command, or a part of one.
 #[derive(Clone, Copy, Debug)]
 struct Item {
-    /// Where the reply goes; `None` if no reply is wanted.
     home: Option<Address>,
-    /// The number of the command in the table.
     command: u16,
     is_resp3: bool,
     hash: Hash,
@@ -21,11 +18,10 @@ struct Item {
     reply_end: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Batch {
     items: Vec<Item>,
     spans: Vec<Span>,
-    /// The bytes of all arguments.
     pub(super) bytes: Vec<u8>,
     replies: Vec<u8>,
 }
@@ -59,7 +55,6 @@ impl Batch {
         is_wanted
     }
 
-    /// Each reply that is wanted, and where it goes.
     pub(crate) fn replies(&self) -> impl Iterator<Item = (Address, &[u8])> {
         let mut start = 0;
         self.items.iter().filter_map(move |item| {

@@ -1,12 +1,9 @@
 //! Messages between threads.
 //!
-//! Each ordered pair of threads has a ring with one writer and one reader, so neither waits for the
-//! other: a push and a pop are a few loads and stores. Messages of one thread to another arrive in
-//! the order in which they were sent. If a ring is full, its messages wait at the sender, which goes
-//! on with other work and tries again in its next round.
-//!
-//! A thread that has nothing to do sleeps in its poll. Its mates wake it there, but only if it
-//! sleeps: see [`Bell`].
+//! Each ordered pair of threads has a ring with one writer and one reader: neither waits for the
+//! other, and messages arrive in the order in which they were sent. If a ring is full, its messages
+//! wait at the sender, which tries again in its next round. A thread that has nothing to do sleeps
+//! in its poll; others wake it there, but only if it sleeps: see [`Bell`].
 
 pub(crate) mod batch;
 
@@ -29,19 +26,14 @@ const RING: usize = 128;
 /// A batch with more bytes than this is sent although it may grow.
 const FULL_BATCH: usize = 256 * 1024;
 
-/// What one thread sends to another.
-#[derive(Debug)]
 pub(crate) enum Message {
     /// Work for the receiver, which owns the keys or the subscribers.
     Work(Batch),
     /// The same batch on its way back, with the replies.
     Done(Batch),
-    /// A new connection, which the receiver serves from now on.
     Connection(TcpStream),
 }
 
-/// Wakes one thread from its poll.
-#[derive(Debug)]
 struct Bell {
     /// Set by the thread before it polls; cleared by the thread after it, or by the mate that wakes
     /// it, so that only one does.
@@ -61,15 +53,13 @@ impl Bell {
         }
     }
 
-    /// Wakes the thread, or makes its next poll return at once.
     fn ring(&self) {
         // It fails if the system has no room for the poller; then the poll fails as well.
         let _ = self.waker.wake();
     }
 }
 
-/// One thread's ends of its rings. Their order is that of the threads; a thread's ring to itself is
-/// not used.
+/// One thread's ends of its rings, in the order of the threads. Its ring to itself is not used.
 pub(crate) struct Mailbox {
     number: usize,
     bells: Arc<[Bell]>,
@@ -81,12 +71,10 @@ struct Outgoing {
     ring: Producer<Message>,
     /// Messages for which the ring has had no room yet.
     waiting: VecDeque<Message>,
-    /// Work that is being collected.
     open: Option<Batch>,
 }
 
 impl Mailbox {
-    /// For each of so many threads, its poller and its mailbox.
     pub(crate) fn all(threads: usize) -> io::Result<Vec<(Poll, Self)>> {
         let polls = (0..threads).map(|_| Poll::new()).collect::<io::Result<Vec<_>>>()?;
         let bell = |poll: &Poll| {
@@ -115,7 +103,6 @@ impl Mailbox {
 
     pub(crate) fn send(&mut self, thread: usize, message: Message) {
         let outgoing = &mut self.outgoing[thread];
-        // Messages arrive in the order in which they are sent.
         outgoing.waiting.extend(outgoing.open.take().map(Message::Work));
         outgoing.waiting.push_back(message);
     }
@@ -140,7 +127,6 @@ impl Mailbox {
         is_full
     }
 
-    /// The next message of a thread, if there is such a thread.
     pub(crate) fn receive(&mut self, from: usize) -> Option<Message> {
         self.incoming.get_mut(from)?.pop().ok()
     }
@@ -161,9 +147,8 @@ impl Mailbox {
         self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes all threads, whether they sleep or not, when it is called: also from another thread.
-    pub(crate) fn alarm(&self) -> impl Fn() + Send + use<> {
-        let bells = Arc::clone(&self.bells);
-        move || bells.iter().for_each(Bell::ring)
+    /// Wakes all threads, whether they sleep or not.
+    pub(crate) fn wake_all(&self) {
+        self.bells.iter().for_each(Bell::ring);
     }
 }

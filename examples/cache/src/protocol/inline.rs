@@ -14,7 +14,6 @@ pub(crate) fn split(mut rest: &[u8], bytes: &mut Vec<u8>, spans: &mut Vec<Span>)
                 rest = after;
                 continue;
             }
-            // A quote ends a word.
             let Some(after) = quoted(byte, after, bytes) else { return false };
             rest = after;
             if rest.first().is_some_and(|byte| !is_space(byte)) {

@@ -23,7 +23,6 @@ impl Span {
         Self { start: start as u32, end: end as u32 }
     }
 
-    /// The bytes of the span.
     pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start as usize..self.end as usize]
     }
@@ -33,11 +32,9 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request<'a> {
     pub(crate) bytes: &'a [u8],
-    /// The places of the arguments in `bytes`.
     pub(crate) spans: &'a [Span],
     /// The number of the command in the table, once it is known.
     pub(crate) command: u16,
-    /// Whether the client wants replies of RESP3.
     pub(crate) is_resp3: bool,
     /// The client's slot, if a command runs in the thread of its client.
     pub(crate) client: usize,
@@ -46,7 +43,6 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The number of arguments, the name included.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
@@ -56,7 +52,6 @@ impl<'a> Request<'a> {
         self.spans[index].of(self.bytes)
     }
 
-    /// The arguments from `index` on.
     pub(crate) fn from(&self, index: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.bytes;
         self.spans.get(index..).unwrap_or_default().iter().map(move |span| span.of(bytes))

@@ -1,20 +1,15 @@
 //! The parser of requests: arrays of bulk strings, and inline commands.
 //!
-//! It keeps its place when a request is not complete, so each byte is looked at once, however
-//! slowly a client writes. Arguments are not copied: they are spans of the caller's buffer, which
-//! begins with the request until the request is complete.
+//! It keeps its place when a request is not complete, so it looks at each byte once. Arguments are
+//! spans of the caller's buffer, which begins with the request until the request is complete.
 
 use crate::protocol::{Failure, Request, Span, inline, parse_i64};
 
-/// The longest inline request, and the longest line that gives a length.
 const MAX_LINE: usize = 64 * 1024;
-/// The longest argument.
 pub(crate) const MAX_BULK: usize = 512 * 1024 * 1024;
-/// The longest request.
 const MAX_REQUEST: usize = 1024 * 1024 * 1024;
 /// The number of arguments, and their bytes, that a client may send before it has authenticated.
 const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
-/// Room for arguments that a parser keeps between requests.
 const KEPT_SPANS: usize = 16;
 
 /// The error for what a client did that ends its connection.
@@ -22,35 +17,26 @@ fn violation<T>(text: &str) -> Result<T, Failure> {
     Err(format!("Protocol error: {text}").into())
 }
 
-/// Reads requests from the start of a buffer.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Parser {
     /// The first byte that has not been parsed; 0 before a request.
     at: usize,
-    /// So many arguments are still to come.
     left: usize,
     /// The length of the next one, once it is known.
     bulk: Option<usize>,
     spans: Vec<Span>,
-    /// The arguments of an inline request, of which quotes and escapes have been removed.
+    /// The arguments of an inline request, without quotes and escapes: then the spans are of this.
     unquoted: Vec<u8>,
 }
 
-/// A complete request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Complete {
-    /// Its length in the buffer.
-    pub(crate) len: usize,
-    /// Whether its spans are of `Parser::unquoted`.
-    pub(crate) is_inline: bool,
-}
-
 impl Parser {
-    /// Parses on. `None` means that the request is not complete; the next call needs the same
-    /// buffer with more bytes at its end. A complete request may have no arguments at all.
-    pub(crate) fn parse(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<Complete>, Failure> {
+    /// Parses on, and returns the length of the request in the buffer. `None` means that it is not
+    /// complete; the next call needs the same buffer with more bytes at its end. A complete request
+    /// may have no arguments at all.
+    pub(crate) fn parse(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<usize>, Failure> {
         if self.at == 0 {
             self.spans.clear();
+            self.unquoted.clear();
             match buffer.first() {
                 None => return Ok(None),
                 Some(b'*') => {}
@@ -76,7 +62,7 @@ impl Parser {
             (self.at, self.bulk) = (end + 2, None);
             self.left -= 1;
         }
-        Ok(Some(self.complete()))
+        Ok(Some(std::mem::take(&mut self.at)))
     }
 
     fn bulk_length(&mut self, buffer: &[u8], is_trusted: bool) -> Result<Option<usize>, Failure> {
@@ -109,26 +95,20 @@ impl Parser {
         Ok(Some(rest.get(1..len).unwrap_or_default()))
     }
 
-    fn parse_inline(&mut self, buffer: &[u8]) -> Result<Option<Complete>, Failure> {
+    fn parse_inline(&mut self, buffer: &[u8]) -> Result<Option<usize>, Failure> {
         let Some(len) = memchr::memchr(b'\n', buffer) else {
             return if buffer.len() > MAX_LINE { violation("too big inline request") } else { Ok(None) };
         };
         let line = buffer[..len].strip_suffix(b"\r").unwrap_or(&buffer[..len]);
-        self.unquoted.clear();
         if !inline::split(line, &mut self.unquoted, &mut self.spans) {
             return violation("unbalanced quotes in request");
         }
-        self.at = len + 1;
-        Ok(Some(Complete { is_inline: true, ..self.complete() }))
+        Ok(Some(len + 1))
     }
 
-    fn complete(&mut self) -> Complete {
-        Complete { len: std::mem::take(&mut self.at), is_inline: false }
-    }
-
-    /// The request that has just been completed in this buffer.
-    pub(crate) fn request<'a>(&'a self, buffer: &'a [u8], complete: Complete) -> Request<'a> {
-        let bytes = if complete.is_inline { &self.unquoted } else { buffer };
+    /// The complete request at the start of a buffer.
+    pub(crate) fn request<'a>(&'a self, buffer: &'a [u8]) -> Request<'a> {
+        let bytes = if self.unquoted.is_empty() { buffer } else { &self.unquoted };
         Request { bytes, spans: &self.spans, ..Request::default() }
     }
 

@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The error for a text that is not an integer, or too large.
 pub(crate) const NOT_AN_INTEGER: &str = "value is not an integer or out of range";
-/// The error for options that do not fit together.
 pub(crate) const SYNTAX: &str = "syntax error";
 
 /// An error: its code and its text. A text alone has the code `ERR`.
@@ -20,8 +18,6 @@ impl<T: Into<Cow<'static, str>>> From<T> for Failure {
 /// What a command returns. It writes its reply itself, but not its error.
 pub(crate) type Outcome = Result<(), Failure>;
 
-/// Writes one reply to the end of a buffer.
-#[derive(Debug)]
 pub(crate) struct Reply<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) is_resp3: bool,
@@ -53,7 +49,6 @@ impl Reply<'_> {
         self.parts(&[bytes, b"\r\n"]);
     }
 
-    /// An integer as a bulk string.
     pub(crate) fn bulk_integer(&mut self, value: i64) {
         self.bulk(itoa::Buffer::new().format(value));
     }
@@ -71,11 +66,17 @@ impl Reply<'_> {
         self.parts(&[if self.is_resp3 { b"_\r\n" } else { b"$-1\r\n" }]);
     }
 
+    pub(crate) fn bulk_or_null(&mut self, bytes: Option<impl AsRef<[u8]>>) {
+        match bytes {
+            Some(bytes) => self.bulk(bytes),
+            None => self.null(),
+        }
+    }
+
     pub(crate) fn array(&mut self, len: usize) {
         self.header(b'*', len as i64);
     }
 
-    /// An array of bulk strings.
     pub(crate) fn bulks(&mut self, all: &[impl AsRef<[u8]>]) {
         self.array(all.len());
         all.iter().for_each(|bytes| self.bulk(bytes));

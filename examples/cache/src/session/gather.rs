@@ -2,22 +2,17 @@
 
 use crate::protocol::{Reply, parse_i64};
 
-/// How the parts become one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// All parts say the same, or there is only one.
     Same,
-    /// Integers are added.
     Sum,
     /// The parts are the elements of an array, in their order.
     List,
     /// Each part is an array, whose elements are elements of the whole.
     Elements,
-    /// One of the parts that are not null, by chance.
-    Any,
 }
 
-#[derive(Debug)]
 pub(crate) struct Gather {
     fold: Fold,
     is_resp3: bool,
@@ -30,14 +25,12 @@ impl Gather {
         Self { fold, is_resp3, missing: parts, parts: vec![Vec::new(); parts] }
     }
 
-    /// Adds a part. True if it was the last.
     pub(crate) fn add(&mut self, part: u32, reply: &[u8]) -> bool {
         self.parts[part as usize] = reply.to_vec();
         self.missing -= 1;
         self.missing == 0
     }
 
-    /// Writes the whole.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
@@ -52,13 +45,6 @@ impl Gather {
                 let arrays: Vec<_> = self.parts.iter().filter_map(|part| number(part)).collect();
                 reply.array(arrays.iter().map(|&(len, _)| len as usize).sum());
                 arrays.iter().for_each(|(_, elements)| reply.out.extend_from_slice(elements));
-            }
-            Fold::Any => {
-                let some: Vec<_> = self.parts.iter().filter(|part| part[1].is_ascii_digit()).collect();
-                match fastrand::choice(some) {
-                    Some(chosen) => reply.out.extend_from_slice(chosen),
-                    None => reply.null(),
-                }
             }
         }
     }
@@ -90,7 +76,5 @@ mod tests {
         assert_eq!(whole(Fold::List, &[b":1\r\n", b"$-1\r\n"]), "*2\r\n:1\r\n$-1\r\n");
         let arrays: [&[u8]; 3] = [b"*1\r\n:1\r\n", b"*0\r\n", b"*2\r\n:2\r\n:3\r\n"];
         assert_eq!(whole(Fold::Elements, &arrays), "*3\r\n:1\r\n:2\r\n:3\r\n");
-        assert_eq!(whole(Fold::Any, &[b"$-1\r\n", b"$1\r\na\r\n", b"$-1\r\n"]), "$1\r\na\r\n");
-        assert_eq!(whole(Fold::Any, &[b"_\r\n", b"$-1\r\n"]), "$-1\r\n");
     }
 }

@@ -28,24 +28,21 @@ pub(crate) struct SessionId {
     pub(crate) number: u64,
 }
 
-/// Whether a connection is to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
     #[default]
     Open,
     /// As soon as it has got all that it is owed. It is not listened to any more.
     WhenAnswered,
-    /// At once.
     Now,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Session {
     /// `None` for a client within the process: a fuzzer's.
     pub(crate) stream: Option<TcpStream>,
     pub(crate) id: SessionId,
     pub(crate) parser: Parser,
-    /// What has been received and not yet parsed.
     pub(crate) input: Vec<u8>,
     pub(crate) replies: Replies,
     pub(crate) is_resp3: bool,
@@ -53,9 +50,7 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     pub(crate) channels: Vec<Box<[u8]>>,
     pub(crate) ending: Ending,
-    /// The idle timer.
     pub(crate) idle: Option<Key>,
-    /// Whether the thread has noted to write to it.
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,

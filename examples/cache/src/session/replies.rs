@@ -11,7 +11,6 @@ use crate::session::gather::Gather;
 /// Buffers with more room than this are given back when they are empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
-#[derive(Debug)]
 enum Slot {
     /// The reply stands here in `staged`.
     Staged(Range<usize>),
@@ -19,14 +18,12 @@ enum Slot {
     Missing(Option<Box<Gather>>),
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Replies {
     out: Vec<u8>,
-    /// How much of `out` has been written.
     written: usize,
     staged: Vec<u8>,
     slots: VecDeque<Slot>,
-    /// The number of the reply in the first slot.
     first: u64,
     /// The length of other threads' recent replies, on average; `None` before the first.
     usual: Option<usize>,
@@ -36,7 +33,6 @@ pub(crate) struct Replies {
 /// if replies are as long as usual: other threads work on them, so it goes on soon.
 const MAX_MISSING: usize = 1024;
 const MAX_MISSING_BYTES: usize = 1024 * 1024;
-/// The length that is expected of another thread's reply before there has been one.
 const UNKNOWN_LENGTH: usize = 64 * 1024;
 /// An average forgets a reply after about this many further replies.
 const REMEMBERED: usize = 8;
@@ -49,7 +45,6 @@ impl Replies {
         (buffer, start)
     }
 
-    /// `start` is where the appended replies begin.
     pub(crate) fn close(&mut self, buffer: Vec<u8>, start: usize) {
         if self.slots.is_empty() {
             self.out = buffer;
@@ -59,14 +54,12 @@ impl Replies {
         }
     }
 
-    /// Reserves the next place for a reply that others give, in parts if it is gathered. Returns its
-    /// number.
+    /// Reserves the next place for a reply that others give. Returns its number.
     pub(crate) fn expect(&mut self, gather: Option<Gather>) -> u64 {
         self.slots.push_back(Slot::Missing(gather.map(Box::new)));
         self.first + self.slots.len() as u64 - 1
     }
 
-    /// A reply, or a part of it, has come.
     pub(crate) fn add(&mut self, number: u64, part: u32, reply: &[u8]) {
         let usual = self.usual.unwrap_or(reply.len());
         self.usual = Some(usual - usual / REMEMBERED + reply.len() / REMEMBERED);
@@ -93,7 +86,6 @@ impl Replies {
         }
     }
 
-    /// Moves the replies that miss nothing before them.
     fn move_up(&mut self) {
         while let Some(Slot::Staged(range)) = self.slots.front() {
             self.out.extend_from_slice(&self.staged[range.clone()]);
@@ -106,12 +98,10 @@ impl Replies {
         }
     }
 
-    /// What can be written now.
     pub(crate) fn ready(&self) -> &[u8] {
         &self.out[self.written..]
     }
 
-    /// So many bytes of it have been written.
     pub(crate) fn note_written(&mut self, bytes: usize) {
         self.written += bytes;
         if self.written == self.out.len() {
@@ -124,14 +114,12 @@ impl Replies {
         }
     }
 
-    /// Whether the client has to wait for what it is owed, or to read it, before it is listened to
-    /// again. `allowance` is how many bytes may wait until it reads.
+    /// Whether the client is not listened to until less is missing, or less waits than `allowance`.
     pub(crate) fn are_too_many(&self, allowance: usize) -> bool {
         let missing = self.slots.len() * self.usual.unwrap_or(UNKNOWN_LENGTH);
         self.waiting() > allowance || self.slots.len() > MAX_MISSING || missing > MAX_MISSING_BYTES
     }
 
-    /// How many bytes wait for the client or for other replies.
     pub(crate) fn waiting(&self) -> usize {
         self.out.len() - self.written + self.staged.len()
     }
@@ -140,7 +128,6 @@ impl Replies {
         self.out.capacity() + self.staged.capacity()
     }
 
-    /// Whether the client has been written all that it asked for.
     pub(crate) fn is_done(&self) -> bool {
         self.slots.is_empty() && self.ready().is_empty()
     }

@@ -3,12 +3,10 @@
 use std::env::consts::OS;
 
 use super::*;
-use crate::clock::wall_clock;
 use crate::commands::client::REDIS_VERSION;
 use crate::desk::Desk;
 use crate::protocol::{Outcome, Reply, Request};
 
-/// The section that is not part of the default.
 const ON_DEMAND: &str = "Commandstats";
 
 pub(crate) fn info(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -28,22 +26,21 @@ pub(crate) fn info(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
 
 /// All sections, in the order of Redis: their names and their lines.
 fn sections(desk: &Desk) -> [(&'static str, String); 9] {
-    let (settings, shared, threads) = (&desk.settings, &desk.shared, desk.shared.threads());
-    let (port, max_clients, max_memory) = (settings.port, settings.max_clients, settings.max_memory);
-    let (id, micros, seconds) = (std::process::id(), wall_clock().as_micros(), shared.clock.tick() / 1_000);
-    let (clients, days, [system, user, resident]) = (shared.clients(), seconds / (24 * 60 * 60), process());
+    let (settings, shared, id) = (&desk.settings, &desk.shared, std::process::id());
+    let (port, max_clients, max_memory) = (settings.listen.port(), settings.max_clients, settings.max_memory);
+    let (threads, uptime, clients) = (shared.threads(), shared.clock.tick() / 1_000, shared.clients());
+    let [system, user, resident] = process();
     let [keys, expiring, dataset, buffers] =
         [Figure::Keys, Figure::ExpiringKeys, Figure::KeyBytes, Figure::BufferBytes]
             .map(|figure| sum(&shared.stats, figure));
+    let used = dataset + buffers;
     let server = format!(
         "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\nprocess_id:{id}\ntcp_port:{port}\n\
-         threads:{threads}\nserver_time_usec:{micros}\nuptime_in_seconds:{seconds}\nuptime_in_days:{days}\n"
+         uptime_in_seconds:{uptime}\nthreads:{threads}\n"
     );
     let memory = format!(
-        "used_memory:{}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
-         mem_clients_normal:{buffers}\nmaxmemory:{max_memory}\nmaxmemory_policy:noeviction\n\
-         mem_allocator:mimalloc\n",
-        dataset + buffers
+        "used_memory:{used}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
+         mem_clients_normal:{buffers}\nmaxmemory:{max_memory}\nmaxmemory_policy:noeviction\n"
     );
     let keyspace = format!("db0:keys={keys},expires={expiring},avg_ttl=0\n");
     [
@@ -64,8 +61,8 @@ fn counts(desk: &Desk) -> String {
     let calls: u64 = commands(all).map(|(_, [calls, ..])| calls).sum();
     let channels: usize = (0..all.len()).map(|thread| desk.shared.channels(thread)).sum();
     let head = format!("total_commands_processed:{calls}\nevicted_keys:0\npubsub_channels:{channels}\n");
-    let named = FIGURES.iter().filter(|(_, name, _)| !name.is_empty());
-    named.fold(head, |text, &(figure, name, _)| text + &format!("{name}:{}\n", sum(all, figure)))
+    let counters = FIGURES.iter().filter(|(_, kind, _)| *kind == "counter");
+    counters.fold(head, |text, &(figure, _, name)| text + &format!("{name}:{}\n", sum(all, figure)))
 }
 
 fn command_counts(desk: &Desk) -> String {
@@ -81,7 +78,7 @@ fn command_counts(desk: &Desk) -> String {
 
 /// The process's time in seconds, in the kernel and in the program, and its memory in bytes, if the
 /// system reports them.
-pub(super) fn process() -> [f64; 3] {
+fn process() -> [f64; 3] {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The second field, the name of the program, may contain spaces; it ends with the last bracket.
     let fields: Vec<_> = text.rsplit(") ").next().unwrap_or_default().split(' ').collect();

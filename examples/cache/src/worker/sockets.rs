@@ -9,7 +9,6 @@ use super::*;
 use crate::session::Session;
 
 impl Worker {
-    /// Serves a connection from now on.
     pub(super) fn welcome(&mut self, mut stream: TcpStream) -> io::Result<()> {
         // Without it, a small reply may wait for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
@@ -66,7 +65,6 @@ impl Worker {
     }
 }
 
-/// Writes what the socket takes. Returns the number of bytes.
 fn write(session: &mut Session) -> usize {
     let Session { stream: Some(stream), replies, ending, .. } = session else { return 0 };
     let mut written = 0;

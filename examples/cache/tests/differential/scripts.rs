@@ -311,7 +311,7 @@ fn keys_and_the_server() {
         config get
         config
         config nonsense
-        config resetstat
+        command nonsense
         auth x
         auth x y
         auth default y

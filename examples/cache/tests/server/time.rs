@@ -65,9 +65,9 @@ fn memory_goes_back_when_keys_expire() {
     let server = Server::cache(TWO);
     let mut client = server.connect();
     let before = server.memory();
-    let value = "v".repeat(100);
-    for from in (0..200_000).step_by(1_000) {
-        let set = |key| encode(&["SET", &format!("k{key}"), &value, "PX", "3000"]);
+    let value = "v".repeat(400);
+    for from in (0..50_000).step_by(1_000) {
+        let set = |key| encode(&["SET", &format!("k{key}"), &value, "PX", "5000"]);
         client.send(&(from..from + 1_000).flat_map(set).collect::<Vec<_>>());
         (0..1_000).for_each(|_| assert_eq!(client.read(), Value::Simple("OK".into())));
     }

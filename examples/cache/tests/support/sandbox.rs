@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use clap::Parser;
 use shardwheel::Advancer;
 
 use crate::commands::config::Settings;
@@ -25,7 +26,7 @@ impl Sandbox {
         let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
         let shared = Arc::new(Shared::new(schedulers));
         let password = password.unwrap_or_default().as_bytes().into();
-        let settings = Settings { password, max_clients: clients, ..Settings::default() };
+        let settings = Settings { password, max_clients: clients, ..Settings::parse_from([""]) };
         let mailboxes = Mailbox::all(threads).expect("wakers").into_iter().map(|(_, mailbox)| mailbox);
         let desks = mailboxes.zip(advancers).enumerate().map(|(number, (mailbox, advancer))| {
             (Desk::new(number, &shared, settings.clone(), mailbox), advancer)

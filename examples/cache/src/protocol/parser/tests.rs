@@ -1,7 +1,7 @@
 use super::*;
 
-fn words(parser: &Parser, buffer: &[u8], complete: Complete) -> Vec<Vec<u8>> {
-    parser.request(buffer, complete).from(0).map(<[u8]>::to_vec).collect()
+fn words(parser: &Parser, buffer: &[u8]) -> Vec<Vec<u8>> {
+    parser.request(buffer).from(0).map(<[u8]>::to_vec).collect()
 }
 
 /// All requests of a stream that arrives in pieces of this size.
@@ -9,9 +9,9 @@ fn parse_all(stream: &[u8], piece: usize) -> Result<Vec<Vec<Vec<u8>>>, Failure> 
     let (mut parser, mut buffer, mut found) = (Parser::default(), Vec::new(), Vec::new());
     for piece in stream.chunks(piece) {
         buffer.extend_from_slice(piece);
-        while let Some(complete) = parser.parse(&buffer, true)? {
-            found.push(words(&parser, &buffer, complete));
-            buffer.drain(..complete.len);
+        while let Some(len) = parser.parse(&buffer, true)? {
+            found.push(words(&parser, &buffer));
+            buffer.drain(..len);
         }
     }
     Ok(found)
