@@ -247,6 +247,31 @@ mod tests {
         assert_eq!(batch.ids().collect::<Vec<_>>(), [5_000, 5_001].map(node));
     }
 
+    /// A bitmap that is large enough for its nodes moves and does not grow; and once nodes have come
+    /// before the first one, the next bitmap begins before its first one.
+    #[test]
+    fn a_bitmap_has_room_below_its_first_node() {
+        let mut batch = Batch::<u64>::new();
+        let node = |word: usize| NodeId::try_from(word * WORD_NODES + 3).expect("it is a name");
+        let mut add = |words: &[usize]| {
+            words.iter().for_each(|&word| batch.add(Freed::of(node(word))));
+            let mut sorted = words.to_vec();
+            sorted.sort_unstable();
+            let nodes: Vec<_> = sorted.into_iter().map(node).collect();
+            assert_eq!(batch.ids().collect::<Vec<_>>(), nodes);
+            let words = batch.freed.words();
+            nodes.iter().for_each(|_| drop(batch.freed.take_word().expect("a word for each node")));
+            words
+        };
+        // 100 words between the nodes, and then as many in all places around the first one.
+        assert_eq!(add(&[1_000, 1_099, 1_050]), 128);
+        assert_eq!(add(&[2_000, 1_990, 2_089, 1_980, 2_100]), 128);
+        assert_eq!(add(&[3_000, 2_980, 3_107]), 128);
+        // A node in random order of a million words.
+        assert_eq!(add(&[500_000, 3, 999_999]), 1 << 20);
+        assert_eq!(add(&[700_000, 7, 999_998, 0]), 1 << 20);
+    }
+
     /// Nodes given back are found again, in whichever segments they are.
     #[test]
     fn all_segments_of_a_release_are_open_again() {
