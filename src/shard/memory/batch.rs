@@ -1,7 +1,6 @@
 //! A batch: nodes, segments and wheels that wait together for one grace period (see
 //! [`recycle`](crate::shard::memory::recycle)). Only the advancer uses a batch.
 
-use crate::shard::memory::epochs::Grace;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Freed, FreedNodes, Slab};
 use crate::shard::memory::slot::{Keep, Unlinked};
@@ -20,12 +19,6 @@ pub(super) struct Batch<T> {
 pub(crate) struct Retired<T> {
     segments: Vec<Unlinked<Segment<T>>>,
     wheels: Vec<Unlinked<Wheel>>,
-}
-
-/// Segments and wheels that nobody reads any more.
-pub(super) struct Reclaimed<T> {
-    segments: Vec<Segment<T>>,
-    wheels: Vec<Wheel>,
 }
 
 impl<T> Batch<T> {
@@ -94,7 +87,6 @@ impl<T> Retired<T> {
     }
 
     /// The number of segments.
-    #[cfg(test)]
     pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
@@ -125,6 +117,16 @@ impl<T> Retired<T> {
         self.wheels.extend(more.wheels);
     }
 
+    /// Takes a segment out.
+    pub(super) fn pop_segment(&mut self) -> Option<Unlinked<Segment<T>>> {
+        self.segments.pop()
+    }
+
+    /// Takes a wheel out.
+    pub(super) fn pop_wheel(&mut self) -> Option<Unlinked<Wheel>> {
+        self.wheels.pop()
+    }
+
     /// The segments and the wheels.
     pub(crate) fn into_parts(self) -> (Vec<Unlinked<Segment<T>>>, Vec<Unlinked<Wheel>>) {
         (self.segments, self.wheels)
@@ -134,40 +136,6 @@ impl<T> Retired<T> {
 impl<T> Default for Retired<T> {
     fn default() -> Self {
         Self { segments: Vec::new(), wheels: Vec::new() }
-    }
-}
-
-impl<T> Reclaimed<T> {
-    pub(super) fn new() -> Self {
-        Self { segments: Vec::new(), wheels: Vec::new() }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments.is_empty() && self.wheels.is_empty()
-    }
-
-    /// The number of segments.
-    pub(super) fn segments(&self) -> usize {
-        self.segments.len()
-    }
-
-    /// Reserves memory to add `more`; false if there is none.
-    pub(super) fn make_room_for(&mut self, more: &Retired<T>) -> bool {
-        let (segments, wheels) = (more.segments.len(), more.wheels.len());
-        self.segments.try_reserve(segments).is_ok() && self.wheels.try_reserve(wheels).is_ok()
-    }
-
-    /// Adds all of `retired`, for which `grace` has passed. The caller has checked that there is
-    /// [room](Self::make_room_for).
-    pub(super) fn add(&mut self, retired: Retired<T>, grace: &Grace) {
-        self.segments
-            .extend(retired.segments.into_iter().filter_map(|it| it.reclaim(grace).ok()).map(|it| *it));
-        self.wheels.extend(retired.wheels.into_iter().filter_map(|it| it.reclaim(grace).ok()).map(|it| *it));
-    }
-
-    /// Frees one segment and one wheel.
-    pub(super) fn drop_one(&mut self) {
-        drop((self.segments.pop(), self.wheels.pop()));
     }
 }
 
