@@ -144,6 +144,9 @@ impl<T> Advancer<T> {
     fn step_recycler(&mut self) {
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.step_of_a_drain(&shared.slab, reclaimer);
+        if self.recycler.is_giving() {
+            self.note_recycling();
+        }
     }
 
     /// Does a step of recycling; true if memory went back to the system.

@@ -20,7 +20,7 @@
 //! | [`idle_wheels`] | giving back idle overflow wheels |
 //! | [`lane_totals`] | sums over the lanes' counters |
 //! | [`next_expiration`] | the earliest tick at which anything may be due |
-//! | [`upkeep`] | when the background work is next due |
+//! | [`upkeep`] | when the background work is next due, and what is left of it for an idle owner |
 //! | [`handover`] | the walk that ends the shard |
 //!
 //! # Nodes in hand
@@ -85,9 +85,6 @@ use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheels;
 use crate::tick::Tick;
-
-/// Epoch steps in one call of [`Advancer::maintain`]: they free what ended threads have left.
-const HELPS: usize = 64;
 
 /// Moves one shard's clock and yields the timers that are due. Each shard has exactly one; made by
 /// [`shard`](crate::shard()).
@@ -194,7 +191,8 @@ impl<T> Advancer<T> {
     ///   wheel size. If the clock has left ticks out, they are more.
     /// - It gives freed nodes back: up to 1,024 words of up to 64 nodes, and one word more for each
     ///   node freed since the last advance.
-    /// - It gives at most one segment and one idle wheel back to the system.
+    /// - It gives at most one segment or one idle wheel back to the system. A shard's first segment
+    ///   goes in parts of 256 KiB, where the system can do that.
     /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
     ///   the number of cancels.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
@@ -227,54 +225,6 @@ impl<T> Advancer<T> {
             self.keep_up(moved);
         }
         self.ensure_due();
-    }
-
-    /// Returns whether memory that the shard does not need waits to be given back to the system. An
-    /// idle event loop then calls [`maintain`](Self::maintain), for example every 50 ms, until this
-    /// returns false. The answer of [`next_expiration`](Self::next_expiration) does not take this
-    /// work into account. While the clock moves often enough, [`advance`](Self::advance) does the
-    /// work.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # let (_scheduler, mut advancer) = shardwheel::shard::<u32>(&shardwheel::Config::default());
-    /// let until_next = advancer.next_expiration();
-    /// if until_next.is_none() && advancer.needs_maintenance() {
-    ///     // ... sleep for 50 ms, or until the registered waker is woken; then ...
-    ///     advancer.maintain();
-    /// }
-    /// ```
-    ///
-    /// # Performance
-    ///
-    /// O(threads + segments), and less if nothing has been freed.
-    #[must_use]
-    pub fn needs_maintenance(&self) -> bool {
-        let pending = self.pending();
-        self.is_sweeping()
-            || self.lane_totals.owes_help()
-            || self.recycler.owes_memory(&self.shared.slab, pending)
-            || self.are_leftovers_due(pending)
-    }
-
-    /// Gives a sixteenth of the memory that is not needed, at least one segment of 2 MiB, back to
-    /// the system. If nodes of cancelled timers keep memory, it also starts a sweep, which the next
-    /// calls of this or of [`advance`](Self::advance) continue.
-    ///
-    /// # Performance
-    ///
-    /// Never blocks. A segment of 2 MiB takes about 50 microseconds.
-    pub fn maintain(&mut self) {
-        self.refresh_lane_totals();
-        let pending = self.pending();
-        self.reclaim_leftovers(pending);
-        self.sweep_in_steps();
-        self.help();
-        let (shared, reclaimer) = self.shared.parts();
-        self.recycler.shed(&shared.slab, pending, reclaimer);
-        (self.upkeep_due, self.leaps_left) = (self.now, 0);
     }
 
     /// Returns the tick at which to call [`advance`](Self::advance) next, if nothing is scheduled
@@ -340,11 +290,6 @@ impl<T> Advancer<T> {
     /// [`AdvancerWaker`](crate::shard::shared::advancer_waker::AdvancerWaker::spare_thread_ends).
     pub(crate) fn spare_thread_ends(&self) {
         self.shared.clock.waker.spare_thread_ends();
-    }
-
-    /// Takes some of the epoch steps that are owed.
-    pub(crate) fn help(&mut self) {
-        (0..HELPS).for_each(|_| self.help_epochs());
     }
 
     /// Returns a further handle of the producers' half.

@@ -1,7 +1,6 @@
 //! A batch: nodes, segments and wheels that wait together for one grace period (see
 //! [`recycle`](crate::shard::memory::recycle)). Only the advancer uses a batch.
 
-use crate::shard::memory::epochs::Grace;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Freed, FreedNodes, Slab};
 use crate::shard::memory::slot::{Keep, Unlinked};
@@ -20,12 +19,6 @@ pub(super) struct Batch<T> {
 pub(crate) struct Retired<T> {
     segments: Vec<Unlinked<Segment<T>>>,
     wheels: Vec<Unlinked<Wheel>>,
-}
-
-/// Segments and wheels that nobody reads any more.
-pub(super) struct Reclaimed<T> {
-    segments: Vec<Segment<T>>,
-    wheels: Vec<Wheel>,
 }
 
 impl<T> Batch<T> {
@@ -94,7 +87,6 @@ impl<T> Retired<T> {
     }
 
     /// The number of segments.
-    #[cfg(test)]
     pub(super) fn segments(&self) -> usize {
         self.segments.len()
     }
@@ -125,6 +117,16 @@ impl<T> Retired<T> {
         self.wheels.extend(more.wheels);
     }
 
+    /// Takes a segment out.
+    pub(super) fn pop_segment(&mut self) -> Option<Unlinked<Segment<T>>> {
+        self.segments.pop()
+    }
+
+    /// Takes a wheel out.
+    pub(super) fn pop_wheel(&mut self) -> Option<Unlinked<Wheel>> {
+        self.wheels.pop()
+    }
+
     /// The segments and the wheels.
     pub(crate) fn into_parts(self) -> (Vec<Unlinked<Segment<T>>>, Vec<Unlinked<Wheel>>) {
         (self.segments, self.wheels)
@@ -134,40 +136,6 @@ impl<T> Retired<T> {
 impl<T> Default for Retired<T> {
     fn default() -> Self {
         Self { segments: Vec::new(), wheels: Vec::new() }
-    }
-}
-
-impl<T> Reclaimed<T> {
-    pub(super) fn new() -> Self {
-        Self { segments: Vec::new(), wheels: Vec::new() }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.segments.is_empty() && self.wheels.is_empty()
-    }
-
-    /// The number of segments.
-    pub(super) fn segments(&self) -> usize {
-        self.segments.len()
-    }
-
-    /// Reserves memory to add `more`; false if there is none.
-    pub(super) fn make_room_for(&mut self, more: &Retired<T>) -> bool {
-        let (segments, wheels) = (more.segments.len(), more.wheels.len());
-        self.segments.try_reserve(segments).is_ok() && self.wheels.try_reserve(wheels).is_ok()
-    }
-
-    /// Adds all of `retired`, for which `grace` has passed. The caller has checked that there is
-    /// [room](Self::make_room_for).
-    pub(super) fn add(&mut self, retired: Retired<T>, grace: &Grace) {
-        self.segments
-            .extend(retired.segments.into_iter().filter_map(|it| it.reclaim(grace).ok()).map(|it| *it));
-        self.wheels.extend(retired.wheels.into_iter().filter_map(|it| it.reclaim(grace).ok()).map(|it| *it));
-    }
-
-    /// Frees one segment and one wheel.
-    pub(super) fn drop_one(&mut self) {
-        drop((self.segments.pop(), self.wheels.pop()));
     }
 }
 
@@ -245,6 +213,31 @@ mod tests {
         assert_eq!(batch.ids().collect::<Vec<_>>(), [100, 5_000, 5_001].map(node));
         assert_eq!((batch.freed.words(), batch.words(), take(&mut batch)), (8_192, 3, true));
         assert_eq!(batch.ids().collect::<Vec<_>>(), [5_000, 5_001].map(node));
+    }
+
+    /// A bitmap that is large enough for its nodes moves and does not grow; and once nodes have come
+    /// before the first one, the next bitmap begins before its first one.
+    #[test]
+    fn a_bitmap_has_room_below_its_first_node() {
+        let mut batch = Batch::<u64>::new();
+        let node = |word: usize| NodeId::try_from(word * WORD_NODES + 3).expect("it is a name");
+        let mut add = |words: &[usize]| {
+            words.iter().for_each(|&word| batch.add(Freed::of(node(word))));
+            let mut sorted = words.to_vec();
+            sorted.sort_unstable();
+            let nodes: Vec<_> = sorted.into_iter().map(node).collect();
+            assert_eq!(batch.ids().collect::<Vec<_>>(), nodes);
+            let words = batch.freed.words();
+            nodes.iter().for_each(|_| drop(batch.freed.take_word().expect("a word for each node")));
+            words
+        };
+        // 100 words between the nodes, and then as many in all places around the first one.
+        assert_eq!(add(&[1_000, 1_099, 1_050]), 128);
+        assert_eq!(add(&[2_000, 1_990, 2_089, 1_980, 2_100]), 128);
+        assert_eq!(add(&[3_000, 2_980, 3_107]), 128);
+        // A node in random order of a million words.
+        assert_eq!(add(&[500_000, 3, 999_999]), 1 << 20);
+        assert_eq!(add(&[700_000, 7, 999_998, 0]), 1 << 20);
     }
 
     /// Nodes given back are found again, in whichever segments they are.

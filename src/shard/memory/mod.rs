@@ -4,6 +4,7 @@
 pub(crate) mod batch;
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
+mod leaving;
 #[cfg(not(shardwheel_loom))]
 mod pages;
 mod patience;

@@ -3,14 +3,24 @@
 //! Where the system has mappings, the memory comes directly from the system, and goes back to it on
 //! drop. An allocator might keep it, and would not zero it lazily. On WebAssembly, which has no
 //! mappings, the allocator provides it.
+//!
+//! Memory can go back in parts, each of a bounded number of pages, where the system can do that.
 
 use std::io;
 
 pub(super) use imp::IS_LAZY;
 
+/// Bytes that go back to the system at once, if the pages are ordinary ones. It takes as long to
+/// unmap 64 pages of 4 KiB as to give 512 words of free bits.
+pub(super) const PART: usize = 1 << 18;
+
 /// Owns the memory, which does not move.
 pub(super) struct Pages {
-    _memory: imp::Memory,
+    memory: imp::Memory,
+    bytes: usize,
+    size: PageSize,
+    /// The bytes before this one have gone back to the system.
+    given: usize,
 }
 
 /// The size of the pages that a segment asks for.
@@ -31,7 +41,26 @@ impl Pages {
         let mut memory = imp::allocate(bytes, size)?;
         let start = memory.as_mut_ptr().cast::<u8>();
         let start = start.wrapping_add(start.align_offset(align));
-        Ok((Self { _memory: memory }, start))
+        Ok((Self { memory, bytes, size, given: 0 }, start))
+    }
+
+    /// Gives the next [`PART`] of the memory back to the system; false if it has to go with all that
+    /// is left, by a drop. A part of a huge page would have to be cut out of it, which takes longer
+    /// than to unmap the whole page.
+    ///
+    /// # Safety
+    ///
+    /// Nothing in the memory is borrowed, and nothing is read there any more.
+    pub(super) unsafe fn give_part(&mut self) -> bool {
+        let end = self.given + PART;
+        // SAFETY: by the caller's promise.
+        let gives = self.size == PageSize::Ordinary
+            && end < self.bytes
+            && unsafe { imp::give(&self.memory, self.given, PART) };
+        if gives {
+            self.given = end;
+        }
+        gives
     }
 }
 
@@ -63,6 +92,27 @@ mod imp {
         Ok(pages)
     }
 
+    /// Gives a range of the memory back; false if the system cannot, or refuses, as it does if the
+    /// program has locked its memory.
+    ///
+    /// # Safety
+    ///
+    /// Nothing in the memory is borrowed. Afterwards the range is zeroed.
+    pub(super) unsafe fn give(pages: &Memory, from: usize, bytes: usize) -> bool {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        {
+            let advice = memmap2::UncheckedAdvice::DontNeed;
+            // SAFETY: the mapping is private and has no file, so its pages become zeroed ones. By
+            // the caller's promise they are not borrowed.
+            unsafe { pages.unchecked_advise_range(advice, from, bytes) }.is_ok()
+        }
+        #[cfg(not(all(target_os = "linux", not(miri))))]
+        {
+            let _ = (pages, from, bytes);
+            false
+        }
+    }
+
     fn ask_for_huge_pages(pages: &Memory) {
         #[cfg(all(target_os = "linux", not(miri)))]
         drop(pages.advise(memmap2::Advice::HugePage));
@@ -91,8 +141,43 @@ mod imp {
         CACHE_LINE
     }
 
+    /// An allocator takes memory back as a whole.
+    ///
+    /// # Safety
+    ///
+    /// None is needed.
+    pub(super) unsafe fn give(_: &Memory, _: usize, _: usize) -> bool {
+        false
+    }
+
     pub(super) fn allocate(bytes: usize, _: PageSize) -> io::Result<Memory> {
         let words = fallible::zeroed::<u64>(bytes.div_ceil(size_of::<u64>()));
         Ok(words.ok_or(io::ErrorKind::OutOfMemory)?.into_vec())
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Ordinary pages go in parts of bounded size, from the beginning on; the last part goes with
+    /// the mapping, and so do huge pages.
+    #[test]
+    fn ordinary_pages_go_back_in_parts() {
+        const BYTES: usize = 1 << 20;
+        for (size, parts) in [(PageSize::Ordinary, BYTES / PART - 1), (PageSize::Huge, 0)] {
+            let (mut pages, start) = Pages::new(BYTES, 8, size).expect("there is memory");
+            // SAFETY: the memory has so many bytes, and is not borrowed elsewhere.
+            let bytes = || unsafe { std::slice::from_raw_parts_mut(start, BYTES) };
+            bytes().fill(1);
+            for part in 1..=parts {
+                // SAFETY: the slice is not used any more.
+                assert!(unsafe { pages.give_part() }, "part {part} of {parts}");
+                let (given, left) = bytes().split_at(part * PART);
+                assert!(given.iter().all(|&byte| byte == 0) && left.iter().all(|&byte| byte == 1));
+            }
+            // SAFETY: as above.
+            assert!(!unsafe { pages.give_part() }, "the rest goes with the mapping");
+        }
     }
 }

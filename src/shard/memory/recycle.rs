@@ -10,23 +10,23 @@
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
 //! where nodes are freed faster than steps would give them, and at the end of a long drain.
 //!
-//! Memory that is not needed is unlinked little by little, as the clock moves, and goes back to the
-//! system a grace period later. A program whose million timers have ended often schedules the next
-//! million soon; the system would then have to clear all that memory again. While nothing is
-//! scheduled from one move to the next, memory goes back faster. The last segment goes like the
-//! others when nothing is pending, but not before many timers have used it.
+//! [`excess`] decides which memory goes back, and when. [`leaving`](crate::shard::memory::leaving)
+//! gives it to the system in steps.
 //!
 //! Only the advancer uses a recycler.
 
-use crate::shard::memory::batch::{Batch, Reclaimed, Retired};
+mod excess;
+
+use self::excess::MOST_MOVES;
+use crate::shard::memory::batch::{Batch, Retired};
 use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Reclaimer};
+use crate::shard::memory::leaving::Leaving;
 use crate::shard::memory::patience::Patience;
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slab::{Freed, Slab, staying};
+use crate::shard::memory::slab::{Freed, Slab};
 use crate::shard::memory::slot::{Keep, Unlinked};
 use crate::shard::node::NodeId;
 use crate::shard::wheel::Wheel;
-use crate::tick::Tick;
 
 /// A smaller batch starts no grace period before its [`Patience`] is over. `LEAST_WORTH` nodes, or
 /// 1 / `WORTH_SHARE` of all nodes if that is more, are enough.
@@ -39,18 +39,6 @@ const QUEUE: usize = 8;
 
 /// How often, at most, the end of a long drain polls to complete its grace periods.
 const ATTEMPTS: usize = 8;
-
-/// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
-/// is scheduled.
-const MOVES_PER_SEGMENT: usize = 256;
-const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
-
-/// [`Recycler::shed`] gives back 1 / `SHARE` of the excess in one call, on the advancer's thread
-/// when it has nothing else to do.
-const SHARE: usize = 16;
-
-/// The last segment of an idle shard goes back once 1 / `USED_SHARE` of its nodes has been used.
-const USED_SHARE: usize = 2;
 
 /// How many words of the bitmap a step gives to the slab, besides the share of the nodes freed since
 /// the last step: a batch is given by the time that half as many nodes have been freed as make the
@@ -73,7 +61,7 @@ pub(crate) struct Recycler<T> {
     /// How many words `releasing` had at first.
     words: usize,
     /// Segments and wheels whose grace period has passed; they go back to the system.
-    leaving: Reclaimed<T>,
+    leaving: Leaving<T>,
     /// A batch's memory, kept for reuse.
     spare: Batch<T>,
     patience: Patience,
@@ -115,7 +103,7 @@ impl<T> Recycler<T> {
             waiting: None,
             releasing: Batch::new(),
             words: 0,
-            leaving: Reclaimed::new(),
+            leaving: Leaving::new(),
             spare,
             patience: Patience::default(),
             freed: 0,
@@ -182,16 +170,17 @@ impl<T> Recycler<T> {
     /// Moves the batches on by one step. Never waits. Returns whether memory went back to the system,
     /// which costs as much as the rest of the step.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
-        self.step(WORDS_PER_STEP, slab, reclaimer)
+        self.step(WORDS_PER_STEP, slab, reclaimer);
+        self.leaving.give_part()
     }
 
     /// As [`poll`](Self::poll), within a drain, which may do many: of a batch that is being given to
-    /// the slab, only the share of the nodes freed since the last step.
+    /// the slab, only the share of the nodes freed since the last step, and no memory to the system.
     pub(crate) fn step_of_a_drain(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         self.step(0, slab, reclaimer);
     }
 
-    fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
+    fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         self.empty_queue();
         let freed = std::mem::take(&mut self.freed);
         self.ended = self.ended.saturating_add(freed);
@@ -202,84 +191,11 @@ impl<T> Recycler<T> {
             words += freed.saturating_mul(2 * self.words).div_ceil(self.worth);
         }
         self.release(slab, words, reclaimer);
-        let has_let_go = self.let_go();
         self.patience.note_poll();
         let is_time = self.is_ripe() || self.patience.is_over();
         if self.waiting.is_none() && !self.collecting.is_empty() && is_time {
             self.begin_waiting(reclaimer);
         }
-        has_let_go
-    }
-
-    /// Notes that the clock has moved to `now`, and may unlink a segment. `scheduled` timers have
-    /// been scheduled so far, and `live` timers are pending.
-    ///
-    /// Returns true if nothing has been scheduled since the last move and memory is not needed.
-    #[inline]
-    pub(crate) fn note_move(
-        &mut self,
-        now: Tick,
-        slab: &Slab<T>,
-        scheduled: u64,
-        live: usize,
-        reclaimer: &mut Reclaimer,
-    ) -> bool {
-        self.moves += 1;
-        let excess = self.excess(slab, live);
-        self.patience.note_move(now, live, excess);
-        let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
-        if is_idle || self.moves >= self.moves_per_segment {
-            self.moves = 0;
-            self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
-            self.give_back(slab, excess.min(1), reclaimer);
-            return is_idle && excess > 0;
-        }
-        false
-    }
-
-    /// Gives back a share of the memory that `live` timers do not need, and polls so that nodes
-    /// freed so far count at the next call.
-    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
-        let excess = self.excess(slab, live);
-        let share = (excess + self.leaving.segments()).div_ceil(SHARE);
-        self.patience.end();
-        self.poll(slab, reclaimer);
-        for _ in 1..share {
-            self.let_go();
-        }
-        self.give_back(slab, share.min(excess), reclaimer);
-    }
-
-    /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending.
-    /// False once the slab has all freed nodes and a search since then has found no empty segment:
-    /// one timer is enough to keep a segment.
-    pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        if !self.leaving.is_empty() || self.batches().any(|batch| !batch.remains.is_empty()) {
-            return true;
-        }
-        if self.excess(slab, live) == 0 {
-            return false;
-        }
-        let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
-        let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
-        !is_settled || may_be_empty
-    }
-
-    /// Whether there is more memory than `live` timers need, and some of it may be empty.
-    pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
-        !self.none_is_empty && self.excess(slab, live) > 0
-    }
-
-    /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for
-    /// the nodes that they keep. For the last segment, not again before a good part of it has been
-    /// used again.
-    pub(crate) fn is_worth_asking(&self, slab: &Slab<T>, live: usize) -> bool {
-        Self::excess_used(slab, live, self.ended - self.asked) > 0
-    }
-
-    /// Notes that the lanes are asked.
-    pub(crate) fn note_asked(&mut self) {
-        self.asked = self.ended;
     }
 
     /// Notes that a lane's leftover free nodes have been given to the slab.
@@ -326,7 +242,7 @@ impl<T> Recycler<T> {
             if IS_STAND_IN {
                 self.kept.add(remains);
             } else {
-                self.leaving.add(remains, &grace);
+                self.leaving.add(remains, grace);
             }
             batch.trim(slab);
             self.words = batch.words();
@@ -341,61 +257,6 @@ impl<T> Recycler<T> {
         if !self.releasing.is_empty() {
             self.releasing.release(slab, words, Keep::by(reclaimer));
             self.note_given();
-        }
-    }
-
-    /// Gives one segment and one wheel to the system; false if none waits.
-    #[inline]
-    fn let_go(&mut self) -> bool {
-        let waits = !self.leaving.is_empty();
-        if waits {
-            self.leaving.drop_one();
-        }
-        waits
-    }
-
-    /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
-    /// spare. With none pending, all segments are excess, but an idle shard keeps its last segment
-    /// for an occasional timer until a good part of it has been used.
-    fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
-        Self::excess_used(slab, live, self.ended)
-    }
-
-    fn excess_used(slab: &Slab<T>, live: usize, used: usize) -> usize {
-        let segments = slab.size();
-        if live > 0 {
-            return segments.saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + 1);
-        }
-        let is_last_kept = segments == 1 && used < Segment::<T>::NODES / USED_SHARE;
-        segments.saturating_sub(staying().max(usize::from(is_last_kept)))
-    }
-
-    /// Unlinks up to `segments` empty segments, the highest first. Each attempt looks at a limited
-    /// number of places; the next one continues below them.
-    fn give_back(&mut self, slab: &Slab<T>, segments: usize, reclaimer: &mut Reclaimer) {
-        let given_back = slab.given_back();
-        if std::mem::replace(&mut self.given_back, given_back) != given_back {
-            self.note_given();
-        }
-        for _ in 0..segments {
-            if !self.collecting.remains.has_room(1, 0) {
-                break;
-            }
-            match slab.unlink_one(self.looked_above, reclaimer) {
-                Ok(segment) => self.collecting.remains.push_segment(segment),
-                Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
-                Err(_) => {
-                    self.looked_above = usize::MAX;
-                    self.none_is_empty = !std::mem::take(&mut self.have_changed);
-                    break;
-                }
-            }
-        }
-        if slab.size() == 0 {
-            (self.ended, self.asked) = (0, 0);
-        }
-        for batch in [&mut self.collecting, &mut self.releasing, &mut self.spare] {
-            batch.trim(slab);
         }
     }
 

@@ -66,6 +66,11 @@ impl<T> Segment<T> {
         Ok(Self { nodes, era: 0, free })
     }
 
+    /// Ends the segment; its nodes' memory is left.
+    pub(crate) fn into_memory(self) -> NodeMemory<T> {
+        NodeMemory(self.nodes)
+    }
+
     /// Bytes of memory that [`new`](Self::new) requests for nodes.
     pub(crate) fn bytes() -> usize {
         Self::NODES * size_of::<Node<T>>()
@@ -91,10 +96,20 @@ impl<T> Segment<T> {
     }
 }
 
+/// The memory of a segment that has ended. No node in it can be reached.
+pub(crate) struct NodeMemory<T>(Nodes<T>);
+
+impl<T> NodeMemory<T> {
+    /// Gives a part of the memory to the system; returns the rest.
+    pub(crate) fn give_part(self) -> Option<Self> {
+        self.0.give_part().map(Self)
+    }
+}
+
 #[cfg(not(shardwheel_loom))]
 struct Nodes<T> {
     first: std::ptr::NonNull<Node<T>>,
-    _pages: Pages,
+    pages: Pages,
 }
 
 #[cfg(not(shardwheel_loom))]
@@ -106,11 +121,16 @@ impl<T> Nodes<T> {
         let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), size)?;
         let first = start.cast::<Node<T>>();
         let first = std::ptr::NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { first, _pages: pages })
+        Ok(Self { first, pages })
     }
 
     fn start(&self) -> *mut Node<T> {
         self.first.as_ptr()
+    }
+
+    fn give_part(mut self) -> Option<Self> {
+        // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
+        unsafe { self.pages.give_part() }.then_some(self)
     }
 
     #[inline]
@@ -141,6 +161,10 @@ impl<T> Nodes<T> {
 
     fn start(&self) -> *mut Node<T> {
         self.0.as_ptr().cast_mut()
+    }
+
+    fn give_part(self) -> Option<Self> {
+        None
     }
 
     fn at(&self, offset: usize) -> &Node<T> {

@@ -1,6 +1,8 @@
 //! A set of small numbers in plain memory, for one owner: one bit per number, and a summary bit per
 //! word of 64 that is not empty. The summary lets a search skip long empty ranges.
 
+use std::ops::Range;
+
 use crate::fallible;
 
 const WORD: usize = u64::BITS as usize;
@@ -70,15 +72,20 @@ impl Bitmap {
         std::mem::take(&mut self.words[word])
     }
 
-    /// Adds all numbers of another set, each higher by the numbers of `words` words. There is room.
-    pub(in crate::shard) fn absorb(&mut self, other: &Self, words: usize) {
-        let mut from = 0;
-        while let Some(word) = other.word_from(from) {
-            let to = word + words;
-            self.words[to] |= other.words[word];
-            self.summary[to / WORD] |= 1 << (to % WORD);
-            from = word + 1;
+    /// Adds the numbers of some of another set's words to this set's words from `to` on. There is
+    /// room. O(words).
+    pub(in crate::shard) fn absorb(&mut self, other: &Self, words: Range<usize>, to: usize) {
+        for (word, &bits) in (to..).zip(&other.words[words]) {
+            self.words[word] |= bits;
+            self.summary[word / WORD] |= u64::from(bits != 0) << (word % WORD);
         }
+    }
+
+    /// The words from the first to the last that is not empty. O(words / 64).
+    pub(in crate::shard) fn words_between(&self) -> Range<usize> {
+        let last = self.summary.iter().rposition(|&words| words != 0);
+        let end = last.map_or(0, |at| at * WORD + self.summary[at].ilog2() as usize + 1);
+        self.word_from(0).unwrap_or(0)..end
     }
 
     /// The first number in the set at or after `from`.
@@ -189,14 +196,18 @@ mod tests {
         let far = 70 * WORD + 5;
         [3, 63, far].into_iter().for_each(|number| small.insert(number));
         [4, 6399].into_iter().for_each(|number| large.insert(number));
-        large.absorb(&small, 0);
+        assert_eq!((small.words_between(), large.words_between()), (0..71, 0..100));
+        large.absorb(&small, 0..80, 0);
         let all = |set: &Bitmap| {
             std::iter::successors(set.first_from(0), |&number| set.first_from(number + 1)).collect::<Vec<_>>()
         };
         assert_eq!(all(&large), [3, 4, 63, far, 6399]);
-        let mut later = Bitmap::new(100).expect("there is memory");
-        later.absorb(&small, 7);
-        assert_eq!(all(&later), [3 + 7 * WORD, 63 + 7 * WORD, far + 7 * WORD]);
+        for to in [1, 28, 29] {
+            let mut later = Bitmap::new(100).expect("there is memory");
+            later.absorb(&small, 70..71, to);
+            assert_eq!((all(&later), later.words_between()), (vec![to * WORD + 5], to..to + 1));
+        }
+        assert_eq!(Bitmap::empty().words_between(), 0..0);
         assert_eq!((large.len(), large.take_word(0)), (100, 1 << 3 | 1 << 4 | 1 << 63));
     }
 }

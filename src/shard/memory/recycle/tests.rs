@@ -1,8 +1,10 @@
 //! Freed nodes and memory that is not needed, step by step, in one thread.
 
+use super::excess::{MOVES_PER_SEGMENT, SHARE, USED_SHARE};
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
+use crate::shard::memory::pages::PART;
 use crate::shard::memory::patience::LEAST_POLLS;
 use crate::shard::memory::slab::{FreeWord, Freed};
 
@@ -221,12 +223,46 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
     assert!(scene.owes_memory(), "it has to wait for readers");
     scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
     assert_eq!(scene.recycler.batches().map(|batch| batch.remains.segments()).sum::<usize>(), 0);
-    for left in (0..scene.recycler.leaving.segments()).rev() {
-        assert!(scene.owes_memory());
+    // A segment at each poll, and the first one, which is on ordinary pages, in parts.
+    let mut left = scene.recycler.leaving.segments();
+    for _ in 0..4 + Segment::<Large>::bytes() / PART {
         scene.poll(1);
-        assert_eq!(scene.recycler.leaving.segments(), left);
+        assert!(left - scene.recycler.leaving.segments() <= 1);
+        left = scene.recycler.leaving.segments();
     }
     assert!(!scene.owes_memory());
+}
+
+/// The first segment is on ordinary pages, which go in parts, the last one with the mapping.
+#[test]
+fn a_step_gives_a_part_of_a_segment() {
+    let (mut scene, nodes) = Scene::<u64>::full(1);
+    scene.free(&nodes);
+    scene.poll(1);
+    scene.note_move(0);
+    assert_eq!(scene.capacity(), 0);
+    let parts = Segment::<u64>::bytes() / PART;
+    let is_going = |_: &usize| {
+        scene.poll(1);
+        scene.recycler.leaving.segments() == 1
+    };
+    let steps = (0..POLLS + LEAST_POLLS + parts).filter(is_going).count();
+    assert_eq!((steps, scene.owes_memory()), (if cfg!(target_os = "linux") { parts - 1 } else { 0 }, false));
+}
+
+/// A drain does many steps in one advance; an advance gives at most a part of a segment.
+#[test]
+fn a_step_of_a_drain_gives_no_memory_to_the_system() {
+    let (mut scene, nodes) = Scene::<Large>::full(64);
+    scene.free(&nodes);
+    (0..40).for_each(|_| scene.note_move(0));
+    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
+    let left = scene.recycler.leaving.segments();
+    assert!(left > 16, "{left}");
+    (0..8).for_each(|_| scene.recycler.step_of_a_drain(&scene.slab, &mut scene.advancer));
+    assert_eq!(scene.recycler.leaving.segments(), left);
+    scene.poll(1);
+    assert_eq!(scene.recycler.leaving.segments(), left - 1);
 }
 
 /// An idle shard keeps its last segment until as many timers have ended as half its nodes.

@@ -1,5 +1,7 @@
 //! Nodes that the advancer has freed, on their way back to the free bits.
 
+use std::ops::Range;
+
 use super::rights::{FreeWord, InHand};
 use crate::hardware;
 use crate::shard::memory::free_bits::WORD_NODES;
@@ -39,13 +41,16 @@ impl<T> InHand<'_, T> {
 /// Freed nodes, as a bitmap: they come out in memory order, whatever the order in which they were
 /// added.
 ///
-/// The bitmap begins at the first word that is added while it is empty. Timers that were scheduled
-/// together often fire together, and their nodes lie side by side: then the bitmap is as large as they
-/// are many, and need not reach from the first node of all. A large one takes long to make.
+/// Timers that were scheduled together often fire together, and their nodes lie side by side. So the
+/// bitmap begins near the first word that is added while it is empty, as far below it as words have
+/// come before: then it is as large as its nodes are many, and need not reach from the first node of
+/// all. A large one takes long to make.
 pub(crate) struct FreedNodes {
     /// Nodes, counted from the first one of word `base`.
     ids: Bitmap,
     base: usize,
+    /// How far below its first word a set has reached, at most.
+    below: usize,
     count: usize,
     /// All words of `ids` before this one are empty. 0 unless words are being taken out.
     from: usize,
@@ -53,7 +58,7 @@ pub(crate) struct FreedNodes {
 
 impl FreedNodes {
     pub(in crate::shard::memory) fn new() -> Self {
-        Self { ids: Bitmap::empty(), base: 0, count: 0, from: 0 }
+        Self { ids: Bitmap::empty(), base: 0, below: 0, count: 0, from: 0 }
     }
 
     pub(in crate::shard::memory) fn count(&self) -> usize {
@@ -91,22 +96,39 @@ impl FreedNodes {
     }
 
     /// Moves or grows the bitmap so that it holds `word`; false if there is no memory. Takes time
-    /// proportional to the words in use before.
+    /// proportional to the words between the nodes.
     #[cold]
     fn make_room(&mut self, word: usize) -> bool {
-        // Models have words of a few nodes, not of 64 as the bitmap: they begin at the first one.
-        if self.count == 0 && !cfg!(shardwheel_loom) {
-            self.base = word;
+        if self.count == 0 {
+            self.base = word.saturating_sub(self.below);
+        } else if word < self.base {
+            self.below += self.base - word;
         }
-        let (words, base) = (self.ids.len(), if word < self.base { 0 } else { self.base });
-        if self.count > 0 || words == 0 {
-            let end = (self.base + words).max(word + 1);
-            let Some(mut ids) = Bitmap::new((end - base).next_power_of_two()) else { return false };
-            ids.absorb(&self.ids, self.base - base);
-            self.ids = ids;
+        let used = self.ids.words_between();
+        let span = self.span_with(word, &used);
+        let needs_more = span.len() > self.ids.len();
+        if self.count == 0 && !needs_more {
+            return true;
         }
-        self.base = base;
+        let length = if needs_more { span.len().next_power_of_two() } else { self.ids.len() };
+        let Some(mut ids) = Bitmap::new(length) else { return false };
+        let below = if word < self.base { (length - span.len()) / 2 } else { 0 };
+        let base = span.start.saturating_sub(below);
+        ids.absorb(&self.ids, used.clone(), self.base + used.start - base);
+        (self.ids, self.base) = (ids, base);
         true
+    }
+
+    /// The words from the first to the last that must have room: those in use, and `word`.
+    fn span_with(&self, word: usize, used: &Range<usize>) -> Range<usize> {
+        if cfg!(shardwheel_loom) {
+            // Models have words of a few nodes, not of 64 as the bitmap: they begin at the first one.
+            0..self.ids.len().max(word + 1)
+        } else if used.is_empty() {
+            self.base..word + 1
+        } else {
+            (self.base + used.start).min(word)..(self.base + used.end).max(word + 1)
+        }
     }
 
     /// Takes the nodes of the first word that has any.

@@ -1,0 +1,141 @@
+//! Excess: the memory that the pending timers do not need.
+//!
+//! It is unlinked little by little, as the clock moves, and goes back to the system a grace period
+//! later. A program whose million timers have ended often schedules the next million soon; the
+//! system would then have to clear all that memory again. While nothing is scheduled from one move
+//! to the next, memory goes back faster. The last segment goes like the others when nothing is
+//! pending, but not before many timers have used it.
+
+use super::{Recycler, WORDS_PER_STEP};
+use crate::shard::memory::epochs::Reclaimer;
+use crate::shard::memory::segment::Segment;
+use crate::shard::memory::slab::{Slab, staying};
+use crate::tick::Tick;
+
+/// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
+/// is scheduled.
+pub(super) const MOVES_PER_SEGMENT: usize = 256;
+pub(super) const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
+
+/// [`Recycler::shed`] gives back 1 / `SHARE` of the excess in one call, on the advancer's thread
+/// when it has nothing else to do.
+pub(super) const SHARE: usize = 16;
+
+/// The last segment of an idle shard goes back once 1 / `USED_SHARE` of its nodes has been used.
+pub(super) const USED_SHARE: usize = 2;
+
+impl<T> Recycler<T> {
+    /// Notes that the clock has moved to `now`, and may unlink a segment. `scheduled` timers have
+    /// been scheduled so far, and `live` timers are pending.
+    ///
+    /// Returns true if nothing has been scheduled since the last move and memory is not needed.
+    #[inline]
+    pub(crate) fn note_move(
+        &mut self,
+        now: Tick,
+        slab: &Slab<T>,
+        scheduled: u64,
+        live: usize,
+        reclaimer: &mut Reclaimer,
+    ) -> bool {
+        self.moves += 1;
+        let excess = self.excess(slab, live);
+        self.patience.note_move(now, live, excess);
+        let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
+        if is_idle || self.moves >= self.moves_per_segment {
+            self.moves = 0;
+            self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
+            self.give_back(slab, excess.min(1), reclaimer);
+            return is_idle && excess > 0;
+        }
+        false
+    }
+
+    /// Gives back a share of the memory that `live` timers do not need, and does a step so that
+    /// nodes freed so far count at the next call.
+    pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
+        let excess = self.excess(slab, live);
+        let share = (excess + self.leaving.segments()).div_ceil(SHARE);
+        self.patience.end();
+        self.step(WORDS_PER_STEP, slab, reclaimer);
+        (0..share.max(1)).for_each(|_| self.leaving.give_whole());
+        self.give_back(slab, share.min(excess), reclaimer);
+    }
+
+    /// Whether [`shed`](Self::shed) may have something to give back, with `live` timers pending.
+    /// False once the slab has all freed nodes and a search since then has found no empty segment:
+    /// one timer is enough to keep a segment.
+    pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
+        if !self.leaving.is_empty() || self.batches().any(|batch| !batch.remains.is_empty()) {
+            return true;
+        }
+        if self.excess(slab, live) == 0 {
+            return false;
+        }
+        let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
+        let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
+        !is_settled || may_be_empty
+    }
+
+    /// Whether there is more memory than `live` timers need, and some of it may be empty.
+    pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
+        !self.none_is_empty && self.excess(slab, live) > 0
+    }
+
+    /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for
+    /// the nodes that they keep. For the last segment, not again before a good part of it has been
+    /// used again.
+    pub(crate) fn is_worth_asking(&self, slab: &Slab<T>, live: usize) -> bool {
+        Self::excess_used(slab, live, self.ended - self.asked) > 0
+    }
+
+    /// Notes that the lanes are asked.
+    pub(crate) fn note_asked(&mut self) {
+        self.asked = self.ended;
+    }
+
+    /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
+    /// spare. With none pending, all segments are excess, but an idle shard keeps its last segment
+    /// for an occasional timer until a good part of it has been used.
+    fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
+        Self::excess_used(slab, live, self.ended)
+    }
+
+    fn excess_used(slab: &Slab<T>, live: usize, used: usize) -> usize {
+        let segments = slab.size();
+        if live > 0 {
+            return segments.saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + 1);
+        }
+        let is_last_kept = segments == 1 && used < Segment::<T>::NODES / USED_SHARE;
+        segments.saturating_sub(staying().max(usize::from(is_last_kept)))
+    }
+
+    /// Unlinks up to `segments` empty segments, the highest first. Each attempt looks at a limited
+    /// number of places; the next one continues below them.
+    fn give_back(&mut self, slab: &Slab<T>, segments: usize, reclaimer: &mut Reclaimer) {
+        let given_back = slab.given_back();
+        if std::mem::replace(&mut self.given_back, given_back) != given_back {
+            self.note_given();
+        }
+        for _ in 0..segments {
+            if !self.collecting.remains.has_room(1, 0) {
+                break;
+            }
+            match slab.unlink_one(self.looked_above, reclaimer) {
+                Ok(segment) => self.collecting.remains.push_segment(segment),
+                Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
+                Err(_) => {
+                    self.looked_above = usize::MAX;
+                    self.none_is_empty = !std::mem::take(&mut self.have_changed);
+                    break;
+                }
+            }
+        }
+        if slab.size() == 0 {
+            (self.ended, self.asked) = (0, 0);
+        }
+        for batch in [&mut self.collecting, &mut self.releasing, &mut self.spare] {
+            batch.trim(slab);
+        }
+    }
+}
