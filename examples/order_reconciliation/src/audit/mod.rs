@@ -80,7 +80,7 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Output)?;
     let begin = Instant::now();
     loop {
-        let results = runtime.block_on(Results::read(&args.from));
+        let results = runtime.block_on(Results::read(&args.from, args.give_up_after));
         let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure)))?;
         let mut findings = Findings::new();
         let walk = Walk::new(&files, &results, args.stock, &mut findings);
