@@ -57,7 +57,8 @@
 //!
 //! A message that it has acknowledged stays. JetStream with three replicas keeps it when one server
 //! is lost. It does not sync each message to its disk: if all three machines lose their power at
-//! once, the last messages may be lost. Servers' clocks should agree as well as the shop's promise of
+//! once, the last messages may be lost. After a server died, replicas of the bucket were seen to number the
+//! same changes differently (2.9.10), so workers ask its leader when a change is refused. Servers' clocks should agree as well as the shop's promise of
 //! thirty minutes asks for.
 //!
 //! # The files, from the bottom up

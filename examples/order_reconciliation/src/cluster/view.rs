@@ -43,14 +43,19 @@ impl View {
         }
     }
 
-    /// Enters what the bucket holds, whatever came before: a revision may be gone.
+    /// Enters what the bucket holds, by the word of its leader, whatever came before.
     pub(crate) fn correct(&mut self, key: String, revision: u64, holder: String, now: Instant) {
-        let before = self.entries.get(&key).map_or(0, |seen| seen.revision);
+        let (mut before, mut at) = (0, now);
+        if let Some(seen) = self.entries.get(&key) {
+            before = seen.revision;
+            // It is the entry that was seen, by another number.
+            at = if revision < before && seen.holder == holder { seen.at } else { now };
+        }
         if before > revision {
-            eprintln!("{key} goes on from revision {revision}; {before} is gone");
+            eprintln!("{key}: revision {before} was seen, but the leader has {revision}");
         }
         if before != revision {
-            self.entries.insert(key, Seen { revision, holder, at: now });
+            self.entries.insert(key, Seen { revision, holder, at });
         }
     }
 
@@ -128,6 +133,9 @@ mod tests {
         view.correct("lease.0".to_owned(), 7, "b".to_owned(), later);
         let free = |view: &View, at| view.free_for(0, 0, at);
         assert_eq!([free(&view, later), free(&view, later + LEASE)], [None, Some(7)], "9 is gone");
+        view.note("lease.0".to_owned(), 15, "b".to_owned(), later);
+        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later + LEASE);
+        assert_eq!(free(&view, later + LEASE), Some(7), "15 is 7 by another number");
         view.correct("lease.0".to_owned(), 7, "b".to_owned(), later + LEASE);
         assert_eq!(free(&view, later + LEASE), Some(7), "no news");
         assert_eq!(view.free_for(0, 1, later + LEASE), None, "not free for long");

@@ -8,6 +8,9 @@
 //! counts anew when it sees again. Otherwise every lease would seem to have lapsed while the bucket
 //! elects a leader.
 //!
+//! A change says that a lease was renewed. The revision that a renewal needs comes from the answers of the
+//! bucket's leader alone: after a server died, replicas were seen to number the same changes differently.
+//!
 //! A lease is renewed only while its owner makes progress (`pulse.rs`). One that does not is stopped, and
 //! its lease released; this worker leaves the partition to others for a while. A partition that nobody
 //! with room has taken for the length of a lease is an *orphan*: any worker takes it, beyond its share.
@@ -88,7 +91,7 @@ impl Worker {
         let mut renewal = Instant::now();
         loop {
             match self.event(renewal, &mut caught_up, &mut ends).await {
-                Event::Changed(entry) => self.changed(entry, out)?,
+                Event::Changed(entry) => self.changed(entry, out).await?,
                 Event::Unwatched => return Err("the watch of the bucket has ended".into()),
                 Event::CaughtUp(number) => say(out, &format!("partition {number} owned"))?,
                 Event::Ended(ended) => self.ended(ended, out).await?,
@@ -123,40 +126,23 @@ impl Worker {
     }
 
     /// Enters a change of the bucket.
-    fn changed(&mut self, entry: Entry, out: &mut dyn Write) -> Result<(), Failure> {
+    async fn changed(&mut self, entry: Entry, out: &mut dyn Write) -> Result<(), Failure> {
         let holder = holder(&entry);
-        let Entry { key, revision, .. } = entry;
-        let now = Instant::now();
+        let (Entry { key, revision, .. }, now) = (entry, Instant::now());
         if key == names::worker(&self.name) && self.is_blind(now) {
             self.see_again(now);
         }
-        if let Some(number) = partition(&key) {
-            self.lease_changed(number, revision, holder == self.session, out)?;
-        }
+        let (number, own) = (partition(&key), holder == self.session);
         self.view.note(key, revision, holder, now);
-        Ok(())
-    }
-
-    /// A lease has a new revision, by this worker or by another.
-    fn lease_changed(
-        &mut self,
-        number: u32,
-        revision: u64,
-        own: bool,
-        out: &mut dyn Write,
-    ) -> Result<(), Failure> {
-        match self.held.get_mut(&number) {
-            Some(held) if revision <= held.revision => {}
-            Some(held) if own => held.revision = revision,
-            Some(_) => self.lose(number, out)?,
-            None => {
-                let claimed = self.claimed.remove(&number);
-                if own && claimed.is_some_and(|before| before < revision) {
-                    self.hold(number, revision);
-                }
+        let Some(number) = number else { return Ok(()) };
+        match self.held.get(&number) {
+            Some(held) if !own && revision > held.revision => self.look(vec![number], out).await,
+            None if own && self.claimed.remove(&number).is_some_and(|before| before < revision) => {
+                self.hold(number, revision);
+                Ok(())
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Begins to count anew.
@@ -189,8 +175,8 @@ impl Worker {
         }
     }
 
-    /// Renews what this worker holds. An answer that is lost is no loss: the change comes by the
-    /// bucket.
+    /// Renews what this worker holds. After an answer that was lost, the next renewal is refused, and the
+    /// worker looks.
     async fn renew(&mut self, out: &mut dyn Write) -> Result<(), Failure> {
         let (bucket, session) = (&self.office.broker.bucket, Bytes::from(self.session.clone()));
         let alive = async { drop(bucket.put(names::worker(&self.name), session.clone()).await) };
@@ -314,8 +300,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads leases whose revision seems to be another one. The change may not have come yet. Or a change
-    /// that came is gone: when a leader dies, its successor may go on from an earlier revision.
+    /// Asks the bucket's leader for leases that seem to have another revision. Its word is the last: after
+    /// a server died, the replicas of a stream may number the same messages differently, at least in 2.9,
+    /// and changes come from any replica. So changes tell when a lease was renewed, but not how to do it.
     async fn look(&mut self, numbers: Vec<u32>, out: &mut dyn Write) -> Result<(), Failure> {
         let (bucket, patience) = (&self.office.broker.bucket, self.lease / 3);
         let entries = numbers.into_iter().map(|number| async move {
