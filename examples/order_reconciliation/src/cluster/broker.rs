@@ -34,7 +34,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// In a result: the last message of the log that it answers, and the digest of all lines up to it.
 const INPUT: &str = "Shop-Input";
 const DIGEST: &str = "Shop-Digest";
-const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+/// The broker takes a result only after this one. Servers of 2.9 look at the first header before they
+/// replicate a message, and not again: of two messages that come at once, they take both. They look at the
+/// second one when they store it. The stream has one subject, so both mean the same.
+const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
 
 /// What must be the same for all workers: it decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +172,7 @@ impl Broker {
     ) -> Result<LastResult, Failure> {
         let Position { input, digest, .. } = position;
         let mut headers = HeaderMap::new();
-        headers.insert(EXPECTED, last.sequence.to_string());
+        EXPECTED.iter().for_each(|&name| headers.insert(name, last.sequence.to_string()));
         headers.insert(INPUT, input.to_string());
         headers.insert(DIGEST, digest.to_string());
         let subject = names::results_subject(partition);

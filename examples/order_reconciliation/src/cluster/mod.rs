@@ -19,7 +19,7 @@
 //! An owner answers messages by a *result*: a message in the partition's other stream, with a line
 //! for each line answered and for each outcome. It says which message of the log it answers last.
 //! The broker takes it only if the last result is still the one that the owner knows
-//! (`Nats-Expected-Last-Subject-Sequence`). So each message of the log is answered once.
+//! (`Nats-Expected-Last-Sequence`). So each message of the log is answered once.
 //!
 //! | what meets | what happens |
 //! |---|---|
@@ -57,9 +57,9 @@
 //!
 //! A message that it has acknowledged stays. JetStream with three replicas keeps it when one server
 //! is lost. It does not sync each message to its disk: if all three machines lose their power at
-//! once, the last messages may be lost. After a server died, replicas of the bucket were seen to number the
-//! same changes differently (2.9.10), so workers ask its leader when a change is refused. Servers' clocks should agree as well as the shop's promise of
-//! thirty minutes asks for.
+//! once, the last messages may be lost. After a server died, replicas of the bucket were seen to number
+//! the same changes differently (2.9.10), so workers ask its leader when a change is refused. Servers'
+//! clocks should agree as well as the shop's promise of thirty minutes asks for.
 //!
 //! # The files, from the bottom up
 //!
