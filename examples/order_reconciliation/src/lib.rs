@@ -12,13 +12,14 @@
 //! | `audit/` | the subcommand `audit`: compares a server's outcomes with those of `replay` |
 //!
 //! `rules.rs` decides orders, for all of them; `client.rs` is the HTTP client of `feed` and `audit`;
-//! `cli.rs` reads the command line and starts a subcommand.
+//! `exchange.rs` has their common arguments; `cli.rs` reads the command line and starts a subcommand.
 
 mod audit;
 mod cli;
 mod client;
 mod cluster;
 mod durations;
+mod exchange;
 mod feed;
 mod replay;
 mod rules;

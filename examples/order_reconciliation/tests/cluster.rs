@@ -1,16 +1,22 @@
-//! A cluster of one NATS server, without faults. `cluster_faults.rs` has those.
+//! A cluster of one NATS server, which lives; `cluster_faults.rs` kills servers and workers.
 
 mod support;
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use support::lossy;
 use support::nats::{Nats, Worker};
 use support::{Client, Directory, PROGRAM, until};
 
 /// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
 fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
+    run_at(directory, subcommand, option, &nats.urls(), args)
+}
+
+fn run_at(directory: &Directory, subcommand: &str, option: &str, urls: &str, args: &[&str]) -> (i32, String) {
     let mut command = Command::new(PROGRAM);
-    command.args([subcommand, option, &nats.urls()]).args(args);
+    command.args([subcommand, option, urls]).args(args);
     command.arg("--orders").arg(directory.path().join("orders.csv"));
     command.arg("--payments").arg(directory.path().join("payments.csv"));
     let output = command.output().expect("the program starts");
@@ -91,4 +97,40 @@ fn a_worker_with_other_settings_is_refused() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains("other settings"), "{said}");
     until("the first one works on", || worker.count("partition ") == 2);
+}
+
+/// The worker, the feed and the audit read streams of which one message in seven does not arrive, now
+/// between two others and now at the end.
+#[test]
+fn deliveries_that_are_lost_are_read_again() {
+    let directory = Directory::new("cluster-lossy");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let delivered = AtomicU64::new(0);
+    let urls = lossy::start(nats.address(), move |delivery| {
+        let number = delivered.fetch_add(1, Ordering::Relaxed);
+        delivery.stream.starts_with("results-") && delivery.sequence == 1
+            || delivery.stream != "KV_shop" && number % 7 == 3
+    });
+    let worker = Worker::start_at("one", &urls, &["--partitions", "3", "--check-after", "2s"]);
+    worker.wait_until_ready();
+    let args = ["--batch", "30", "--skip-late", "--give-up-after", "60s"];
+    let (code, fed) = run_at(&directory, "feed", "--to", &urls, &args);
+    assert!(code == 0 && fed.contains("did not come"), "{fed}");
+    let (code, found) = run_at(&directory, "audit", "--from", &urls, &["--wait", "--as-answered"]);
+    assert!(code == 0 && found.contains("no difference"), "{found}");
+}
+
+/// A worker holds a partition whose log never reaches it; another one has its share already.
+#[test]
+fn a_partition_that_its_owner_cannot_read_goes_to_another_worker() {
+    let directory = Directory::new("cluster-deaf");
+    let nats = Nats::start(&directory, 1);
+    let urls = lossy::start(nats.address(), |delivery| delivery.stream == "shop-0");
+    let args = ["--partitions", "2", "--lease", "1s"];
+    let deaf = Worker::start_at("one", &urls, &args);
+    until("it has the other partition", || deaf.line("partition 1 owned").is_some());
+    let other = Worker::start("two", &nats, &args);
+    until("another worker serves it", || other.line("partition 0 owned").is_some());
+    assert!(deaf.line("partition 0 owned").is_none());
 }

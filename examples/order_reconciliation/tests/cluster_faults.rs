@@ -51,7 +51,9 @@ fn main() {
     let nats = Nats::start(&directory, options["--servers"] as usize);
     let lease = Duration::from_millis(options["--lease"]);
     let mut scene = Scene::new(nats, lease, options["--servers"] as usize, options["--seed"]);
-    let feed = start("feed", "--to", &scene.nats, &directory, &["--speed", "1", "--check-after", "1h"]);
+    // Servers elect leaders in much less.
+    let feed = ["--speed", "1", "--check-after", "1h", "--give-up-after", "90s"];
+    let feed = start("feed", "--to", &scene.nats, &directory, &feed);
     scene.torment(Duration::from_secs(options["--seconds"]));
     let fed = end(feed);
     let audit = ["--stock", STOCK, "--wait", "--as-answered", "--give-up-after", "60s"];

@@ -214,8 +214,9 @@ fn wrong_targets_and_wrong_tokens_are_refused_at_once() {
 #[test]
 fn bad_lines_are_reported_and_left_out() {
     let directory = Directory::new("bad-lines");
-    let orders = "order_id,item,quantity,amount_cents,placed_at_ms\nA-1,nut,1,5,0\n7,nut,1,5,0\n7,nut,1,5,1\n07,nut,1,5,0\n";
-    fs::write(directory.path().join("orders.csv"), orders).expect("a file");
+    let head = "order_id,item,quantity,amount_cents,placed_at_ms\n";
+    let orders = ["A-1,nut,1,5,0\n", "7,nut,1,5,0\n", "7,nut,1,5,1\n", "07,nut,1,5,0\n"].concat();
+    fs::write(directory.path().join("orders.csv"), head.to_owned() + &orders).expect("a file");
     fs::write(directory.path().join("payments.csv"), "order_id,amount_cents,paid_at_ms\n8,5,0\n7,5,0\n")
         .expect("a file");
     let shop = Shop { directory };

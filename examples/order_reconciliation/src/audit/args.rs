@@ -1,29 +1,20 @@
 //! The arguments of `audit`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::durations;
+use crate::{durations, exchange};
 
 /// Compares all outcomes of a server with those that `replay` finds for the same CSV files. Exits
 /// with 1 if there is a difference
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The orders that were sent: CSV, as for `feed`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) orders: PathBuf,
+    #[command(flatten)]
+    pub(crate) exchange: exchange::Args,
 
-    /// The payments that were sent: CSV, as for `feed`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) payments: Option<PathBuf>,
-
-    /// The server: http://HOST:PORT, or nats://HOST:PORT[,...] of a cluster. It holds the orders of these files, and no others
+    /// The server: http://HOST:PORT, or nats://HOST:PORT[,...] of a cluster. It holds the orders of
+    /// these files, and no others
     #[arg(long, value_name = "URL")]
     pub(crate) from: String,
-
-    /// The server's token
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
 
     /// Number of units in stock of each item, as the server was started with
     #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
@@ -49,8 +40,4 @@ pub(crate) struct Args {
     /// Connections that look at orders and items
     #[arg(long, value_name = "N", default_value = "8", value_parser = durations::up_to(256))]
     pub(crate) connections: usize,
-
-    /// How long to try again when the server is not there, is full or cuts the connection
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = durations::parse)]
-    pub(crate) give_up_after: Duration,
 }

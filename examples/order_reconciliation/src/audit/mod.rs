@@ -10,7 +10,6 @@ mod source;
 mod walk;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::io::{self, Write};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,10 +17,11 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use crate::cluster::{self, Results};
+use crate::exchange::Failure;
 use crate::replay::files::Files;
 use crate::replay::outcomes::outcomes;
 use crate::replay::progress::Progress;
-use crate::{EXIT_BROKEN, EXIT_OK, EXIT_USAGE, Streams, client, replay};
+use crate::{EXIT_BROKEN, EXIT_OK, Streams, client};
 
 use findings::Findings;
 use source::{Order, Outcome, Reader, Source, Stock};
@@ -37,11 +37,7 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     match audit(args, streams) {
         Ok(0) => EXIT_OK,
         Ok(_) => EXIT_BROKEN,
-        Err(failure) => {
-            // If standard error is closed too, nothing can be reported.
-            let _ = writeln!(streams.err, "error: {failure}");
-            EXIT_USAGE
-        }
+        Err(failure) => failure.report(streams),
     }
 }
 
@@ -50,8 +46,8 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     if args.from.starts_with(cluster::SCHEME) {
         return audit_cluster(args, streams);
     }
-    let source = Source::new(&args.from, args.token.as_deref(), args.give_up_after)?;
-    let files = Files::read(&args.orders, args.payments.as_deref(), streams)?;
+    let source = Source::new(&args.from, args.exchange.token.as_deref(), args.exchange.give_up_after)?;
+    let files = args.exchange.files(streams)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
     let found = runtime.block_on(read_outcomes(&source, args.wait))?;
     let check_after = args.check_after.as_millis() as u64;
@@ -75,17 +71,17 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
 
 /// Returns the number of differences.
 fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
-    let files = Files::read(&args.orders, args.payments.as_deref(), streams)?;
+    let files = args.exchange.files(streams)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Output)?;
     let begin = Instant::now();
     loop {
-        let results = runtime.block_on(Results::read(&args.from));
+        let results = runtime.block_on(Results::read(&args.from, args.exchange.give_up_after));
         let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure)))?;
         let mut findings = Findings::new();
         let walk = Walk::new(&files, &results, args.stock, &mut findings);
         let unfinished = walk.unfinished();
-        if args.wait && unfinished > 0 && begin.elapsed() < args.give_up_after {
+        if args.wait && unfinished > 0 && begin.elapsed() < args.exchange.give_up_after {
             thread::sleep(LOOK_EVERY);
             continue;
         }
@@ -199,35 +195,5 @@ fn print(out: &mut dyn Write, findings: &Findings, found: &[Outcome], looked_at:
     match findings.differences() {
         0 => writeln!(out, "no difference"),
         differences => writeln!(out, "{differences} differences"),
-    }
-}
-
-/// The reason why there is no audit.
-#[derive(Debug)]
-enum Failure {
-    Files(replay::Failure),
-    Server(client::Failure),
-    Output(io::Error),
-}
-
-impl From<replay::Failure> for Failure {
-    fn from(failure: replay::Failure) -> Self {
-        Self::Files(failure)
-    }
-}
-
-impl From<client::Failure> for Failure {
-    fn from(failure: client::Failure) -> Self {
-        Self::Server(failure)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Files(failure) => failure.fmt(f),
-            Self::Server(failure) => failure.fmt(f),
-            Self::Output(error) => write!(f, "standard output: {error}"),
-        }
     }
 }

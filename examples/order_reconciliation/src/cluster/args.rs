@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use clap::builder::RangedI64ValueParser;
+
 use crate::durations;
 
 /// Decides partitions of a shop that a NATS cluster keeps.
@@ -17,7 +19,7 @@ pub(crate) struct Args {
     pub(crate) worker: String,
 
     /// Number of partitions. It is the same for all workers, for ever
-    #[arg(long, value_name = "P", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "P", default_value_t = 16, value_parser = partitions())]
     pub(crate) partitions: u32,
 
     /// Number of servers that keep each message: 1, 3 or 5
@@ -47,4 +49,8 @@ fn worker_name(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("a name has 1 to 64 letters, digits, hyphens and underscores".to_owned())
+}
+
+fn partitions() -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(1..=4096)
 }

@@ -1,11 +1,11 @@
 //! The broker: streams and the bucket, made and found; and the settings that all workers share.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{self, CreateErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ContextBuilder};
-use async_nats::{Client, ConnectOptions, HeaderMap};
+use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
 use serde::{Deserialize, Serialize};
 
 use crate::serve::books::Shop;
@@ -22,16 +22,22 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(2);
 /// The longest pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// How long a request may take at the start, how often it is tried again, and after which pause.
-/// Servers that have just started have to find each other; what is asked before gets no answer.
+/// How long a request may take at the start, and after which pause it is tried again. Servers that have just
+/// started have to find each other; what is asked before gets no answer.
 const FIRST: Duration = Duration::from_secs(2);
-const ATTEMPTS: usize = 60;
 const PAUSE: Duration = Duration::from_millis(300);
+/// How long to connect to all of the servers may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a worker tries to find or make the shop.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// In a result: the last message of the log that it answers, and the digest of all lines up to it.
 const INPUT: &str = "Shop-Input";
 const DIGEST: &str = "Shop-Digest";
-const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
+/// The broker takes a result only after this one. Servers of 2.9 look at the first header before they
+/// replicate a message, and not again: of two messages that come at once, they take both. They look at the
+/// second one when they store it. The stream has one subject, so both mean the same.
+const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
 
 /// What must be the same for all workers: it decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,15 +74,18 @@ pub(crate) struct Broker {
 }
 
 /// Connects to one of several servers, which are separated by commas.
-pub(crate) async fn connect(urls: &str, name: &str) -> Result<Client, Failure> {
-    let options = ConnectOptions::new()
-        .name(name)
-        .ping_interval(PING)
-        .connection_timeout(PING)
-        .request_timeout(Some(TIMEOUT))
-        .reconnect_delay_callback(|attempts| RECONNECT.min(Duration::from_millis(20 * attempts as u64)))
-        .max_reconnects(None);
-    Ok(options.connect(urls.split(',').collect::<Vec<_>>()).await?)
+pub(crate) async fn connect(urls: &str, name: &str, patience: Duration) -> Result<Client, Failure> {
+    let servers = urls.split(',').map(str::parse::<ServerAddr>).collect::<Result<Vec<_>, _>>()?;
+    let options = || {
+        ConnectOptions::new()
+            .name(name)
+            .ping_interval(PING)
+            .connection_timeout(PING)
+            .request_timeout(Some(TIMEOUT))
+            .reconnect_delay_callback(|attempts| RECONNECT.min(Duration::from_millis(20 * attempts as u64)))
+            .max_reconnects(None)
+    };
+    insist(CONNECT, patience, || async { Ok(options().connect(&servers).await?) }).await
 }
 
 impl Broker {
@@ -87,24 +96,32 @@ impl Broker {
     /// The broker does not answer, or the shop has other settings.
     pub(crate) async fn make(client: Client, settings: Settings, replicas: usize) -> Result<Self, Failure> {
         let jetstream = context(client);
-        insist(async || Ok(jetstream.get_or_create_stream(bucket(replicas)).await?)).await?;
-        let bucket = insist(async || Ok(jetstream.get_key_value(names::BUCKET).await?)).await?;
-        let found = insist(async || agree(&bucket, settings).await).await?;
+        insist(FIRST, PATIENCE, || async { Ok(jetstream.get_or_create_stream(bucket(replicas)).await?) })
+            .await?;
+        let bucket =
+            insist(FIRST, PATIENCE, || async { Ok(jetstream.get_key_value(names::BUCKET).await?) }).await?;
+        let found = insist(FIRST, PATIENCE, || agree(&bucket, settings)).await?;
         if found != settings {
             return Err(format!("the shop has other settings: {found:?}, not {settings:?}").into());
         }
         for config in streams(settings.partitions, replicas) {
-            insist(async || Ok(jetstream.get_or_create_stream(config.clone()).await?)).await?;
+            let make = || async { Ok(jetstream.get_or_create_stream(config.clone()).await?) };
+            insist(FIRST, PATIENCE, make).await?;
         }
         Ok(Self { jetstream, bucket, settings })
     }
 
-    /// Finds a shop that workers have made.
-    pub(crate) async fn find(client: Client) -> Result<Self, Failure> {
+    /// Finds a shop that workers have made, within `patience`.
+    pub(crate) async fn find(client: Client, patience: Duration) -> Result<Self, Failure> {
         let jetstream = context(client);
-        let bucket = jetstream.get_key_value(names::BUCKET).await?;
-        let settings = bucket.get(names::SETTINGS).await?.ok_or("there is no shop yet; start a worker")?;
-        Ok(Self { jetstream, bucket, settings: serde_json::from_slice(&settings)? })
+        let find = || async {
+            let bucket = jetstream.get_key_value(names::BUCKET).await?;
+            let settings =
+                bucket.get(names::SETTINGS).await?.ok_or("there is no shop yet; start a worker")?;
+            Ok((bucket, serde_json::from_slice(&settings)?))
+        };
+        let (bucket, settings) = insist(FIRST, patience, find).await?;
+        Ok(Self { jetstream, bucket, settings })
     }
 
     pub(crate) async fn stream(&self, name: &str) -> Result<Stream<()>, Failure> {
@@ -132,6 +149,15 @@ impl Broker {
         Ok(LastResult { sequence: message.sequence, input, digest })
     }
 
+    /// The last result, when the stream's leader says it.
+    pub(crate) async fn insist_on_last_result(
+        &self,
+        partition: u32,
+        patience: Duration,
+    ) -> Result<LastResult, Failure> {
+        insist(TIMEOUT, patience, || self.last_result(partition)).await
+    }
+
     /// Publishes a result, if the last one is still the one that the caller knows.
     ///
     /// # Errors
@@ -146,7 +172,7 @@ impl Broker {
     ) -> Result<LastResult, Failure> {
         let Position { input, digest, .. } = position;
         let mut headers = HeaderMap::new();
-        headers.insert(EXPECTED, last.sequence.to_string());
+        EXPECTED.iter().for_each(|&name| headers.insert(name, last.sequence.to_string()));
         headers.insert(INPUT, input.to_string());
         headers.insert(DIGEST, digest.to_string());
         let subject = names::results_subject(partition);
@@ -159,21 +185,25 @@ fn context(client: Client) -> Context {
     ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
 }
 
-/// Tries until it succeeds, for some time.
-async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Failure>) -> Result<T, Failure> {
-    let mut tried = 1;
+/// Tries until it succeeds: each attempt takes so long at most, and all of them not much longer than
+/// `patience`.
+async fn insist<T, F: Future<Output = Result<T, Failure>>>(
+    each: Duration,
+    patience: Duration,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, Failure> {
+    let (begin, mut first) = (Instant::now(), true);
     loop {
-        let attempted = shardwheel::timeout(FIRST, attempt()).await;
+        let attempted = shardwheel::timeout(each, attempt()).await;
         match attempted.unwrap_or_else(|elapsed| Err(elapsed.into())) {
-            Err(failure) if tried < ATTEMPTS => {
-                if tried == 1 {
+            Err(failure) if begin.elapsed() < patience => {
+                if std::mem::take(&mut first) {
                     eprintln!("{failure}; trying again");
                 }
                 shardwheel::sleep(PAUSE).await;
             }
             result => return result,
         }
-        tried += 1;
     }
 }
 

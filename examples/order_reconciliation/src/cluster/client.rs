@@ -93,10 +93,12 @@ pub(crate) struct ShopClient {
 impl ShopClient {
     /// Connects, and listens to the results from now on. The caller's runtime must have timers.
     pub(crate) async fn connect(urls: &str, give_up_after: Duration) -> Result<Self, Failure> {
-        let broker = Broker::find(broker::connect(urls, "client").await?).await?;
+        let client = broker::connect(urls, "client", give_up_after).await?;
+        let broker = Broker::find(client, give_up_after).await?;
         let (waiting, mut readers) = (Waiting::default(), JoinSet::new());
         let partitions = 0..broker.settings.partitions;
-        let last = try_join_all(partitions.map(|partition| broker.last_result(partition))).await?;
+        let last = partitions.map(|partition| broker.insist_on_last_result(partition, give_up_after));
+        let last = try_join_all(last).await?;
         for (partition, last) in (0..).zip(last) {
             let reader = Reader::new(broker.clone(), names::results(partition), last.sequence + 1);
             readers.spawn(hear(reader, Arc::clone(&waiting)));
@@ -161,8 +163,16 @@ impl ShopClient {
 
 /// Passes answers on to those that wait for them.
 async fn hear(mut reader: Reader, waiting: Waiting) {
-    // Results that were trimmed before they were read answer nobody here.
-    while let Ok(input) = reader.next().await {
+    loop {
+        let input = match reader.next().await {
+            Ok(Some(input)) => input,
+            Ok(None) => continue,
+            // The lines that it answered are sent again.
+            Err(gap) => {
+                eprintln!("results: {gap}");
+                continue;
+            }
+        };
         let lines = lines(&input.payload).unwrap_or_default();
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for line in lines.into_iter().filter(|line| line.status.is_some()) {
@@ -183,19 +193,26 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    pub(crate) async fn read(urls: &str) -> Result<Self, Failure> {
-        let broker = Broker::find(broker::connect(urls, "audit").await?).await?;
+    pub(crate) async fn read(urls: &str, patience: Duration) -> Result<Self, Failure> {
+        let client = broker::connect(urls, "audit", patience).await?;
+        let broker = Broker::find(client, patience).await?;
         let partitions = 0..broker.settings.partitions;
-        let partitions = try_join_all(partitions.map(|partition| partition_results(&broker, partition)));
-        Ok(Self { partitions: partitions.await?, check_after: broker.settings.check_after_ms })
+        let partitions =
+            try_join_all(partitions.map(|partition| partition_results(&broker, partition, patience)));
+        let partitions = shardwheel::timeout(patience, partitions).await??;
+        Ok(Self { partitions, check_after: broker.settings.check_after_ms })
     }
 }
 
-async fn partition_results(broker: &Broker, partition: u32) -> Result<Vec<(u64, Line)>, Failure> {
-    let end = broker.last_result(partition).await?.sequence;
+async fn partition_results(
+    broker: &Broker,
+    partition: u32,
+    patience: Duration,
+) -> Result<Vec<(u64, Line)>, Failure> {
+    let end = broker.insist_on_last_result(partition, patience).await?.sequence;
     let (mut reader, mut found) = (Reader::new(broker.clone(), names::results(partition), 1), Vec::new());
-    for _ in 0..end {
-        let input = reader.next().await?;
+    while reader.position() < end {
+        let Some(input) = reader.next().await? else { continue };
         found.extend(lines(&input.payload)?.into_iter().map(|line| (input.time / 1_000_000, line)));
     }
     Ok(found)

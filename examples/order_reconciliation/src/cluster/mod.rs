@@ -19,18 +19,21 @@
 //! An owner answers messages by a *result*: a message in the partition's other stream, with a line
 //! for each line answered and for each outcome. It says which message of the log it answers last.
 //! The broker takes it only if the last result is still the one that the owner knows
-//! (`Nats-Expected-Last-Subject-Sequence`). So each message of the log is answered once.
+//! (`Nats-Expected-Last-Sequence`). So each message of the log is answered once.
 //!
 //! | what meets | what happens |
 //! |---|---|
-//! | two owners publish the same step | the second is refused, and begins again from snapshot and log |
-//! | an owner stops between deciding and publishing | nobody has seen it; the next owner decides the same |
-//! | an owner stops after publishing, before its answer | the next owner reads the result, and applies the log up to there in silence |
+//! | two owners publish the same step | the second is refused, and begins again |
+//! | an owner stops between deciding and publishing | the next owner decides the same |
+//! | an owner stops after publishing | the next one reads the result, and is silent up to there |
 //! | an owner does not know whether its result stands | it begins again, as after a crash |
 //! | a paused owner goes on, and a new one has published | its result is refused |
-//! | it goes on, and is first | its result is what the new owner would have said; that one is refused, and begins again |
-//! | a clock is set back, or a leader with a slow clock is elected | the log's time stands still until the clock has caught up: checks are late, none is early |
+//! | it goes on, and is first | it says what the new one would have said, which is refused |
+//! | a clock is set back, or a new leader's clock is slow | the log's time stands still; no check is early |
 //! | a message is sent twice | the books know its orders and payments by their ids: *duplicate* |
+//! | a message that was sent to an owner or client is lost | its reader asks for it (`reader.rs`) |
+//! | a message is gone from the log | its owner begins again, with the newest snapshot |
+//! | an owner hangs, or begins again and again | its lease is released, for others to take (`pulse.rs`) |
 //!
 //! The invariant: after result n, which answers the log up to message m, the books of each owner that
 //! has applied the log up to m are the same. Each result bears a digest of all lines before it, and a
@@ -41,7 +44,8 @@
 //! An entry of a KV bucket says who owns a partition. It is taken and renewed by compare-and-set on its
 //! revision, and has lapsed if its revision stays the same for the length of a lease, by the clock of
 //! the worker that watches. Leases keep two owners from doing the same work; that nothing is decided twice
-//! does not depend on them. `view.rs` has the shares: P / n partitions for each of n workers.
+//! does not depend on them. `view.rs` has the shares: P / n partitions for each of n workers. A lease
+//! alone does not mean that the partition is served: see `pulse.rs` and `worker.rs`.
 //!
 //! # Snapshots
 //!
@@ -53,29 +57,33 @@
 //!
 //! A message that it has acknowledged stays. JetStream with three replicas keeps it when one server
 //! is lost. It does not sync each message to its disk: if all three machines lose their power at
-//! once, the last messages may be lost. Servers' clocks should agree as well as the shop's promise of
-//! thirty minutes asks for.
+//! once, the last messages may be lost. After a server died, replicas of the bucket were seen to number
+//! the same changes differently (2.9.10), so workers ask its leader when a change is refused. Servers'
+//! clocks should agree as well as the shop's promise of thirty minutes asks for.
 //!
 //! # The files, from the bottom up
 //!
 //! | file | what |
 //! |---|---|
 //! | `names.rs` | subjects, streams, keys; the partition of an item |
-//! | `memory.rs`, `partition.rs`, `snapshot.rs` | books, memory and time as a function of the log; their bytes |
-//! | `ticks.rs`, `view.rs` | when a tick is of use; who lives, which leases have lapsed. No broker |
+//! | `memory.rs`, `partition.rs`, `snapshot.rs` | books as a function of the log; their bytes |
+//! | `ticks.rs` | when a tick is of use. No broker |
+//! | `view.rs`, `pulse.rs` | who lives, which leases have lapsed; which owners make progress. No broker |
 //! | `broker.rs`, `reader.rs`, `keeper.rs` | streams and results; reading without gaps; snapshots |
 //! | `owner.rs` | one partition: reads, decides, publishes |
-//! | `worker.rs`, `status.rs` | leases, and an owner for each; `/healthz` and `/metrics` |
+//! | `held.rs`, `worker.rs`, `status.rs` | leases, and an owner for each; `/healthz` and `/metrics` |
 //! | `client.rs` | sends lines and hears the answers: for `feed` and `audit` |
 
 mod args;
 mod broker;
 mod client;
+mod held;
 mod keeper;
 mod memory;
 mod names;
 mod owner;
 mod partition;
+mod pulse;
 mod reader;
 mod snapshot;
 mod status;
@@ -125,7 +133,7 @@ async fn work(args: &Args, terms: &Terms, out: &mut dyn Write) -> Result<(), Fai
         check_after_ms: terms.check_after.as_millis() as u64,
         remember_ms: args.remember.as_millis() as u64,
     };
-    let client = broker::connect(&args.nats, &args.worker).await?;
+    let client = broker::connect(&args.nats, &args.worker, broker::PATIENCE).await?;
     let broker = Broker::make(client, settings, args.replicas).await?;
     let (caught_up, numbers) = mpsc::unbounded_channel();
     let (metrics, snapshot_every, keep_log) =

@@ -10,7 +10,7 @@
 //! lease. So there is one way back, the one after a crash.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -22,6 +22,7 @@ use super::broker::{Broker, Failure, LastResult};
 use super::keeper::Keeper;
 use super::names::{self, Kind};
 use super::partition::{Applied, Partition};
+use super::pulse::Pulse;
 use super::reader::{Input, Reader};
 use super::snapshot;
 use super::ticks::Ticks;
@@ -44,6 +45,7 @@ pub(crate) struct Office {
 pub(crate) struct Owner {
     office: Office,
     number: u32,
+    pulse: Pulse,
     partition: Partition,
     /// The last result that stands.
     last: LastResult,
@@ -59,12 +61,12 @@ pub(crate) struct Owner {
 }
 
 /// Owns a partition until the future is dropped. Every error is a reason to begin again.
-pub(crate) async fn own(office: Office, number: u32) -> Result<(), Failure> {
-    Owner::recover(office, number).await?.work().await
+pub(crate) async fn own(office: Office, number: u32, pulse: Pulse) -> Result<(), Failure> {
+    Owner::recover(office, number, pulse).await?.work().await
 }
 
 impl Owner {
-    async fn recover(office: Office, number: u32) -> Result<Self, Failure> {
+    async fn recover(office: Office, number: u32, pulse: Pulse) -> Result<Self, Failure> {
         let broker = office.broker.clone();
         let (keeper, bytes) = Keeper::load(broker.clone(), number, office.keep_log).await?;
         let settings = broker.settings;
@@ -78,6 +80,7 @@ impl Owner {
         let mut owner = Self {
             office,
             number,
+            pulse,
             partition,
             last,
             reader,
@@ -108,11 +111,22 @@ impl Owner {
             let wait = self.ticks.wait(self.partition.next_check());
             tokio::select! {
                 biased;
-                input = self.reader.next() => self.group(input?).await?,
-                () = shardwheel::sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => self.tick().await?,
+                input = self.reader.next() => self.read(input?).await?,
+                () = shardwheel::sleep(wait.unwrap_or_default()), if wait.is_some() => self.tick().await?,
             }
             self.snapshot().await?;
         }
+    }
+
+    async fn read(&mut self, input: Option<Input>) -> Result<(), Failure> {
+        match input {
+            Some(input) => self.group(input).await?,
+            // The log should have it.
+            None if self.ticks.is_away() => return Ok(()),
+            None => {}
+        }
+        self.pulse.beat();
+        Ok(())
     }
 
     async fn tick(&mut self) -> Result<(), Failure> {
@@ -125,7 +139,7 @@ impl Owner {
         let mut next = Some(first);
         while let Some(input) = next {
             applied.push(self.apply(&input, &mut lines)?);
-            next = if lines.len() < GROUP { self.reader.ready().transpose()? } else { None };
+            next = if lines.len() < GROUP { self.reader.ready() } else { None };
         }
         if !lines.is_empty() {
             let begin = Instant::now();

@@ -1,10 +1,24 @@
 //! Reads a stream from one message on, in order and without gaps, across all that happens to servers
-//! and connections: a consumer that falls silent is replaced by one that goes on behind the last
+//! and connections.
+//!
+//! The broker sends each message once, and does not know whether it arrived: a connection that breaks,
+//! and a server that dies, lose what is on its way. The client then goes on with the same consumer, and
+//! the next message that arrives is not the next one of the stream. Two things are found out here:
+//!
+//! - *A message is missing between two.* The stream's leader is asked for it by its number. Only a
+//!   message that the leader does not have either is a [`Gap`].
+//! - *The last message is missing, or the consumer hangs.* Heartbeats come all the same. So a reader that
+//!   has got nothing for [`QUIET`] asks the leader for the number of its last message.
+//!
+//! A consumer that falls silent, or is found to be behind, is replaced by one that goes on behind the last
 //! message.
 
-use std::time::Duration;
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::RawMessageErrorKind;
 use futures_util::{FutureExt, StreamExt};
 use tokio::task::JoinHandle;
 
@@ -22,6 +36,8 @@ const EXPIRES: Duration = Duration::from_secs(10);
 const INACTIVE: Duration = Duration::from_secs(10);
 /// The pause after an error.
 const PAUSE: Duration = Duration::from_millis(50);
+/// After so long without a message the leader is asked whether there is one.
+pub(crate) const QUIET: Duration = Duration::from_secs(5);
 
 /// A message of a stream.
 #[derive(Clone, Debug)]
@@ -33,50 +49,80 @@ pub(crate) struct Input {
     pub(crate) payload: bytes::Bytes,
 }
 
-/// The next message is not the one that was expected: it was trimmed.
+/// The stream does not have the next message any more.
 #[derive(Debug)]
-pub(crate) struct Gap {
-    expected: u64,
-    found: u64,
-}
+pub(crate) struct Gap(u64);
 
 impl std::fmt::Display for Gap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "message {} is gone; the next one is {}", self.expected, self.found)
+        write!(f, "message {} is gone", self.0)
     }
 }
 
 impl std::error::Error for Gap {}
 
+/// What happens to a reader.
+enum Event {
+    Message(Input),
+    Consumer(Box<pull::Stream>),
+    /// The stream does not have the message that was missing.
+    Gone,
+    /// The number of the stream's last message.
+    Last(u64),
+    Broken,
+}
+
+/// A request that goes on when a caller drops its future: a caller with little patience would otherwise
+/// never get an answer.
+type Request<T> = Option<JoinHandle<Result<T, Failure>>>;
+
 pub(crate) struct Reader {
     broker: Broker,
     stream: String,
     next: u64,
-    messages: Option<pull::Stream>,
-    /// A consumer that is being made. It goes on when a caller drops its future: a caller with little
-    /// patience would otherwise never get one.
-    opening: Option<JoinHandle<Result<pull::Stream, Failure>>>,
+    messages: Option<Box<pull::Stream>>,
+    opening: Request<Event>,
+    /// The last attempt to make a consumer failed.
+    failed: bool,
+    /// A later message came instead of the next one.
+    missing: bool,
+    asking: Request<u64>,
+    /// When the last message came, or the last word of the leader.
+    quiet_since: Instant,
 }
 
 impl Reader {
     /// A reader that begins with message number `next`.
     pub(crate) fn new(broker: Broker, stream: String, next: u64) -> Self {
-        Self { broker, stream, next, messages: None, opening: None }
+        let (messages, opening, failed, missing) = (None, None, false, false);
+        Self {
+            broker,
+            stream,
+            next,
+            messages,
+            opening,
+            failed,
+            missing,
+            asking: None,
+            quiet_since: Instant::now(),
+        }
     }
 
-    /// Waits for the next message. A caller that drops the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Input, Gap> {
+    /// Waits for the next message. `None`: there is none, says the stream's leader. A caller that drops the
+    /// future loses nothing. After a gap the reader goes on behind it.
+    pub(crate) async fn next(&mut self) -> Result<Option<Input>, Gap> {
         loop {
-            let Some(messages) = &mut self.messages else {
-                self.messages = self.open().await;
-                continue;
-            };
-            let result = messages.next().await;
-            match result.and_then(Result::ok).as_ref().and_then(input) {
-                // The broker may send a message twice.
-                Some(input) if input.sequence < self.next => {}
-                Some(input) => return self.take(input),
-                None => {
+            match self.event().await {
+                Event::Message(input) => {
+                    if let Some(input) = self.take(input) {
+                        return Ok(Some(input));
+                    }
+                }
+                Event::Consumer(messages) => self.messages = Some(messages),
+                Event::Gone => return Err(self.skip()),
+                Event::Last(last) if last < self.next => return Ok(None),
+                Event::Last(last) => self.replace(last),
+                Event::Broken => {
                     self.messages = None;
                     shardwheel::sleep(PAUSE).await;
                 }
@@ -84,40 +130,95 @@ impl Reader {
         }
     }
 
+    /// The number of the last message that was read.
+    pub(crate) fn position(&self) -> u64 {
+        self.next - 1
+    }
+
     /// The next message, if it is here already.
-    pub(crate) fn ready(&mut self) -> Option<Result<Input, Gap>> {
-        let message = self.messages.as_mut()?.next().now_or_never()??.ok();
-        let input = message.as_ref().and_then(input);
-        if input.is_none() {
-            self.messages = None;
+    pub(crate) fn ready(&mut self) -> Option<Input> {
+        match event(self.messages.as_mut()?.next().now_or_never()?) {
+            Event::Message(input) => self.take(input),
+            _ => {
+                self.messages = None;
+                None
+            }
         }
-        input.filter(|input| input.sequence >= self.next).map(|input| self.take(input))
     }
 
-    fn take(&mut self, input: Input) -> Result<Input, Gap> {
-        if input.sequence != self.next {
-            return Err(Gap { expected: self.next, found: input.sequence });
+    fn take(&mut self, input: Input) -> Option<Input> {
+        // What the leader has said before is old.
+        (self.asking, self.quiet_since) = (None, Instant::now());
+        match input.sequence.cmp(&self.next) {
+            // The broker may send a message twice.
+            Ordering::Less => None,
+            Ordering::Equal => {
+                (self.next, self.missing) = (self.next + 1, false);
+                Some(input)
+            }
+            Ordering::Greater => {
+                self.missing = true;
+                self.replace(input.sequence);
+                None
+            }
         }
-        self.next += 1;
-        Ok(input)
     }
 
-    /// Makes a consumer; `None` after a pause if that fails.
-    async fn open(&mut self) -> Option<pull::Stream> {
-        let (broker, stream, next) = (&self.broker, &self.stream, self.next);
-        let opening =
-            self.opening.get_or_insert_with(|| tokio::spawn(open(broker.clone(), stream.clone(), next)));
-        let opened = opening.await;
+    fn skip(&mut self) -> Gap {
+        let gap = Gap(self.next);
+        (self.next, self.missing) = (self.next + 1, false);
+        gap
+    }
+
+    fn replace(&mut self, found: u64) {
+        let Self { stream, next, .. } = self;
+        eprintln!("{stream}: message {next} did not come, but there is message {found}; reading it again");
+        self.messages = None;
+    }
+
+    async fn event(&mut self) -> Event {
+        let Self { messages: Some(messages), asking, broker, stream, quiet_since, .. } = self else {
+            return self.open().await;
+        };
+        let last = async {
+            shardwheel::sleep_until(*quiet_since + QUIET).await;
+            asking.get_or_insert_with(|| tokio::spawn(last(broker.clone(), stream.clone()))).await
+        };
+        let last = tokio::select! {
+            biased;
+            message = messages.next() => return event(message),
+            last = last => last,
+        };
+        (*asking, *quiet_since) = (None, Instant::now());
+        last.ok().and_then(Result::ok).map_or(Event::Broken, Event::Last)
+    }
+
+    /// Asks the leader for the missing message, or makes a consumer.
+    async fn open(&mut self) -> Event {
+        let (broker, stream, next, missing) = (&self.broker, &self.stream, self.next, self.missing);
+        let request = || tokio::spawn(open(broker.clone(), stream.clone(), next, missing));
+        let opened = self.opening.get_or_insert_with(request).await;
         self.opening = None;
-        let messages = opened.ok().and_then(Result::ok);
-        if messages.is_none() {
-            shardwheel::sleep(PAUSE).await;
-        }
-        messages
+        let opened = opened.unwrap_or_else(|panic| Err(panic.into()));
+        let failed = std::mem::replace(&mut self.failed, opened.is_err());
+        opened.unwrap_or_else(|failure| {
+            if !failed {
+                eprintln!("{}: no consumer: {failure}; trying again", self.stream);
+            }
+            Event::Broken
+        })
     }
 }
 
-async fn open(broker: Broker, stream: String, next: u64) -> Result<pull::Stream, Failure> {
+async fn open(broker: Broker, stream: String, next: u64, missing: bool) -> Result<Event, Failure> {
+    let stream = broker.stream(&stream).await?;
+    if missing {
+        match stream.get_raw_message(next).await {
+            Ok(message) => return found(message).ok_or_else(|| "a message has no time".into()),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(Event::Gone),
+            Err(error) => return Err(error.into()),
+        }
+    }
     let config = pull::Config {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: next },
         ack_policy: AckPolicy::None,
@@ -126,17 +227,29 @@ async fn open(broker: Broker, stream: String, next: u64) -> Result<pull::Stream,
         num_replicas: 1,
         ..pull::Config::default()
     };
-    let consumer = broker.stream(&stream).await?.create_consumer(config).await?;
-    let stream = consumer.stream().max_messages_per_batch(BATCH).max_bytes_per_batch(BYTES);
-    Ok(stream.heartbeat(HEARTBEAT).expires(EXPIRES).messages().await?)
+    let consumer = stream.create_consumer(config).await?;
+    let messages = consumer.stream().max_messages_per_batch(BATCH).max_bytes_per_batch(BYTES);
+    let messages = messages.heartbeat(HEARTBEAT).expires(EXPIRES).messages().await?;
+    Ok(Event::Consumer(Box::new(messages)))
 }
 
-fn input(message: &async_nats::jetstream::Message) -> Option<Input> {
+async fn last(broker: Broker, stream: String) -> Result<u64, Failure> {
+    Ok(broker.stream(&stream).await?.get_info().await?.state.last_sequence)
+}
+
+fn event(message: Option<Result<async_nats::jetstream::Message, pull::MessagesError>>) -> Event {
+    message.and_then(Result::ok).as_ref().and_then(delivered).map_or(Event::Broken, Event::Message)
+}
+
+fn delivered(message: &async_nats::jetstream::Message) -> Option<Input> {
     let info = message.info().ok()?;
-    Some(Input {
-        sequence: info.stream_sequence,
-        time: u64::try_from(info.published.unix_timestamp_nanos()).ok()?,
-        subject: message.subject.to_string(),
-        payload: message.payload.clone(),
-    })
+    let time = u64::try_from(info.published.unix_timestamp_nanos()).ok()?;
+    let (subject, payload) = (message.subject.to_string(), message.payload.clone());
+    Some(Input { sequence: info.stream_sequence, time, subject, payload })
+}
+
+fn found(message: StreamMessage) -> Option<Event> {
+    let time = u64::try_from(message.time.unix_timestamp_nanos()).ok()?;
+    let StreamMessage { sequence, subject, payload, .. } = message;
+    Some(Event::Message(Input { sequence, time, subject: subject.to_string(), payload }))
 }

@@ -172,10 +172,8 @@ mod tests {
             time += rng.u64(0..4 * MS);
             let id = number / 3 + rng.u64(0..12);
             let order = |id| {
-                let (item, quantity) = (id % 9, id % 3 + 1);
-                format!(
-                    "{{\"order_id\":{id},\"item\":\"i{item}\",\"quantity\":{quantity},\"amount_cents\":100}}\n"
-                )
+                let names = format!("\"order_id\":{id},\"item\":\"i{}\"", id % 9);
+                format!("{{{names},\"quantity\":{},\"amount_cents\":100}}\n", id % 3 + 1)
             };
             match rng.u8(0..8) {
                 0..=2 => (time, Kind::Orders, (id..id + 3).map(order).collect()),

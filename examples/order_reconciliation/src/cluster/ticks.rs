@@ -25,18 +25,20 @@ pub(crate) struct Ticks {
     quiet_until: Instant,
     /// A tick is to be sent in any case.
     wanted: bool,
+    /// A tick was sent, and none has come back since.
+    away: bool,
     caught_up: bool,
 }
 
 impl Ticks {
     pub(crate) fn new() -> Self {
         let (nonce, quiet_until) = (fastrand::u64(..), Instant::now());
-        Self { nonce, bound: None, quiet_until, wanted: true, caught_up: false }
+        Self { nonce, bound: None, quiet_until, wanted: true, away: false, caught_up: false }
     }
 
     /// The owner sends a tick with the number that is returned.
     pub(crate) fn send(&mut self) -> u64 {
-        self.quiet_until = Instant::now() + LOST;
+        (self.quiet_until, self.away) = (Instant::now() + LOST, true);
         self.nonce
     }
 
@@ -49,9 +51,14 @@ impl Ticks {
         if nonce != Some(&self.nonce.to_le_bytes()) {
             return false;
         }
-        self.quiet_until = now + PAUSE;
+        (self.quiet_until, self.away) = (now + PAUSE, false);
         self.wanted = !self.caught_up;
         !std::mem::replace(&mut self.caught_up, true)
+    }
+
+    /// The owner waits for a tick of its own.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away
     }
 
     fn bound_at(&self, now: Instant) -> Option<u64> {
@@ -81,13 +88,13 @@ mod tests {
         let mut ticks = Ticks::new();
         assert_eq!(ticks.wait(None), Some(Duration::ZERO), "the first tick");
         let own = ticks.send().to_le_bytes();
-        assert!(ticks.wait(Some(0)) > Some(PAUSE), "one tick at a time");
+        assert!(ticks.wait(Some(0)) > Some(PAUSE) && ticks.is_away(), "one tick at a time");
         assert!(!ticks.received(7_000_000, None) && !ticks.received(7_000_000, Some(b"another")));
         assert!(ticks.received(8_000_000, Some(&own)));
         assert!(ticks.wait(None) <= Some(PAUSE), "the second tick");
         let own = ticks.send().to_le_bytes();
         assert!(!ticks.received(9_000_000, Some(&own)), "only once");
-        assert_eq!(ticks.wait(None), None, "nothing is due");
+        assert!(ticks.wait(None).is_none() && !ticks.is_away(), "nothing is due");
     }
 
     #[test]

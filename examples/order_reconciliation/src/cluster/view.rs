@@ -26,18 +26,36 @@ struct Seen {
 #[derive(Debug)]
 pub(crate) struct View {
     lease: Duration,
+    /// When it began to look.
+    began: Instant,
     entries: HashMap<String, Seen>,
 }
 
 impl View {
     pub(crate) fn new(lease: Duration) -> Self {
-        Self { lease, entries: HashMap::new() }
+        Self { lease, began: Instant::now(), entries: HashMap::new() }
     }
 
     /// Enters what the bucket holds. An old entry that comes late changes nothing.
     pub(crate) fn note(&mut self, key: String, revision: u64, holder: String, now: Instant) {
         if self.entries.get(&key).is_none_or(|seen| seen.revision < revision) {
             self.entries.insert(key, Seen { revision, holder, at: now });
+        }
+    }
+
+    /// Enters what the bucket holds, by the word of its leader, whatever came before.
+    pub(crate) fn correct(&mut self, key: String, revision: u64, holder: String, now: Instant) {
+        let (mut before, mut at) = (0, now);
+        if let Some(seen) = self.entries.get(&key) {
+            before = seen.revision;
+            // It is the entry that was seen, by another number.
+            at = if revision < before && seen.holder == holder { seen.at } else { now };
+        }
+        if before > revision {
+            eprintln!("{key}: revision {before} was seen, but the leader has {revision}");
+        }
+        if before != revision {
+            self.entries.insert(key, Seen { revision, holder, at });
         }
     }
 
@@ -51,13 +69,13 @@ impl View {
         self.entries.get(key).map(|seen| seen.at)
     }
 
-    /// The revision of a lease that can be taken: nobody has it, or it has lapsed.
-    pub(crate) fn free(&self, partition: u32, now: Instant) -> Option<u64> {
-        match self.entries.get(&names::lease(partition)) {
-            None => Some(0),
-            Some(seen) if seen.holder.is_empty() || self.has_lapsed(seen, now) => Some(seen.revision),
-            Some(_) => None,
-        }
+    /// The revision of a lease that can be taken: for so many leases nobody has had it, or it has lapsed.
+    pub(crate) fn free_for(&self, partition: u32, leases: u32, now: Instant) -> Option<u64> {
+        let seen = self.entries.get(&names::lease(partition));
+        let since = seen.map_or(self.began, |seen| seen.at);
+        let held = u32::from(seen.is_some_and(|seen| !seen.holder.is_empty()));
+        let free = now.saturating_duration_since(since) >= self.lease * (held + leases);
+        free.then(|| seen.map_or(0, |seen| seen.revision))
     }
 
     fn has_lapsed(&self, seen: &Seen, now: Instant) -> bool {
@@ -103,17 +121,27 @@ mod tests {
     fn a_lease_lapses_if_its_revision_stays_the_same() {
         let begin = Instant::now();
         let mut view = view(&[("lease.0", 5, "a"), ("lease.1", 6, "")], begin);
-        assert_eq!([0, 1, 2].map(|number| view.free(number, begin)), [None, Some(6), Some(0)]);
+        assert_eq!([0, 1, 2].map(|number| view.free_for(number, 0, begin)), [None, Some(6), Some(0)]);
         let later = begin + LEASE;
-        assert_eq!(view.free(0, later), Some(5));
+        assert_eq!(view.free_for(0, 0, later), Some(5));
         view.note("lease.0".to_owned(), 5, "a".to_owned(), later);
-        assert_eq!(view.free(0, later), Some(5), "the same revision again is no renewal");
+        assert_eq!(view.free_for(0, 0, later), Some(5), "the same revision again is no renewal");
         view.note("lease.0".to_owned(), 9, "a".to_owned(), later);
-        assert_eq!(view.free(0, later + LEASE / 2), None);
+        assert_eq!(view.free_for(0, 0, later + LEASE / 2), None);
         view.note("lease.0".to_owned(), 8, String::new(), later);
-        assert_eq!(view.free(0, later + LEASE / 2), None, "an old entry");
+        assert_eq!(view.free_for(0, 0, later + LEASE / 2), None, "an old entry");
+        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later);
+        let free = |view: &View, at| view.free_for(0, 0, at);
+        assert_eq!([free(&view, later), free(&view, later + LEASE)], [None, Some(7)], "9 is gone");
+        view.note("lease.0".to_owned(), 15, "b".to_owned(), later);
+        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later + LEASE);
+        assert_eq!(free(&view, later + LEASE), Some(7), "15 is 7 by another number");
+        view.correct("lease.0".to_owned(), 7, "b".to_owned(), later + LEASE);
+        assert_eq!(free(&view, later + LEASE), Some(7), "no news");
+        assert_eq!(view.free_for(0, 1, later + LEASE), None, "not free for long");
+        assert_eq!(view.free_for(0, 1, later + LEASE * 2), Some(7));
         view.refresh(later + LEASE);
-        assert_eq!(view.free(0, later + LEASE), None);
+        assert_eq!(view.free_for(0, 0, later + LEASE), None);
     }
 
     #[test]

@@ -7,37 +7,38 @@
 //! A worker that sees no changes of the bucket, not even its own, is *blind*: it takes nothing, and
 //! counts anew when it sees again. Otherwise every lease would seem to have lapsed while the bucket
 //! elects a leader.
+//!
+//! A change says that a lease was renewed. The revision that a renewal needs comes from the answers of the
+//! bucket's leader alone: after a server died, replicas were seen to number the same changes differently.
+//!
+//! A lease is renewed only while its owner makes progress (`pulse.rs`). One that does not is stopped, and
+//! its lease released; this worker leaves the partition to others for a while. A partition that nobody
+//! with room has taken for the length of a lease is an *orphan*: any worker takes it, beyond its share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{Entry, Operation, Store};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::{FutureExt, StreamExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
 use super::broker::Failure;
+use super::held::Held;
 use super::names;
 use super::owner::{self, Office};
+use super::pulse;
 use super::view::View;
 
-/// The pause before an owner begins again.
+/// The pause before the bucket is watched again.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// A lease that this worker holds.
-struct Held {
-    revision: u64,
-    /// The revision when it was taken: it tells the owners of two times apart.
-    since: u64,
-    /// Ends the owner when it is sent or dropped.
-    stop: watch::Sender<bool>,
-    /// The owner was asked to stop; then the lease is released.
-    leaving: bool,
-}
+/// Leases that nobody has taken a partition for, until a worker that gave it up takes it again.
+const SHUNNED: u32 = 3;
 
 /// The partition, and since when this worker held it.
 type Task = (u32, u64);
@@ -53,12 +54,17 @@ pub(crate) struct Worker {
     view: View,
     changes: mpsc::UnboundedReceiver<Entry>,
     held: BTreeMap<u32, Held>,
+    /// Leases that may have been taken: the answer did not come in time. With the revision before.
+    claimed: HashMap<u32, u64>,
+    /// Until when a partition that was given up is left to others.
+    shunned: HashMap<u32, Instant>,
     owners: JoinSet<(Task, Result<(), Failure>)>,
 }
 
 /// What a worker waits for.
 enum Event {
     Changed(Entry),
+    Unwatched,
     CaughtUp(u32),
     Ended(Ended),
     Woken,
@@ -69,9 +75,10 @@ impl Worker {
     pub(crate) fn new(office: Office, name: String, lease: Duration) -> Self {
         let session = format!("{name}/{:016x}", fastrand::u64(..));
         let (view, held, owners) = (View::new(lease), BTreeMap::new(), JoinSet::new());
+        let (claimed, shunned) = (HashMap::new(), HashMap::new());
         let (sender, changes) = mpsc::unbounded_channel();
         tokio::spawn(follow(office.broker.bucket.clone(), lease, sender));
-        Self { office, name, session, lease, view, changes, held, owners }
+        Self { office, name, session, lease, view, changes, held, claimed, shunned, owners }
     }
 
     /// Works until a signal ends it.
@@ -84,7 +91,8 @@ impl Worker {
         let mut renewal = Instant::now();
         loop {
             match self.event(renewal, &mut caught_up, &mut ends).await {
-                Event::Changed(entry) => self.changed(entry, out)?,
+                Event::Changed(entry) => self.changed(entry, out).await?,
+                Event::Unwatched => return Err("the watch of the bucket has ended".into()),
                 Event::CaughtUp(number) => say(out, &format!("partition {number} owned"))?,
                 Event::Ended(ended) => self.ended(ended, out).await?,
                 Event::Woken => {}
@@ -92,9 +100,10 @@ impl Worker {
             }
             if Instant::now() >= renewal {
                 renewal = Instant::now() + self.lease / 3;
-                self.renew().await;
+                self.give_up_stalled();
+                self.renew(out).await?;
             }
-            self.balance().await;
+            self.balance(out).await?;
         }
     }
 
@@ -107,7 +116,7 @@ impl Worker {
         let lapse = self.view.next_lapse(Instant::now());
         let wake = lapse.map_or(renewal, |lapse| lapse.min(renewal));
         tokio::select! {
-            Some(entry) = self.changes.recv() => Event::Changed(entry),
+            entry = self.changes.recv() => entry.map_or(Event::Unwatched, Event::Changed),
             Some(number) = caught_up.recv() => Event::CaughtUp(number),
             Some(ended) = self.owners.join_next() => Event::Ended(ended),
             () = shardwheel::sleep_until(wake) => Event::Woken,
@@ -117,25 +126,33 @@ impl Worker {
     }
 
     /// Enters a change of the bucket.
-    fn changed(&mut self, entry: Entry, out: &mut dyn Write) -> Result<(), Failure> {
-        let Entry { key, value, revision, operation, .. } = entry;
-        let holder = if operation == Operation::Put { String::from_utf8_lossy(&value) } else { "".into() };
-        let now = Instant::now();
+    async fn changed(&mut self, entry: Entry, out: &mut dyn Write) -> Result<(), Failure> {
+        let holder = holder(&entry);
+        let (Entry { key, revision, .. }, now) = (entry, Instant::now());
         if key == names::worker(&self.name) && self.is_blind(now) {
-            self.view.refresh(now);
+            self.see_again(now);
         }
-        if let Some((number, held)) =
-            partition(&key).and_then(|number| Some((number, self.held.get_mut(&number)?)))
-        {
-            if revision > held.revision && holder == self.session {
-                held.revision = revision;
-            } else if revision > held.revision {
-                self.held.remove(&number);
-                say(out, &format!("partition {number} lost"))?;
+        let (number, own) = (partition(&key), holder == self.session);
+        self.view.note(key, revision, holder, now);
+        let Some(number) = number else { return Ok(()) };
+        match self.held.get(&number) {
+            Some(held) if !own && revision > held.revision => self.look(vec![number], out).await,
+            None if own && self.claimed.remove(&number).is_some_and(|before| before < revision) => {
+                self.hold(number, revision);
+                Ok(())
             }
+            _ => Ok(()),
         }
-        self.view.note(key, revision, holder.into_owned(), now);
-        Ok(())
+    }
+
+    /// Begins to count anew.
+    fn see_again(&mut self, now: Instant) {
+        let blind = self.view.seen_at(&names::worker(&self.name)).map(|at| now.saturating_duration_since(at));
+        self.view.refresh(now);
+        // No owner can make progress without a broker.
+        if blind.is_some_and(|blind| blind > pulse::patience(self.lease) / 2) {
+            self.held.values().for_each(|held| held.pulse.beat());
+        }
     }
 
     fn is_blind(&self, now: Instant) -> bool {
@@ -143,67 +160,114 @@ impl Worker {
         seen.is_none_or(|at| now.saturating_duration_since(at) >= self.lease)
     }
 
-    /// Renews what this worker holds. An answer that is lost is no loss: the change comes by the
-    /// bucket.
-    async fn renew(&mut self) {
+    /// Stops owners that make no progress, if others seem to have a broker.
+    fn give_up_stalled(&mut self) {
+        let (now, patience) = (Instant::now(), pulse::patience(self.lease));
+        if self.is_blind(now) {
+            return;
+        }
+        for (&number, held) in self.held.iter_mut().filter(|(_, held)| !held.leaving) {
+            if now.saturating_duration_since(held.pulse.last()) >= patience {
+                eprintln!("{}: partition {number} is given up: no progress for {patience:?}", self.name);
+                held.leave();
+                self.shunned.insert(number, now + patience);
+            }
+        }
+    }
+
+    /// Renews what this worker holds. After an answer that was lost, the next renewal is refused, and the
+    /// worker looks.
+    async fn renew(&mut self, out: &mut dyn Write) -> Result<(), Failure> {
         let (bucket, session) = (&self.office.broker.bucket, Bytes::from(self.session.clone()));
         let alive = async { drop(bucket.put(names::worker(&self.name), session.clone()).await) };
         let renewals = self.held.iter_mut().filter(|(_, held)| !held.leaving).map(|(&number, held)| {
             let session = session.clone();
             async move {
-                if let Ok(revision) = bucket.update(names::lease(number), session, held.revision).await {
-                    held.revision = revision;
-                }
+                let renewed = bucket.update(names::lease(number), session, held.revision).await;
+                renewed.map(|revision| held.revision = revision).err().map(|_| number)
             }
         });
-        let all = async { tokio::join!(alive, join_all(renewals)) };
-        let _ = shardwheel::timeout(self.lease / 3, all).await;
+        let all = async { tokio::join!(join_all(renewals), alive).0 };
+        let refused = shardwheel::timeout(self.lease / 3, all).await.unwrap_or_default();
+        self.look(refused.into_iter().flatten().collect(), out).await
     }
 
     /// Takes partitions up to the fair share, and gives up what is beyond it.
-    async fn balance(&mut self) {
+    async fn balance(&mut self, out: &mut dyn Write) -> Result<(), Failure> {
         let now = Instant::now();
         if self.is_blind(now) {
-            return;
+            return Ok(());
         }
         let partitions = self.office.broker.settings.partitions;
         let share = self.view.share(&self.name, partitions, now);
-        let surplus = self.held.len().saturating_sub(share);
-        for held in self.held.values_mut().rev().take(surplus).filter(|held| !held.leaving) {
-            held.leaving = true;
-            held.stop.send_replace(true);
-        }
-        // Workers begin at different places, so that they rarely want the same partition.
-        let first = names::partition_of(&self.name, partitions);
-        for number in (first..partitions).chain(0..first) {
-            if self.held.len() >= share {
-                break;
-            }
-            if let Some(revision) = self.view.free(number, now).filter(|_| !self.held.contains_key(&number)) {
-                self.take(number, revision).await;
-            }
-        }
+        let counted = self.held.values_mut().rev().filter(|held| held.exempt_until <= now);
+        let counted = counted.collect::<Vec<_>>();
+        let surplus = counted.len().saturating_sub(share);
+        counted.into_iter().take(surplus).filter(|held| !held.leaving).for_each(Held::leave);
+        self.shunned.retain(|_, until| *until > now);
+        let refused = self.take(self.wanted(share, now)).await;
+        self.look(refused, out).await
     }
 
-    async fn take(&mut self, number: u32, revision: u64) {
-        let (key, session) = (names::lease(number), self.session.clone());
-        let update = self.office.broker.bucket.update(&key, session.clone().into(), revision);
-        // If the answer is lost, the lease lapses again, or another worker was first.
-        let Ok(Ok(revision)) = shardwheel::timeout(self.lease / 3, update).await else { return };
-        self.view.note(key, revision, session, Instant::now());
-        let (stop, _) = watch::channel(false);
-        self.held.insert(number, Held { revision, since: revision, stop, leaving: false });
+    /// Leases to take, with their revisions.
+    fn wanted(&self, share: usize, now: Instant) -> Vec<(u32, u64)> {
+        let (partitions, room) =
+            (self.office.broker.settings.partitions, share.saturating_sub(self.held.len()));
+        let mut wanted = Vec::new();
+        // Workers begin at different places, so that they rarely want the same partition.
+        let first = names::partition_of(&self.name, partitions);
+        let others = (first..partitions).chain(0..first).filter(|number| !self.held.contains_key(number));
+        for number in others {
+            let shunned = self.shunned.contains_key(&number);
+            let leases = if shunned { SHUNNED } else { u32::from(wanted.len() >= room) };
+            wanted.extend(self.view.free_for(number, leases, now).map(|revision| (number, revision)));
+        }
+        wanted
+    }
+
+    /// Returns the partitions whose leases have another revision.
+    async fn take(&mut self, free: Vec<(u32, u64)>) -> Vec<u32> {
+        let (bucket, patience) = (&self.office.broker.bucket, self.lease / 3);
+        let updates = free.into_iter().map(|(number, revision)| {
+            let update = bucket.update(names::lease(number), self.session.clone().into(), revision);
+            async move { (number, revision, shardwheel::timeout(patience, update).await) }
+        });
+        let mut refused = Vec::new();
+        for (number, before, taken) in join_all(updates).await {
+            match taken {
+                Ok(Ok(revision)) => {
+                    self.view.note(names::lease(number), revision, self.session.clone(), Instant::now());
+                    self.hold(number, revision);
+                }
+                Ok(Err(_)) => refused.push(number),
+                // The change comes by the bucket if there is one.
+                Err(_) => drop(self.claimed.insert(number, before)),
+            }
+        }
+        refused
+    }
+
+    /// This worker has a lease now.
+    fn hold(&mut self, number: u32, revision: u64) {
+        let now = Instant::now();
+        let share = self.view.share(&self.name, self.office.broker.settings.partitions, now);
+        let orphan = self.held.len() >= share;
+        let exempt_until = if orphan { now + pulse::patience(self.lease) } else { now };
+        self.held.insert(number, Held::new(revision, exempt_until));
         self.start(number, Duration::ZERO);
     }
 
     fn start(&mut self, number: u32, pause: Duration) {
-        let Some(held) = self.held.get(&number) else { return };
-        let (office, task, mut stop) = (self.office.clone(), (number, held.since), held.stop.subscribe());
+        let Some(held) = self.held.get_mut(&number) else { return };
+        let (office, task) = (self.office.clone(), (number, held.since));
+        let (mut stop, pulse) = held.begin();
         self.owners.spawn(async move {
             // An owner may be dropped at any instant, as by a crash.
             let own = async {
                 shardwheel::sleep(pause).await;
-                owner::own(office, number).await
+                // What makes one partition panic must not end the others.
+                let owner = AssertUnwindSafe(owner::own(office, number, pulse)).catch_unwind().await;
+                owner.unwrap_or_else(|_| Err("the owner has panicked".into()))
             };
             tokio::select! {
                 _ = stop.changed() => (task, Ok(())),
@@ -217,9 +281,9 @@ impl Worker {
         let ((number, since), result) = ended?;
         if let Err(failure) = result {
             eprintln!("{}: partition {number} begins again: {failure}", self.name);
-            self.look(number, out).await?;
+            self.look(vec![number], out).await?;
         }
-        match self.held.get(&number) {
+        match self.held.get_mut(&number) {
             // The owner is of an earlier time. There is another one, or another worker's.
             None => {}
             Some(held) if held.since != since => {}
@@ -228,24 +292,46 @@ impl Worker {
                 self.held.remove(&number);
                 self.release(number, revision).await;
             }
-            Some(_) => self.start(number, PAUSE),
+            Some(held) => {
+                let pause = held.failed();
+                self.start(number, pause);
+            }
         }
         Ok(())
     }
 
-    /// Looks whether it still has a lease: the change may not have come yet.
-    async fn look(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
-        let entry = self.office.broker.bucket.entry(names::lease(number));
-        match shardwheel::timeout(self.lease / 3, entry).await {
-            Ok(Ok(Some(entry))) => self.changed(entry, out),
-            _ => Ok(()),
+    /// Asks the bucket's leader for leases that seem to have another revision. Its word is the last: after
+    /// a server died, the replicas of a stream may number the same messages differently, at least in 2.9,
+    /// and changes come from any replica. So changes tell when a lease was renewed, but not how to do it.
+    async fn look(&mut self, numbers: Vec<u32>, out: &mut dyn Write) -> Result<(), Failure> {
+        let (bucket, patience) = (&self.office.broker.bucket, self.lease / 3);
+        let entries = numbers.into_iter().map(|number| async move {
+            (number, shardwheel::timeout(patience, bucket.entry(names::lease(number))).await)
+        });
+        for (number, entry) in join_all(entries).await {
+            let Ok(Ok(entry)) = entry else { continue };
+            let (revision, holder) =
+                entry.map_or((0, String::new()), |entry| (entry.revision, holder(&entry)));
+            let own = holder == self.session;
+            match self.held.get_mut(&number) {
+                Some(held) if own => held.revision = revision,
+                Some(_) => self.lose(number, out)?,
+                None => {}
+            }
+            self.view.correct(names::lease(number), revision, holder, Instant::now());
         }
+        Ok(())
+    }
+
+    fn lose(&mut self, number: u32, out: &mut dyn Write) -> Result<(), Failure> {
+        self.held.remove(&number);
+        say(out, &format!("partition {number} lost"))
     }
 
     async fn release(&self, number: u32, revision: u64) {
         let update = self.office.broker.bucket.update(names::lease(number), Bytes::new(), revision);
         // If it fails, the lease lapses.
-        let _ = shardwheel::timeout(self.lease, update).await;
+        let _ = shardwheel::timeout(self.lease / 3, update).await;
     }
 
     /// Stops all owners, and releases all leases.
@@ -262,15 +348,30 @@ impl Worker {
 /// Passes the changes of the bucket on, until nobody listens. The worker changes the bucket several
 /// times in the length of a lease, so a watch that is silent for so long is broken.
 async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<Entry>) {
+    let mut failed = false;
     while !changes.is_closed() {
-        if let Ok(mut watch) = bucket.watch_with_history(">").await {
-            while let Ok(Some(Ok(entry))) = shardwheel::timeout(lease, watch.next()).await {
-                // The loop above finds out.
-                let _ = changes.send(entry);
+        match bucket.watch_with_history(">").await {
+            Ok(mut watch) => {
+                failed = false;
+                while let Ok(Some(Ok(entry))) = shardwheel::timeout(lease, watch.next()).await {
+                    // The loop above finds out.
+                    let _ = changes.send(entry);
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut failed, true) {
+                    eprintln!("the bucket is not seen: {error}; trying again");
+                }
             }
         }
         shardwheel::sleep(PAUSE).await;
     }
+}
+
+/// Empty: nobody has it.
+fn holder(entry: &Entry) -> String {
+    let value = if entry.operation == Operation::Put { &entry.value[..] } else { b"" };
+    String::from_utf8_lossy(value).into_owned()
 }
 
 /// The partition of a lease.

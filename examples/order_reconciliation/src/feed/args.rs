@@ -3,27 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::durations;
+use crate::{durations, exchange};
 
 /// Sends orders and payments from CSV files to a server, and goes on where it stopped
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Orders: CSV with a header and the columns order id, item, quantity, amount in cents, placed at
-    /// (ms). `replay --write-sample DIR` writes such files
-    #[arg(long, value_name = "FILE")]
-    pub(crate) orders: PathBuf,
-
-    /// Payments: CSV with a header and the columns order id, amount in cents, paid at (ms)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) payments: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) exchange: exchange::Args,
 
     /// The server: http://HOST:PORT, or nats://HOST:PORT[,...] of a cluster
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
-
-    /// The server's token
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
 
     /// Lines in a request, at most
     #[arg(long, value_name = "N", default_value = "100", value_parser = durations::up_to(2_000))]
@@ -47,10 +37,6 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) skip_late: bool,
 
-    /// How long to try again when the server is not there, is full or cuts the connection
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = durations::parse)]
-    pub(crate) give_up_after: Duration,
-
     /// Where to keep how far the feed has come [default: the file of the orders with `.progress`
     /// added]. The file is removed at the end
     #[arg(long, value_name = "FILE")]
@@ -60,7 +46,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn progress_file(&self) -> PathBuf {
         let beside = || {
-            let mut name = self.orders.clone().into_os_string();
+            let mut name = self.exchange.orders.clone().into_os_string();
             name.push(".progress");
             name.into()
         };

@@ -43,7 +43,6 @@ mod lane;
 mod plan;
 mod target;
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -53,9 +52,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use crate::exchange::Failure;
 use crate::replay::files::Files;
 use crate::replay::progress::Progress as Bar;
-use crate::{EXIT_BROKEN, EXIT_OK, EXIT_USAGE, Streams, client, replay};
+use crate::{EXIT_BROKEN, EXIT_OK, Streams, client};
 
 use cursor::{Cursor, Job, Progress};
 use lane::{Done, Pace, Sender, Shared};
@@ -77,16 +77,18 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
             if done.invalid.is_some() { EXIT_BROKEN } else { EXIT_OK }
         }
         Err(failure) => {
-            // If standard error is closed too, nothing can be reported.
-            let _ = writeln!(streams.err, "error: {failure}");
-            EXIT_USAGE
+            let code = failure.report(streams);
+            if matches!(failure, Failure::Server(_)) {
+                let _ = writeln!(streams.err, "the same command goes on from here");
+            }
+            code
         }
     }
 }
 
 fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
-    let target = Target::new(&args.to, args.token.as_deref(), args.give_up_after)?;
-    let files = Files::read(&args.orders, args.payments.as_deref(), streams)?;
+    let target = Target::new(&args.to, args.exchange.token.as_deref(), args.exchange.give_up_after)?;
+    let files = args.exchange.files(streams)?;
     let check_after = args.check_after.as_millis() as u64;
     let mut lanes = plan::lanes(&files, args.connections, check_after, args.speed.is_some());
     if args.skip_late {
@@ -129,8 +131,13 @@ fn resume(args: &Args, job: Job) -> Result<Progress, Failure> {
     match Progress::read(&path) {
         Ok(None) => Ok(Progress { lanes: vec![Cursor::default(); job.connections], job }),
         Ok(Some(progress)) if progress.job == job && progress.lanes.len() == job.connections => Ok(progress),
-        Ok(Some(_)) => Err(Failure::OtherFeed(path)),
-        Err(error) => Err(Failure::Progress { path, error }),
+        Ok(Some(_)) => {
+            let path = path.display();
+            Err(Failure::Progress(format!(
+                "{path} is the progress of a feed with other files or options; remove it to begin anew"
+            )))
+        }
+        Err(error) => Err(Failure::Progress(format!("{}: {error}", path.display()))),
     }
 }
 
@@ -219,7 +226,7 @@ impl Feed {
         let lanes = self.shared.with_done(|done| done.cursors.clone());
         let progress = Progress { job: self.job.clone(), lanes };
         let path = &self.progress_file;
-        progress.write(path).map_err(|error| Failure::Progress { path: path.clone(), error })
+        progress.write(path).map_err(|error| Failure::Progress(format!("{}: {error}", path.display())))
     }
 }
 
@@ -242,49 +249,4 @@ fn summary(out: &mut dyn Write, done: &Done, before: usize, took: Duration) -> i
     let per_second = lines as f64 / seconds;
     writeln!(out, "{lines} lines in {seconds:.1} s, {per_second:.0} a second; {before} were sent before")?;
     writeln!(out, "{} requests were sent more than once", done.repeated)
-}
-
-/// The reason why a feed has stopped.
-#[derive(Debug)]
-enum Failure {
-    Files(replay::Failure),
-    Server(client::Failure),
-    /// The progress file cannot be read or written.
-    Progress {
-        path: PathBuf,
-        error: io::Error,
-    },
-    /// The progress file is that of another job.
-    OtherFeed(PathBuf),
-    Output(io::Error),
-}
-
-impl From<replay::Failure> for Failure {
-    fn from(failure: replay::Failure) -> Self {
-        Self::Files(failure)
-    }
-}
-
-impl From<client::Failure> for Failure {
-    fn from(failure: client::Failure) -> Self {
-        Self::Server(failure)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Files(failure) => failure.fmt(f),
-            Self::Server(failure) => write!(f, "{failure}; the same command goes on from here"),
-            Self::Progress { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::OtherFeed(path) => {
-                let path = path.display();
-                write!(
-                    f,
-                    "{path} is the progress of a feed with other files or options; remove it to begin anew"
-                )
-            }
-            Self::Output(error) => write!(f, "standard output: {error}"),
-        }
-    }
 }

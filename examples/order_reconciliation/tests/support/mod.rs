@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every target uses its own part")]
 
+pub(crate) mod lossy;
 pub(crate) mod nats;
 
 use std::fs;

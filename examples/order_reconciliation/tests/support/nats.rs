@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -76,6 +76,11 @@ impl Nats {
         }
     }
 
+    /// The address of the first server.
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.servers[0].port))
+    }
+
     /// The addresses, separated by commas.
     pub(crate) fn urls(&self) -> String {
         let urls = self.servers.iter().map(|server| format!("nats://127.0.0.1:{}", server.port));
@@ -103,8 +108,12 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(name: &str, nats: &Nats, args: &[&str]) -> Self {
+        Self::start_at(name, &nats.urls(), args)
+    }
+
+    pub(crate) fn start_at(name: &str, urls: &str, args: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
-        command.args(["serve", "--nats", &nats.urls(), "--worker", name]).args(args);
+        command.args(["serve", "--nats", urls, "--worker", name]).args(args);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let (out, said) = (child.stdout.take().expect("its output is a pipe"), Arc::default());
         let worker = Self { child, said: Arc::clone(&said) };

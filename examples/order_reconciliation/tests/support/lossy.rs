@@ -1,0 +1,83 @@
+//! A proxy before a NATS server that loses messages which streams deliver.
+//!
+//! That is what happens when a connection breaks or a server dies: the broker has sent a message, and
+//! takes it for delivered.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+/// What a stream delivers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery<'a> {
+    pub(crate) stream: &'a str,
+    pub(crate) sequence: u64,
+}
+
+type Loses = Arc<dyn Fn(Delivery<'_>) -> bool + Send + Sync>;
+
+/// Begins to listen; returns the address of the proxy, which lives as long as the test.
+pub(crate) fn start(
+    upstream: SocketAddr,
+    loses: impl Fn(Delivery<'_>) -> bool + Send + Sync + 'static,
+) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let loses: Loses = Arc::new(loses);
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            // A client whose connection breaks makes another one.
+            let _ = connect(client, upstream, Arc::clone(&loses));
+        }
+    });
+    format!("nats://{address}")
+}
+
+fn connect(client: TcpStream, upstream: SocketAddr, loses: Loses) -> io::Result<()> {
+    let server = TcpStream::connect(upstream)?;
+    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || {
+        let _ = io::copy(&mut from, &mut to);
+        let _ = to.shutdown(std::net::Shutdown::Both);
+    });
+    thread::spawn(move || {
+        let _ = pass(server, &client, &loses);
+        let _ = client.shutdown(std::net::Shutdown::Both);
+    });
+    Ok(())
+}
+
+/// Passes on what the server says, until the connection ends.
+fn pass(server: TcpStream, mut client: &TcpStream, loses: &Loses) -> io::Result<()> {
+    let mut server = BufReader::new(server);
+    let mut frame = Vec::new();
+    loop {
+        frame.clear();
+        if server.read_until(b'\n', &mut frame)? == 0 {
+            return Ok(());
+        }
+        let line = String::from_utf8_lossy(&frame).into_owned();
+        let words = line.split_whitespace().collect::<Vec<_>>();
+        if let Some(size) = payload(&words) {
+            let begin = frame.len();
+            frame.resize(begin + size + "\r\n".len(), 0);
+            server.read_exact(&mut frame[begin..])?;
+        }
+        if !words.iter().find_map(|word| delivery(word)).is_some_and(|delivery| loses(delivery)) {
+            client.write_all(&frame)?;
+        }
+    }
+}
+
+/// The length of what follows a line.
+fn payload(words: &[&str]) -> Option<usize> {
+    let message = matches!(words.first(), Some(&"MSG" | &"HMSG"));
+    words.last().filter(|_| message)?.parse().ok()
+}
+
+/// A delivery has a subject for its answer: `$JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE...`.
+fn delivery(word: &str) -> Option<Delivery<'_>> {
+    let mut tokens = word.strip_prefix("$JS.ACK.")?.split('.');
+    Some(Delivery { stream: tokens.next()?, sequence: tokens.nth(2)?.parse().ok()? })
+}
