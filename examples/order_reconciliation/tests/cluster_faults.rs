@@ -51,8 +51,8 @@ fn main() {
     let nats = Nats::start(&directory, options["--servers"] as usize);
     let lease = Duration::from_millis(options["--lease"]);
     let mut scene = Scene::new(nats, lease, options["--servers"] as usize, options["--seed"]);
-    // Servers elect leaders in much less.
-    let feed = ["--speed", "1", "--check-after", "1h", "--give-up-after", "90s"];
+    // Servers elect leaders in much less, and the broker forgets repeated messages after two minutes.
+    let feed = ["--speed", "1", "--check-after", "1h", "--give-up-after", "3m"];
     let feed = start("feed", "--to", &scene.nats, &directory, &feed);
     scene.torment(Duration::from_secs(options["--seconds"]));
     let fed = end(feed);

@@ -95,6 +95,13 @@ impl Broker {
     ///
     /// The broker does not answer, or the shop has other settings.
     pub(crate) async fn make(client: Client, settings: Settings, replicas: usize) -> Result<Self, Failure> {
+        if replicas > 1 && !client.is_server_compatible(2, 10, 0) {
+            let version = client.server_info().version;
+            eprintln!(
+                "warning: replicas of nats-server {version} may come to differ when a server is killed; \
+                 use 2.10 or newer"
+            );
+        }
         let jetstream = context(client);
         insist(FIRST, PATIENCE, || async { Ok(jetstream.get_or_create_stream(bucket(replicas)).await?) })
             .await?;

@@ -51,8 +51,8 @@ impl Nats {
     fn launch(&mut self, number: usize) {
         let server = &mut self.servers[number];
         let log = fs::File::options().create(true).append(true).open(&server.log).expect("a log");
-        let child =
-            Command::new("nats-server").args(&server.command).stdout(Stdio::null()).stderr(log).spawn();
+        let program = std::env::var_os("NATS_SERVER").unwrap_or_else(|| "nats-server".into());
+        let child = Command::new(program).args(&server.command).stdout(Stdio::null()).stderr(log).spawn();
         server.child = Some(child.expect("nats-server is installed"));
     }
 
