@@ -228,7 +228,7 @@ mod tests {
             let nodes: Vec<_> = sorted.into_iter().map(node).collect();
             assert_eq!(batch.ids().collect::<Vec<_>>(), nodes);
             let words = batch.freed.words();
-            nodes.iter().for_each(|_| drop(batch.freed.take_word().expect("a word for each node")));
+            nodes.iter().for_each(|_| assert!(batch.freed.take_word().is_some(), "a word for each node"));
             words
         };
         // 100 words between the nodes, and then as many in all places around the first one.
