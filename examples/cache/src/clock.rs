@@ -60,6 +60,7 @@ impl Deadline {
         Self(NonZeroI64::new(wall.max(1)).unwrap_or(NonZeroI64::MAX))
     }
 
+    /// Stays where it is when the wall clock is set.
     fn at_tick(tick: i64) -> Self {
         Self(NonZeroI64::new(-tick.max(1)).unwrap_or(NonZeroI64::MAX))
     }
@@ -93,6 +94,7 @@ impl Time {
         self.tick as Tick
     }
 
+    /// The wall clock's time in milliseconds since 1970.
     pub(crate) fn wall(&self) -> i64 {
         self.tick + self.offset
     }

@@ -57,6 +57,7 @@ impl Shared {
         is_admitted
     }
 
+    /// True if it was the last client.
     pub(crate) fn dismiss(&self) -> bool {
         self.clients.fetch_sub(1, Ordering::Relaxed) == 1
     }

@@ -35,7 +35,7 @@ impl Args {
     }
 }
 
-/// The reason why there is no end.
+/// Why a feed or an audit stopped before its end.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Files(replay::Failure),

@@ -81,7 +81,8 @@ impl<T> Advancer<T> {
     ///
     /// # Performance
     ///
-    /// Never blocks. A segment of 2 MiB takes about 50 microseconds, the first one of a shard up to 150.
+    /// Never blocks. A segment of 2 MiB takes about 50 microseconds, the first one of a shard up to
+    /// 150.
     pub fn maintain(&mut self) {
         self.refresh_lane_totals();
         let pending = self.pending();

@@ -25,6 +25,7 @@ impl Gather {
         Self { fold, is_resp3, missing: parts, parts: vec![Vec::new(); parts] }
     }
 
+    /// True if it was the last part.
     pub(crate) fn add(&mut self, part: u32, reply: &[u8]) -> bool {
         self.parts[part as usize] = reply.to_vec();
         self.missing -= 1;
