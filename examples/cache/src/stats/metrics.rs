@@ -42,9 +42,12 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     write!(stream, "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{text}", text.len())
 }
 
+/// A metric with its samples. The names of counters end in `_total`, where INFO's may begin with it.
 fn metric(kind: &str, name: &str, label: &str, samples: impl Iterator<Item = (String, f64)>) -> String {
-    let head = format!("# TYPE {PREFIX}_{name} {kind}\n");
-    samples.fold(head, |text, (of, value)| text + &format!("{PREFIX}_{name}{{{label}=\"{of}\"}} {value}\n"))
+    let (name, end) = (name.trim_start_matches("total_"), if kind == "counter" { "_total" } else { "" });
+    let name = format!("{PREFIX}_{name}{end}");
+    let head = format!("# TYPE {name} {kind}\n");
+    samples.fold(head, |text, (of, value)| text + &format!("{name}{{{label}=\"{of}\"}} {value}\n"))
 }
 
 fn text(shared: &Shared) -> String {
@@ -59,10 +62,10 @@ fn text(shared: &Shared) -> String {
         text += &metric(kind, name, "thread", threads().zip(shards.iter().map(|shard| shard[at].2 as f64)));
     }
     for (column, name, unit) in [
-        (Of::Calls, "commands_total", 1.0),
-        (Of::Nanos, "command_seconds_total", 1e9),
-        (Of::Rejected, "commands_rejected_total", 1.0),
-        (Of::Failed, "commands_failed_total", 1.0),
+        (Of::Calls, "commands", 1.0),
+        (Of::Nanos, "command_seconds", 1e9),
+        (Of::Rejected, "commands_rejected", 1.0),
+        (Of::Failed, "commands_failed", 1.0),
     ] {
         let value = |counts: [u64; 4]| counts[column as usize] as f64 / unit;
         let samples = commands(&shared.stats).map(|(command, counts)| (command.into(), value(counts)));
@@ -73,10 +76,10 @@ fn text(shared: &Shared) -> String {
 
 fn timers(stats: &ShardStats) -> [(&'static str, &'static str, u64); 6] {
     [
-        ("counter", "timers_scheduled_total", stats.scheduled),
-        ("counter", "timers_fired_total", stats.fired),
-        ("counter", "timers_cancelled_total", stats.cancelled),
-        ("counter", "timers_extended_total", stats.extended),
+        ("counter", "timers_scheduled", stats.scheduled),
+        ("counter", "timers_fired", stats.fired),
+        ("counter", "timers_cancelled", stats.cancelled),
+        ("counter", "timers_extended", stats.extended),
         ("gauge", "timers_pending", stats.pending as u64),
         ("gauge", "timers_nodes", stats.nodes as u64),
     ]

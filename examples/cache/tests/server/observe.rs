@@ -65,6 +65,10 @@ fn what_happened_is_counted() {
         (30, 30)
     );
     assert_eq!((metric(&server, "timers_pending"), metric(&server, "keys")), (30, 30));
+    // Counters are named as Prometheus has it.
+    assert_eq!(metric(&server, "connections_received_total"), 1);
+    assert_eq!(metric(&server, "keyspace_hits_total"), 30);
+    assert!(scrape(&server).contains("# TYPE shardwheel_cache_keyspace_hits_total counter\n"));
     assert!(scrape(&server).contains("shardwheel_cache_commands_total{command=\"set\"} 30\n"));
 }
 
