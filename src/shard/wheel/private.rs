@@ -20,6 +20,8 @@
 //! - A bucket's bit is set exactly if the bucket holds a node, or if the sweep has detached its
 //!   lists.
 
+mod buckets;
+
 use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
@@ -27,6 +29,8 @@ use crate::shard::wheel::bitset::Bitmap;
 use crate::shard::wheel::geometry::{Geometry, Slot};
 use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
+
+use buckets::Buckets;
 
 /// A private wheel for each level. A wheel is made when it is first needed, and dropped when it has
 /// been idle.
@@ -40,8 +44,8 @@ pub(in crate::shard) struct PrivateWheels {
 
 pub(in crate::shard) struct PrivateWheel {
     /// [`STRIPES`] lists per bucket, as in the shared wheels and for the same reason: chains to
-    /// walk in turn. An empty list is `NIL`, which is zero.
-    buckets: Box<[[NodeId; STRIPES]]>,
+    /// walk in turn. An empty list is `NIL`.
+    buckets: Buckets,
     /// A bit for each list of a bucket that is not empty.
     set: Box<[u16]>,
     /// The buckets that hold a node.
@@ -73,9 +77,8 @@ impl PrivateWheels {
         first: NodeId,
         last: &AtomicU32,
     ) -> bool {
-        let Some(wheel) = self.wheel_or_new(geometry, slot) else { return false };
-        wheel.splice(geometry.private_index(slot), first, last);
-        true
+        let wheel = self.wheel_or_new(geometry, slot);
+        wheel.map(|wheel| wheel.splice(geometry.private_index(slot), first, last)).is_some()
     }
 
     /// The wheel of a slot that is about to hold a node.
@@ -117,8 +120,8 @@ impl PrivateWheels {
         }
         let index = geometry.private_index(slot);
         let Some(wheel) = self.wheel_or_new(geometry, slot) else { return false };
-        debug_assert_eq!((wheel.buckets[index], wheel.set[index]), ([NIL; STRIPES], 0));
-        wheel.buckets[index] = lists;
+        debug_assert_eq!((wheel.buckets.get(index), wheel.set[index]), ([NIL; STRIPES], 0));
+        *wheel.buckets.get_mut(index) = lists;
         wheel.set[index] = lists.iter().rev().fold(0, |set, &first| set << 1 | u16::from(first != NIL));
         wheel.occupied.insert(index);
         true
@@ -128,7 +131,10 @@ impl PrivateWheels {
     pub(in crate::shard) fn detach(&mut self, level: usize, index: usize) -> [NodeId; STRIPES] {
         let Some(wheel) = &mut self.levels[level] else { return [NIL; STRIPES] };
         wheel.set[index] = 0;
-        std::mem::replace(&mut wheel.buckets[index], [NIL; STRIPES])
+        match wheel.occupied.contains(index) {
+            true => std::mem::replace(wheel.buckets.get_mut(index), [NIL; STRIPES]),
+            false => [NIL; STRIPES],
+        }
     }
 
     /// Clears the bit of a bucket that holds nothing, after [`detach`](Self::detach).
@@ -237,20 +243,20 @@ impl PrivateWheel {
     /// `None` if there is no memory.
     fn new(size: usize) -> Option<Self> {
         let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
-        Some(Self { buckets: fallible::zeroed(size)?, set: fallible::zeroed(size)?, occupied })
+        Some(Self { buckets: Buckets::new(size)?, set: fallible::zeroed(size)?, occupied })
     }
 
     pub(in crate::shard) fn size(&self) -> usize {
-        self.buckets.len()
+        self.set.len()
     }
 
     #[inline]
     fn splice(&mut self, index: usize, first: NodeId, last: &AtomicU32) {
         let stripe = first as usize % STRIPES;
-        let head = &mut self.buckets[index][stripe];
+        let lists = self.buckets.get_mut(index);
         // Ordering: Relaxed, no other thread accesses the link.
-        last.store(*head, Ordering::Relaxed);
-        *head = first;
+        last.store(lists[stripe], Ordering::Relaxed);
+        lists[stripe] = first;
         self.set[index] |= 1 << stripe;
         self.occupied.insert(index);
     }
@@ -262,9 +268,10 @@ impl PrivateWheel {
         }
         self.occupied.remove(index);
         let mut set = std::mem::take(&mut self.set[index]);
+        let lists = self.buckets.get_mut(index);
         while set != 0 {
             let stripe = set.trailing_zeros() as usize;
-            take(stripe, std::mem::replace(&mut self.buckets[index][stripe % STRIPES], NIL));
+            take(stripe, std::mem::replace(&mut lists[stripe % STRIPES], NIL));
             set &= set - 1;
         }
     }
@@ -287,98 +294,12 @@ impl PrivateWheel {
     ///
     /// If the bits of the lists are wrong.
     pub(in crate::shard) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
+        let lists = self.buckets.get(index);
         let is_set = |stripe: usize| self.set[index] >> stripe & 1 == 1;
-        assert!((0..STRIPES).all(|stripe| is_set(stripe) == (self.buckets[index][stripe] != NIL)));
-        (self.buckets[index], self.occupied.contains(index))
+        assert!((0..STRIPES).all(|stripe| is_set(stripe) == (lists[stripe] != NIL)));
+        (lists, self.occupied.contains(index))
     }
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
-mod tests {
-    use super::*;
-
-    /// The lists that are taken out of a bucket.
-    fn take(wheel: &mut PrivateWheel, index: usize) -> Vec<(usize, NodeId)> {
-        let mut lists = Vec::new();
-        wheel.take(index, |stripe, first| lists.push((stripe, first)));
-        lists
-    }
-
-    #[test]
-    fn a_bucket_yields_what_was_pushed_once() {
-        let mut wheel = PrivateWheel::new(16).expect("there is memory");
-        let (a, b) = (AtomicU32::new(9), AtomicU32::new(9));
-        wheel.splice(3, STRIPES as NodeId, &a);
-        wheel.splice(3, 2 * STRIPES as NodeId, &b);
-        assert_eq!(take(&mut wheel, 2), []);
-        assert_eq!(take(&mut wheel, 3), [(0, 2 * STRIPES as NodeId)]);
-        // Ordering: Relaxed, there is one thread.
-        assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (STRIPES as NodeId, NIL));
-        assert_eq!(take(&mut wheel, 3), []);
-        assert!(wheel.is_empty());
-    }
-
-    #[test]
-    fn next_occupied_goes_round() {
-        for size in [2, 4, 8, 16, 64, 128, 2048] {
-            let mut wheel = PrivateWheel::new(size).expect("there is memory");
-            assert_eq!(wheel.next_occupied(1), None);
-            for index in [0, size / 2, size - 1] {
-                wheel.splice(index, 1, &AtomicU32::new(NIL));
-                for from in 0..size {
-                    let expected = (index + size - from) % size;
-                    assert_eq!(wheel.next_occupied(from), Some(expected), "{index} from {from} of {size}");
-                }
-                assert_eq!(take(&mut wheel, index).len(), 1);
-            }
-        }
-    }
-
-    /// Ticks, each with pairs of deadlines up to some revolutions of the finest wheel later.
-    fn some_deadlines(size: Tick) -> impl Iterator<Item = (Tick, [Tick; 2])> {
-        (0..2 * size).flat_map(move |from| {
-            let deadlines =
-                move |first| (first..8 * size).map(move |second| (from, [from + first, from + second]));
-            (1..8 * size).step_by(3).flat_map(deadlines)
-        })
-    }
-
-    /// For any two timers, the earliest expiration is found from any tick up to it.
-    #[test]
-    fn next_occupied_is_the_earliest_of_all_wheels() {
-        for size in [2, 4, 8] {
-            let geometry = Geometry::new(size);
-            for (from, deadlines) in some_deadlines(size as Tick) {
-                let mut own = PrivateWheels::new(geometry.levels());
-                let slots = deadlines.map(|deadline| geometry.place_private(from, deadline));
-                for slot in slots {
-                    assert!(own.splice(geometry, slot, 1, &AtomicU32::new(NIL)));
-                }
-                let earliest = slots.map(|slot| geometry.expiration(slot)).into_iter().min();
-                let first = earliest.expect("there are two");
-                for asked in from..=first {
-                    assert_eq!(own.next_occupied_within(geometry, asked, first), earliest);
-                    assert_eq!(own.next_occupied_within(geometry, asked, first.saturating_sub(1)), None);
-                    assert_eq!(
-                        own.next_occupied(geometry, asked),
-                        earliest,
-                        "{deadlines:?} from {from}, {asked}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_wheel_is_made_when_needed_and_dropped_when_empty() {
-        let geometry = Geometry::new(16);
-        let mut own = PrivateWheels::new(geometry.levels());
-        assert_eq!(own.next_occupied(geometry, 0), None);
-        assert!(own.splice(geometry, geometry.slot(1, 40), 1, &AtomicU32::new(NIL)));
-        assert_eq!(own.next_occupied(geometry, 5), Some(32));
-        own.take(1, 2, |_, first| assert_eq!(first, 1));
-        assert!(own.level(1).is_some_and(PrivateWheel::is_empty));
-        own.drop_empty(1);
-        assert!(own.level(1).is_none());
-    }
-}
+mod tests;
