@@ -236,7 +236,7 @@ impl fmt::Display for ScheduleErrorKind {
 /// ```
 pub struct ScheduleError<T> {
     kind: ScheduleErrorKind,
-    /// Nobody locks it. A mutex is `Sync` whether or not the payload is.
+    /// No thread locks it. A mutex is `Sync` whether or not the payload is.
     payload: Mutex<T>,
 }
 

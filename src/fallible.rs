@@ -65,8 +65,9 @@ macro_rules! zeroable_plain {
 
 zeroable_plain!(u16, u64, [u32; 1], [u32; 16]);
 
-/// Makes a slice of `len` zeroes; `None` if there is no memory. The system backs the slice only
-/// where it is used: a table of half a megabyte costs an almost empty slab nothing.
+/// Makes a slice of `len` zeroes; `None` if there is no memory. The allocator clears memory that it
+/// uses again. Fresh memory comes zeroed from the system, which backs only the pages that are used:
+/// there, a table of half a megabyte costs an almost empty slab nothing.
 #[cfg(not(shardwheel_loom))]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     let layout = std::alloc::Layout::array::<Z>(len).ok()?;

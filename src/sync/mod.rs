@@ -16,9 +16,9 @@ pub(crate) use imp::{
 };
 pub(crate) use std::sync::atomic::Ordering;
 
-/// The standard library's types in every build. For statics, which cannot hold loom's types, and
+/// The standard library's types, also in models. For statics, which cannot hold loom's types, and
 /// for data that belongs to one thread at a time and would only multiply the interleavings of every
-/// model (lanes, counters).
+/// model (lanes, counters). A test with `shardwheel_stall` can stop a thread at these atomics too.
 pub(crate) mod plain {
     pub(crate) use std::cell::UnsafeCell;
     pub(crate) use std::sync::Arc;

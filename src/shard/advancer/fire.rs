@@ -12,8 +12,8 @@ use crate::shard::node::{Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
 
-/// At the end of a drain with which so many nodes have been freed since the last check, the
-/// advancer checks the number of dead nodes. Otherwise that waits for the next upkeep.
+/// At the end of a drain the advancer checks the number of dead nodes, if it has freed at least
+/// this many nodes since the last check. Otherwise the check waits for the next upkeep.
 const ENOUGH: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
 
 /// A drain that has freed at least this many nodes makes them reusable at its end.

@@ -48,8 +48,8 @@ use crate::sync::yield_now;
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
-/// The most walks: `WORDS_WALKED` divided by the words of nodes, within these limits. So there are
-/// few walks over many nodes, each of which takes long, and more over few.
+/// The most walks: `WORDS_WALKED` divided by the words of nodes, within these limits. A walk over
+/// many nodes takes long, so there are few of those.
 const LEAST_WALKS: usize = 3;
 const MOST_WALKS: usize = YIELDS + 100;
 const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };

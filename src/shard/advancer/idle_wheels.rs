@@ -5,7 +5,7 @@
 //! about to push to it at that moment. The advancer
 //!
 //! 1. finds the wheel empty, closes it and unlinks it; a later producer creates a new one;
-//! 2. stores `now` and seals, which passes a SeqCst fence;
+//! 2. seals, which passes a SeqCst fence;
 //! 3. looks at the wheel's bits, shuts each list whose bit is set, and takes what it holds;
 //! 4. passes the wheel to the recycler, which frees it after a grace period.
 //!

@@ -1,9 +1,9 @@
 //! Lane totals: the advancer's sums over the counters of its shard's lanes.
 //!
-//! At each advance, and each time it announces its sleep, the advancer needs the number of pending
-//! timers. No thread writes the counters of a lane without an owner, so the advancer keeps the sum
-//! of those, and reads only the lanes that had an owner when it last recounted. The cost follows
-//! the threads at work, not the threads that ever were.
+//! For its background work, and each time it announces its sleep, the advancer needs the number of
+//! pending timers. No thread writes the counters of a lane without an owner, so the advancer keeps
+//! the sum of those, and reads only the lanes that had an owner when it last recounted. The cost
+//! follows the threads at work, not the threads that ever were.
 //!
 //! **No timer is missed.** A thread that takes a lane over raises
 //! [`Lanes::changes`](crate::shard::shared::lanes::Lanes::changes) before it counts its first
@@ -50,7 +50,7 @@ pub(super) struct LaneTotals {
     reclaimed_at: u64,
 }
 
-/// Epoch steps owed after a recount: for each change of a lane's owner, and in addition.
+/// Epoch steps owed after a recount: for each change of a lane's owner, and besides those.
 const HELPS_PER_LANE: usize = 1;
 const LEAST_HELPS: usize = 8;
 
@@ -164,7 +164,7 @@ impl<T> Advancer<T> {
     }
 
     /// Whether leftovers keep memory that `pending` timers do not need, and timers have been
-    /// scheduled or nodes left dead since the last time. O(threads + segments).
+    /// scheduled or nodes left dead since the last time. O(threads).
     pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.lane_totals.reclaimed_at != self.activity()

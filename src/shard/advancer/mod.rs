@@ -189,8 +189,9 @@ impl<T> Advancer<T> {
     /// - It takes timers out of the next bucket of each overflow wheel. For each tick that the
     ///   clock has moved by, these are 64, and up to 1.6 times what is pending, divided by the
     ///   wheel size. If the clock has left ticks out, they are more.
-    /// - It gives freed nodes back: up to 1,024 words of up to 64 nodes, and one word more for each
-    ///   node freed since the last advance.
+    /// - It makes freed nodes reusable: 512 words of up to 64 nodes, and more in proportion to the
+    ///   nodes freed since the last advance. After a drain that has freed 16,384 nodes it does so
+    ///   with all that no other thread can be reading.
     /// - It gives at most one segment or one idle wheel back to the system. A shard's first segment
     ///   goes in parts of 256 KiB, where the system can do that.
     /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
@@ -260,9 +261,10 @@ impl<T> Advancer<T> {
     }
 
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
-    /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an advance
-    /// that frees them, or when thousands of timers have come since that answer, which must begin to
-    /// move to a finer wheel before it. It replaces the former waker.
+    /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an
+    /// advance that frees them, when a thread that has used the shard ends, or when thousands of
+    /// timers have come since that answer that must begin to move to a finer wheel before it. It
+    /// replaces the former waker.
     ///
     /// To sleep: register, call `next_expiration`, then sleep until the answer or the wake. The
     /// waker stays registered; registering the same waker again is cheap. Each registration and

@@ -19,8 +19,8 @@ pub(super) fn earlier(a: Option<Tick>, b: Option<Tick>) -> Option<Tick> {
 }
 
 impl<T> Advancer<T> {
-    /// The earliest tick at which anything may be due that producers have not added since the last
-    /// advance, or a later one.
+    /// The earliest tick at which anything may be due, or an earlier one, without what producers
+    /// have added since the last advance.
     #[inline]
     pub(super) fn earliest_in_hand(&self) -> Option<Tick> {
         let private = self.private.none_before();

@@ -20,8 +20,9 @@
 //! back waits for a few leaps.
 //!
 //! An advance that does not move the clock does its share of the work whenever it is called. Only
-//! the early cascade and giving segments back go by the clock. Idle wheels are looked at apart from
-//! this, before the fence (see [`idle_wheels`](crate::shard::advancer::idle_wheels)).
+//! the early cascade and giving segments back go by the clock. The look for idle wheels is apart
+//! from this, because a fence has to follow it (see
+//! [`idle_wheels`](crate::shard::advancer::idle_wheels)).
 
 use crate::shard::advancer::Advancer;
 use crate::tick::Tick;
@@ -36,8 +37,8 @@ const LULL: Tick = if cfg!(shardwheel_loom) {
 };
 
 /// A clock that moves by so many ticks or more at once leaps. After an upkeep that has left nothing
-/// under way, [`LEAPS`] leaps are left out: an event loop that sleeps from one timer to the next
-/// would otherwise do all the work for each timer.
+/// under way, the next [`LEAPS`] leaps leave the upkeep out: an event loop that sleeps from one
+/// timer to the next would otherwise do all the work for each timer.
 const LEAP: Tick = 16;
 const LEAPS: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 0 } else { 8 };
 

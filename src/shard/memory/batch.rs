@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(add(&[1_000, 1_099, 1_050]), 128);
         assert_eq!(add(&[2_000, 1_990, 2_089, 1_980, 2_100]), 128);
         assert_eq!(add(&[3_000, 2_980, 3_107]), 128);
-        // A node in random order of a million words.
+        // Nodes in random order, spread over a million words.
         assert_eq!(add(&[500_000, 3, 999_999]), 1 << 20);
         assert_eq!(add(&[700_000, 7, 999_998, 0]), 1 << 20);
     }

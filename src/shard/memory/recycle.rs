@@ -40,12 +40,13 @@ const QUEUE: usize = 8;
 /// How often, at most, the end of a long drain polls to complete its grace periods.
 const ATTEMPTS: usize = 8;
 
-/// How many words of the bitmap a step gives to the slab, besides the share of the nodes freed since
-/// the last step: a batch is given by the time that half as many nodes have been freed as make the
-/// next batch ripe.
+/// How many words of the bitmap a step gives to the slab. It gives further words in proportion to
+/// the nodes freed since the last step: the whole batch has been given when the next batch has half
+/// of the nodes that make it ripe.
 const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 512 };
 
-/// A drain does a step after so many freed nodes at most, while the batch is large enough for one.
+/// A drain that has freed this many nodes since the last step does another one, if the batch is
+/// ripe.
 const STRIDE: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
 pub(crate) struct Recycler<T> {

@@ -26,9 +26,9 @@ const SMALL_SHARD: usize = 1;
 
 pub(crate) struct Segment<T> {
     nodes: Nodes<T>,
-    /// Added to the high half of the generations of this segment's nodes. No other segment has the
-    /// same era, so a segment that replaces one given back hands out no generation that was handed
-    /// out there before.
+    /// The high half of the generations of this segment's nodes. No other segment has the same era,
+    /// so a segment that replaces one given back hands out no generation that was handed out there
+    /// before.
     pub(crate) era: u32,
     pub(in crate::shard::memory) free: FreeBits,
 }
@@ -114,8 +114,7 @@ struct Nodes<T> {
 
 #[cfg(not(shardwheel_loom))]
 impl<T> Nodes<T> {
-    /// `many` says that the shard is large, so this segment will be filled. It then asks for huge
-    /// pages.
+    /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
     fn new(many: bool) -> io::Result<Self> {
         let size = if many { PageSize::Huge } else { PageSize::Ordinary };
         let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), size)?;

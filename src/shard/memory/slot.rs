@@ -9,8 +9,8 @@
 //! then makes it a box again. What is unlinked and not reclaimed when the shard ends is
 //! [buried](Slots::bury), and goes with the slots.
 //!
-//! A shard makes its slots, its epochs and its reclaimer together. Where a [`Keep`] would come from
-//! another shard, it would keep nothing; no part of a shard is ever handed to another.
+//! A shard makes its slots, its epochs and its reclaimer together. A [`Keep`] from another shard
+//! would keep nothing, but no part of a shard is ever handed to another.
 
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null_mut};
@@ -172,8 +172,7 @@ impl<M, const N: usize, const P: usize> Drop for Slots<M, N, P> {
         let buried = std::mem::take(self.graveyard.get_mut().unwrap_or_else(PoisonError::into_inner));
         let buried = buried.into_iter().map(|unlinked| unlinked.held.as_ptr());
         for held in held.chain(buried).filter(|held| !held.is_null()) {
-            // SAFETY: it came from `into_raw`. Whoever reads it borrows the slots, so no reader is
-            // left.
+            // SAFETY: it came from `into_raw`. Each reader borrows the slots, so no reader is left.
             drop(unsafe { Box::from_raw(held) });
         }
     }

@@ -3,7 +3,7 @@
 //! The thread that wins a transition out of `Pending` has the node to itself until it stores the
 //! word again: it gets a [`Filled`], takes the payload out of that, and then has a [`Vacant`]. A
 //! thread that claims a cancelled node, or takes a free one, gets a [`Vacant`] as well. Only a
-//! `Vacant` is filled. Neither can be copied, so nobody else has the payload meanwhile, and a word
+//! `Vacant` is filled. Neither can be copied, so the payload has one user at a time, and a word
 //! says `Pending` only while a payload is in. A right that is dropped leaves the node as it is: the
 //! node is lost to the shard, and its payload, if there is one, is leaked.
 //!
@@ -100,8 +100,8 @@ impl<T> Node<T> {
     /// The word. What the thread that stored it had done before is visible.
     #[inline]
     pub(super) fn word(&self) -> Word {
-        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`:
-        // payload and `base` are visible, or the payload is out.
+        // Ordering: Acquire, pairs with the Release in `arm`, `fill_again` and `cancelled`: payload
+        // and `base` are visible, or the payload is out.
         Word::from_raw(self.word.load(Ordering::Acquire))
     }
 
@@ -116,14 +116,14 @@ impl<T> Node<T> {
     ///
     /// # Safety
     ///
-    /// The node is free, and the caller owns it: it is in no free bits, and nobody else has a right
+    /// The node is free, and the caller owns it: it is in no free bits, and there is no other right
     /// to it.
     #[inline]
     pub(crate) unsafe fn prepare(&self, deadline: Tick) -> Option<Vacant<'_, T>> {
         // The first access is a store. If the first access to fresh memory were a load, the system
         // would map a page of zeroes, replace it at the next store, and notify every processor of
         // the change.
-        // Ordering: Relaxed, published by the Release of the word in `fill`.
+        // Ordering: Relaxed, published by the Release of the word in `arm`.
         self.base.store(deadline, Ordering::Relaxed);
         // The caller took the node from the free bits: the Acquire in `FreeBits::take` pairs with
         // the Release in `give`, which comes after the last store of this word.
@@ -196,7 +196,7 @@ impl<T> Node<T> {
         // the caller acquired `from` when it loaded it, and success proves that the word has not
         // changed. Acquire costs nothing where a read-modify-write is a barrier anyway, and spares
         // the proof that no store came between. No Release: the words stored here publish nothing,
-        // and as read-modify-writes they continue the release sequence of `fill`.
+        // and as read-modify-writes they continue the release sequence of `arm`.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
     }
@@ -239,7 +239,7 @@ impl<'n, T> Filled<'n, T> {
     #[inline(always)]
     pub(super) fn harvest<R>(self, harvest: impl FnOnce(PayloadSlot<'_, T>) -> R) -> (Vacant<'n, T>, R) {
         let harvested = self.node.payload.with_mut(|cell| {
-            // SAFETY: nobody else uses the payload.
+            // SAFETY: nothing else uses the payload.
             let cell = unsafe { &mut *cell };
             // SAFETY: a pending node holds a payload, and this is its last use.
             harvest(unsafe { PayloadSlot::new(cell) })
@@ -272,7 +272,7 @@ impl<'n, T> Filled<'n, T> {
     /// Calls `look` with the payload.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         self.node.payload.with_mut(|cell| {
-            // SAFETY: nobody else uses the payload.
+            // SAFETY: nothing else uses the payload.
             let cell = unsafe { &*cell };
             // SAFETY: a pending node holds a payload.
             look(unsafe { cell.assume_init_ref() })
@@ -328,7 +328,7 @@ impl<'n, T> Vacant<'n, T> {
     #[inline]
     fn put(&self, seed: impl IntoPayload<T>) {
         self.node.payload.with_mut(|cell| {
-            // SAFETY: nobody else uses the payload.
+            // SAFETY: nothing else uses the payload.
             unsafe { (*cell).write(seed.into_payload()) };
         });
     }

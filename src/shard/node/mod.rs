@@ -65,7 +65,7 @@ pub(crate) enum Observed {
     Running(Word),
     /// As `Running`, and the timer was stopped.
     Stopped,
-    /// Dead, and kept: by a producer for its next timer, or with its payload by the shard's end.
+    /// Kept: dead, by a producer for its next timer; or with its payload, by the shard's end.
     Held(Word),
     /// Free. A free node is in no list.
     Free,
@@ -105,8 +105,7 @@ impl<T> Node<T> {
     }
 
     /// Does the first half of a cancel: the payload is out, and the node is
-    /// [`Cancelling`](Status::Cancelling) until the caller puts the payload back or
-    /// calls
+    /// [`Cancelling`](Status::Cancelling) until the caller puts the payload back or calls
     /// [`Vacant::cancelled`].
     pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<'_, T>> {
         let (vacant, payload) = self.win_of(era, generation, Status::Cancelling)?.read();

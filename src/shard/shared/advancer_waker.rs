@@ -20,9 +20,10 @@
 //!   it finds the waker that was registered before the sleep began, or a later one. It wakes, and
 //!   then raises `woken` to `n`. If the advancer has gone on meanwhile, this wake is one too many,
 //!   and sleep `n` is past: raising `woken` to `n` says nothing about later sleeps.
-//! - `woken` is `n` or more: a wake after the beginning of sleep `n` has returned. Either the
-//!   producer's fence came before the fence of the advancer's next look, or the producer had not
-//!   seen sleep `n`. So that look finds its timer.
+//! - `woken` is `n` or more: a wake that came after the beginning of sleep `n` has returned. So
+//!   before the advancer sleeps again it begins a later sleep, passes a fence and looks. The
+//!   producer has not seen that later sleep. So its own fence came before that fence, and the look
+//!   finds its timer.
 //!
 //! # Who runs the waker's code
 //!
@@ -225,7 +226,7 @@ impl WakerOwner {
     /// Drops the replaced wakers, unless a producer may still be taking a handle to one of them.
     fn let_go(&mut self, reclaimer: &Reclaimer) {
         let who = reclaimer.participant();
-        // In a model without epochs, nothing tells when a producer has unpinned.
+        // In a model without epochs, nothing shows when a producer has unpinned.
         if self.replaced.is_empty() || IS_STAND_IN {
             return;
         }
@@ -262,12 +263,13 @@ mod nesting {
         Some(former)
     }
 
-    /// False if the thread is calling that shard's waker already, which then wakes once more.
+    /// False if the thread is calling that shard's waker already. The outer call then checks again
+    /// whether a wake is due.
     pub(super) fn enter(shard: usize) -> bool {
         if change(shard, (shard, true)).is_some() {
             return false;
         }
-        // Deeper ones are not noted.
+        // Calls deeper than `DEPTH` are not noted.
         let _ = change(0, (shard, false));
         true
     }

@@ -24,7 +24,7 @@ const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } e
 /// The greatest number of dead nodes between two sums over all lanes.
 const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { DEAD_FLOOR / 8 };
 
-/// How far above the estimate the next check may be, once that is more than `SURELY_TOLERATED`.
+/// How far the next check may be above the estimate, where the check is above `SURELY_TOLERATED`.
 /// `FAR` and the dead nodes not yet reported (1,024 + 512) are together still below the floor.
 const FAR: i64 = 2 * MOST_STEP as i64;
 

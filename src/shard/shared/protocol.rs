@@ -57,16 +57,16 @@
 //! **One look is enough.** By the same argument a look at the bits after the fence holds for the
 //! whole window: no further bucket that expires at or before `sealed` comes to hold anything.
 //!
-//! **Where no look is needed.** No bucket of a wheel that was ever marked has a higher number than
-//! `last`. It only rises, and it says nothing of the bits below it, so the advancer passes over a
-//! wheel whose `last` comes before the first bucket that it would look at, and no other. In step 2
-//! the producer has loaded a value of `last` that is high enough, or has made it so. If its fence
-//! comes first, the advancer, which loads `last` after its own fence, finds that value or a later
-//! one, which is higher: it looks. It does not matter which producer has raised it. (A bit that
-//! says whether the wheel holds anything would have to be cleared. A producer that loads such a bit
-//! before it is cleared would not set it again, so it would have to load it once more, after its
-//! fence.) The same holds for the number of levels that have a wheel, which a producer raises
-//! before it puts the wheel into the table.
+//! **Where no look is needed.** Each bucket of a wheel that was ever marked has a number of at most
+//! the wheel's `last`, which only rises. So the advancer passes over a wheel whose `last` comes
+//! before the first bucket that it would look at. It passes over no other wheel, because `last`
+//! says nothing of the bits below it. In step 2 the producer has loaded a value of `last` that is
+//! high enough, or has raised it. If its fence comes first, the advancer, which loads `last` after
+//! its own fence, finds that value or a later one, which is higher: it looks. It does not matter
+//! which producer has raised it. (A bit that says whether the wheel holds anything would have to be
+//! cleared. A producer that loads such a bit before it is cleared would not set it again, so it
+//! would have to load it once more, after its fence.) The same holds for the number of levels that
+//! have a wheel, which a producer raises before it puts the wheel into the table.
 //!
 //! **No bit is cleared under a timer of the next round.** A producer that means a bucket's next
 //! round has loaded a `flushed` at or past the bucket's expiration. It has thereby acquired the
@@ -180,7 +180,7 @@ impl ShardClock {
         self.words.flushed.load(Ordering::Acquire)
     }
 
-    /// Moves the clock, within what is sealed; [`seal`](Self::seal) comes next if it is not.
+    /// Moves the clock. If the clock leaves what is sealed, [`seal`](Self::seal) comes next.
     #[inline]
     pub(crate) fn publish_now(&self, now: Tick) {
         // Ordering: Relaxed, the fence of `seal`, or of `pass_fence` for a busy node, orders it.

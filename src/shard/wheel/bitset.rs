@@ -21,8 +21,7 @@ impl Bitmap {
         Self { words: Box::default(), summary: Box::default() }
     }
 
-    /// Makes an empty set with room for 64 x `words` numbers. The system backs its memory where it
-    /// is used. `None` if there is no memory.
+    /// Makes an empty set with room for 64 x `words` numbers. `None` if there is no memory.
     pub(in crate::shard) fn new(words: usize) -> Option<Self> {
         Some(Self { words: fallible::zeroed(words)?, summary: fallible::zeroed(words.div_ceil(WORD))? })
     }

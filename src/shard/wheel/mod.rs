@@ -143,7 +143,7 @@ impl Wheel {
     }
 
     /// Marks the list of the bucket `number` as one that may hold a node. The caller then passes
-    /// its SeqCst fence, reads the clock a second time, and pushes.
+    /// its SeqCst fence, loads `sealed`, and pushes if the bucket is not sealed.
     #[inline]
     pub(crate) fn mark(&self, number: u64, index: usize, stripe: usize) {
         self.life.note_use();
@@ -154,9 +154,8 @@ impl Wheel {
         }
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);
-        // Ordering: Relaxed for both, the caller's fence orders them against its second read of the
-        // clock. The load may return a bit that a flush is clearing; then the round in the head
-        // decides.
+        // Ordering: Relaxed for both, the caller's fence orders them against its load of `sealed`.
+        // The load may return a bit that a flush is clearing; then the round in the head decides.
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
         }
@@ -210,9 +209,10 @@ impl Wheel {
     }
 
     fn clear_bits(&self, word: &AtomicU64, shift: u32) -> u64 {
-        // Ordering: Relaxed. The advancer published its clock and passed a SeqCst fence before
-        // this, so a producer whose bit this misses sees that clock. A producer of the next round
-        // has acquired the `flushed` tick that the advancer publishes after this.
+        // Ordering: Relaxed. The advancer sealed the bucket or closed the wheel, and passed a
+        // SeqCst fence, before this. So a producer whose bit this misses sees that, and does not
+        // push. A producer of the next round has acquired the `flushed` tick that the advancer
+        // publishes after this.
         (word.fetch_and(!(STRIPE_MASK << shift), Ordering::Relaxed) >> shift) & STRIPE_MASK
     }
 

@@ -41,15 +41,15 @@ impl<T> InHand<'_, T> {
 /// Freed nodes, as a bitmap: they come out in memory order, whatever the order in which they were
 /// added.
 ///
-/// Timers that were scheduled together often fire together, and their nodes lie side by side. So the
-/// bitmap begins near the first word that is added while it is empty, as far below it as words have
-/// come before: then it is as large as its nodes are many, and need not reach from the first node of
-/// all. A large one takes long to make.
+/// Timers that were scheduled together often fire together, and their nodes lie side by side. So an
+/// empty bitmap begins at the first word that is added, less `below`: a distance that leaves room
+/// for earlier words. Its size then follows from the span of its nodes, not from their distance to
+/// the slab's first node. A large bitmap takes long to make.
 pub(crate) struct FreedNodes {
     /// Nodes, counted from the first one of word `base`.
     ids: Bitmap,
     base: usize,
-    /// How far below its first word a set has reached, at most.
+    /// How far below its first word a set of nodes has reached, at most.
     below: usize,
     count: usize,
     /// All words of `ids` before this one are empty. 0 unless words are being taken out.

@@ -1,5 +1,5 @@
-//! A lane: what one producer has to itself. Its counters, its epoch, its free nodes, the node that
-//! it holds, its hints.
+//! A lane: what one producer has to itself. These are its counters, its participant in the epochs,
+//! its free nodes, the node that it holds, and its hints.
 //!
 //! A producer must not share with another what it writes at each call. A shard keeps lists of lanes
 //! (see [`lane`]), and a lane has one owner at a time.
@@ -90,7 +90,7 @@ const _: () = {
 /// Who uses a lane, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// OwnedLane by a thread, which keeps nodes and hints in it.
+    /// Owned by a thread, which keeps nodes and hints in it.
     Own,
     /// Lent for a call. It always takes part in the epochs.
     Common,
