@@ -20,7 +20,8 @@
 //! way: the flag first, then the wake.
 //!
 //! There is one waker, so a second task that waits takes the first one's place. Threads in
-//! [`recv`](DelayQueue::recv) take turns instead: one of them waits for a value, the others for it.
+//! [`recv`](DelayQueue::recv) take turns instead: one of them waits for a value, the others wait
+//! for their turn.
 
 use std::iter;
 #[cfg(feature = "stream")]
@@ -206,7 +207,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
 
 #[cfg(feature = "stream")]
 /// The same by a shared reference, for a queue that other threads insert into. There should be one
-/// consumer: of several, the last that waited is woken.
+/// consumer: of several, only the one that began to wait last is woken.
 impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 

@@ -5,11 +5,12 @@
 //! first timer, and [`Moved`] knows the present timers of the values that were moved.
 //!
 //! All moves of a queue are made under the lock of `Moved`. A thread that finds no timer by the
-//! first key looks there: `count` was raised before the move, which the thread has seen in the
-//! node's word. No user code runs under the lock, and the shards' threads never take it.
+//! first key looks into `Moved`. It sees there that values were moved: `count` was raised before
+//! the move, and the thread has seen the move in the node's word. No user code runs under the lock,
+//! and the shards' threads never take it.
 //!
-//! What has ended stays in the table until it has doubled. Then the move that doubles it removes
-//! what is not pending any more.
+//! A value that has ended stays in the table until the table has doubled. The move that doubles it
+//! removes the values that are not pending any more.
 
 use std::collections::HashMap;
 use std::fmt;

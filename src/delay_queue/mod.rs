@@ -1,8 +1,8 @@
 //! A queue whose values come out when their delays have passed: [`DelayQueue`], and what comes out of
 //! it.
 //!
-//! The mechanism is documented in the source: `entry.rs` tells a value's way, `keys.rs` how a key
-//! stays the same, and `consumer.rs` how the consumer is woken.
+//! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
+//! key stays the same, and `consumer.rs` how the consumer is woken.
 
 mod consumer;
 mod entry;

@@ -69,7 +69,7 @@ impl Elapsed {
     }
 }
 
-/// What the two errors of a time limit that has passed say.
+/// The text of both errors for a time limit that has passed.
 const ELAPSED: &str = "the time is over";
 
 impl fmt::Display for Elapsed {

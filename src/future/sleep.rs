@@ -40,8 +40,9 @@ use crate::timer::{Nanos, ShardHandle};
 ///
 /// # Performance
 ///
-/// O(1), lock-free and without allocation: the first poll, a poll with another waker, a reset and a
-/// drop. A poll with the same waker reads one word.
+/// O(1), lock-free: the first poll, a poll with another waker, a reset and a drop. None of them
+/// allocates, except where the shard grows, and usually when a thread uses the shard for the first
+/// time. A poll with the same waker reads one word.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     handle: Arc<ShardHandle>,

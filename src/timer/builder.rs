@@ -31,7 +31,7 @@ use crate::unwind::DropQuietly;
 const MAX_SHARDS: usize = MAX_DRIVERS;
 
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
-/// in a browser. (It has no clock there either, so a look at the clock would panic.)
+/// in a browser. (It has no clock there either, so `Instant::now` would panic.)
 const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
@@ -255,6 +255,10 @@ impl TimerBuilder {
     /// # Errors
     ///
     /// As [`build`](Self::build).
+    ///
+    /// # Panics
+    ///
+    /// If the standard library has no clock: in a browser (`wasm32-unknown-unknown`).
     pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());

@@ -1,7 +1,7 @@
 //! What moves a timer's shards (drivers with threads, or a manual clock), and how they are stopped.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
-//! worker to end, which the worker does after the user code that it runs. In three cases the
+//! worker to end; the worker ends when the user code that it runs has returned. In three cases the
 //! shutdown does not wait:
 //!
 //! - *The caller is user code that the worker runs*, at any depth: the caller's thread runs the

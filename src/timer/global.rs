@@ -35,8 +35,8 @@ impl Timer {
     /// # Panics
     ///
     /// If the timer cannot be made: the system gives no memory, or starts no thread. The next call
-    /// tries again. [`try_global`](Self::try_global) returns the error instead: a program that
-    /// calls it once at its start needs to fear no panic later.
+    /// tries again. [`try_global`](Self::try_global) returns the error instead: if a program calls
+    /// it at its start with success, this function does not panic later.
     ///
     /// # Performance
     ///

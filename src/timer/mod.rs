@@ -16,7 +16,7 @@
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
 //! | `inner.rs` | What all handles share, and the timer's end. |
 //! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
-//! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback is told. |
+//! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback gets. |
 //! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
@@ -170,7 +170,8 @@ impl Timer {
     ///
     /// O(1), lock-free. A callback of up to three words is stored in the timer's node, without an
     /// allocation; so is one of four words if one of them is never zero, as a reference is. A
-    /// larger callback is boxed. The shard allocates when it grows.
+    /// larger callback is boxed. The shard allocates when it grows, and usually when a thread uses
+    /// it for the first time.
     #[inline]
     pub fn schedule_after<F>(&self, delay: Duration, callback: F) -> Result<TimerKey, ScheduleError<F>>
     where
@@ -211,7 +212,8 @@ impl Timer {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free, no allocation.
+    /// O(1), lock-free. It allocates nothing, except usually when a thread uses the shard for the
+    /// first time.
     pub fn cancel(&self, key: TimerKey) -> bool {
         self.inner.home_of(key).is_some_and(|handle| cancel_in(handle, key))
     }
@@ -239,8 +241,8 @@ impl Timer {
 
     /// Returns the time by the timer's clock.
     ///
-    /// If a user-defined clock has been set back, this is the time that the shard has reached on
-    /// which the calling thread schedules, or has scheduled last.
+    /// If a user-defined clock has been set back, this is the time that a shard has reached: the
+    /// shard on which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.inner.shards.present().now_instant()

@@ -1,4 +1,4 @@
-//! What a recurring timer's callback is told, and how it ends its timer.
+//! What a recurring timer's callback gets, and how it ends its timer.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub struct Occurrence {
     /// When this occurrence was due, by the timer's schedule. After a reschedule it is the new
     /// deadline, rounded up to a tick.
     pub due: Instant,
-    /// How long ago that was when the callback was called.
+    /// How long after that the callback was called.
     pub late: Duration,
 }
 
@@ -36,7 +36,7 @@ pub(super) trait Callback: Send + 'static {
     fn call(&mut self, occasion: Occasion<'_>, due: Instant) -> ControlFlow<()>;
 }
 
-/// A callback that is told nothing and recurs by its schedule alone.
+/// A callback without arguments, which recurs by its schedule alone.
 pub(super) struct Untold<F>(pub(super) F);
 
 impl<F: FnMut() + Send + 'static> Callback for Untold<F> {
@@ -46,7 +46,7 @@ impl<F: FnMut() + Send + 'static> Callback for Untold<F> {
     }
 }
 
-/// A callback that is told its occurrence, and may end its timer.
+/// A callback that gets its occurrence, and may end its timer.
 pub(super) struct Told<F>(pub(super) F);
 
 impl<F: FnMut(Occurrence) -> ControlFlow<()> + Send + 'static> Callback for Told<F> {

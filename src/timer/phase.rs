@@ -16,8 +16,8 @@ pub(crate) enum Phase {
     Ended,
 }
 
-/// The phase, and what waits for it to change. Written by the worker or the driver; a manual
-/// clock's driver and a timer's driver note a change there.
+/// The phase, and the condition variable on which a shutdown waits for a change. Written by the
+/// worker or the driver, and by the thread that runs a worker.
 pub(crate) struct Progress {
     state: Mutex<State>,
     changed: Condvar,

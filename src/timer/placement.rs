@@ -49,7 +49,7 @@ const USES: u32 = 64;
 /// How many living threads have got each shard of a timer. Written by these threads.
 struct Users {
     counts: Box<[CachePadded<AtomicU32>]>,
-    /// How often a shard was asked for without a place in the cache.
+    /// How often a thread has asked for a shard without a place in its cache.
     turns: AtomicU32,
     /// The shard that the last look found least loaded.
     least_loaded: AtomicU32,
@@ -195,8 +195,9 @@ impl Shards {
         }
     }
 
-    /// Chooses again if the place is new, or has been used often enough. A new place, of which a
-    /// thread with two timers has many, goes by another thread's look, but for every 64th.
+    /// Chooses again if the place is new, or has been used often enough. A thread that alternates
+    /// between two timers makes a new place each time. So a new place takes the result of an
+    /// earlier look; only every 64th new place looks itself.
     fn least_loaded(&self, place: Place) -> Place {
         let looks = match place.uses {
             0 => self.users.turn().is_multiple_of(USES as usize),

@@ -57,8 +57,8 @@ impl Timer {
 
     /// Calls `callback` every `period`, starting one period from now, until it returns `Break`.
     ///
-    /// As [`schedule_every`](Self::schedule_every), and the callback is told its timer's key, when
-    /// the occurrence was due, and how late it is.
+    /// As [`schedule_every`](Self::schedule_every), but the callback gets an [`Occurrence`]: its
+    /// timer's key, when the occurrence was due, and how late it is.
     ///
     /// # Examples
     ///

@@ -25,8 +25,7 @@ pub(crate) struct ShardHandle {
     pub(crate) time: Time,
     pub(crate) counts: Counts,
     pub(crate) panic_guard: PanicGuard,
-    /// The core that the driver of this number is pinned to. Set by the driver before `build`
-    /// returns.
+    /// The core to which the shard's driver is pinned. That driver sets it before `build` returns.
     pub(crate) core: OnceLock<usize>,
     /// Makes a driver visit the shard. `None` if a manual clock drives it.
     pub(crate) bell: Option<Arc<Bell>>,
@@ -37,12 +36,13 @@ pub(crate) struct ShardHandle {
     runner: AtomicU64,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
-    /// Whom the end of the shard concerns, beside its timers. `None` once they have been told.
-    /// Written under its lock, by any thread.
+    /// What a shutdown calls at the end of the shard, after all timers of the shard have ended.
+    /// `None` once the shutdown has done so. Written under its lock, by any thread.
     watchers: Mutex<Option<Vec<Weak<dyn WatchesEnd>>>>,
 }
 
-/// What a shutdown tells that the shard has ended, after all timers of the shard have.
+/// What a shutdown calls at the end of a shard: a delay queue, whose consumer may wait although no
+/// timer of the shard is pending.
 pub(crate) trait WatchesEnd: Send + Sync {
     /// May run user code.
     fn end(&self);
@@ -175,8 +175,8 @@ impl ShardHandle {
 
     /// Makes the shutdown call `watcher`. False if the shard has ended, or if there is no memory.
     ///
-    /// A shard that is marked as stopping takes timers until it is closed, so the mark is too early
-    /// to tell a watcher of the end.
+    /// A shard that is marked as stopping takes timers until it is closed. So the shutdown calls
+    /// the watchers when the shard is closed, not when it is marked.
     pub(crate) fn watch_end(&self, watcher: Weak<dyn WatchesEnd>) -> bool {
         let mut watchers = unpoisoned(self.watchers.lock());
         let Some(watchers) = watchers.as_mut() else { return false };
@@ -188,7 +188,7 @@ impl ShardHandle {
         has_room
     }
 
-    /// Tells all watchers, once, after all timers have ended. The lock is released before they run.
+    /// Calls all watchers, once, after all timers have ended. The lock is released before they run.
     pub(super) fn end_watchers(&self) {
         let watchers = unpoisoned(self.watchers.lock()).take().unwrap_or_default();
         for watcher in watchers.iter().filter_map(Weak::upgrade) {

@@ -45,7 +45,7 @@ impl Deref for Stats {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Figures {
-    /// Timers accepted: callbacks, and sleeps that have been polled.
+    /// Timers accepted: callbacks, sleeps that have been polled, and values of delay queues.
     pub scheduled: u64,
     /// Timers fired. Each occurrence of a recurring timer counts, except one during which the timer
     /// was cancelled.

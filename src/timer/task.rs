@@ -1,4 +1,5 @@
-//! The payload of a timer's node: a callback that runs once, a callback that recurs, or a waker.
+//! The payload of a timer's node: a callback that runs once, a callback that recurs, a waker, or a
+//! value of a delay queue.
 //!
 //! A small payload lies in the node itself (see [`inline`](super::inline)); node and payload are
 //! one cache line. A larger one is boxed. Its memory is requested before anything else, as the

@@ -348,7 +348,7 @@ impl Worker {
         self.fired = 0;
         self.turn();
         if let Some(advancer) = &mut self.advancer {
-            // Otherwise the loop would have to come back for these alone.
+            // Otherwise the loop would have to come back for the owed steps of the epoch alone.
             advancer.help();
         }
         self.fired

@@ -2,7 +2,8 @@
 //!
 //! A row of the table is a place, with a test each. The cases of a row run at the same time, in a
 //! process of their own, so an abort is a failure as well; the failure names the last cases that
-//! had begun. Each case is played with two threads and with a manual clock. After the user code has
+//! had begun. Each case of a `Timer` is played with a thread for each shard, with threads as they
+//! are needed (except for executors and clocks), and with a manual clock. After the user code has
 //! misbehaved:
 //!
 //! - the other shard fires in time while the place is held, and so does the same shard after the

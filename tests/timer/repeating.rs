@@ -1,4 +1,4 @@
-//! Recurring callbacks that are told their occurrence, and end their timer.
+//! Recurring callbacks that get their occurrence, and end their timer.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use shardwheel::{Every, Job, Missed, Occurrence, ScheduleErrorKind, Timer, Unfir
 
 use crate::support::{Log, by_hand, hear, is_balanced, manual, ms, secs, threads};
 
-/// The callback is told its key, when it was due and how late it is. Promise 1.
+/// The callback gets its key, when it was due and how late it is. Promise 1.
 #[test]
 fn a_repeating_callback_is_told_its_occurrence() {
     let (timer, clock) = manual();
@@ -76,7 +76,7 @@ fn a_rescheduled_repeating_callback_is_told_its_new_key() {
     assert_eq!(seen, [(second, ms(25)), (second, ms(35))]);
 }
 
-/// The callback cancels its timer by the key that it is told, and may say `Continue`. A panic does
+/// The callback cancels its timer by the key that it gets, and may return `Continue`. A panic does
 /// not end it. Promises 2 and 7.
 #[test]
 fn a_repeating_callback_cancels_itself_and_survives_panics() {
@@ -121,8 +121,8 @@ fn a_repeating_callback_follows_a_schedule_or_comes_back() {
     assert_eq!(refused.kind(), ScheduleErrorKind::NoOccurrence);
 }
 
-/// In real time the lateness is measured. What had not fired at the shutdown is told its occurrence
-/// as well. Promise 8.
+/// In real time the lateness is measured. A callback that had not fired at the shutdown gets its
+/// occurrence as well. Promise 8.
 #[test]
 fn a_repeating_callback_knows_its_lateness_in_real_time() {
     let timer = threads(1);

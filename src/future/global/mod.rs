@@ -61,7 +61,8 @@ use crate::timer::Timer;
 ///
 /// # Performance
 ///
-/// As a sleep of a [`Timer`], without the two operations that count the uses of that.
+/// As a sleep of a [`Timer`], without the two atomic operations that count a sleep's reference to
+/// its shard.
 pub fn sleep(duration: Duration) -> Sleep {
     let handle = Timer::global().handle();
     Sleep::new(handle, after(handle, duration))

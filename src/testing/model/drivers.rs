@@ -62,7 +62,7 @@ impl<W> Crew<W> {
         self.0.take(driver, shard, |_| ())
     }
 
-    /// Takes a worker out of its slot, whoever holds the shard.
+    /// Takes a worker out of its slot, whichever driver holds the shard.
     pub fn take_to_close(&self, shard: usize) -> Option<W> {
         self.0.take_to_close(shard, |_| ())
     }

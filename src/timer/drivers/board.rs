@@ -1,6 +1,6 @@
-//! What the drivers of a timer, and everyone who wakes them, read of each other: for each shard who
-//! holds it and when it is due, for each driver what it does. All of it is atomic, so a thread that
-//! stops for ever holds nothing up.
+//! What the drivers of a timer, and the threads that wake them, read of each other: for each shard,
+//! which driver holds it and when it is due; for each driver, what it does. All of it is atomic, so
+//! a thread that stops for ever holds nothing up.
 //!
 //! Who writes what:
 //!
@@ -15,8 +15,8 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! Each of these writes its own word, passes a SeqCst fence, and reads the other's word. So of each
-//! pair at least one sees the other.
+//! Each side writes its own word, passes a SeqCst fence, and reads the other side's word. So of
+//! each pair at least one sees what the other has written.
 //!
 //! | one side | the other side |
 //! |---|---|
@@ -58,7 +58,7 @@ pub(crate) struct Board {
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) patience: Nanos,
-    /// The stand-by may look so much later than that.
+    /// How much later than that the stand-by may look.
     pub(crate) slack: Nanos,
 }
 
@@ -162,8 +162,8 @@ impl Board {
     /// round.
     pub(crate) fn ring(&self, shard: usize) {
         let entry = &self.shards[shard];
-        // Ordering: AcqRel, pairs with `take`: what the ring is about is visible. A
-        // read-modify-write continues the release sequences of earlier rings.
+        // Ordering: AcqRel. The Release half pairs with `take`: what the ring is about is visible.
+        // A read-modify-write continues the release sequences of earlier rings.
         entry.rung.swap(true, Ordering::AcqRel);
         // Ordering: SeqCst, see the module docs.
         fence(Ordering::SeqCst);
@@ -179,10 +179,11 @@ impl Board {
     /// Notes that the shard's worker is out, and clears its bell.
     pub(crate) fn take(&self, shard: usize) {
         let entry = &self.shards[shard];
-        // Ordering: Acquire, pairs with `ring`: what the rings are about is visible.
+        // Ordering: AcqRel. The Acquire half pairs with `ring`: what the rings are about is
+        // visible.
         entry.rung.swap(false, Ordering::AcqRel);
-        // Ordering: Release, pairs with `due_of`: a stand-by that finds this worker out finds those
-        // in their slots that the driver has put back before.
+        // Ordering: Release, pairs with `due_of`: a stand-by that finds this worker out also finds
+        // in their slots the workers that the driver has put back before.
         entry.due.store(OUT, Ordering::Release);
     }
 
@@ -233,7 +234,8 @@ impl Board {
     }
 
     pub(crate) fn end_round(&self, driver: usize) {
-        // Ordering: Release: a stand-by that still reads the round as under way does no harm.
+        // Ordering: Release, so it comes after the dues that the round has put back. A stand-by
+        // that still reads the round as under way does no harm.
         self.seats[driver].round.store(RESTING, Ordering::Release);
     }
 
@@ -261,12 +263,12 @@ impl Board {
         fence(Ordering::SeqCst);
     }
 
-    /// When the driver holds a shard up if it does not come back. `dues` are the first two dues of
-    /// the driver's shards whose workers are in their slots.
+    /// The time from which the driver holds a shard up, if it does not come back. `dues` are the
+    /// first two dues of the driver's shards whose workers are in their slots.
     pub(crate) fn late_at(&self, driver: usize, dues: [Nanos; 2]) -> Nanos {
         // Ordering: Relaxed, the fence in `announce` orders it.
         let round = self.seats[driver].round.load(Ordering::Relaxed);
-        // A driver that rests wakes for the first; only the second can be held up.
+        // A driver that rests wakes for the first due; only the second shard can be held up.
         let due = if round == RESTING { dues[1] } else { dues[0].max(round) };
         if due >= IDLE { IDLE } else { due.saturating_add(self.limits.patience) }
     }
@@ -302,7 +304,8 @@ impl Board {
         Some(if age <= 2 * window { seat.load.load(Ordering::Relaxed) } else { 0 })
     }
 
-    /// Notes that the shard has held its driver up, and needs a driver of its own until then.
+    /// Notes that the shard has held its driver up, and that it has a driver of its own up to
+    /// `until`.
     pub(crate) fn set_apart(&self, shard: usize, until: Nanos) {
         // Ordering: Relaxed, a hint.
         self.shards[shard].apart_until.store(until, Ordering::Relaxed);
@@ -349,7 +352,8 @@ impl Seat {
     /// Makes the calling thread this driver's.
     pub(crate) fn set_thread(&self) {
         self.parker.set_thread();
-        // Ordering: Relaxed. The thread that reads it has heard since that the driver has started.
+        // Ordering: Relaxed. `build` waits until each driver has started, so readers come after
+        // this.
         self.thread.store(this_thread(), Ordering::Relaxed);
     }
 

@@ -7,7 +7,7 @@
 //! it.
 //!
 //! The lock is held for a few instructions, and never while user code runs. A thread that takes
-//! shards from another does not wait for it.
+//! shards from another driver does not wait for the lock.
 //!
 //! At the end, the shutdown takes the advancer out of each worker that is in. The worker itself
 //! stays for its holder, which ends it: its drop may run user code (the drop of an executor).
@@ -92,8 +92,8 @@ impl<W> Crew<W> {
     }
 
     /// Takes the worker of a shard for good, if the driver holds the shard. `Err` if another thread
-    /// has the worker. The timer is stopping: a hand-over either comes before this, or sees that.
-    /// Calls `note` under the slot's lock.
+    /// has the worker. The timer is stopping: a hand-over either comes before this call, or sees
+    /// that the timer is stopping. Calls `note` under the slot's lock.
     pub(crate) fn take_to_end(
         &self,
         driver: usize,

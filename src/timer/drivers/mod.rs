@@ -6,13 +6,13 @@
 //!
 //! - *More work.* A driver that is at work for more than half of the time hands half of its shards
 //!   to a driver that holds none.
-//! - *Less work.* A driver hands its shards back to another one if both together work for less than
-//!   a quarter of the time.
+//! - *Less work.* A driver hands its shards back to another one if both together work for at most a
+//!   quarter of the time.
 //! - *A callback that blocks.* The first driver that holds no shard is the *stand-by*. It looks at
 //!   the others when one of them could hold a shard up. It takes all shards of a driver that has
-//!   not come back in time, but for the one that the driver is at work with. Shards that wait
-//!   already go to a driver each, so that several callbacks that block hold nothing up for longer
-//!   than one.
+//!   not come back in time, except the one that the driver is at work with. Those that are due
+//!   already go to different drivers: so several callbacks that block hold up other shards no
+//!   longer than one does.
 //!
 //! A driver that holds two shards leaves another one without any, so there always is a stand-by
 //! where one is needed. See [`Drivers`] for the bound on delays that follows.
@@ -51,14 +51,14 @@ use super::time::Nanos;
 #[non_exhaustive]
 pub enum Drivers {
     /// One thread drives all shards while that is little work. It hands shards to other threads
-    /// when it is busy for more than half of the time, and takes them back when both are busy for
-    /// less than an eighth of it. The thread that runs a shard's callbacks changes with that.
+    /// when it is busy for more than half of the time, and takes them back when both together are
+    /// busy for at most a quarter of it. So the thread that runs a shard's callbacks changes.
     ///
     /// A callback that blocks holds up the other timers of its own shard. It holds up those of
     /// other shards for at most 10 ms, or two ticks if these are longer: another thread then takes
     /// these shards, within the time that the system needs to wake that thread. To notice this
-    /// costs one wake-up per 10 ms while timers of several shards fire. For ten seconds after that
-    /// the shard that was held up has a thread of its own.
+    /// costs one wake-up per 10 ms while timers of several shards fire. The shard whose callback
+    /// blocked then has a thread of its own for ten seconds.
     #[default]
     AsNeeded,
     /// Each shard has a thread of its own. A callback never holds up another shard, and each thread
@@ -70,8 +70,8 @@ pub enum Drivers {
 const BOUND: Nanos = 10_000_000;
 
 impl Limits {
-    /// The limits for a tick of that length. The stand-by looks at most one tick late, and both
-    /// together are the bound.
+    /// The limits for a tick of that length. The stand-by looks at most `slack` late, so that
+    /// patience and slack together are no more than the bound.
     pub(crate) fn for_tick(tick: Nanos) -> Self {
         Self { patience: BOUND.saturating_sub(tick).max(tick), slack: tick.min(BOUND / 2) }
     }

@@ -1,11 +1,11 @@
-//! What a driver does that holds no shard.
+//! What a driver without shards does.
 //!
 //! The first of them is the stand-by. It computes when a driver would hold up a shard if it did not
 //! come back, sleeps until then, and looks again. If the driver is late then, the stand-by takes
-//! all of its shards that are not at work. Shards that wait already go to a driver each, as far as
-//! there are drivers without shards: one of them may block the next driver. From that moment the
-//! stand-by is a driver with shards. It wakes the next driver without any, which is the stand-by
-//! now.
+//! all of its shards that are not at work. Those that are due already go to different drivers, as
+//! far as there are drivers without shards: one of their callbacks may block, too. From that moment
+//! the stand-by is a driver with shards. It wakes the next driver without any, which is the
+//! stand-by now.
 
 use super::Nanos;
 use super::board::{Board, IDLE};
@@ -54,7 +54,8 @@ impl Watch {
     }
 }
 
-/// Takes a driver's shards. Those that are ready, but for the first, go to the other spare drivers.
+/// Takes a driver's shards. The first that is ready stays with the stand-by; the others that are
+/// ready go to the other spare drivers.
 fn relieve_driver<W>(crew: &Crew<W>, me: usize, driver: usize, now: Nanos) {
     let board = &*crew.board;
     let mut takers = std::iter::once(me).chain(board.spares().filter(|&spare| spare != me));

@@ -12,8 +12,8 @@ use crate::support::ledger::{End, Ledger, Payload};
 
 use super::ends::{hand_back, open, take};
 
-/// Two threads schedule on more shards than a thread caches; half of the shards end meanwhile. A
-/// key names nothing in another shard, and no shard loses a timer.
+/// Two threads schedule on more shards than their tables of lanes have room for at first; half of
+/// the shards end meanwhile. A key names nothing in another shard, and no shard loses a timer.
 #[test]
 fn threads_use_more_shards_than_they_cache() {
     const SHARDS: usize = 100;
