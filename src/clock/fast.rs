@@ -144,7 +144,8 @@ mod tests {
             ahead.push(told.saturating_sub(after));
         }
         ahead.sort_unstable();
-        // An interruption while the clock is set leaves it ahead until it is set again: the median knows none.
+        // An interruption while the clock is set leaves it ahead until it is set again. The median
+        // is not affected.
         let most = ahead[ahead.len() / 2];
         assert!(most <= 3 * MARGIN, "{most} ns ahead");
     }

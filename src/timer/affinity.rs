@@ -1,5 +1,5 @@
-//! Cores: which there are, and how a thread is pinned to one. Without the feature `affinity` there are
-//! none.
+//! Cores: which there are, and how a thread is pinned to one. Without the feature `affinity` there
+//! are none.
 
 /// A core that a thread can be pinned to.
 #[derive(Clone, Copy)]

@@ -52,7 +52,7 @@ const ME: usize = 0;
 /// let mut fired = 0;
 /// while fired == 0 {
 ///     let deadline = driver.next_deadline().expect("one timer is pending");
-///     // A program with sockets would wait in its poller here, for at most so long.
+///     // A program with sockets would wait in its poller here, for at most this time.
 ///     thread::sleep(deadline.saturating_duration_since(Instant::now()));
 ///     fired += driver.turn();
 /// }

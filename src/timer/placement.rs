@@ -42,8 +42,8 @@ pub enum Placement {
     LeastLoaded,
 }
 
-/// With [`Placement::LeastLoaded`] a thread schedules so many timers on a shard before it looks for
-/// another one.
+/// How many timers a thread schedules on a shard with [`Placement::LeastLoaded`] before it looks
+/// for another one.
 const USES: u32 = 64;
 
 /// How many living threads have got each shard of a timer. Written by these threads.

@@ -73,7 +73,7 @@ pub(crate) enum Rest {
     Again,
     /// A visit at this time, by the timer's time.
     Until(Nanos),
-    /// A visit after so long, by the system's time.
+    /// A visit after this time, by the system's time.
     For(Duration),
     /// A visit when the bell rings.
     Idle,
@@ -376,8 +376,8 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Ends the worker. The work that is left is with the advancer, which the shutdown takes from
-    /// the slot, unless it has taken it before.
+    /// Ends the worker. The advancer has the work that is left. The shutdown takes the advancer
+    /// from the slot, unless it has taken it before.
     ///
     /// The executor is dropped last: its drop is user code, and may wait for a thread that waits
     /// for the shutdown.

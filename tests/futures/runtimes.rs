@@ -1,5 +1,5 @@
-//! Futures on tokio with one thread and with several, on smol's executor, and on a bare `block_on`: in real
-//! time, and never early.
+//! Futures on tokio with one thread and with several, on smol's executor, and on a bare `block_on`:
+//! in real time, and never early.
 
 use std::future::{self, Future};
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@
 //! - [`first`]: the thread that is stopped; [`cases`]: the operations of a producer;
 //! - [`advancers`]: the advancer itself is stopped, and producers go on;
 //! - [`workers`]: a shard's thread is stopped while a job comes back from an executor;
-//! - [`timers`]: the same for a `Timer` and its sleeps, with a manual clock and in real time.
+//! - [`timers`]: the operations of a `Timer` and of its sleeps, with a manual clock and in real time.
 //!
 //! # What a stopped producer may hold
 //!

@@ -1,5 +1,5 @@
-//! A shard's thread is stopped at each of its steps from a job's hand-over to its sleep. Meanwhile the job comes back from
-//! the executor. The recurring timer is armed again all the same.
+//! A shard's thread is stopped at each of its steps from a job's hand-over to its sleep. Meanwhile
+//! the job comes back from the executor. The recurring timer is armed again all the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

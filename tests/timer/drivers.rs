@@ -161,7 +161,7 @@ fn a_driver_whose_work_has_ended_takes_shards_back() {
     });
 }
 
-/// Works for so long in each tick on each shard.
+/// Works for `length` in each tick on each shard.
 fn keep_busy(timer: &Timer, threads: &Arc<Mutex<HashSet<ThreadId>>>, length: Duration) -> Vec<TimerKey> {
     let busy = || {
         let threads = Arc::clone(threads);

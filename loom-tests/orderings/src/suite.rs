@@ -172,7 +172,8 @@ fn program(message: &str) -> Option<(String, PathBuf)> {
     Some((message["target"]["name"].as_str()?.to_owned(), program.into()))
 }
 
-/// Whether an ordering can make a difference to a test: of the target `shard`, only to the tests with several threads.
+/// Whether an ordering can make a difference to a test: of the target `shard`, only to the tests
+/// with several threads.
 fn has_threads(file: &str, name: &str) -> bool {
     file != "shard" || name.starts_with("threads::")
 }

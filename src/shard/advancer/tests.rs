@@ -30,7 +30,8 @@ impl Woken {
     }
 }
 
-/// The tick at which an idle shard has given its memory back, with so many advances to each tick.
+/// The tick at which an idle shard has given its memory back, with `advances` advances to each
+/// tick.
 fn given_back_at(advances: usize) -> Tick {
     let (scheduler, mut advancer) = crate::shard::<[u8; 4096]>(&crate::Config::default());
     let schedule = |deadline| assert!(scheduler.schedule(deadline, [0; 4096]).is_ok());

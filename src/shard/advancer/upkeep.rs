@@ -36,7 +36,7 @@ const LULL: Tick = if cfg!(shardwheel_loom) {
     64
 };
 
-/// A clock that moves by so many ticks or more at once leaps. After an upkeep that has left nothing
+/// A move of the clock by at least this many ticks is a leap. After an upkeep that has left nothing
 /// under way, the next [`LEAPS`] leaps leave the upkeep out: an event loop that sleeps from one
 /// timer to the next would otherwise do all the work for each timer.
 const LEAP: Tick = 16;

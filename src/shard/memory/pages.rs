@@ -167,7 +167,7 @@ mod tests {
         const BYTES: usize = 1 << 20;
         for (size, parts) in [(PageSize::Ordinary, BYTES / PART - 1), (PageSize::Huge, 0)] {
             let (mut pages, start) = Pages::new(BYTES, 8, size).expect("there is memory");
-            // SAFETY: the memory has so many bytes, and is not borrowed elsewhere.
+            // SAFETY: the memory has `BYTES` bytes, and is not borrowed elsewhere.
             let bytes = || unsafe { std::slice::from_raw_parts_mut(start, BYTES) };
             bytes().fill(1);
             for part in 1..=parts {

@@ -50,14 +50,15 @@ impl<W> Crew<W> {
         Step::Visit
     }
 
-    /// Waits until the driver is notified, or for so long.
+    /// Waits until the driver is notified, or until `limit` has passed.
     pub(crate) fn wait(&self, driver: usize, limit: Option<Duration>) {
         self.board.seat(driver).parker.wait(limit);
     }
 
     /// Ends the workers of a driver's shards, by `end`, after `note` under the slot's lock. The
-    /// timer is stopping. A worker that is out is with the shutdown, which puts it back and
-    /// notifies this driver. The driver has left then, and ends once it runs no user code any more.
+    /// timer is stopping. If a worker is out, the shutdown has it, puts it back and notifies this
+    /// driver. When this returns, the driver has left; it ends when its last user code has
+    /// returned.
     pub(crate) fn leave(&self, driver: usize, note: impl Fn(&W), end: impl Fn(W)) {
         let seat = self.board.seat(driver);
         seat.progress.enter(Phase::Left);

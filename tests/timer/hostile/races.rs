@@ -23,8 +23,9 @@ fn move_about(timer: &Timer, mut key: TimerKey) {
     }
 }
 
-/// Each timer comes back at shutdown although a thread is moving it; on a busy machine, where a thread
-/// may be stopped in a move for longer than the shutdown waits, each is dropped at least. Promise 8.
+/// Each timer comes back at shutdown although a thread is moving it; on a busy machine, where a
+/// thread may be stopped in a move for longer than the shutdown waits, each is dropped at least.
+/// Promise 8.
 fn all_come_back(schedule: fn(&Timer, Dropped) -> TimerKey) {
     for round in 0..40 {
         let (timer, dropped, has_ended) = (threads(2), Count::default(), AtomicBool::new(false));
