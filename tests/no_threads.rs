@@ -127,6 +127,27 @@ mod manual {
     }
 
     #[test]
+    fn a_driver_runs_what_is_due() {
+        let clock = ManualClock::new();
+        let (timer, mut driver) = Timer::builder().clock(clock.clone()).build_driven().unwrap();
+        let called = Arc::new(AtomicU32::new(0));
+        for delay in [1, 2, 4] {
+            let count = Arc::clone(&called);
+            // Ordering: Relaxed, one thread.
+            timer.schedule_after(delay * SECOND, move || _ = count.fetch_add(1, Ordering::Relaxed)).unwrap();
+        }
+        let mut sleep = pin!(timer.sleep(3 * SECOND));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+        clock.advance(3 * SECOND + SECOND / 2);
+        assert_eq!(driver.turn(), 3);
+        // Ordering: Relaxed, one thread.
+        assert_eq!(called.load(Ordering::Relaxed), 2);
+        assert_eq!(sleep.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+        assert_eq!(timer.shutdown().count(), 1);
+    }
+
+    #[test]
     fn a_shutdown_returns_what_is_pending() {
         let (clock, timer) = timer();
         timer.schedule_after(SECOND, || ()).unwrap();
