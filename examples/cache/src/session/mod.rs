@@ -50,6 +50,8 @@ pub(crate) struct Session {
     pub(crate) name: Vec<u8>,
     pub(crate) channels: Vec<Box<[u8]>>,
     pub(crate) ending: Ending,
+    /// The client will send nothing more: the poller says so once, but there may be more to read before.
+    pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.

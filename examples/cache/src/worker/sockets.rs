@@ -21,15 +21,17 @@ impl Worker {
     /// Reads what a client has sent, but not more than fits into the buffer: others wait, too.
     pub(super) fn read(&mut self, slot: usize, is_last: bool) {
         let Some(session) = self.desk.sessions.get_mut(slot) else { return };
+        session.has_ended |= is_last;
         if session.ending != Ending::Open || session.is_paused {
             return;
         }
+        let has_ended = session.has_ended;
         let Some(stream) = &mut session.stream else { return };
         let ending = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
             Ok(len @ 1..) => {
                 self.desk.receive(slot, &self.buffer[..len]);
-                // A read that does not fill the buffer has emptied the socket.
-                if is_last || len == self.buffer.len() {
+                // A read that does not fill the buffer has emptied the socket, except for its end.
+                if has_ended || len == self.buffer.len() {
                     self.desk.resuming.push(slot);
                 }
                 return;

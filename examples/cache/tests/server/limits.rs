@@ -1,5 +1,5 @@
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use super::TWO;
@@ -137,4 +137,26 @@ fn a_large_value_arrives_in_pieces() {
         assert_eq!(client.run(&format!("GET {key}")), Value::Bulk(value));
     }
     assert_eq!(client.run("DEL a b c d").integer(), 4);
+}
+
+/// A client that has sent all its requests and waits for the end gets all replies, and the end.
+#[test]
+fn a_client_that_sends_nothing_more_is_answered_and_closed() {
+    let server = Server::cache(TWO);
+    let requests = 14_000;
+    for number in 0..10 {
+        let mut client = server.connect();
+        let stream = b"PING\r\n".repeat(requests);
+        // After some traffic the system holds more for the server than it reads at once.
+        for _ in 0..number {
+            client.send(&stream);
+            (0..requests).for_each(|_| assert_eq!(client.read().text(), "PONG"));
+        }
+        // The server finds the requests and their end at the same time.
+        server.signal("-STOP");
+        client.send(&stream);
+        client.stream.shutdown(Shutdown::Write).expect("shut down");
+        server.signal("-CONT");
+        assert_eq!(client.read_to_end().len(), requests);
+    }
 }
