@@ -27,7 +27,7 @@ const MAINTENANCE: Duration = Duration::from_millis(50);
 const FIRE_AT_ONCE: usize = 1024;
 const MESSAGES_AT_ONCE: usize = 64;
 /// Bytes that are read from a client at once.
-const READ_AT_ONCE: usize = 64 * 1024;
+pub(crate) const READ_AT_ONCE: usize = 64 * 1024;
 /// When a message found no room, or the server is to end, the next round comes after this.
 const SOON: Duration = Duration::from_millis(1);
 /// Clients have so long to take what they are owed, once the server is to end.

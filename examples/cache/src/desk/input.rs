@@ -1,8 +1,10 @@
 //! From bytes to requests.
 
 use super::*;
+use crate::worker::READ_AT_ONCE;
 
-/// Room is made for this much of an announced argument before any of it has come.
+/// Room is made for this much of an announced argument before any of it has come. When it is full, as
+/// much again as has come: few bytes are copied more than twice.
 const LARGEST_RESERVE: usize = 1024 * 1024;
 
 impl Desk {
@@ -23,7 +25,10 @@ impl Desk {
         if input.is_empty() {
             session.parser.shrink();
         } else {
-            input.reserve_exact(session.parser.wants(input.len()).min(LARGEST_RESERVE));
+            let wants = session.parser.wants(input.len());
+            if input.capacity() - input.len() < wants.min(READ_AT_ONCE) {
+                input.reserve_exact(wants.min(LARGEST_RESERVE.max(input.len())));
+            }
             session.input = input;
         }
         self.settle(slot);

@@ -159,4 +159,21 @@ mod tests {
         let (output, is_there) = sandbox.send(0, b"*1\r\n$x\r\nPING\r\n");
         assert_eq!((&output[..], is_there), (&b"-ERR Protocol error: invalid bulk length\r\n"[..], false));
     }
+    /// A long argument comes in pieces: there is room for all of it, and it was not made for each.
+    #[test]
+    fn room_for_a_long_argument_is_made_a_few_times() {
+        let mut sandbox = Sandbox::new(1, 1, None);
+        let (pieces, piece) = (512, vec![b'x'; 64 * 1024]);
+        let head = format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n${}\r\n", pieces * piece.len());
+        sandbox.send(0, head.as_bytes());
+        let mut rooms = Vec::new();
+        for _ in 0..pieces {
+            assert_eq!(sandbox.send(0, &piece), (Vec::new(), true));
+            rooms.push(sandbox.desks[0].0.sessions[0].input.capacity());
+        }
+        assert_eq!(rooms.last(), Some(&(head.len() + pieces * piece.len() + 2)));
+        rooms.dedup();
+        assert!(rooms.len() < 10, "{rooms:?}");
+        assert_eq!(sandbox.send(0, b"\r\n").0, b"+OK\r\n");
+    }
 }
