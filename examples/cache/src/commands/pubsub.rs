@@ -17,8 +17,7 @@ pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Repl
     let name = desk.sessions[request.client].id;
     let session = &mut desk.sessions[request.client];
     for channel in request.from(1) {
-        if !session.channels.iter().any(|known| **known == *channel) {
-            session.channels.push(channel.into());
+        if session.channels.insert(channel.into()) {
             desk.channels.entry(channel.into()).or_default().push(name);
         }
         confirm(reply, "subscribe", Some(channel), session.channels.len());
@@ -30,7 +29,7 @@ pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Repl
 pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let mut channels: Vec<Box<[u8]>> = request.from(1).map(Box::from).collect();
     if request.len() == 1 {
-        channels.clone_from(&desk.sessions[request.client].channels);
+        channels.extend(desk.sessions[request.client].channels.iter().cloned());
     }
     if channels.is_empty() {
         confirm(reply, "unsubscribe", None, 0);
@@ -60,7 +59,7 @@ fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
     }
     desk.shared.set_channels(desk.number, desk.channels.len());
     let channels = &mut desk.sessions[slot].channels;
-    channels.retain(|known| **known != *channel);
+    channels.remove(channel);
     channels.len()
 }
 

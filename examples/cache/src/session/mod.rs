@@ -5,6 +5,8 @@
 pub(crate) mod gather;
 pub(crate) mod replies;
 
+use std::collections::HashSet;
+
 use mio::net::TcpStream;
 use shardwheel::Key;
 
@@ -48,7 +50,7 @@ pub(crate) struct Session {
     pub(crate) is_resp3: bool,
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
-    pub(crate) channels: Vec<Box<[u8]>>,
+    pub(crate) channels: HashSet<Box<[u8]>>,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::TWO;
 use super::support::Server;
@@ -69,4 +69,19 @@ fn a_subscriber_that_does_not_read_is_cut_off() {
     }
     assert!(sent > 20, "{sent}");
     assert!(good.hears_within(Duration::from_secs(10)));
+}
+
+/// Many channels take no longer than few, each: the clients of the same thread wait meanwhile.
+#[test]
+fn a_client_subscribes_to_many_channels() {
+    let server = Server::cache(TWO);
+    let mut client = server.connect();
+    let (channels, start) = (60_000, Instant::now());
+    let names: Vec<_> = (0..channels).map(|number| format!("channel-{number}")).collect();
+    client.send(&encode(&[&["SUBSCRIBE".to_owned()], &names[..]].concat()));
+    (1..=channels).for_each(|count| assert_eq!(client.read().elements()[2], Value::Integer(count)));
+    client.send(&encode(&[&["UNSUBSCRIBE".to_owned()], &names[..]].concat()));
+    (0..channels).rev().for_each(|count| assert_eq!(client.read().elements()[2], Value::Integer(count)));
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(client.run("PING").text(), "PONG");
 }
