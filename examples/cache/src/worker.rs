@@ -159,9 +159,9 @@ impl Worker {
         let now = self.desk.keyspace.time.tick();
         self.ends_at.get_or_insert(now + DRAIN_TICKS);
         for slot in self.desk.slots() {
-            self.read(slot, false);
+            let has_more = self.read(slot, false);
             let session = &mut self.desk.sessions[slot];
-            if session.ending == Ending::Open && !session.is_paused {
+            if session.ending == Ending::Open && !session.is_paused && !has_more {
                 session.ending = Ending::WhenAnswered;
             }
             self.desk.touch(slot);

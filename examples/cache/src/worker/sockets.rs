@@ -18,32 +18,38 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads what a client has sent, but not more than fits into the buffer: others wait, too.
-    pub(super) fn read(&mut self, slot: usize, is_last: bool) {
-        let Some(session) = self.desk.sessions.get_mut(slot) else { return };
+    /// Reads what a client has sent, but not more than fits into the buffer: others wait, too. True if
+    /// there may be more.
+    pub(super) fn read(&mut self, slot: usize, is_last: bool) -> bool {
+        let Some(session) = self.desk.sessions.get_mut(slot) else { return false };
         session.has_ended |= is_last;
         if session.ending != Ending::Open || session.is_paused {
-            return;
+            return false;
         }
         let has_ended = session.has_ended;
-        let Some(stream) = &mut session.stream else { return };
+        let Some(stream) = &mut session.stream else { return false };
         let ending = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
             Ok(len @ 1..) => {
                 self.desk.receive(slot, &self.buffer[..len]);
                 // A read that does not fill the buffer has emptied the socket, except for its end.
-                if has_ended || len == self.buffer.len() {
+                let has_more = has_ended || len == self.buffer.len();
+                if has_more {
                     self.desk.resuming.push(slot);
                 }
-                return;
+                return has_more;
             }
-            Err(ErrorKind::WouldBlock) => return,
-            Err(ErrorKind::Interrupted) => return self.desk.resuming.push(slot),
+            Err(ErrorKind::WouldBlock) => return false,
+            Err(ErrorKind::Interrupted) => {
+                self.desk.resuming.push(slot);
+                return true;
+            }
             // The client may still wait for replies.
             Ok(0) => Ending::WhenAnswered,
             Err(_) => Ending::Now,
         };
         session.ending = ending;
         self.desk.touch(slot);
+        false
     }
 
     /// Writes to all clients that are owed something; closes those that are to be closed.

@@ -24,6 +24,25 @@ fn a_signal_lets_clients_have_their_replies() {
     }
 }
 
+/// So is what the system has for the server, but the server has not read.
+#[test]
+fn a_signal_waits_for_what_has_been_sent() {
+    let mut server = Server::cache(TWO);
+    let mut client = server.connect();
+    let (requests, stream) = (20_000, encode(&["SET", "key", "value"]).repeat(20_000));
+    for _ in 0..3 {
+        // The system learns to hold that much.
+        client.send(&stream);
+        (0..requests).for_each(|_| assert_eq!(client.read().text(), "OK"));
+    }
+    server.signal("-STOP");
+    client.send(&stream);
+    server.signal("-TERM");
+    server.signal("-CONT");
+    assert_eq!(client.read_to_end().len(), requests);
+    assert!(server.process.wait().expect("its end").success());
+}
+
 /// A client that never reads does not keep the server from ending.
 #[test]
 fn a_stuck_client_does_not_prevent_the_end() {
