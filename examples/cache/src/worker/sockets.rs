@@ -63,6 +63,10 @@ impl Worker {
             let is_served = session.ending == Ending::WhenAnswered && session.replies.is_done();
             if session.ending != Ending::Now && !is_served {
                 self.desk.settle(slot);
+                if written > 0 {
+                    // A client that takes a long reply slowly is not idle.
+                    self.desk.put_off(slot);
+                }
             } else if let Some(mut stream) = self.desk.dismiss(slot).stream {
                 // If it fails, the poller has lost the stream, which is closed either way.
                 let _ = self.poll.registry().deregister(&mut stream);

@@ -1,3 +1,4 @@
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -110,6 +111,24 @@ fn idle_connections_are_closed_and_busy_ones_are_not() {
     assert_eq!(busy.run("CONFIG SET timeout 0").text(), "OK");
     std::thread::sleep(Duration::from_millis(900));
     assert_eq!(busy.run("PING").text(), "PONG");
+}
+
+/// A client that takes a long reply slowly is not idle.
+#[test]
+fn a_slow_reader_is_not_idle() {
+    let server = Server::cache(&["--threads", "2", "--idle-timeout", "500ms"]);
+    let mut client = server.connect();
+    let (size, mut left) = (40_000_000, 40_000_000 + "$40000000\r\n\r\n".len());
+    client.run_args(&["SET", "big", &"x".repeat(size)]);
+    client.send(&encode(&["GET", "big"]));
+    let mut buffer = vec![0; 2_000_000];
+    while left > 0 {
+        let len = client.stream.read(&mut buffer).expect("more");
+        assert!(len > 0, "closed before the last {left} bytes");
+        left -= len;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(client.try_read(), None, "idle from now on");
 }
 
 /// The library with which `faketime` sets the clocks of a program. `None`, with a message, if it is
