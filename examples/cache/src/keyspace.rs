@@ -118,10 +118,13 @@ impl Keyspace {
         Some(place)
     }
 
-    /// As `find`, counted as a hit or a miss.
+    /// As `find`, counted as a hit or a miss, which is an event.
     pub(crate) fn look_up(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
         let found = self.find(hash, key);
         self.stats.add(if found.is_some() { Figure::Hits } else { Figure::Misses }, 1);
+        if found.is_none() {
+            self.events.add(Class::MISS, "keymiss", key);
+        }
         found
     }
 

@@ -12,9 +12,6 @@ pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
 fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Option<Place> {
     let found = keys.look_up(request.hash, request.arg(1));
     reply.bulk_or_null(found.map(|place| keys.get(place).value()));
-    if found.is_none() {
-        keys.events.add(Class::MISS, "keymiss", request.arg(1));
-    }
     found
 }
 

@@ -491,3 +491,24 @@ fn events() {
         assert_eq!(cache[key], redis[key], "events of {key}");
     }
 }
+
+/// A key that is read and is not there is an event, whichever command looks at it.
+#[test]
+fn misses() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let mut listener = pair.another();
+    listener.same("SUBSCRIBE __keyevent@0__:keymiss");
+    pair.same("CONFIG SET notify-keyspace-events Em");
+    let script = "get a1;ttl a2;pttl a3;expiretime a4;pexpiretime a5;exists a6;type a7;getex a8;getdel a9;\
+        mget b1 b2;set b3 v get;set b4 v xx;expire b5 9;persist b6;del b7;incr b8;getex b9 ex x;exists c1 c2;\
+        publish __keyevent@0__:keymiss end";
+    script.split(';').for_each(|line| _ = pair.same(line.trim()));
+    let [cache, redis] = [listener.cache, listener.redis].map(|mut client| {
+        let texts = std::iter::from_fn(|| Some(client.read().elements()[2].text()));
+        let mut keys: Vec<_> = texts.take_while(|text| text != "end").collect();
+        keys.sort();
+        keys
+    });
+    assert_eq!(cache, redis);
+    assert_eq!(cache.len(), 15);
+}
