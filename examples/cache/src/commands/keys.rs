@@ -3,7 +3,6 @@
 use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
-use crate::stats::Figure;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
@@ -33,13 +32,6 @@ pub(super) fn check_flush(desk: &Desk, request: &Request<'_>) -> Result<Vec<usiz
 pub(super) fn matching(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let all = (0..TABLES).flat_map(|table| desk.keyspace.living(table));
     Ok(reply.bulks(&all.filter(|key| matches(request.arg(1), key)).collect::<Vec<_>>()))
-}
-
-/// One of the threads that have keys, by chance.
-pub(super) fn inhabited(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    let has_keys = |thread: &usize| desk.shared.stats[*thread].get(Figure::Keys) > 0;
-    let threads = (0..desk.shared.threads()).filter(has_keys).collect::<Vec<_>>();
-    Ok(vec![fastrand::choice(threads).unwrap_or(desk.number)])
 }
 
 /// One of the thread's keys: one of the first table from a random one on that has any.

@@ -57,7 +57,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("flushall", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("keys", 2, READ, Run::Threads(everywhere, keys::matching, Fold::Elements)),
-    command("randomkey", 1, READ, Run::Threads(keys::inhabited, keys::random, Fold::Same)),
+    command("randomkey", 1, READ, Run::Threads(everywhere, keys::random, Fold::Any)),
     command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
     command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
     command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),

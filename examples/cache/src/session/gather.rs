@@ -6,6 +6,8 @@ use crate::protocol::{Reply, parse_i64};
 pub(crate) enum Fold {
     /// All parts say the same, or there is only one.
     Same,
+    /// One of those that are not null.
+    Any,
     Sum,
     /// The parts are the elements of an array, in their order.
     List,
@@ -36,6 +38,12 @@ impl Gather {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
             Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
+            Fold::Any => {
+                match fastrand::choice(self.parts.iter().filter(|part| has_value(part)).collect::<Vec<_>>()) {
+                    Some(part) => reply.out.extend_from_slice(part),
+                    None => reply.null(),
+                }
+            }
             Fold::Sum => reply
                 .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
             Fold::List => {
@@ -49,6 +57,11 @@ impl Gather {
             }
         }
     }
+}
+
+/// Whether a reply is a string, and not null.
+fn has_value(reply: &[u8]) -> bool {
+    reply.starts_with(b"$") && !reply.starts_with(b"$-")
 }
 
 /// The number in the first line of a reply, an integer or the length of an array, and what follows it.

@@ -512,3 +512,16 @@ fn misses() {
     assert_eq!(cache, redis);
     assert_eq!(cache.len(), 15);
 }
+
+/// A pipeline's commands see what those before them did, whichever threads run them.
+#[test]
+fn a_random_key_is_found_behind_its_set() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for round in 0..30 {
+        let set = ["SET", &format!("key{round}"), "value"];
+        let stream = [encode(&["FLUSHALL"]), encode(&set), encode(&["RANDOMKEY"])].concat();
+        pair.cache.send(&stream);
+        pair.redis.send(&stream);
+        (0..3).for_each(|_| assert_eq!(pair.cache.read(), pair.redis.read()));
+    }
+}
