@@ -64,7 +64,7 @@ impl Desk {
         if !command.accepts(request.len()) {
             return Err(wrong_arity(name));
         }
-        if !session.is_authenticated && !flags.contains(Flags::NO_AUTH) {
+        if !flags.contains(Flags::NO_AUTH) && !self.trusts(request.client) {
             return Err(Failure("NOAUTH", "Authentication required.".into()));
         }
         let (limit, memory) = (self.settings.max_memory, self.memory_of_others + self.stats.memory());

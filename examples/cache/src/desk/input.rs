@@ -62,7 +62,7 @@ impl Desk {
     /// Runs the first request of a buffer. Returns its length; `None` if it is not complete, or not
     /// a request, which ends the connection.
     fn next_request(&mut self, slot: usize, parser: &mut Parser, buffer: &[u8]) -> Option<usize> {
-        match parser.parse(buffer, self.sessions[slot].is_authenticated) {
+        match parser.parse(buffer, self.trusts(slot)) {
             Ok(complete) => {
                 let len = complete?;
                 self.dispatch(slot, &parser.request(buffer));

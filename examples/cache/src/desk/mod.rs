@@ -92,6 +92,11 @@ impl Desk {
         session
     }
 
+    /// Whether a client has authenticated, or need not.
+    fn trusts(&self, slot: usize) -> bool {
+        self.sessions[slot].is_authenticated || self.settings.password.is_empty()
+    }
+
     /// Notes that a client is to be written to, or closed, in this round.
     pub(crate) fn touch(&mut self, slot: usize) {
         if !std::mem::replace(&mut self.sessions[slot].is_dirty, true) {

@@ -525,3 +525,20 @@ fn a_random_key_is_found_behind_its_set() {
         (0..3).for_each(|_| assert_eq!(pair.cache.read(), pair.redis.read()));
     }
 }
+
+/// A client that came while there was a password needs none once there is none.
+#[test]
+fn a_password_that_goes() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    pair.same("CONFIG SET requirepass secret");
+    let mut late = pair.another();
+    late.same("GET a");
+    pair.same_args(&["CONFIG", "SET", "requirepass", ""]);
+    for line in ["GET a", "HELLO 3", "AUTH secret", "SET a 1", "AUTH default x", "GET a"] {
+        late.same(line);
+    }
+    pair.same("CONFIG SET requirepass again");
+    pair.same("GET a");
+    late.same("GET a");
+    pair.another().same("GET a");
+}
