@@ -9,6 +9,10 @@ impl Desk {
         }
         let is_resp3 = self.sessions[slot].is_resp3;
         let refusal = match table::find(request) {
+            // A browser, which a web page has sent here: what follows may be commands.
+            Err(_) if request.is(0, "post") || request.is(0, "host:") => {
+                return self.sessions[slot].ending = Ending::Now;
+            }
             Err(refusal) => refusal,
             Ok(command) => match self.begin(&Request { command, is_resp3, client: slot, ..*request }) {
                 Ok(()) => return self.stats.count(command, Of::Calls),

@@ -418,6 +418,20 @@ fn broken_protocols() {
     }
 }
 
+/// A web page can have a browser send commands in a request of HTTP: the connection is closed before.
+#[test]
+fn no_browser_is_served() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for head in ["POST / HTTP/1.1\r\nContent-Length: 9", "GET / HTTP/1.1\r\nHost: a"] {
+        let mut both = pair.another();
+        for client in [&mut both.cache, &mut both.redis] {
+            client.send(format!("{head}\r\n\r\nSET a 1\r\n").as_bytes());
+            assert_eq!(client.read_to_end(), []);
+        }
+        assert_eq!(pair.same("EXISTS a").integer(), 0);
+    }
+}
+
 #[test]
 fn a_pipeline_in_one_write_and_in_pieces() {
     let Some((mut pair, _servers)) = Pair::connect() else { return };
