@@ -9,6 +9,7 @@ use clap::Parser;
 
 use super::glob::matches;
 use super::*;
+use crate::keyspace::Hash;
 use crate::protocol::parse_i64;
 use crate::protocol::parser::MAX_BULK;
 
@@ -43,7 +44,12 @@ pub(crate) struct Settings {
     /// `notify-keyspace-events`
     #[arg(skip)]
     pub(crate) events: Class,
+    /// The rank of the CONFIG SET that each value is of, and the highest of all.
+    #[arg(skip)]
+    pub(crate) ranks: ([Hash; VALUES], Hash),
 }
+
+const VALUES: usize = 11;
 
 /// Parses the value of a flag as CONFIG SET does.
 fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -52,7 +58,7 @@ fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T,
 
 impl Settings {
     /// All values by their names. What is not a field is what it always is.
-    fn values(&self) -> [(&'static str, Vec<u8>); 11] {
+    fn values(&self) -> [(&'static str, Vec<u8>); VALUES] {
         let text = |value: &dyn ToString| value.to_string().into_bytes();
         [
             ("maxmemory", text(&self.max_memory)),
@@ -84,18 +90,34 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets all of a request's values, or none.
+    /// The rank of a CONFIG SET that begins in this thread. Threads get to know CONFIG SETs that begin at
+    /// the same time in different orders; each keeps the values of the highest rank.
+    pub(crate) fn next_rank(&self, thread: usize) -> Hash {
+        self.ranks.1.next(thread)
+    }
+
+    /// Sets all of a request's values, or none. Those that are of a higher rank stay.
     fn set_all(&self, request: &Request<'_>) -> Result<Self, Failure> {
         if request.len() % 2 == 1 {
             return Err(SYNTAX.into());
         }
-        let (mut changed, known) = (self.clone(), self.values());
+        let (mut changed, known, rank) = (self.clone(), self.values(), request.hash);
+        changed.ranks.1 = rank.max(self.ranks.1);
         for at in (2..request.len()).step_by(2) {
             let name = lossy(request.arg(at));
-            let Some((known, _)) = known.iter().find(|(known, _)| request.is(at, known)) else {
+            let Some(value) = known.iter().position(|(known, _)| request.is(at, known)) else {
                 return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
             };
-            changed.set(known, request.arg(at + 1)).map_err(|Failure(_, why)| {
+            if rank < self.ranks.0[value] {
+                continue;
+            }
+            let is_second = std::mem::replace(&mut changed.ranks.0[value], rank) == rank;
+            let done = if is_second {
+                Err("duplicate parameter".into())
+            } else {
+                changed.set(known[value].0, request.arg(at + 1))
+            };
+            done.map_err(|Failure(_, why)| {
                 format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
             })?;
         }

@@ -160,3 +160,21 @@ fn a_client_that_sends_nothing_more_is_answered_and_closed() {
         assert_eq!(client.read_to_end().len(), requests);
     }
 }
+
+/// Settings that clients of all threads change at the same time are the same everywhere afterwards.
+#[test]
+fn threads_agree_on_settings() {
+    let server = Server::cache(&["--threads", "4"]);
+    let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for round in 0..500 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let (memory, timeout) = (format!("{}", 1_000_000_000 + number), format!("{}", 1_000 + round));
+            client.send(&encode(&["CONFIG", "SET", "maxmemory", &memory, "timeout", &timeout]));
+        }
+        clients.iter_mut().for_each(|client| assert_eq!(client.read().text(), "OK"));
+        let settings: Vec<_> =
+            clients.iter_mut().map(|client| client.run("CONFIG GET maxm* timeout")).collect();
+        assert!(settings.iter().all(|it| *it == settings[0]), "round {round}: {settings:?}");
+        assert!(settings[0].elements().contains(&Value::bulk(&format!("{}", 1_000 + round))));
+    }
+}
