@@ -3,6 +3,7 @@
 //! Each thread has its own copy, which CONFIG SET changes in every thread before it replies.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Parser;
@@ -33,7 +34,7 @@ pub(crate) struct Settings {
     #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
     pub(crate) max_memory: u64,
     /// Clients at the same time
-    #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(|text| within(text, 1)))]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(parse_clients))]
     pub(crate) max_clients: usize,
     /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
@@ -80,8 +81,8 @@ impl Settings {
         let unknown_class = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
         match name {
             "maxmemory" => self.max_memory = parse_bytes(value)?,
-            "maxclients" => self.max_clients = within(value, 1)?,
-            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0)? as u64),
+            "maxclients" => self.max_clients = parse_clients(value)?,
+            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0..=i64::from(i32::MAX))?),
             "requirepass" => self.password = value.into(),
             "notify-keyspace-events" => self.events = Class::parse(value).ok_or(unknown_class)?,
             _ if self.values().iter().any(|(known, is)| *known == name && is == value) => {}
@@ -125,14 +126,18 @@ impl Settings {
     }
 }
 
-const MOST: i64 = 1 << 30;
-
-fn within(value: &[u8], least: i64) -> Result<usize, Failure> {
+fn within(value: &[u8], range: RangeInclusive<i64>) -> Result<u64, Failure> {
     match parse_i64(value) {
         None => Err("argument couldn't be parsed into an integer".into()),
-        Some(value) if (least..=MOST).contains(&value) => Ok(value as usize),
-        Some(_) => Err(format!("argument must be between {least} and {MOST} inclusive").into()),
+        Some(value) if range.contains(&value) => Ok(value as u64),
+        Some(_) => {
+            Err(format!("argument must be between {} and {} inclusive", range.start(), range.end()).into())
+        }
     }
+}
+
+fn parse_clients(text: &[u8]) -> Result<usize, Failure> {
+    Ok(within(text, 1..=i64::from(u32::MAX))? as usize)
 }
 
 /// A number of bytes, with or without a unit: `100mb`. A kilobyte is 1,024 bytes, a `k` 1,000.

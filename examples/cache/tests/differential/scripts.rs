@@ -302,6 +302,19 @@ fn keys_and_the_server() {
         config get maxmemory
         config set maxmemory 0
         config set maxmemory x
+        config set maxmemory -1
+        config set maxmemory 1kbb
+        config set maxmemory 1 maxmemory 2
+        config set maxmemory 1 MAXMEMORY x
+        config set timeout -1
+        config set timeout 2147483648
+        config set timeout 2147483647
+        config get timeout
+        config set timeout 0
+        config set timeout 01
+        config set maxclients 0
+        config set maxclients 4294967296
+        config set maxclients x
         config set nothing 1
         config set maxmemory
         config set notify-keyspace-events KEA
