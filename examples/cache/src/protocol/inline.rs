@@ -8,7 +8,7 @@ pub(crate) fn split(mut rest: &[u8], bytes: &mut Vec<u8>, spans: &mut Vec<Span>)
     while let Some(word) = rest.iter().position(|byte| !is_space(byte)) {
         let start = bytes.len();
         rest = &rest[word..];
-        while let Some((&byte, after)) = rest.split_first().filter(|(byte, _)| !is_space(byte)) {
+        while let Some((&byte, after)) = rest.split_first().filter(|(byte, _)| !ends_word(byte)) {
             if !matches!(byte, b'"' | b'\'') {
                 bytes.push(byte);
                 rest = after;
@@ -19,6 +19,7 @@ pub(crate) fn split(mut rest: &[u8], bytes: &mut Vec<u8>, spans: &mut Vec<Span>)
             if rest.first().is_some_and(|byte| !is_space(byte)) {
                 return false;
             }
+            break;
         }
         spans.push(Span::new(start, bytes.len()));
     }
@@ -50,6 +51,11 @@ fn unescape(escape: &[u8]) -> (u8, &[u8]) {
     let names = [(b'n', b'\n'), (b'r', b'\r'), (b't', b'\t'), (b'b', 0x08), (b'a', 0x07)];
     let named = names.iter().find(|(name, _)| *name == escape[0]);
     (named.map_or(escape[0], |&(_, byte)| byte), &escape[1..])
+}
+
+/// Not all spaces do.
+fn ends_word(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0)
 }
 
 fn is_space(byte: &u8) -> bool {

@@ -418,6 +418,7 @@ fn broken_protocols() {
         format!("*1\r\n${long}"),
         "PING\r\n\r\n\r\nECHO a\n*0\r\n*-5\r\nECHO \"\\x41\\n\" \r\nECHO 'it\\'s'\r\nQUIT\r\nPING\r\n"
             .to_owned(),
+        "ECHO a\u{b}b\u{c}\r\n\u{b}ECHO \u{c}\"a\"\u{b}\r\nQUIT\r\n".to_owned(),
         "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\nGET a\r\nQUIT\r\n".to_owned(),
     ];
     for stream in streams {

@@ -77,12 +77,13 @@ fn the_parser_says_how_much_an_argument_still_needs() {
 
 #[test]
 fn quotes_and_escapes_of_inline_requests() {
-    let cases: [(&[u8], &[&[u8]]); 5] = [
+    let cases: [(&[u8], &[&[u8]]); 6] = [
         (br#"a "b\x41\n\q" 'c\'d\n'"#, &[b"a", b"bA\nq", b"c'd\\n"]),
         (b"  \t a  ", &[b"a"]),
         (b"\"\" ''", &[b"", b""]),
         (b"", &[]),
         (br#"k"v""#, &[b"kv"]),
+        (b"\x0ba\x0bb\x0c \"c\"\x0cd\te", &[b"a\x0bb\x0c", b"c", b"d", b"e"]),
     ];
     for (line, expected) in cases {
         let (mut bytes, mut spans) = (Vec::new(), Vec::new());
