@@ -78,7 +78,7 @@ pub(super) fn hello(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
             rename(desk, request, request.arg(at + 1))?;
             at += 2;
         } else {
-            return Err(format!("Syntax error in HELLO option '{}'", lossy(request.arg(at))).into());
+            return Err(format!("Syntax error in HELLO option '{}'", quoted(request.arg(at))).into());
         }
     }
     let session = &mut desk.sessions[request.client];
@@ -120,7 +120,7 @@ pub(super) fn get_name(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply
 /// The name and the version of the client's library. They are accepted and not kept.
 pub(super) fn set_info(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     if !request.is(2, "lib-name") && !request.is(2, "lib-ver") {
-        return Err(format!("Unrecognized option '{}'", lossy(request.arg(2))).into());
+        return Err(format!("Unrecognized option '{}'", quoted(request.arg(2))).into());
     }
     Ok(reply.ok())
 }

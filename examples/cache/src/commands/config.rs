@@ -105,7 +105,7 @@ impl Settings {
         let (mut changed, known, rank) = (self.clone(), self.values(), request.hash);
         changed.ranks.1 = rank.max(self.ranks.1);
         for at in (2..request.len()).step_by(2) {
-            let name = lossy(request.arg(at));
+            let name = quoted(request.arg(at));
             let Some(value) = known.iter().position(|(known, _)| request.is(at, known)) else {
                 return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
             };

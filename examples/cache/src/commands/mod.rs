@@ -13,8 +13,6 @@ pub(crate) mod pubsub;
 mod strings;
 pub(crate) mod table;
 
-use std::borrow::Cow;
-
 use bitflags::bitflags;
 
 use crate::desk::Desk;
@@ -91,6 +89,8 @@ pub(crate) fn wrong_arity(name: &str) -> Failure {
     format!("wrong number of arguments for '{name}' command").into()
 }
 
-fn lossy(arg: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(arg)
+/// An argument for the text of an error: a character for each byte, which `Reply::error` makes a byte
+/// again. As in Redis, it ends before a zero.
+fn quoted(arg: &[u8]) -> String {
+    arg.iter().take_while(|&&byte| byte != 0).map(|&byte| char::from(byte)).collect()
 }

@@ -108,7 +108,7 @@ impl<'a> Options<'a> {
 pub(super) fn conditions(request: &Request<'_>) -> Result<Words, Failure> {
     let mut words = Words::empty();
     for at in 3..request.len() {
-        let unknown = || format!("Unsupported option {}", lossy(request.arg(at)));
+        let unknown = || format!("Unsupported option {}", quoted(request.arg(at)));
         words |= word(request, at, OF_EXPIRE).ok_or_else(unknown)?;
     }
     if words.contains(Words::NX) && words != Words::NX {

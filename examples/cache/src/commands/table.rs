@@ -124,16 +124,18 @@ pub(super) fn unknown_subcommand(request: &Request<'_>) -> Failure {
 }
 
 fn cut(arg: &[u8], len: usize) -> String {
-    lossy(&arg[..arg.len().min(len)]).into_owned()
+    quoted(&arg[..arg.len().min(len)])
 }
 
 fn unknown(request: &Request<'_>) -> Failure {
-    let (name, mut args) = (cut(request.arg(0), QUOTED), String::new());
+    let (name, mut args, mut left) = (cut(request.arg(0), QUOTED), String::new(), QUOTED);
     for arg in request.from(1) {
-        if args.len() >= QUOTED {
+        if left == 0 {
             break;
         }
-        args += &format!("'{}' ", cut(arg, QUOTED - args.len()));
+        let quoted = format!("'{}' ", cut(arg, left));
+        left = left.saturating_sub(quoted.chars().count());
+        args += &quoted;
     }
     format!("unknown command '{name}', with args beginning with: {args}").into()
 }

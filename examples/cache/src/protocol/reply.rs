@@ -24,10 +24,12 @@ pub(crate) struct Reply<'a> {
 }
 
 impl Reply<'_> {
-    /// Writes an error. Control characters become spaces: an error is one line.
+    /// Writes an error, a byte for each character. An error is one line: control characters at its end
+    /// are left out, and others become spaces.
     pub(crate) fn error(&mut self, Failure(code, text): &Failure) {
-        let text = text.replace(['\r', '\n'], " ");
-        self.parts(&[b"-", code.as_bytes(), b" ", text.as_bytes(), b"\r\n"]);
+        let text = text.trim_end_matches(['\r', '\n']).replace(['\r', '\n'], " ");
+        let text: Vec<_> = text.chars().map(|character| character as u8).collect();
+        self.parts(&[b"-", code.as_bytes(), b" ", &text, b"\r\n"]);
     }
 
     pub(crate) fn ok(&mut self) {

@@ -570,3 +570,23 @@ fn a_password_that_goes() {
     late.same("GET a");
     pair.another().same("GET a");
 }
+
+/// The texts of errors repeat arguments as they are.
+#[test]
+fn errors_with_any_bytes() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    for bytes in [&b"\xff\xe9"[..], b"a\0b", b"a\r\nb\r\n", b"\xc3\xa9", &[0xe9; 200]] {
+        pair.same_args::<&[u8]>(&[bytes, bytes, b"\0", bytes, &[b'x'; 200]]);
+        pair.same_args::<&[u8]>(&[b"EXPIRE", b"a", b"1", bytes]);
+        pair.same_args::<&[u8]>(&[b"CLIENT", bytes]);
+        pair.same_args::<&[u8]>(&[b"HELLO", b"2", bytes]);
+        pair.same_args::<&[u8]>(&[b"CONFIG", b"SET", bytes, b"1"]);
+        let mut both = pair.another();
+        let stream = [b"*1\r\n", &bytes[..1], b"1\r\n"].concat();
+        let all = [&mut both.cache, &mut both.redis].map(|client| {
+            client.send(&stream);
+            client.read_to_end()
+        });
+        assert_eq!(all[0], all[1], "{bytes:?}");
+    }
+}

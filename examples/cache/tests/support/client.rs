@@ -108,7 +108,7 @@ impl Client {
             Err(error) => panic!("no reply: {error}"),
         }
         let line = line.strip_suffix(b"\r\n").unwrap_or_else(|| panic!("not a line: {line:?}"));
-        let (kind, rest) = (line[0], String::from_utf8_lossy(&line[1..]).into_owned());
+        let (kind, rest) = (line[0], line[1..].iter().map(|&byte| char::from(byte)).collect::<String>());
         let number = || rest.parse::<i64>().unwrap_or_else(|_| panic!("not a number: {rest}"));
         Some(match kind {
             b'+' => Value::Simple(rest),
