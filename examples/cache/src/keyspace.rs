@@ -68,18 +68,13 @@ impl Placement {
 }
 
 /// What tells a key apart: its table, and its hash there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hash {
-    hash: u32,
     table: u16,
+    hash: u32,
 }
 
 impl Hash {
-    /// A higher one, which no other thread makes of the same one.
-    pub(crate) fn next(self, thread: usize) -> Self {
-        Self { hash: self.hash + 1, table: thread as u16 }
-    }
-
     /// For a table, which takes the lowest bits, and the seven highest.
     fn spread(self) -> u64 {
         u64::from(self.hash) << 32 | u64::from(self.hash)

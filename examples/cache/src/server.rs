@@ -31,7 +31,7 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
     let listener =
         mio::net::TcpListener::bind(settings.listen).map_err(|error| on(settings.listen, &error))?;
     settings.listen = listener.local_addr()?;
-    let shared = Arc::new(Shared::new(schedulers));
+    let shared = Arc::new(Shared::new(schedulers, settings.clone()));
     writeln!(out, "listening on {}", settings.listen)?;
     if let Some(address) = settings.metrics {
         let listener = std::net::TcpListener::bind(address).map_err(|error| on(address, &error))?;
@@ -46,7 +46,7 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
     let signals = Signals::new([SIGTERM, SIGINT])?;
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
-        let desk = Desk::new(number, &shared, settings.clone(), mailbox);
+        let desk = Desk::new(number, &shared, mailbox);
         let (worker, core) = (Worker::new(poll, advancer, desk), cores.get(number).copied());
         thread::Builder::new().name(format!("cache-{number}")).spawn(move || {
             core.map(core_affinity::set_for_current);

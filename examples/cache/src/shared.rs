@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
 use shardwheel::Scheduler;
 
 use crate::clock::Clock;
+use crate::commands::config::Settings;
 use crate::keyspace::{Due, Placement};
 use crate::stats::Stats;
 
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) placement: Placement,
+    /// Each thread has those that it has last seen here.
+    pub(crate) settings: ArcSwap<Settings>,
     pub(crate) stats: Vec<Arc<Stats>>,
     pub(crate) timers: Vec<Scheduler<Due>>,
     /// The number of channels that each thread's clients have subscribed to.
@@ -26,10 +30,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(timers: Vec<Scheduler<Due>>) -> Self {
+    pub(crate) fn new(timers: Vec<Scheduler<Due>>, settings: Settings) -> Self {
         Self {
             clock: Clock::start_now(),
             placement: Placement::new(timers.len()),
+            settings: ArcSwap::from_pointee(settings),
             stats: timers.iter().map(|_| Arc::default()).collect(),
             channels: timers.iter().map(|_| CachePadded::default()).collect(),
             timers,

@@ -1,16 +1,16 @@
 //! The settings: the command line, and CONFIG GET and SET of those that tools ask for.
 //!
-//! Each thread has its own copy, which CONFIG SET changes in every thread before it replies.
+//! CONFIG SET replaces what all threads share, and each thread takes it over, before it replies.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
 
 use super::glob::matches;
 use super::*;
-use crate::keyspace::Hash;
 use crate::protocol::parse_i64;
 use crate::protocol::parser::MAX_BULK;
 
@@ -45,12 +45,7 @@ pub(crate) struct Settings {
     /// `notify-keyspace-events`
     #[arg(skip)]
     pub(crate) events: Class,
-    /// The rank of the CONFIG SET that each value is of, and the highest of all.
-    #[arg(skip)]
-    pub(crate) ranks: ([Hash; VALUES], Hash),
 }
-
-const VALUES: usize = 11;
 
 /// Parses the value of a flag as CONFIG SET does.
 fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -59,7 +54,7 @@ fn flag<T>(parse: fn(&[u8]) -> Result<T, Failure>) -> impl Fn(&str) -> Result<T,
 
 impl Settings {
     /// All values by their names. What is not a field is what it always is.
-    fn values(&self) -> [(&'static str, Vec<u8>); VALUES] {
+    fn values(&self) -> [(&'static str, Vec<u8>); 11] {
         let text = |value: &dyn ToString| value.to_string().into_bytes();
         [
             ("maxmemory", text(&self.max_memory)),
@@ -91,29 +86,18 @@ impl Settings {
         Ok(())
     }
 
-    /// The rank of a CONFIG SET that begins in this thread. Threads get to know CONFIG SETs that begin at
-    /// the same time in different orders; each keeps the values of the highest rank.
-    pub(crate) fn next_rank(&self, thread: usize) -> Hash {
-        self.ranks.1.next(thread)
-    }
-
-    /// Sets all of a request's values, or none. Those that are of a higher rank stay.
+    /// Sets all of a request's values, or none.
     fn set_all(&self, request: &Request<'_>) -> Result<Self, Failure> {
         if request.len() % 2 == 1 {
             return Err(SYNTAX.into());
         }
-        let (mut changed, known, rank) = (self.clone(), self.values(), request.hash);
-        changed.ranks.1 = rank.max(self.ranks.1);
+        let (mut changed, known, mut seen) = (self.clone(), self.values(), [false; 11]);
         for at in (2..request.len()).step_by(2) {
             let name = quoted(request.arg(at));
             let Some(value) = known.iter().position(|(known, _)| request.is(at, known)) else {
                 return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
             };
-            if rank < self.ranks.0[value] {
-                continue;
-            }
-            let is_second = std::mem::replace(&mut changed.ranks.0[value], rank) == rank;
-            let done = if is_second {
+            let done = if std::mem::replace(&mut seen[value], true) {
                 Err("duplicate parameter".into())
             } else {
                 changed.set(known[value].0, request.arg(at + 1))
@@ -164,11 +148,20 @@ pub(super) fn get(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>)
     Ok(())
 }
 
-pub(super) fn check(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
-    desk.settings.set_all(request).and_then(|_| everywhere(desk, request))
+/// Changes the shared settings. Clients of other threads may do so at the same time.
+pub(super) fn set(desk: &Desk, request: &Request<'_>) -> Result<Vec<usize>, Failure> {
+    let shared = &desk.shared.settings;
+    loop {
+        let before = shared.load();
+        let replaced = shared.compare_and_swap(&before, Arc::new(before.set_all(request)?));
+        if Arc::ptr_eq(&before, &replaced) {
+            return everywhere(desk, request);
+        }
+    }
 }
 
-pub(super) fn set(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    desk.apply(desk.settings.set_all(request)?);
+/// Takes over the shared settings, in each thread.
+pub(super) fn apply(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    desk.apply();
     Ok(reply.ok())
 }

@@ -80,7 +80,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("function|flush", -2, NONE, Run::Client(|_, _, reply| Ok(reply.ok()))),
     command("config", -2, NONE, Run::Container),
     command("config|get", -3, NONE, Run::Client(config::get)),
-    command("config|set", -4, NONE, Run::Threads(config::check, config::set, Fold::Same)),
+    command("config|set", -4, NONE, Run::Threads(config::set, config::apply, Fold::Same)),
 ];
 
 /// The number of PUBLISH: events are published, too.

@@ -51,7 +51,6 @@ impl Desk {
                 }
             }
             Run::Threads(choose, _, fold) => {
-                let request = &Request { hash: self.settings.next_rank(self.number), ..*request };
                 let threads = choose(self, request)?;
                 let home = self.expect(Some((fold, threads.len())), request);
                 for (thread, part) in threads.into_iter().zip(0..) {

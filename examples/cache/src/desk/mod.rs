@@ -47,7 +47,7 @@ pub(crate) struct Desk {
     /// they were owed too much before.
     pub(crate) resuming: Vec<usize>,
     pub(crate) channels: Channels,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) mailbox: Mailbox,
     timers: Scheduler<Due>,
     /// What the other threads' keys and buffers take, as of the start of the round.
@@ -56,11 +56,12 @@ pub(crate) struct Desk {
 
 impl Desk {
     #[rustfmt::skip] // A line for each of twelve fields says nothing.
-    pub(crate) fn new(number: usize, shared: &Arc<Shared>, settings: Settings, mailbox: Mailbox) -> Self {
+    pub(crate) fn new(number: usize, shared: &Arc<Shared>, mailbox: Mailbox) -> Self {
         let (shared, stats, timers) =
             (shared.clone(), shared.stats[number].clone(), shared.timers[number].clone());
         let keyspace = Keyspace::new(Time::new(shared.clock), timers.clone(), stats.clone());
         let (sessions, dirty, resuming, channels) = Default::default();
+        let settings = shared.settings.load_full();
         shared.limit_clients(settings.max_clients);
         Self {
             number, shared, stats, keyspace, sessions, dirty, resuming, channels, settings, mailbox, timers,
@@ -177,8 +178,9 @@ impl Desk {
         }
     }
 
-    /// Takes over settings. A new idle timeout counts from now, for all clients.
-    pub(crate) fn apply(&mut self, settings: Settings) {
+    /// Takes over the shared settings. A new idle timeout counts from now, for all clients.
+    pub(crate) fn apply(&mut self) {
+        let settings = self.shared.settings.load_full();
         self.keyspace.events.wanted = settings.events;
         self.shared.limit_clients(settings.max_clients);
         let is_same = settings.idle_timeout == self.settings.idle_timeout;

@@ -38,7 +38,7 @@ pub(crate) struct Request<'a> {
     pub(crate) is_resp3: bool,
     /// The client's slot, if a command runs in the thread of its client.
     pub(crate) client: usize,
-    /// The hash of the key, if the command is for one key; the rank of a CONFIG SET.
+    /// The hash of the key, if the command is for one key.
     pub(crate) hash: Hash,
 }
 

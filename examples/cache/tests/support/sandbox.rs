@@ -24,13 +24,14 @@ impl Sandbox {
     /// A server with this many threads and clients.
     pub fn new(threads: usize, clients: usize, password: Option<&str>) -> Self {
         let (schedulers, advancers): (Vec<_>, Vec<_>) = (0..threads).map(|_| timers()).unzip();
-        let shared = Arc::new(Shared::new(schedulers));
         let password = password.unwrap_or_default().as_bytes().into();
         let settings = Settings { password, max_clients: clients, ..Settings::parse_from([""]) };
+        let shared = Arc::new(Shared::new(schedulers, settings));
         let mailboxes = Mailbox::all(threads).expect("wakers").into_iter().map(|(_, mailbox)| mailbox);
-        let desks = mailboxes.zip(advancers).enumerate().map(|(number, (mailbox, advancer))| {
-            (Desk::new(number, &shared, settings.clone(), mailbox), advancer)
-        });
+        let desks = mailboxes
+            .zip(advancers)
+            .enumerate()
+            .map(|(number, (mailbox, advancer))| (Desk::new(number, &shared, mailbox), advancer));
         let mut sandbox = Self { desks: desks.collect(), clients: Vec::new() };
         for client in 0..clients {
             assert!(shared.admit());
