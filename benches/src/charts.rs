@@ -50,8 +50,7 @@ struct Chart {
     lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// Where a page is dark, so is the chart: the colours of the text, the axes and the background
-/// change.
+/// On a dark page the chart is dark, too: the colours of the text, the axes and the background change.
 const DARK: &str = "<style>@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } \
     rect[fill='#FFFFFF'] { fill: #0d1117 } [stroke='#000000'] { stroke: #e6edf3 } }</style>";
 

@@ -15,7 +15,7 @@ use crate::samples::{Samples, Times};
 use crate::suite::{Run, Section, Sizes, Suite, runs};
 use crate::table::Requirement;
 
-/// Peers that threads can share as they are measured, by a lock.
+/// Peers behind a lock, which threads can share.
 const LOCKED: [&str; 4] = [Heap::NAME, BareHeap::NAME, <Locked<Tree> as Engine>::NAME, Queue::NAME];
 
 const FEW: usize = 10_000;
@@ -66,7 +66,7 @@ pub(crate) static SUITE: Suite = Suite {
         Section::new("tick", "Ticks at which nothing is due, ns a tick", common!(idle_ticks, Quad, Flat))
             .with(Sizes::Fixed(&[0, FEW])),
         Section {
-            // With fewer timers the ticks alone cost anything.
+            // With fewer timers, nearly all of the cost is that of the ticks.
             least: 100_000,
             ..Section::new("ticks", "Fire tick by tick, random, ns a timer", common!(ticks, Quad, Flat))
         },

@@ -66,7 +66,7 @@ pub(crate) fn drive<E: Engine, R: Rhythm<E>>(
     elapsed
 }
 
-/// Fires what is due over `ticks` in a rhythm; the time of the whole.
+/// Fires what is due over `ticks` in a rhythm; returns the time of the whole.
 pub(crate) fn fire<E: Engine, R: Rhythm<E>>(engine: &mut E, ticks: Range<u64>, due: &Checksum) -> Duration {
     drive::<E, R>(engine, ticks, due, |engine, now, fired| engine.advance(now, fired))
 }

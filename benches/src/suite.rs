@@ -11,13 +11,13 @@ use crate::workload::{Spread, Workload};
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
-    /// What the figures rest on.
+    /// How the figures are measured.
     pub(crate) method: &'static str,
     /// The options that it has beside the common ones, with their defaults.
     pub(crate) options: &'static [(&'static str, &'static str)],
     /// To measure more, add a section. Sections of the same name share `--only` and the table.
     pub(crate) sections: &'static [Section],
-    /// Operations that a figure rests on at least: small sizes are repeated.
+    /// The least number of operations for a figure: small sizes are repeated.
     pub(crate) operations: usize,
     /// Whether the measuring thread is pinned.
     pub(crate) pinned: bool,
@@ -78,9 +78,9 @@ pub(crate) use runs;
 pub(crate) struct Task {
     pub(crate) timers: usize,
     pub(crate) round: usize,
-    /// Operations that a figure rests on at least.
+    /// The least number of operations for a figure.
     pub(crate) operations: usize,
-    /// The time over which timers are due that run in real time.
+    /// In real time: the time over which timers are due.
     pub(crate) span: Duration,
     /// Whether memory is used as it comes.
     pub(crate) cold: bool,

@@ -35,7 +35,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const WATCHED: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_secs(5) };
 const SETTLING: Duration = if cfg!(test) { MILLISECOND } else { Duration::from_secs(1) };
 
-/// A sleep that is created, polled once and dropped, as the timeout of an operation that ends before.
+/// A sleep that is created, polled once and dropped, as the timeout of an operation that ends in time.
 ///
 /// Each thread polls with one waker that counts its references, as a task's does. Another sleep of
 /// the thread, due earlier, is pending: without it each sleep would wake the engine's thread.

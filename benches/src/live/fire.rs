@@ -68,7 +68,7 @@ fn fire<E: Live>(task: &Task, tick: Duration, placers: usize) -> Outcome {
     outcome
 }
 
-/// Lets each thread place its timers; returns what has to be kept.
+/// Lets each thread place its timers; returns what their owner has to keep until they have fired.
 fn place<E: Live>(engine: &E, begin: Instant, ledger: &'static Ledger, orders: Orders) -> Vec<Vec<E::Kept>> {
     thread::scope(|scope| {
         let spawn = |order: Vec<_>| {

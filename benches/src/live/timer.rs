@@ -80,8 +80,8 @@ fn accepted<F>(scheduled: Result<TimerKey, ScheduleError<F>>) -> TimerKey {
     scheduled.unwrap_or_else(|refused| panic!("a timer without a bound refused a timer: {refused}"))
 }
 
-/// A `Timer` that calls closures. With one shard it has a single thread, which wakes half as often,
-/// and wheels so large that no timer is moved before it fires.
+/// A `Timer` that calls closures. With one shard it has a single thread, and wheels so large that no
+/// timer is moved before it fires.
 pub(super) struct Calls<const SHARDS: usize>(Timer);
 
 pub(super) type Shardwheel = Calls<AS_IT_COMES>;
