@@ -1,7 +1,7 @@
-//! The HTTP client of `feed` and `audit`. It waits until there is an answer, and sends again what
-//! was cut off or refused for now.
+//! The HTTP client of `feed` and `audit`. It waits until there is an answer. If a request was cut off,
+//! or refused for now, it sends the request again.
 //!
-//! To send again is harmless: a server knows orders and payments by their ids.
+//! That is harmless: a server knows orders and payments by their ids.
 
 use std::error::Error;
 use std::fmt;
@@ -143,7 +143,7 @@ impl Client {
             let stream = TcpStream::connect(&self.endpoint.authority).await?;
             stream.set_nodelay(true)?;
             let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            // What goes wrong with it shows at the next request.
+            // An error of the connection shows at the next request.
             tokio::spawn(connection);
             self.connection = Some(sender);
         }

@@ -33,7 +33,7 @@ use cli::{Cli, Command};
 
 pub use replay::outcomes::{MadePayment, PlacedOrder, outcomes};
 
-/// All went well; of `replay`, all identities hold; of `audit`, there is no difference.
+/// All went well; for `replay`, all identities hold; for `audit`, there is no difference.
 pub(crate) const EXIT_OK: u8 = 0;
 /// At least one identity does not hold, or an audit has found a difference, or a server has found a
 /// line invalid.

@@ -70,7 +70,7 @@ fn a_clock_that_is_set_back_over_a_restart_makes_no_check_early() {
     let (placed, begin) = (std::time::Instant::now(), &before["placed_at_ms"]);
     server.kill();
     let mut faked = Command::new("faketime");
-    // Only the wall clock: the monotonic one is not set back in this world.
+    // Only the wall clock: a monotonic clock is never set back.
     faked.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").args(["-f", "-1h", PROGRAM]);
     let server = Server::launch(faked, directory.path(), &["--check-after", "2s"]);
     server.wait_until_ready();

@@ -270,7 +270,7 @@ fn all_outcomes(server: &Server) -> String {
     }
 }
 
-/// What only an observer of all that time can tell.
+/// What only a reader that was there all the time can check.
 fn expect_history(found: &str, followed: &str) {
     assert!(found.starts_with(followed), "what was seen stays");
     let mut last = 0;

@@ -95,7 +95,7 @@ impl Findings {
         self.rules().iter().map(|rule| rule.differences).sum()
     }
 
-    /// Compares outcomes, in the order in which the server tells them, with what is expected of each
+    /// Compares outcomes, in the order in which the server returns them, with what is expected of each
     /// order. Returns the outcome of each.
     pub(crate) fn outcomes<'a>(
         &mut self,

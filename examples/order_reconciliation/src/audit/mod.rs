@@ -98,7 +98,7 @@ fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure>
     }
 }
 
-/// All outcomes, in the order in which the server tells them.
+/// All outcomes, in the order in which the server returns them.
 async fn read_outcomes(source: &Source, wait: bool) -> Result<Vec<Outcome>, client::Failure> {
     let mut reader = source.reader();
     while wait && reader.pending().await? > 0 {
@@ -108,7 +108,7 @@ async fn read_outcomes(source: &Source, wait: bool) -> Result<Vec<Outcome>, clie
     loop {
         let after = all.last().map_or(0, |last| last.seq);
         let page = reader.outcomes(after).await?;
-        // Numbers that do not increase are found later; here they must not go on for ever.
+        // Numbers that do not increase are reported later; here they must not make an endless loop.
         let ends = page.last().is_none_or(|last| last.seq <= after);
         all.extend(page);
         if ends {

@@ -1,9 +1,9 @@
 //! Follows the results of a cluster line by line, and keeps books of its own: the answers must agree
 //! with each other, and the outcomes with the answers.
 //!
-//! The broker's own time of a result tells what cannot be early: a check's outcome was not there
-//! before its time, and no payment was refused as late before. Where an order and its payments stand
-//! in time is known from the answers, which lets `replay` decide again, whatever the faults did to the
+//! The broker's own time of a result shows that nothing was early: a check's outcome was not there
+//! before the check was due, and no payment was refused as late before that. The answers contain the
+//! times of each order and its payments, so `replay` can decide again, whatever the faults did to the
 //! times of the files.
 
 use std::collections::{HashMap, HashSet};

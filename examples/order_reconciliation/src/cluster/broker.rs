@@ -16,17 +16,17 @@ use super::partition::Position;
 /// Anything that goes wrong with the broker.
 pub(crate) type Failure = async_nats::Error;
 
-/// How long a request may take. A new leader of a stream is elected in less.
+/// How long a request may take. The election of a stream's new leader may take longer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that does not answer for two of these is left for another.
 const PING: Duration = Duration::from_secs(2);
 /// The longest pause between two attempts to connect.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// How long a request may take at the start, and after which pause it is tried again. Servers that have just
-/// started have to find each other; what is asked before gets no answer.
+/// How long a request may take at the start, and the pause before it is tried again. Servers that have just
+/// started have to find each other; before that, requests get no answer.
 const FIRST: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(300);
-/// How long to connect to all of the servers may take.
+/// How long one attempt to connect to the servers may take.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long a worker tries to find or make the shop.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -34,12 +34,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// In a result: the last message of the log that it answers, and the digest of all lines up to it.
 const INPUT: &str = "Shop-Input";
 const DIGEST: &str = "Shop-Digest";
-/// The broker takes a result only after this one. Servers of 2.9 look at the first header before they
-/// replicate a message, and not again: of two messages that come at once, they take both. They look at the
-/// second one when they store it. The stream has one subject, so both mean the same.
+/// The headers that name the last result; the broker takes a new one only right after that. Servers of
+/// 2.9 look at the first header before they replicate a message, and not again: if two messages come at
+/// once, they take both. They look at the second header when they store the message. The stream has one
+/// subject, so both headers mean the same.
 const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
 
-/// What must be the same for all workers: it decides.
+/// What must be the same for all workers, because decisions depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) partitions: u32,
@@ -135,7 +136,8 @@ impl Broker {
         Ok(self.jetstream.get_stream_no_info(name).await?)
     }
 
-    /// Adds a tick to a partition's log. Nobody waits for it: one that is lost is sent again.
+    /// Adds a tick to a partition's log, and does not wait for an answer: the owner sends a lost tick
+    /// again.
     pub(crate) async fn tick(&self, partition: u32, nonce: u64) -> Result<(), Failure> {
         let subject = names::log_subject(partition, Kind::Tick);
         Ok(self.jetstream.client().publish(subject, nonce.to_le_bytes().to_vec().into()).await?)
@@ -156,7 +158,7 @@ impl Broker {
         Ok(LastResult { sequence: message.sequence, input, digest })
     }
 
-    /// The last result, when the stream's leader says it.
+    /// The last result, as soon as the stream's leader answers.
     pub(crate) async fn insist_on_last_result(
         &self,
         partition: u32,
@@ -192,7 +194,7 @@ fn context(client: Client) -> Context {
     ContextBuilder::new().timeout(TIMEOUT).backpressure_on_inflight(true).build(client)
 }
 
-/// Tries until it succeeds: each attempt takes so long at most, and all of them not much longer than
+/// Tries until it succeeds: an attempt takes no longer than `each`, and all of them not much longer than
 /// `patience`.
 async fn insist<T, F: Future<Output = Result<T, Failure>>>(
     each: Duration,

@@ -1,9 +1,9 @@
-//! A client of a shop over NATS: sends lines, and hears the answers.
+//! A client of a shop over NATS: sends lines, and receives the answers.
 //!
 //! A line goes to the partition of its item; a payment goes to that of its order's item, which the
 //! client knows. The answer comes as a line of the partition's results. So *sent* is not *answered*:
-//! a message that the broker has, but that no worker has answered in time, is sent again. It bears
-//! the same id, by which the broker leaves it out for two minutes, and the books know its orders and
+//! a message that the broker has, but that no worker has answered in time, is sent again, with the
+//! same id. For two minutes the broker drops a repeated id; the books know the message's orders and
 //! payments for much longer.
 
 use std::collections::HashMap;
@@ -22,10 +22,10 @@ use super::names::{self, Kind};
 use super::partition::MAX_LINES;
 use super::reader::Reader;
 
-/// After which time a line that is not answered is sent again.
+/// The time after which a line without an answer is sent again.
 const REPEAT: Duration = Duration::from_secs(5);
 
-/// What a line is known by in an answer.
+/// What identifies a line in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Name {
     Order(u64),

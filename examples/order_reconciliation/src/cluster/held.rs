@@ -6,13 +6,14 @@ use tokio::sync::watch;
 
 use super::pulse::Pulse;
 
-/// The pause before an owner begins again. It is doubled with each that made no progress, so many times.
+/// The pause before an owner begins again. Each owner that made no progress doubles it, at most
+/// `DOUBLED` times.
 const PAUSE: Duration = Duration::from_millis(100);
 const DOUBLED: u32 = 4;
 
 pub(crate) struct Held {
     pub(crate) revision: u64,
-    /// The revision when it was taken: it tells the owners of two times apart.
+    /// The revision when it was taken: it distinguishes this lease from an earlier one.
     pub(crate) since: u64,
     /// An orphan does not count as surplus until then.
     pub(crate) exempt_until: Instant,
@@ -21,7 +22,7 @@ pub(crate) struct Held {
     /// Ends the owner when it is sent or dropped.
     stop: watch::Sender<bool>,
     pub(crate) pulse: Pulse,
-    /// When the present owner was started, and how many before it made no progress.
+    /// When the present owner was started, and how many owners before it made no progress.
     begun: Instant,
     failures: u32,
 }
@@ -33,7 +34,7 @@ impl Held {
         Self { revision, since, exempt_until, leaving, stop, pulse, begun, failures }
     }
 
-    /// Begins an owner; returns what ends it, and where it says that it makes progress.
+    /// Begins an owner; returns what ends it, and the pulse by which it reports progress.
     pub(crate) fn begin(&mut self) -> (watch::Receiver<bool>, Pulse) {
         self.begun = Instant::now();
         (self.stop.subscribe(), self.pulse.clone())

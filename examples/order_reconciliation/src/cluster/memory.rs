@@ -2,7 +2,7 @@
 //! a partition.
 //!
 //! Nothing here needs a disk. A change is durable before it is decided: it follows from the log of
-//! the partition, and a new owner makes it again. So a commit only takes the changes up.
+//! the partition, and a new owner makes it again. So a commit only enters the changes in memory.
 //!
 //! The memory is bounded by time. What ended, or was paid, longer ago than `remember` is forgotten,
 //! by the time of the log, so every owner forgets it at the same message. An order that is sent

@@ -5,9 +5,9 @@
 //! The shop is divided by item into P partitions. Each has a *log*, a JetStream stream with the
 //! subjects `shop.P.orders`, `shop.P.payments` and `shop.P.ticks`: one total order of all that
 //! happens to its items. Front ends publish lines of JSON there, several to a message. A payment goes
-//! to the partition of its order's item: the front end has sold that item and knows it. The line
+//! to the partition of its order's item, which the front end knows because it sold the item. The line
 //! names the item as well, for a tool that divides the shop anew. An order's id belongs to one item:
-//! another partition does not know it.
+//! other partitions do not know the id.
 //!
 //! **Decisions are a pure function of the log** (`partition.rs`). The time of an order or a payment
 //! is the one that the broker gave its message, and a check that is due at T is made by the first
@@ -17,7 +17,7 @@
 //! # Results
 //!
 //! An owner answers messages by a *result*: a message in the partition's other stream, with a line
-//! for each line answered and for each outcome. It says which message of the log it answers last.
+//! for each line answered and for each outcome. It names the last message of the log that it answers.
 //! The broker takes it only if the last result is still the one that the owner knows
 //! (`Nats-Expected-Last-Sequence`). So each message of the log is answered once.
 //!
@@ -58,8 +58,8 @@
 //! A message that it has acknowledged stays. JetStream with three replicas keeps it when one server
 //! is lost. It does not sync each message to its disk: if all three machines lose their power at
 //! once, the last messages may be lost. After a server died, replicas of the bucket were seen to number
-//! the same changes differently (2.9.10), so workers ask its leader when a change is refused. Servers'
-//! clocks should agree as well as the shop's promise of thirty minutes asks for.
+//! the same changes differently (2.9.10), so workers ask its leader when a change is refused. The
+//! servers' clocks should agree well enough for the shop's promise of thirty minutes.
 //!
 //! # The files, from the bottom up
 //!
@@ -72,7 +72,7 @@
 //! | `broker.rs`, `reader.rs`, `keeper.rs` | streams and results; reading without gaps; snapshots |
 //! | `owner.rs` | one partition: reads, decides, publishes |
 //! | `held.rs`, `worker.rs`, `status.rs` | leases, and an owner for each; `/healthz` and `/metrics` |
-//! | `client.rs` | sends lines and hears the answers: for `feed` and `audit` |
+//! | `client.rs` | sends lines and receives the answers: for `feed` and `audit` |
 
 mod args;
 mod broker;

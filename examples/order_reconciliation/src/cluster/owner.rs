@@ -2,12 +2,12 @@
 //!
 //! It begins with the newest snapshot and the last result. It applies the rest of the log; what the
 //! last result answers already is applied and not published, and the digest must come out the same.
-//! From there on it publishes a result for each *group* of messages, which gathers while the result
-//! before is on its way.
+//! From there on it publishes a result for each *group* of messages, which gathers while the
+//! previous result is on its way.
 //!
-//! Anything that goes wrong ends it: a result that was refused, as another owner was first, and one
-//! of which nobody knows whether it stands. The worker then starts a new owner if it still has the
-//! lease. So there is one way back, the one after a crash.
+//! Anything that goes wrong ends it: a result that was refused because another owner was first, or a
+//! result that may or may not stand. The worker then starts a new owner if it still has the lease.
+//! So there is one way to recover, the same as after a crash.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -189,7 +189,7 @@ impl Owner {
         }
     }
 
-    /// Begins a snapshot if there is much to read again, for the size of the books.
+    /// Begins a snapshot if a new owner would have much to read, compared with the size of the books.
     async fn snapshot(&mut self) -> Result<(), Failure> {
         if let Some(saving) = self.saving.take_if(|saving| saving.is_finished()) {
             self.keeper = Some(saving.await??);
@@ -197,7 +197,7 @@ impl Owner {
         let size = self.partition.books.pending() + self.partition.memory.len();
         let enough = self.since >= self.office.snapshot_every.max(size / 2);
         let input = self.partition.position.input;
-        // While it reads again what is published, a snapshot helps nobody.
+        // While the owner reads again what is already published, a snapshot would be of no use.
         if enough
             && input >= self.last.input
             && let Some(keeper) = self.keeper.take()

@@ -9,8 +9,8 @@
 //! *tick* to the log; its wheel says when. A tick that comes too early decides nothing.
 //!
 //! Orders whose checks are due at one message are checked by time and id, at most [`MAX_LINES`] of
-//! them; the rest is left to the next messages. The wheel gives up those of one ms in any order, and
-//! in another one after it was rebuilt: hence the sorted set.
+//! them; the rest is left to the next messages. The wheel returns those of one ms in any order, and
+//! in another order after it was rebuilt: hence the sorted set.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ use crate::store::{Changes, Store, StoreError};
 use super::memory::{Memory, Restored};
 use super::names::{DIGEST, Kind, digest};
 
-/// Checks that one message makes, at most; and the lines that one message may have, or else none of
-/// them is used.
+/// The greatest number of checks that one message makes, and of lines in a message. If a message has
+/// more lines, none of them is used.
 ///
 /// With the longest names, the answers to one message and to its checks are shorter than
 /// `2 * MAX_LINES * 250` bytes, half of what a message may have.
@@ -119,8 +119,8 @@ impl Partition {
         checked
     }
 
-    /// When the log's time has to be, in ms, so that the next check is made. It may be a little too
-    /// early.
+    /// The time that the log has to reach, in ms, so that the next check is made. It may be a little
+    /// too early.
     pub(crate) fn next_check(&self) -> Option<u64> {
         let due = self.due.first().map(|&(at, _)| at);
         due.or_else(|| self.books.next_check()).map(|at| at.saturating_add(1))

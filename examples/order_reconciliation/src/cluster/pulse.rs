@@ -1,9 +1,9 @@
-//! When an owner has made progress: the owner says so, the worker looks.
+//! When an owner has made progress: the owner reports it, and the worker looks.
 //!
-//! Progress is a message that is decided and whose result stands, or the word of the log's leader that
-//! there is no more, while no tick is on its way. An owner that only begins again, or waits for a message
-//! that does not come, makes none. The worker renews a lease only while its owner does
-//! ([`patience`]); another worker may have more luck.
+//! Progress is a message that is decided and whose result stands. It is also the answer of the log's
+//! leader that there are no more messages, while no tick is on its way. An owner that only begins again,
+//! or waits for a message that does not come, makes none. The worker renews a lease only while its owner
+//! makes progress ([`patience`]); another worker may have more luck.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ impl Pulse {
     }
 }
 
-/// How long an owner may make no progress. An idle one makes some each [`QUIET`], and a stream of a server
-/// that died has no leader for a while.
+/// How long an owner may make no progress. An idle owner makes some each [`QUIET`], and a stream whose
+/// server died has no leader for a while.
 pub(crate) fn patience(lease: Duration) -> Duration {
     (lease * LEASES).max(QUIET * 3)
 }

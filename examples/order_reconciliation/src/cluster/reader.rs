@@ -10,8 +10,8 @@
 //! - *The last message is missing, or the consumer hangs.* Heartbeats come all the same. So a reader that
 //!   has got nothing for [`QUIET`] asks the leader for the number of its last message.
 //!
-//! A consumer that falls silent, or is found to be behind, is replaced by one that goes on behind the last
-//! message.
+//! A consumer that falls silent, or is found to be behind, is replaced by a new one that goes on after the
+//! last message read.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ const BYTES: usize = 4 << 20;
 const HEARTBEAT: Duration = Duration::from_millis(750);
 /// How long one request for messages stands.
 const EXPIRES: Duration = Duration::from_secs(10);
-/// After which time the broker forgets a consumer that nobody reads.
+/// The time after which the broker forgets a consumer that is not read.
 const INACTIVE: Duration = Duration::from_secs(10);
 /// The pause after an error.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -72,8 +72,8 @@ enum Event {
     Broken,
 }
 
-/// A request that goes on when a caller drops its future: a caller with little patience would otherwise
-/// never get an answer.
+/// A request that goes on when the caller drops its future. Otherwise a caller that waits only a short time
+/// would never get an answer.
 type Request<T> = Option<JoinHandle<Result<T, Failure>>>;
 
 pub(crate) struct Reader {
@@ -108,8 +108,8 @@ impl Reader {
         }
     }
 
-    /// Waits for the next message. `None`: there is none, says the stream's leader. A caller that drops the
-    /// future loses nothing. After a gap the reader goes on behind it.
+    /// Waits for the next message. `None`: the stream's leader says that there is none. A caller that drops
+    /// the future loses nothing. After a gap the reader goes on behind it.
     pub(crate) async fn next(&mut self) -> Result<Option<Input>, Gap> {
         loop {
             match self.event().await {

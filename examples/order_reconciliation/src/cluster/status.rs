@@ -43,7 +43,7 @@ async fn accept(listener: TcpListener, metrics: Arc<Metrics>) {
         });
         let mut server = http1::Builder::new();
         server.timer(HyperTimer::default()).header_read_timeout(PATIENCE);
-        // What goes wrong with a connection is the client's affair.
+        // An error of a connection concerns only its client.
         tokio::spawn(server.serve_connection(TokioIo::new(stream), service));
     }
 }

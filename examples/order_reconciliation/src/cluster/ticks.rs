@@ -2,17 +2,17 @@
 //!
 //! A tick is of use if the broker's clock is past a check that is due. The owner's own clock says
 //! nothing of the broker's, but each message does: its time was the broker's when it was sent. So
-//! the broker's clock is at least `time + elapsed` after each message. The owner keeps the highest of
-//! these bounds, and sends a tick when it passes what the wheel asks for. A wrong guess costs a
-//! message and decides nothing.
+//! the broker's clock is at least the message's time plus the time since the message came. The owner
+//! keeps the highest of these bounds, and sends a tick when the bound passes what the wheel asks for.
+//! A wrong guess costs a message and decides nothing.
 //!
-//! The first tick of an owner bears a number that nobody else has: when it comes back, the owner has
-//! read all that stood in the log when it began. It sends another one at once, which comes back
-//! without that delay and so shows the broker's clock.
+//! The ticks of an owner have a number that no other owner has. When the first one comes back, the
+//! owner has read all that stood in the log when it began. It sends another one at once, which comes
+//! back without that delay and so shows the broker's clock.
 
 use std::time::{Duration, Instant};
 
-/// A tick that has not come back for so long is sent again.
+/// A tick that has not come back for this long is sent again.
 const LOST: Duration = Duration::from_millis(250);
 /// The pause after a tick that has come back.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -56,7 +56,7 @@ impl Ticks {
         !std::mem::replace(&mut self.caught_up, true)
     }
 
-    /// The owner waits for a tick of its own.
+    /// Whether the owner waits for a tick of its own.
     pub(crate) fn is_away(&self) -> bool {
         self.away
     }

@@ -1,9 +1,9 @@
 //! What a worker sees of the others: leases, and who is alive. No broker and no clock.
 //!
-//! A lease is an entry of the bucket that its holder renews. The entry says no time, as no two
-//! clocks agree. A lease has lapsed if its revision has not changed for the length of a lease, by
-//! the clock of the worker that watches. The holder began its last renewal before the watcher saw
-//! it, so the watcher never counts fewer moments than the holder.
+//! A lease is an entry of the bucket that its holder renews. The entry contains no time, because no
+//! two clocks agree. A lease has lapsed if its revision has not changed for the length of a lease,
+//! by the clock of the worker that watches. The holder began its last renewal before the watcher saw
+//! it, so the watcher never counts more time than the holder.
 //!
 //! Each of n living workers has a fair share of P partitions: P / n, and one more for the first
 //! P mod n by name. The shares of all add up to P.
@@ -48,7 +48,7 @@ impl View {
         let (mut before, mut at) = (0, now);
         if let Some(seen) = self.entries.get(&key) {
             before = seen.revision;
-            // It is the entry that was seen, by another number.
+            // It is the entry that was seen, under another number.
             at = if revision < before && seen.holder == holder { seen.at } else { now };
         }
         if before > revision {
@@ -69,7 +69,8 @@ impl View {
         self.entries.get(key).map(|seen| seen.at)
     }
 
-    /// The revision of a lease that can be taken: for so many leases nobody has had it, or it has lapsed.
+    /// The revision of a lease that can be taken: no worker has had it for the length of `leases`
+    /// leases, or it lapsed that long ago.
     pub(crate) fn free_for(&self, partition: u32, leases: u32, now: Instant) -> Option<u64> {
         let seen = self.entries.get(&names::lease(partition));
         let since = seen.map_or(self.began, |seen| seen.at);

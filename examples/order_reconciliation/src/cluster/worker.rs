@@ -1,8 +1,8 @@
 //! A worker: holds leases of partitions, and runs an owner for each.
 //!
 //! The worker renews its leases and its own entry three times in the length of a lease. It learns
-//! from the bucket's changes what became of them, and what others hold. It takes partitions that
-//! nobody holds up to its fair share, and gives up what is beyond it.
+//! from the bucket's changes what became of them, and what others hold. It takes partitions that no
+//! worker holds, up to its fair share, and gives up what is beyond its share.
 //!
 //! A worker that sees no changes of the bucket, not even its own, is *blind*: it takes nothing, and
 //! counts anew when it sees again. Otherwise every lease would seem to have lapsed while the bucket
@@ -11,9 +11,10 @@
 //! A change says that a lease was renewed. The revision that a renewal needs comes from the answers of the
 //! bucket's leader alone: after a server died, replicas were seen to number the same changes differently.
 //!
-//! A lease is renewed only while its owner makes progress (`pulse.rs`). One that does not is stopped, and
-//! its lease released; this worker leaves the partition to others for a while. A partition that nobody
-//! with room has taken for the length of a lease is an *orphan*: any worker takes it, beyond its share.
+//! A lease is renewed only while its owner makes progress (`pulse.rs`). An owner that makes none is stopped,
+//! and its lease is released; this worker leaves the partition to others for a while. A partition is an
+//! *orphan* if no worker with room has taken it for the length of a lease: then any worker takes it, beyond
+//! its share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -37,7 +38,8 @@ use super::view::View;
 
 /// The pause before the bucket is watched again.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Leases that nobody has taken a partition for, until a worker that gave it up takes it again.
+/// How long a partition must stay without a holder, in leases, before the worker that gave it up takes it
+/// again.
 const SHUNNED: u32 = 3;
 
 /// The partition, and since when this worker held it.
@@ -48,13 +50,14 @@ type Ended = Result<(Task, Result<(), Failure>), JoinError>;
 pub(crate) struct Worker {
     office: Office,
     name: String,
-    /// What this worker writes into its entries: nobody else does, nor did it before.
+    /// What this worker writes into its entries. No other worker writes the same, nor did this one before.
     session: String,
     lease: Duration,
     view: View,
     changes: mpsc::UnboundedReceiver<Entry>,
     held: BTreeMap<u32, Held>,
-    /// Leases that may have been taken: the answer did not come in time. With the revision before.
+    /// Leases that this worker may have taken, for the answer did not come in time; with the revisions
+    /// before that.
     claimed: HashMap<u32, u64>,
     /// Until when a partition that was given up is left to others.
     shunned: HashMap<u32, Instant>,
@@ -284,7 +287,7 @@ impl Worker {
             self.look(vec![number], out).await?;
         }
         match self.held.get_mut(&number) {
-            // The owner is of an earlier time. There is another one, or another worker's.
+            // This owner is of an earlier lease. There is another owner now, here or at another worker.
             None => {}
             Some(held) if held.since != since => {}
             Some(held) if held.leaving => {
@@ -345,8 +348,8 @@ impl Worker {
     }
 }
 
-/// Passes the changes of the bucket on, until nobody listens. The worker changes the bucket several
-/// times in the length of a lease, so a watch that is silent for so long is broken.
+/// Passes the changes of the bucket on, until the worker no longer listens. The worker changes the bucket
+/// several times in the length of a lease, so a watch that is silent for that long is broken.
 async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<Entry>) {
     let mut failed = false;
     while !changes.is_closed() {

@@ -2,7 +2,7 @@
 //!
 //! An item belongs to one connection, a *lane*. The lane sends the item's orders by their dates, and
 //! payments after the orders that they are for. So what is sold out does not depend on which of two
-//! connections is faster, and an order hears its payments in the order of their dates.
+//! connections is faster, and the payments of an order are sent in the order of their dates.
 
 use std::collections::HashMap;
 

@@ -92,7 +92,7 @@ pub(crate) struct Args {
     pub(crate) engine: EngineKind,
 
     /// Number of shards that the producers share, with `--engine shardwheel` [default: one per
-    /// producer]. With the real clock each shard has a thread
+    /// producer]. With the real clock the timer has as many threads
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) shards: Option<u32>,
 

@@ -165,7 +165,7 @@ impl fmt::Display for Failure {
 mod tests {
     use super::*;
 
-    /// Exit code 1 is tied to the identities, whose breaking the audit's own tests provoke.
+    /// A broken identity gives exit code 1. The audit's own tests break the identities.
     #[test]
     fn a_broken_identity_is_exit_code_1() {
         assert_eq!([true, false].map(exit_code), [0, 1]);

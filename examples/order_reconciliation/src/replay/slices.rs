@@ -3,8 +3,8 @@
 //!
 //! Time is divided into slices. In one step all producers work through a slice in parallel, while
 //! the checker works through the slice before it. So timers are scheduled and cancelled while
-//! others fire. The outcome does not depend on which thread is faster: only its date decides
-//! whether a payment counts, and stock that checks take back is on sale from the next step on.
+//! others fire. The outcome does not depend on which thread is faster: only a payment's date decides
+//! whether it counts, and stock that checks take back is on sale from the next step on.
 //! Slices without planned events are skipped.
 
 use std::sync::mpsc::{self, Receiver, Sender};

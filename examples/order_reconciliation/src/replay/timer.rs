@@ -1,11 +1,10 @@
-//! The engine that runs by itself, on the real clock: the crate's `Timer`, with a thread for each
-//! shard.
+//! The engine that runs by itself, on the real clock: the crate's `Timer`.
 //!
 //! A check is a callback. It captures the [`Checks`] of its order's page and the order's slot: two
-//! words, which lie in the timer's node. It runs on the thread of its shard. So no thread drives,
-//! and only the timer knows how many checks are left. Each pending check and the producer hold the
-//! page's `Checks`. When the `Checks` is dropped, the producer has left, and every check of the
-//! page has run or was cancelled. The end of the day waits for that.
+//! words, which lie in the timer's node. It runs on one of the timer's threads. So the program has
+//! no checker thread, and only the timer knows how many checks are left. Each pending check and the
+//! producer hold the page's `Checks`. When the `Checks` is dropped, the producer has left, and every
+//! check of the page has run or was cancelled. The end of the day waits for that.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};

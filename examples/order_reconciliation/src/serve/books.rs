@@ -1,8 +1,8 @@
 //! The books: decides orders, payments and checks, in memory, for one writer.
 //!
-//! Every decision is entered in [`Changes`] at once. The writer commits them before it tells
-//! anybody. If a commit fails, these books are ahead of the store: the writer drops them, opens the
-//! store again and makes new ones from it. So there is one way back, the one after a crash.
+//! Every decision is entered in [`Changes`] at once. The writer commits them before it answers. If a
+//! commit fails, these books are ahead of the store: the writer drops them, opens the store again
+//! and makes new ones from it. So there is one way to recover, the same as after a crash.
 //!
 //! An order is in `open` from its acceptance to its end, and has one timer. The end takes it out,
 //! and the writer is one thread: nothing is decided twice. After a restart, `open` holds the orders
@@ -49,7 +49,7 @@ struct Pending {
     check: Key,
 }
 
-/// A check that was due, and how late it was in ms.
+/// A check that was made, and how late it was in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub(crate) late: u64,
@@ -68,11 +68,11 @@ pub(crate) struct Books {
     /// When the wheel's clock began, in ms.
     began: u64,
     last_seq: u64,
-    /// What has ended and was paid since the last commit; the rest is collected for the commit.
+    /// What ended and what was paid since the last commit; the rest is collected for the commit.
     changes: Changes,
-    /// What the changes hold that the store has not yet.
+    /// What the changes hold and the store does not yet.
     fresh: Fresh,
-    /// The same of the changes that were taken last. They may be on their way to the store.
+    /// The same for the changes that were taken last. They may be on their way to the store.
     taken: Fresh,
 }
 
@@ -158,8 +158,8 @@ impl Books {
         number
     }
 
-    /// Places the orders of one request, all or none. `now` is rounded up to a ms, for the wait
-    /// until the check must not be shorter than it was promised.
+    /// Places the orders of one request, all or none. `now` is rounded up to a ms, because the wait
+    /// until the check must not be shorter than promised.
     pub(crate) fn place(
         &mut self,
         store: &dyn Store,
@@ -267,7 +267,7 @@ impl Books {
         Ok(taken || store.has_payment(payment_id)?)
     }
 
-    /// Takes an order out of the books. Nothing else does.
+    /// Takes an order out of the books. This is the only place that does.
     fn end(&mut self, order_id: u64, state: EndState, now: u64) {
         let Some(pending) = self.open.remove(&order_id) else { return };
         // After a check there is nothing to cancel.

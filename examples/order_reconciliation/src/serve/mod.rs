@@ -34,8 +34,8 @@
 //! and the store locks its directory. A client that was cut off sends its lines again: orders and
 //! payments are known by their ids, and a repetition changes nothing.
 //!
-//! Two answers leave no trace: *sold out* and *late*. A client that repeats such a line hears what is
-//! true then.
+//! Two answers leave no trace: *sold out* and *late*. A client that repeats such a line gets the answer
+//! that is true at that time.
 //!
 //! # The files, from the bottom up
 //!
@@ -170,7 +170,7 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
     let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {
         let result = writer::run(&directory, shop, &inbox, &shared);
-        // Nobody asks once the program ends by itself.
+        // No receiver is left once the program ends by itself.
         let _ = end.send(result);
     })?;
     Ok((messages, ended))
@@ -193,7 +193,7 @@ async fn accept(listener: TcpListener, context: Arc<Context>) {
     }
 }
 
-/// Serves one connection. What goes wrong with it is the client's affair.
+/// Serves one connection. An error of the connection concerns only its client.
 async fn connection(stream: TcpStream, context: Arc<Context>) {
     // Answers are written whole; waiting for more to send gains nothing.
     let _ = stream.set_nodelay(true);

@@ -6,15 +6,15 @@
 //! |---|---|
 //! | before a group's commit | nothing of the group; no client has an answer, and sends again |
 //! | within the commit | all of the group or nothing (the store's promise) |
-//! | after the commit, before the answers | all of it; who sends again hears "duplicate" |
+//! | after the commit, before the answers | all of it; a client that sends again gets "duplicate" |
 //! | after the answers | all of it |
 //!
 //! Groups are committed one after the other. So a group that is decided while another one is being
 //! committed is there only if that one is.
 //!
-//! A commit that fails leaves open whether the group is durable. Nobody gets an answer. The writer
-//! drops the books, with the next group, opens the store again and reads it, as after a crash.
-//! Meanwhile requests are refused.
+//! After a commit that failed, it is not known whether the group is durable. No client gets an
+//! answer. The writer drops the books and the next group, opens the store again and reads it, as
+//! after a crash. Meanwhile requests are refused.
 
 use std::mem;
 use std::path::Path;
@@ -33,7 +33,7 @@ use super::committer::{self, Decided, Reply};
 use super::lines::{Answer, Fault, NewOrder, NewPayment};
 use super::shared::Shared;
 
-/// Lines in one commit, and checks in one commit: about this many at most.
+/// The greatest number of lines in one commit, and of checks in one commit, about.
 const GROUP: usize = 8_192;
 /// A program with pending orders commits its time at least this often.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ impl Message {
     }
 }
 
-/// Recovers the store, and decides until it is told to stop. An error is one that opening the store
+/// Recovers the store, and decides until it is told to stop. Returns an error that opening the store
 /// again does not mend.
 pub(crate) fn run(
     directory: &Path,
@@ -117,7 +117,7 @@ enum Event {
     Committed(Result<(), StoreError>),
     /// A check or the heartbeat is due.
     Due,
-    /// Nobody will send any more.
+    /// No sender is left.
     End,
 }
 
@@ -199,7 +199,7 @@ impl Writer {
         }
     }
 
-    /// How long it is until there is something to do without being asked.
+    /// How long it is until there is something to do without a message.
     fn next_due(&self) -> Option<Duration> {
         let full = self.group.checked.len() >= GROUP;
         let check = if self.more {

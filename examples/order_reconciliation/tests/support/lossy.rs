@@ -1,7 +1,7 @@
 //! A proxy before a NATS server that loses messages which streams deliver.
 //!
 //! That is what happens when a connection breaks or a server dies: the broker has sent a message, and
-//! takes it for delivered.
+//! assumes that it was delivered.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
