@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# This cache beside Debian's redis-server, in turns: all that the issue asks it to show. The servers run on core 0, the
-# clients on core 1. On a machine that does nothing else:
+# This cache beside Debian's redis-server, in turns: the measurements of the package's README. The servers run on core
+# 0, the clients on core 1. On a machine that does nothing else:
 #
 #   examples/cache/benches/compare.sh [--rounds N] [--threads N] [--scale N] [PART ...]
 #
@@ -16,7 +16,7 @@
 #
 # Without a part, all of them. ROUNDS (default 5) is how often `throughput` runs both servers. THREADS (default 1) is the
 # cache's number of threads; with more than one, cores are not assigned. SCALE (default 1) divides the numbers of
-# requests, keys, connections and seconds: `--scale 20` tries all parts in two minutes, but its figures say nothing.
+# requests, keys, connections and seconds: `--scale 20` tries all parts in a few minutes; its figures mean nothing.
 # SOAK (default 600) is the soak's time in seconds. RATE, if it is set, is the GETs a second of `burst`; otherwise it is
 # half of what the slower server reaches in a short run of redis-benchmark without pipelines. Each load is ended after
 # PATIENCE (default 900) seconds.

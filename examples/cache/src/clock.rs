@@ -26,13 +26,13 @@ pub(crate) struct Clock {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deadline(
-    /// A wall clock's time in milliseconds if it is positive, a tick's negative if it is negative.
+    /// If positive, a time of the wall clock in milliseconds; if negative, a tick, negated.
     NonZeroI64,
 );
 
 pub(crate) struct Time {
     clock: Clock,
-    /// What the wall clock is ahead of the ticks by.
+    /// How far the wall clock is ahead of the ticks.
     offset: i64,
     tick: i64,
     checked: i64,
@@ -83,7 +83,7 @@ impl Time {
         }
         self.checked = self.tick;
         let wall = wall_clock().as_millis() as i64;
-        // A thread that was interrupted between the two readings knows nothing.
+        // A thread that was interrupted between the two readings learns nothing from them.
         let is_quick = self.clock.tick() - self.tick < STEP;
         let is_set = is_quick && (wall - self.wall()).abs() > STEP;
         self.offset = if is_set { wall - self.tick } else { self.offset };

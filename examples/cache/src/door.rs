@@ -11,7 +11,7 @@ use crate::mail::{Mailbox, Message};
 use crate::shared::Shared;
 use crate::stats::Figure;
 
-/// When a connection found no descriptor, or a message no room, the door tries again after this.
+/// If there was no descriptor for a connection, or no room for a message, the door tries again after this.
 const SOON: Duration = Duration::from_millis(1);
 
 /// Accepts until a signal comes, or a worker fails. Then nothing listens any more.

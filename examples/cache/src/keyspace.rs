@@ -4,8 +4,8 @@
 //! table would take long. A key never changes its table, so a walk over the tables meets each key
 //! that is there all the time exactly once.
 //!
-//! Each key with a deadline has a timer in the thread's shard. When the timer fires, or somebody looks
-//! at the key after its deadline, the key goes, with its memory and its event.
+//! Each key with a deadline has a timer in the thread's shard. When the timer fires, or a look-up finds
+//! the key after its deadline, the key goes, with its memory and its event.
 
 #[cfg(any(test, fuzzing))]
 mod check;

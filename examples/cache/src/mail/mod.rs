@@ -35,8 +35,8 @@ pub(crate) enum Message {
 }
 
 struct Bell {
-    /// Set by the thread before it polls; cleared by the thread after it, or by the mate that wakes
-    /// it, so that only one does.
+    /// Set by the thread before it polls. Cleared by the thread after the poll, or by the thread that
+    /// wakes it, so that only one thread does.
     is_asleep: CachePadded<AtomicBool>,
     waker: mio::Waker,
 }
@@ -142,7 +142,7 @@ impl Mailbox {
     }
 
     pub(crate) fn get_up(&self) {
-        // Ordering: Relaxed. A mate that still sees the flag wakes a thread that is awake, whose
+        // Ordering: Relaxed. A thread that still sees the flag wakes a thread that is awake, whose
         // next poll returns at once.
         self.bells[self.number].is_asleep.store(false, Ordering::Relaxed);
     }

@@ -22,7 +22,7 @@ pub(crate) struct Address {
     pub(crate) part: u32,
 }
 
-/// Names a session of a thread for ever: slots are used again.
+/// Names a session of a thread for ever, although slots are used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionId {
     pub(crate) slot: usize,
