@@ -34,7 +34,7 @@ impl Poison {
     fn cast(timer: &Timer) -> Result<Self, Box<dyn Error>> {
         let state = Arc::new(State { hits_left: AtomicU64::new(10), ..State::default() });
         let shared = Arc::clone(&state);
-        // Ordering: Relaxed everywhere here, for one thread moves the clock and plays the game.
+        // Ordering: Relaxed everywhere here, because one thread moves the clock and plays the game.
         let hit = move |_| {
             shared.hits.fetch_add(1, Ordering::Relaxed);
             match shared.hits_left.fetch_sub(1, Ordering::Relaxed) {

@@ -3,8 +3,8 @@
 //! A clock has three dials: seconds, minutes and hours. Here each dial has eight buckets. A bucket
 //! of the first dial is one tick, of the second eight, of the third sixty-four. A timer waits on
 //! the finest dial on which its bucket lies within one turn. When its bucket's turn comes near, the
-//! timer *cascades*: it moves to the next finer dial. At most that often is it touched before it
-//! fires, however long it waits.
+//! timer *cascades*: it moves to the next finer dial. So before it fires it moves at most once for
+//! each dial, however long it waits.
 //!
 //! `cargo run --example dials`
 

@@ -33,7 +33,7 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Two timers, told apart by a label:
+/// Two timers, distinguished by a label:
 ///
 /// ```
 /// use shardwheel::Timer;
@@ -50,9 +50,9 @@ use shardwheel::{Figures, Lateness, ScheduleError, Stats, Timer, TimerKey};
 /// # Performance
 ///
 /// A report costs what [`Timer::stats`] costs, a look-up of each metric, and the recorder's
-/// `record_many` for each bucket of the histogram that has grown. Some recorders keep each value of
-/// a histogram by itself until they are read: `metrics-exporter-prometheus` does. Then a report
-/// costs some nanoseconds and bytes for each timer that has fired since the one before.
+/// `record_many` for each bucket of the histogram that has grown. Some recorders, such as
+/// `metrics-exporter-prometheus`, keep each value of a histogram by itself until they are read. Then
+/// a report costs some nanoseconds and bytes for each timer that has fired since the last report.
 #[derive(Debug, Default)]
 pub struct TimerMetrics {
     labels: Vec<Label>,

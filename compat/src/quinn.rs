@@ -53,8 +53,8 @@ impl QuinnRuntime {
 
     /// Sets the runtime that has the sockets and the tasks.
     ///
-    /// By default that is [`quinn::default_runtime`], which is asked for it at each use: from
-    /// within tokio it is tokio.
+    /// By default it is the one that [`quinn::default_runtime`] returns at each use: within tokio,
+    /// tokio.
     #[must_use]
     pub fn with_runtime(self, runtime: Arc<dyn Runtime>) -> Self {
         Self { runtime: Some(runtime), ..self }
@@ -75,8 +75,8 @@ impl Runtime for QuinnRuntime {
     ///
     /// # Panics
     ///
-    /// If there is no other runtime. An endpoint asks for its socket first, and gets that as an
-    /// error.
+    /// If there is no other runtime. (An endpoint does not get that far: it wraps its socket first,
+    /// and that returns an error.)
     fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
         self.runtime().unwrap_or_else(|error| panic!("{error}")).spawn(future);
     }

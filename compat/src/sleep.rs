@@ -1,9 +1,8 @@
 //! The future that the libraries wait on, and the choice of the timer.
 //!
-//! Their sleeps have no errors, and a timer of the caller's may refuse one: it has a bound, and it
-//! can be shut down. A sleep that resolved then would fire early, and one that stayed pending would
-//! be lost. So the sleep goes on where nothing is refused: on the global timer, to the same
-//! deadline.
+//! Their sleeps have no errors, but a timer of the caller's may refuse a sleep: it may have a bound,
+//! and it can be shut down. If the sleep resolved then, it would be early; if it stayed pending, it
+//! would be lost. So it goes on where nothing is refused: on the global timer, to the same deadline.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +17,7 @@ use shardwheel::{SleepError, Timer, global};
 ///
 /// If its timer refuses it (the timer is full, out of memory or shut down), the sleep continues on
 /// the [global timer](Timer::global), with the same deadline. It is neither lost nor early. With the
-/// feature `tracing`, a warning tells of it.
+/// feature `tracing`, a warning reports that.
 ///
 /// It is [`Unpin`]. Once it has resolved, further polls are ready.
 ///

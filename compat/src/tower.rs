@@ -1,11 +1,11 @@
 //! tower: a time limit for each request to a service.
 //!
-//! [`TimeoutLayer`] has the form of tower's own: what it makes of a service answers a
-//! [`BoxError`], which is [`Elapsed`] if the time limit has passed, else the service's own error.
+//! [`TimeoutLayer`] has the form of tower's own. A service in it returns a [`BoxError`]: [`Elapsed`]
+//! if the time limit has passed, otherwise the service's own error.
 //!
 //! # Examples
 //!
-//! In axum, whose routes have no errors, `HandleErrorLayer` makes a response of it:
+//! In axum, whose routes have no errors, `HandleErrorLayer` turns the error into a response:
 //!
 //! ```
 //! use std::time::Duration;

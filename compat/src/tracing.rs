@@ -98,8 +98,7 @@ impl Executor for TimerTracing {
     }
 }
 
-/// Warns if the timer has refused: for the results of the calls that schedule, and of sleeps and
-/// timeouts.
+/// Warns if the timer has refused: for the results of calls that schedule, of sleeps and of timeouts.
 ///
 /// A time limit that has passed is no refusal.
 ///
@@ -117,7 +116,7 @@ impl Executor for TimerTracing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait WarnRefused: Sized {
-    /// Warns if this is a refusal; `what` says of what. Returns the result as it is.
+    /// Warns if this is a refusal; `what` names what was refused. Returns the result as it is.
     #[must_use = "the result may be an error"]
     fn warn_refused(self, what: &str) -> Self;
 }

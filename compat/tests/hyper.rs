@@ -62,7 +62,7 @@ async fn ask(stream: &mut TcpStream) {
     assert!(response.starts_with(b"HTTP/1.1 200"));
 }
 
-/// How many connections of the crowd this process may hold one end of.
+/// The number of the crowd's connections of which this process may hold one end.
 fn allowed() -> usize {
     let wanted = CROWD as u64 + OTHERS;
     let allowed = match rlimit::setrlimit(rlimit::Resource::NOFILE, wanted, wanted) {
@@ -72,8 +72,8 @@ fn allowed() -> usize {
     CROWD.min(allowed.saturating_sub(OTHERS) as usize)
 }
 
-/// Clients that have been served once and are idle, in a process of their own: a limit of open files
-/// is for the ends in one process.
+/// Clients that have been served once and are idle. They are in a process of their own, because the
+/// limit of open files is per process, and each end of a connection counts.
 struct Crowd {
     clients: Child,
     says: Lines<BufReader<ChildStdout>>,

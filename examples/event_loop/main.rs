@@ -36,10 +36,10 @@ fn after(millis: u64, start: Instant) -> Tick {
 
 /// Polls until a socket is ready, a timer may be due, or another thread has scheduled an earlier one.
 fn sleep(poll: &mut Poll, advancer: &mut Advancer<Due>, waker: &Waker, start: Instant) -> io::Result<()> {
-    // First the waker, then the question: a timer that comes after the answer ends the poll.
+    // Register first, then ask: a timer that another thread adds after the answer ends the poll.
     advancer.register_waker(waker);
     let at = advancer.next_expiration().map(|tick| Config::default().duration_of(tick));
-    // One more, for pollers count in whole milliseconds.
+    // One millisecond more, because pollers count in whole milliseconds.
     let left = at.map(|at| at.saturating_sub(start.elapsed()) + Duration::from_millis(1));
     poll.poll(&mut Events::with_capacity(64), left)
 }
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut running = true;
     while running {
         sleep(&mut poll, &mut advancer, &waker, start)?;
-        // First the timers, then the sockets: until then the shard takes this thread to be asleep.
+        // First the timers, then the sockets: until it advances, the shard takes this thread to be asleep.
         for fired in advancer.advance(Config::default().ticks_floor(start.elapsed())) {
             match fired.payload {
                 Due::Answer(text, to) => drop(socket.send_to(text.as_bytes(), to)?),

@@ -1,5 +1,5 @@
 //! Operations on a shard against a slow model: the interpreter of `tests/model`, driven by coverage
-//! instead of chance. Each operation is followed by a comparison with the model. Checking the
+//! instead of chance. After each operation the shard is compared with the model. To check the
 //! invariants takes a walk over everything: a short input checks them after each operation, a
 //! longer input less often.
 

@@ -8,7 +8,7 @@ use shardwheel::{Fired, Key, Tick};
 use super::PRODUCERS;
 use super::advancer::Ending;
 
-/// Limit of one producer's timers, and of its published keys; further ones are skipped.
+/// The greatest number of timers of a producer, and of its published keys; further ones are skipped.
 pub(crate) const MOST: usize = 64;
 
 pub(crate) struct Ledger {
