@@ -37,7 +37,7 @@ fn get(worker: &Worker, path: &str) -> String {
     client.send("GET", path, &[], b"").expect("an answer").text()
 }
 
-/// By the dates of the files: the payments that the files have in time are in time here too.
+/// The feed goes by the dates of the files: payments that are in time there are in time here, too.
 #[test]
 fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     let directory = Directory::new("cluster");
@@ -53,7 +53,7 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     assert_eq!((code, fed.contains("| orders | placed | 4000 |")), (0, true), "{fed}");
     let late = fed.lines().any(|line| line.starts_with("| payments | late | "));
     assert!(late, "the files have late payments: {fed}");
-    // What one worker has, the other has at once.
+    // When one worker ends, the other one takes its partitions at once.
     assert_eq!(first.terminate(), Some(0));
     let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
     assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");

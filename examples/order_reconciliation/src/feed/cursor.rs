@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) to: String,
     pub(crate) orders: usize,
     pub(crate) payments: usize,
-    /// Lines of the files, as a number: other lines have another one, but for chance.
+    /// A checksum of the files' lines. Other lines have another one, except by chance.
     pub(crate) checksum: u64,
     pub(crate) connections: usize,
     pub(crate) check_after_ms: u64,

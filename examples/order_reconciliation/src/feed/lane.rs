@@ -104,7 +104,7 @@ impl Sender {
         Ok(self)
     }
 
-    /// Payments go first, for their orders are answered. `None`: all is sent.
+    /// Payments go first, because their orders have been answered. `None`: all is sent.
     fn next(&self) -> Option<Step> {
         let (files, now) = (&self.shared.files, Instant::now());
         let orders = &self.lane.orders[self.cursor.orders..];

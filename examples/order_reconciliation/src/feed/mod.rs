@@ -12,13 +12,13 @@
 //!   once every check is past. With a check after 30 minutes the feed ends after some 30 minutes;
 //!   `--skip-late` leaves them out, which changes no outcome.
 //!
-//! Everything else is sent as fast as the server takes it, so each outcome is that of `replay` if
-//! (1) in `replay` no order waits for stock that a check takes back, as for all files in which the
-//! last order is placed before the first check, or of which there is enough stock; and (2) the server
-//! gets each payment before it makes its check: its `--check-after` must be longer than it is away.
+//! Everything else is sent as fast as the server takes it. Each outcome is that of `replay` if
+//! (1) in `replay` no order gets stock that a check takes back: the last order is placed before the
+//! first check, or there is enough stock; and (2) the server gets each payment before it checks the
+//! order: its `--check-after` must be longer than the time for which it is away.
 //!
-//! With `--speed` every line is sent at its date, that many times faster. With the server's
-//! `--check-after` as many times shorter than that of the files, an hour there is an hour here, and
+//! With `--speed` every line is sent at its date, that many times faster. If the server's
+//! `--check-after` is as many times shorter than that of the files, an hour there is an hour here, and
 //! (1) is not needed.
 //!
 //! # A cut

@@ -349,7 +349,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-// By its path, for the fuzzer includes this file by path as well.
+// By its path, because the fuzzer includes this file by path as well.
 #[cfg(test)]
 #[path = "input/tests.rs"]
 mod tests;
