@@ -80,7 +80,7 @@ pub(crate) static SUITE: Suite = Suite {
     ],
 };
 
-/// What costs more than ours: section, number of timers, figure, peers, how many times at least.
+/// How many times our cost the peers' must be at least: section, number of timers, figure, peers.
 const AHEAD: [(&str, usize, &str, &[&str], f64); 8] = [
     (RANDOM, MILLION, BOTH, HEAP, 3.0),
     (RANDOM, TEN_MILLION, BOTH, HEAP, 8.0),
@@ -92,7 +92,7 @@ const AHEAD: [(&str, usize, &str, &[&str], f64); 8] = [
     ("small", FEW, BOTH, HEAP, 1.0),
 ];
 
-/// What may cost so many ns at most.
+/// The greatest cost, in ns: section, number of timers, figure.
 const LIMITS: [(&str, usize, &str, f64); 17] = [
     ("worst", TEN_MILLION, "advance, tick by tick, longest", 2e6),
     ("tick", 0, IDLE, 15.0),

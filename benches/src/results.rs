@@ -102,7 +102,7 @@ impl Results {
         Some(over?.over(under?).median())
     }
 
-    /// Requires that a figure of each of `peers` is so many times ours, in this or another figure.
+    /// Requires that a figure of each of `peers` is at least `times` ours, in this or another figure.
     pub(crate) fn ahead(&self, at: At<'_>, what: [&str; 2], peers: &[&str], times: f64) -> Requirement {
         let ((section, size), [theirs, ours]) = (at, what);
         let ratio = |peer| self.ratio(at, [(theirs, peer), (ours, OURS)]);

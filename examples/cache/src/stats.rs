@@ -95,7 +95,7 @@ impl Stats {
         add(&self.commands[usize::from(command)][what as usize], 1);
     }
 
-    /// Counts a command, or a part of one, that begins. The time if it is one that is timed.
+    /// Counts a command, or a part of one, that begins. Returns the time if this command is timed.
     pub(crate) fn start(&self) -> Option<Instant> {
         self.add(Figure::Parts, 1);
         self.get(Figure::Parts).is_multiple_of(SAMPLE).then(Instant::now)

@@ -89,7 +89,7 @@ impl Desk {
         self.sessions[request.client].replies.close(out, start);
     }
 
-    /// Reserves the place for a reply that comes later, in so many parts if they are to be folded.
+    /// Reserves the place for a reply that comes later; with `parts`, in that many parts, which are folded.
     fn expect(&mut self, parts: Option<(Fold, usize)>, request: &Request<'_>) -> Address {
         let session = &mut self.sessions[request.client];
         let gather = parts.map(|(fold, parts)| Gather::new(fold, parts, request.is_resp3));

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// Looks at so many orders and their times one by one, spread over all [default: every order]
+    /// Looks at about N orders and their times one by one, spread over all [default: every order]
     #[arg(long, value_name = "N")]
     pub(crate) sample: Option<u64>,
 

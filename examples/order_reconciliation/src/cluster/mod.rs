@@ -49,8 +49,8 @@
 //!
 //! # Snapshots
 //!
-//! After so many lines the owner writes its books into the broker (`keeper.rs`), and the log is
-//! trimmed up to the snapshot before. A new owner reads the newest snapshot and the rest of the log.
+//! After a number of lines the owner writes its books into the broker (`keeper.rs`), and the log is
+//! trimmed up to the previous snapshot. A new owner reads the newest one and the rest of the log.
 //! A snapshot is as large as what is pending and what is remembered of the past (`memory.rs`).
 //!
 //! # What the broker must do

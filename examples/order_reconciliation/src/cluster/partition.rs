@@ -10,7 +10,7 @@
 //!
 //! Orders whose checks are due at one message are checked by time and id, at most [`MAX_LINES`] of
 //! them; the rest is left to the next messages. The wheel returns those of one ms in any order, and
-//! in another order after it was rebuilt: hence the sorted set.
+//! in another order after it was rebuilt, so a sorted set holds them.
 
 use std::collections::BTreeSet;
 

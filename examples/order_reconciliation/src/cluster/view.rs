@@ -17,7 +17,7 @@ use super::names;
 #[derive(Debug)]
 struct Seen {
     revision: u64,
-    /// Empty: nobody has it.
+    /// Empty if no worker has it.
     holder: String,
     at: Instant,
 }

@@ -371,7 +371,7 @@ async fn follow(bucket: Store, lease: Duration, changes: mpsc::UnboundedSender<E
     }
 }
 
-/// Empty: nobody has it.
+/// Returns the holder of an entry; empty if no worker has it.
 fn holder(entry: &Entry) -> String {
     let value = if entry.operation == Operation::Put { &entry.value[..] } else { b"" };
     String::from_utf8_lossy(value).into_owned()

@@ -187,8 +187,9 @@ impl Writer {
             }
         }
     }
-    /// Waits for a message if the group has room, for the committer, until a check is due or the time
-    /// has to be committed.
+
+    /// Waits for a message (if the group has room) or the committer, at most until a check is due or
+    /// the time has to be committed.
     fn wait(&self, messages: &Receiver<Message>, done: &Receiver<Result<(), StoreError>>) -> Event {
         let (never, timer) = (channel::never(), self.next_due().map_or_else(channel::never, channel::after));
         let messages = if self.group.lines < GROUP { messages } else { &never };
