@@ -87,13 +87,18 @@ fn grouped(number: u64) -> String {
 /// Says where the figures are from.
 fn origin(results: &Results) -> String {
     let named = |name: &'static str| results.heading.lines().filter_map(move |line| line.strip_prefix(name));
-    let [machine, commit] = ["- machine: ", "- commit: "].map(|name| named(name).next().unwrap_or("unknown"));
-    let rounds =
-        named("- rounds: ").filter_map(|line| line.split(';').next()).collect::<Vec<_>>().join(", then ");
-    format!(
-        "ns per timer, all ticks included, if the row has no other unit. Medians of {rounds} rounds at commit\n\
-         `{commit}`, {machine}."
-    )
+    let machine = named("- machine: ").next().unwrap_or("unknown");
+    let rounds = named("- rounds: ").map(|line| line.split(';').next().unwrap_or(line));
+    let mut runs = Vec::new();
+    for run in
+        rounds.zip(named("- commit: ")).map(|(rounds, commit)| format!("{rounds} rounds at `{commit}`"))
+    {
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    let runs = runs.join(", of ");
+    format!("ns per timer, all ticks included, if the row has no other unit.\nMedians of {runs}. {machine}.")
 }
 
 #[cfg(test)]
@@ -101,9 +106,13 @@ mod tests {
     use super::*;
     use crate::suite::Outcome;
 
+    /// Those of three files.
+    const HEADING: &str = "- machine: EPYC\n- commit: abc\n- rounds: 5; medians\n- commit: def\n- rounds: 3; medians\n\
+                           - commit: abc\n- rounds: 5; medians\n";
+
     #[test]
     fn the_best_figure_is_bold_and_the_rest_of_the_page_stays() {
-        let mut results = Results { heading: "- rounds: 5; medians\n".to_owned(), ..Results::default() };
+        let mut results = Results { heading: HEADING.to_owned(), ..Results::default() };
         for (engine, size, cost) in [(OURS, 1_000, 1234.4), ("heap", 1_000, 99.0), (OURS, 1_000_000, 7.0)] {
             results.add(("loop", size), engine, Outcome::of(LOOPED[0], cost));
         }
@@ -112,6 +121,7 @@ mod tests {
         // A table that is wider than high is turned.
         let rows = ["| timers | 1k / 1M |", "| shardwheel | 1,234 / 7 |", "| heap + mutex | **99** / - |"];
         assert!(rows.iter().all(|row| page.contains(row)), "{page}");
+        assert!(page.contains("Medians of 5 rounds at `abc`, of 3 rounds at `def`. EPYC.\n"), "{page}");
         assert!(page.starts_with("a<!--") && page.ends_with("-->b") && !page.contains("old"), "{page}");
         assert!(renewed("no marks", &results).is_err() && renewed(&page, &Results::default()).is_err());
     }
