@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N", default_value = "10000", value_parser = flag(parse_clients))]
     pub(crate) max_clients: usize,
     /// Time after which an idle connection is closed, for example 30s or 5min; 0s is never
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_idle_timeout)]
     pub(crate) idle_timeout: Duration,
     /// Where metrics are served over HTTP; port 0 picks one, and the second line of output names it
     #[arg(long, value_name = "ADDR")]
@@ -77,7 +77,7 @@ impl Settings {
         match name {
             "maxmemory" => self.max_memory = parse_bytes(value)?,
             "maxclients" => self.max_clients = parse_clients(value)?,
-            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0..=i64::from(i32::MAX))?),
+            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0..=MAX_TIMEOUT)?),
             "requirepass" => self.password = value.into(),
             "notify-keyspace-events" => self.events = Class::parse(value).ok_or(unknown_class)?,
             _ if self.values().iter().any(|(known, is)| *known == name && is == value) => {}
@@ -108,6 +108,16 @@ impl Settings {
         }
         Ok(changed)
     }
+}
+
+/// In seconds.
+const MAX_TIMEOUT: i64 = i32::MAX as i64;
+
+fn parse_idle_timeout(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    // Ticks are milliseconds.
+    let is_fine = time.subsec_nanos() % 1_000_000 == 0 && time <= Duration::from_secs(MAX_TIMEOUT as u64);
+    is_fine.then_some(time).ok_or_else(|| format!("it must be whole milliseconds, at most {MAX_TIMEOUT}s"))
 }
 
 fn within(value: &[u8], range: RangeInclusive<i64>) -> Result<u64, Failure> {

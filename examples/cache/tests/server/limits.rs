@@ -1,5 +1,6 @@
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 use super::TWO;
@@ -176,5 +177,26 @@ fn threads_agree_on_settings() {
             clients.iter_mut().map(|client| client.run("CONFIG GET maxm* timeout")).collect();
         assert!(settings.iter().all(|it| *it == settings[0]), "round {round}: {settings:?}");
         assert!(settings[0].elements().contains(&Value::bulk(&format!("{}", 1_000 + round))));
+    }
+}
+
+/// A flag with a bad value is an error, which names the value and what would do.
+#[test]
+fn bad_flags_are_refused() {
+    let cases = [
+        ("--threads", "0", "1..=256"),
+        ("--maxmemory", "1xb", "argument must be a memory value"),
+        ("--max-clients", "0", "between 1 and 4294967295"),
+        ("--idle-timeout", "5", "time unit needed"),
+        ("--idle-timeout", "500us", "whole milliseconds"),
+        ("--idle-timeout", "2147483648s", "at most 2147483647s"),
+        ("--listen", "localhost", "invalid socket address"),
+    ];
+    for (flag, value, why) in cases {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_cache"));
+        let output = program.args([flag, value]).output().expect("the program ran");
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert!(text.contains(&format!("'{value}' for '{flag} ")) && text.contains(why), "{text}");
+        assert_eq!(output.status.code(), Some(2));
     }
 }
