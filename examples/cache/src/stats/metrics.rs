@@ -1,4 +1,4 @@
-//! Metrics in the format of Prometheus, over HTTP, served by a thread of their own.
+//! Metrics in the format of Prometheus, over HTTP, served by threads of their own.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,15 +14,20 @@ use crate::shared::Shared;
 const MAX_REQUEST: usize = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
+/// Clients that are served at once, so that one that is stuck keeps no other waiting.
+const AT_ONCE: usize = 8;
 const PREFIX: &str = "shardwheel_cache";
 
 pub(crate) fn serve(listener: &TcpListener, shared: &Shared) {
-    for stream in listener.incoming() {
-        // The client has left, or asks for nothing, or the system has no descriptor for it.
-        if stream.and_then(|stream| answer(stream, shared)).is_err() {
-            thread::sleep(PAUSE);
+    let serve_one_by_one = || {
+        for stream in listener.incoming() {
+            // The client has left, or asks for nothing, or the system has no descriptor for it.
+            if stream.and_then(|stream| answer(stream, shared)).is_err() {
+                thread::sleep(PAUSE);
+            }
         }
-    }
+    };
+    thread::scope(|scope| (0..AT_ONCE).for_each(|_| _ = scope.spawn(serve_one_by_one)));
 }
 
 /// Whatever the path is that a client asks for, it gets the metrics.

@@ -1,5 +1,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use super::support::Server;
 
@@ -76,11 +77,19 @@ fn what_happened_is_counted() {
 #[test]
 fn a_stuck_client_does_not_keep_metrics_from_others() {
     let server = Server::cache(&["--threads", "2", "--metrics", "127.0.0.1:0"]);
-    let mut stuck = TcpStream::connect(server.metrics.expect("an address")).expect("a connection");
-    stuck.write_all(b"GET /metrics HTT").expect("sent");
+    let start = Instant::now();
+    let stuck = (0..6).map(|_| {
+        let mut stuck = TcpStream::connect(server.metrics.expect("an address")).expect("a connection");
+        stuck.write_all(b"GET /metrics HTT").expect("sent");
+        stuck
+    });
+    let stuck: Vec<_> = stuck.collect();
     assert!(scrape(&server).starts_with("HTTP/1.1 200 OK\r\n"));
-    let mut rest = Vec::new();
-    assert_eq!(stuck.read_to_end(&mut rest).map_or(0, |_| rest.len()), 0);
+    assert!(start.elapsed() < Duration::from_secs(4), "it waited for the others: {:?}", start.elapsed());
+    for mut stuck in stuck {
+        let mut rest = Vec::new();
+        assert_eq!(stuck.read_to_end(&mut rest).map_or(0, |_| rest.len()), 0);
+    }
 }
 
 #[test]
