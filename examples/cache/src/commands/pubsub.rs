@@ -18,6 +18,7 @@ pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Repl
     let session = &mut desk.sessions[request.client];
     for channel in request.from(1) {
         if session.channels.insert(channel.into()) {
+            session.channel_bytes += bytes_of(channel);
             desk.channels.entry(channel.into()).or_default().push(name);
         }
         confirm(reply, "subscribe", Some(channel), session.channels.len());
@@ -58,9 +59,17 @@ fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
         }
     }
     desk.shared.set_channels(desk.number, desk.channels.len());
-    let channels = &mut desk.sessions[slot].channels;
-    channels.remove(channel);
-    channels.len()
+    let session = &mut desk.sessions[slot];
+    if session.channels.remove(channel) {
+        session.channel_bytes -= bytes_of(channel);
+    }
+    session.channels.len()
+}
+
+/// What a subscription takes: the channel's name twice, and its places in the client's set and in the
+/// thread's list.
+fn bytes_of(channel: &[u8]) -> usize {
+    2 * (channel.len() + size_of::<Box<[u8]>>()) + size_of::<Vec<SessionId>>() + size_of::<SessionId>()
 }
 
 pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {

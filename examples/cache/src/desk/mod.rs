@@ -115,12 +115,12 @@ impl Desk {
         if self.stats.get(Figure::BufferBytes) > CROWDED { SMALL_ALLOWANCE } else { ALLOWANCE }
     }
 
-    /// Takes note of what a client's buffers take, and whether it can be listened to again.
+    /// Takes note of what a client takes, and whether it can be listened to again.
     pub(crate) fn settle(&mut self, slot: usize) {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
         self.stats.sub(Figure::BufferBytes, session.counted);
-        session.counted = session.input.capacity() + session.replies.bytes();
+        session.counted = session.memory();
         self.stats.add(Figure::BufferBytes, session.counted);
         if session.is_paused && !session.replies.are_too_many(allowance) {
             session.is_paused = false;

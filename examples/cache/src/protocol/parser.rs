@@ -117,6 +117,10 @@ impl Parser {
         self.bulk.map_or(0, |len| (self.at + len + 2).saturating_sub(buffered))
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.unquoted.capacity()
+    }
+
     /// Gives back memory that an unusual request has needed.
     pub(crate) fn shrink(&mut self) {
         if self.at == 0 {

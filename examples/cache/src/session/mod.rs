@@ -51,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
     pub(crate) channels: HashSet<Box<[u8]>>,
+    /// What they take, here and in the thread's list.
+    pub(crate) channel_bytes: usize,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
@@ -58,11 +60,16 @@ pub(crate) struct Session {
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
-    /// The memory of its buffers that has been counted.
+    /// The memory that has been counted.
     pub(crate) counted: usize,
 }
 
 impl Session {
+    pub(crate) fn memory(&self) -> usize {
+        let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
+        buffers + self.name.capacity() + self.channel_bytes
+    }
+
     /// Appends a reply, or several, after all that the client has asked for before.
     pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
         let (mut out, start) = self.replies.open();

@@ -71,6 +71,29 @@ fn memory_is_limited() {
     assert_eq!(client.run("SET k0 v").text(), "OK");
 }
 
+/// What a client has the server keep is counted, and no more when it has gone.
+#[test]
+fn the_memory_of_clients_is_counted() {
+    let server = Server::cache(TWO);
+    let (mut client, name) = (server.connect(), "x".repeat(10_000));
+    let mut used = || super::observe::info(&client.run("INFO memory").text(), "used_memory").parse::<usize>();
+    // The client that asks has a small buffer itself.
+    let before = used().expect("a number");
+    let mut named = server.connect();
+    named.run(&format!("CLIENT SETNAME {name}"));
+    wait_for(|| (10_000..20_000).contains(&(used().expect("a number") - before)));
+    (0..10).for_each(|number| _ = named.run(&format!("SUBSCRIBE {number}{name}")));
+    wait_for(|| (210_000..300_000).contains(&(used().expect("a number") - before)));
+    named.run(&format!("UNSUBSCRIBE 1{name}"));
+    wait_for(|| (190_000..210_000).contains(&(used().expect("a number") - before)));
+    drop(named);
+    let mut half = server.connect();
+    half.send(&[&b"*100000\r\n"[..], &b"$0\r\n\r\n".repeat(50_000)].concat());
+    wait_for(|| used().expect("a number") - before > 50_000 * (6 + 8));
+    drop(half);
+    wait_for(|| used().expect("a number") - before < 5_000);
+}
+
 /// Clients that stop in the middle of a command, or do not read, cost the others nothing.
 #[test]
 fn stuck_clients_stop_nobody() {

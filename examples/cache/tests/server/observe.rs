@@ -23,7 +23,7 @@ pub(crate) fn metric(server: &Server, name: &str) -> u64 {
     lines.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().expect("a number")).sum()
 }
 
-fn info(text: &str, name: &str) -> String {
+pub(crate) fn info(text: &str, name: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }
