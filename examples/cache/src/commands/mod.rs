@@ -67,8 +67,7 @@ pub(crate) struct Command {
 impl Command {
     pub(crate) fn accepts(&self, args: usize) -> bool {
         let least = usize::from(self.arity.unsigned_abs());
-        let has_pairs = !matches!(self.run, Run::EachKey(_, 2, _)) || args % 2 == 1;
-        has_pairs && if self.arity < 0 { args >= least } else { args == least }
+        if self.arity < 0 { args >= least } else { args == least }
     }
 }
 

@@ -79,7 +79,9 @@ impl Desk {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }
-        Ok(())
+        // Redis looks at this last: the command itself does.
+        let lacks_value = matches!(command.run, Run::EachKey(_, 2, _)) && request.len().is_multiple_of(2);
+        if lacks_value { Err(wrong_arity(name)) } else { Ok(()) }
     }
 
     /// Runs a command in this thread. Its reply follows all that the client has asked for before.

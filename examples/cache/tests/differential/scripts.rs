@@ -389,6 +389,8 @@ fn a_subscriber() {
         ping
         ping x
         get a
+        mset a 1 b
+        mset
         unsubscribe nothing
         unsubscribe a
         unsubscribe b
