@@ -3,7 +3,6 @@
 //! CONFIG SET replaces what all threads share, and each thread takes it over, before it replies.
 
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +76,7 @@ impl Settings {
         match name {
             "maxmemory" => self.max_memory = parse_bytes(value)?,
             "maxclients" => self.max_clients = parse_clients(value)?,
-            "timeout" => self.idle_timeout = Duration::from_secs(within(value, 0..=MAX_TIMEOUT)?),
+            "timeout" => self.idle_timeout = Duration::from_secs(within(value, (0, MAX_TIMEOUT))?),
             "requirepass" => self.password = value.into(),
             "notify-keyspace-events" => self.events = Class::parse(value).ok_or(unknown_class)?,
             _ if self.values().iter().any(|(known, is)| *known == name && is == value) => {}
@@ -97,11 +96,9 @@ impl Settings {
             let Some(value) = known.iter().position(|(known, _)| request.is(at, known)) else {
                 return Err(format!("Unknown option or number of arguments for CONFIG SET - '{name}'").into());
             };
-            let done = if std::mem::replace(&mut seen[value], true) {
-                Err("duplicate parameter".into())
-            } else {
-                changed.set(known[value].0, request.arg(at + 1))
-            };
+            let (is_second, twice) = (std::mem::replace(&mut seen[value], true), "duplicate parameter");
+            let done =
+                if is_second { Err(twice.into()) } else { changed.set(known[value].0, request.arg(at + 1)) };
             done.map_err(|Failure(_, why)| {
                 format!("CONFIG SET failed (possibly related to argument '{name}') - {why}")
             })?;
@@ -120,18 +117,16 @@ fn parse_idle_timeout(text: &str) -> Result<Duration, String> {
     is_fine.then_some(time).ok_or_else(|| format!("it must be whole milliseconds, at most {MAX_TIMEOUT}s"))
 }
 
-fn within(value: &[u8], range: RangeInclusive<i64>) -> Result<u64, Failure> {
+fn within(value: &[u8], (least, most): (i64, i64)) -> Result<u64, Failure> {
     match parse_i64(value) {
         None => Err("argument couldn't be parsed into an integer".into()),
-        Some(value) if range.contains(&value) => Ok(value as u64),
-        Some(_) => {
-            Err(format!("argument must be between {} and {} inclusive", range.start(), range.end()).into())
-        }
+        Some(value) if (least..=most).contains(&value) => Ok(value as u64),
+        Some(_) => Err(format!("argument must be between {least} and {most} inclusive").into()),
     }
 }
 
 fn parse_clients(text: &[u8]) -> Result<usize, Failure> {
-    Ok(within(text, 1..=i64::from(u32::MAX))? as usize)
+    Ok(within(text, (1, i64::from(u32::MAX)))? as usize)
 }
 
 /// A number of bytes, with or without a unit: `100mb`. A kilobyte is 1,024 bytes, a `k` 1,000.

@@ -6,7 +6,7 @@ use crate::protocol::{Reply, parse_i64};
 pub(crate) enum Fold {
     /// All parts say the same, or there is only one.
     Same,
-    /// One of those that are not null.
+    /// One of those that are not null, by chance.
     Any,
     Sum,
     /// The parts are the elements of an array, in their order.
@@ -39,10 +39,9 @@ impl Gather {
         match self.fold {
             Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
             Fold::Any => {
-                match fastrand::choice(self.parts.iter().filter(|part| has_value(part)).collect::<Vec<_>>()) {
-                    Some(part) => reply.out.extend_from_slice(part),
-                    None => reply.null(),
-                }
+                let is_null = |part: &[u8]| matches!(part, b"_\r\n" | b"$-1\r\n");
+                let found: Vec<_> = self.parts.iter().filter(|part| !is_null(part)).collect();
+                reply.out.extend_from_slice(fastrand::choice(found).unwrap_or(&self.parts[0]));
             }
             Fold::Sum => reply
                 .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
@@ -57,11 +56,6 @@ impl Gather {
             }
         }
     }
-}
-
-/// Whether a reply is a string, and not null.
-fn has_value(reply: &[u8]) -> bool {
-    reply.starts_with(b"$") && !reply.starts_with(b"$-")
 }
 
 /// The number in the first line of a reply, an integer or the length of an array, and what follows it.

@@ -28,28 +28,26 @@ impl Worker {
         }
         let has_ended = session.has_ended;
         let Some(stream) = &mut session.stream else { return false };
-        let ending = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
+        let (has_more, ending) = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
             Ok(len @ 1..) => {
                 self.desk.receive(slot, &self.buffer[..len]);
                 // A read that does not fill the buffer has emptied the socket, except for its end.
-                let has_more = has_ended || len == self.buffer.len();
-                if has_more {
-                    self.desk.resuming.push(slot);
-                }
-                return has_more;
+                (has_ended || len == self.buffer.len(), None)
             }
-            Err(ErrorKind::WouldBlock) => return false,
-            Err(ErrorKind::Interrupted) => {
-                self.desk.resuming.push(slot);
-                return true;
-            }
+            Err(ErrorKind::WouldBlock) => (false, None),
+            Err(ErrorKind::Interrupted) => (true, None),
             // The client may still wait for replies.
-            Ok(0) => Ending::WhenAnswered,
-            Err(_) => Ending::Now,
+            Ok(0) => (false, Some(Ending::WhenAnswered)),
+            Err(_) => (false, Some(Ending::Now)),
         };
-        session.ending = ending;
-        self.desk.touch(slot);
-        false
+        if has_more {
+            self.desk.resuming.push(slot);
+        }
+        if let Some(ending) = ending {
+            self.desk.sessions[slot].ending = ending;
+            self.desk.touch(slot);
+        }
+        has_more
     }
 
     /// Writes to all clients that are owed something; closes those that are to be closed.
