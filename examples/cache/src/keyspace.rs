@@ -99,6 +99,9 @@ pub(crate) struct Keyspace {
     stats: Arc<Stats>,
     /// What a flush has left to be dropped, a step a round.
     discarded: Vec<Table>,
+    /// The keys that have come since the last step: as many more are dropped in the next one, so that keys
+    /// do not come faster than flushed ones go.
+    inserted: usize,
     /// After the wall clock was set: the next table whose deadlines may have other ticks now.
     recheck: usize,
 }
@@ -106,7 +109,8 @@ pub(crate) struct Keyspace {
 impl Keyspace {
     pub(crate) fn new(time: Time, timers: Scheduler<Due>, stats: Arc<Stats>) -> Self {
         let (events, discarded) = Default::default();
-        Self { tables: empty(), timers, time, events, stats, discarded, recheck: TABLES }
+        let tables = (0..TABLES).map(|_| Table::new()).collect();
+        Self { tables, timers, time, events, stats, discarded, inserted: 0, recheck: TABLES }
     }
 
     pub(crate) fn find(&mut self, hash: Hash, key: &[u8]) -> Option<Place> {
@@ -161,6 +165,7 @@ impl Keyspace {
             return place;
         }
         self.events.add(Class::NEW, "new", key);
+        self.inserted += 1;
         let entry = Entry::new(hash, key, value);
         self.count([0; 3], entry.counts());
         let table = &mut self.tables[usize::from(hash.table)];
@@ -186,13 +191,13 @@ impl Keyspace {
 
     /// Removes all keys. Their memory comes back step by step, in `step`.
     pub(crate) fn flush(&mut self) {
-        self.discarded.append(&mut std::mem::replace(&mut self.tables, empty()));
+        self.discarded.extend(self.tables.iter_mut().filter(|table| !table.is_empty()).map(std::mem::take));
         self.count(COUNTED.map(|figure| self.stats.get(figure)), [0; 3]);
     }
 
     /// Does a step of the tasks that take long. True if there is more to do.
     pub(crate) fn step(&mut self) -> bool {
-        let mut left = STEP;
+        let mut left = STEP + std::mem::take(&mut self.inserted);
         while left > 0
             && let Some(mut table) = self.discarded.pop()
         {
@@ -206,10 +211,6 @@ impl Keyspace {
         }
         !self.discarded.is_empty() || self.recheck < TABLES
     }
-}
-
-fn empty() -> Vec<Table> {
-    (0..TABLES).map(|_| Table::new()).collect()
 }
 
 #[cfg(test)]

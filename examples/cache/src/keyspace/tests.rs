@@ -136,3 +136,22 @@ fn the_tables_agree_with_a_map() {
     assert_eq!((it.counts().0, it.keys.stats.get(Figure::KeyBytes)), (0, 0));
     assert!(it.keys.tables.iter().all(|table| table.capacity() == 0), "empty tables are given back");
 }
+
+/// Clients may flush, and set keys, as fast as they can.
+#[test]
+fn what_flushes_leave_does_not_grow() {
+    let mut it = Setting::new();
+    (0..100).for_each(|_| it.keys.flush());
+    assert!(it.keys.discarded.is_empty(), "there were no keys");
+    for round in 0..50 {
+        for key in 0..10_000 {
+            it.set(&format!("{round}-{key}"), None);
+        }
+        it.keys.step();
+        it.keys.flush();
+        let left: usize = it.keys.discarded.iter().map(|table| table.len()).sum();
+        assert!((1..=20_000).contains(&left), "round {round}: {left} keys are left");
+    }
+    while it.keys.step() {}
+    it.keys.check();
+}
