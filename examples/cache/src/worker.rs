@@ -8,7 +8,7 @@
 mod sockets;
 
 use std::io::{self, ErrorKind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use shardwheel::{Advancer, Fired};
@@ -26,6 +26,8 @@ const EVENTS: usize = 512;
 const MAINTENANCE: Duration = Duration::from_millis(50);
 const FIRE_AT_ONCE: usize = 1024;
 const MESSAGES_AT_ONCE: usize = 64;
+/// A message may be for hundreds of subscribers. After this time the next ones wait for the next round.
+const MESSAGES_TIME: Duration = Duration::from_millis(1);
 /// Bytes that are read from a client at once.
 pub(crate) const READ_AT_ONCE: usize = 64 * 1024;
 /// When a message found no room, or the server is to end, the next round comes after this.
@@ -41,6 +43,8 @@ pub(crate) struct Worker {
     desk: Desk,
     buffer: Vec<u8>,
     patience: Duration,
+    /// Whose messages come first in the next round.
+    first_sender: usize,
     /// The tick at which a server that is to end does so, with or without its clients.
     ends_at: Option<u64>,
 }
@@ -49,7 +53,7 @@ impl Worker {
     pub(crate) fn new(poll: Poll, advancer: Advancer<Due>, desk: Desk) -> Self {
         let (events, buffer) = (Events::with_capacity(EVENTS), vec![0; READ_AT_ONCE]);
         let (fired, patience) = (Vec::new(), Duration::MAX);
-        Self { poll, events, advancer, fired, desk, buffer, patience, ends_at: None }
+        Self { poll, events, advancer, fired, desk, buffer, patience, first_sender: 0, ends_at: None }
     }
 
     /// Serves until the server is drained. If the poller fails, the whole server is.
@@ -116,13 +120,18 @@ impl Worker {
 
     fn take_messages(&mut self) -> io::Result<()> {
         // The last one is the door.
-        for from in 0..=self.desk.shared.threads() {
+        let (start, senders) = (Instant::now(), self.desk.shared.threads() + 1);
+        for from in (self.first_sender..senders).chain(0..self.first_sender) {
             for _ in 0..MESSAGES_AT_ONCE {
                 match self.desk.mailbox.receive(from) {
                     None => break,
                     Some(Message::Work(batch)) => self.desk.work(from, batch),
                     Some(Message::Done(batch)) => self.desk.done(&batch),
                     Some(Message::Connection(stream)) => self.welcome(stream)?,
+                }
+                if start.elapsed() > MESSAGES_TIME {
+                    self.first_sender = (from + 1) % senders;
+                    return Ok(());
                 }
             }
         }

@@ -24,7 +24,7 @@ pub(crate) const WAKE: Token = Token(usize::MAX);
 /// Messages that a ring holds. A message is a whole batch.
 const RING: usize = 128;
 /// A batch with more bytes than this is sent although it may grow.
-const FULL_BATCH: usize = 256 * 1024;
+const FULL_BATCH: usize = 16 * 1024;
 
 pub(crate) enum Message {
     /// Work for the receiver, which owns the keys or the subscribers.

@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use super::TWO;
+use super::observe::metric;
 use super::support::Server;
 use super::support::client::{Value, encode};
 
@@ -84,4 +85,34 @@ fn a_client_subscribes_to_many_channels() {
     (0..channels).rev().for_each(|count| assert_eq!(client.read().elements()[2], Value::Integer(count)));
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(client.run("PING").text(), "PONG");
+}
+
+/// Events for many subscribers of a thread do not keep its other clients waiting until all are written.
+#[test]
+fn many_events_let_others_in() {
+    let server = Server::cache(&["--threads", "2", "--metrics", "127.0.0.1:0"]);
+    let (mut client, mut other) = (server.connect(), server.connect());
+    client.run("CONFIG SET notify-keyspace-events E$");
+    let key = (0..).map(|number| format!("key{number}")).find(|key| {
+        let before = metric(&server, "forwarded_commands_total");
+        client.run(&format!("GET {key}"));
+        metric(&server, "forwarded_commands_total") == before
+    });
+    // The client's thread has the key, and the other thread, in turn, has the subscribers.
+    let set = encode(&["SET", &key.expect("a key"), "value"]);
+    let mut subscribers: Vec<_> = (0..100).map(|_| server.connect()).collect();
+    for subscriber in subscribers.iter_mut().skip(1).step_by(2) {
+        subscriber.run("SUBSCRIBE __keyevent@0__:set");
+    }
+    client.send(&set.repeat(30_000));
+    (0..30_000).for_each(|_| assert_eq!(client.read().text(), "OK"));
+    let start = Instant::now();
+    assert_eq!(other.run("PING").text(), "PONG");
+    let answered = start.elapsed();
+    assert_eq!(client.run("SET other value").text(), "OK");
+    for subscriber in subscribers.iter_mut().skip(1).step_by(2) {
+        (0..30_000).for_each(|_| _ = subscriber.read());
+    }
+    println!("answered after {answered:?}, all written after {:?}", start.elapsed());
+    assert!(answered < start.elapsed() / 8);
 }
