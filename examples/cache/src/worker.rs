@@ -25,7 +25,6 @@ const EVENTS: usize = 512;
 /// A thread that would sleep for longer gives memory of its shard back after each such time.
 const MAINTENANCE: Duration = Duration::from_millis(50);
 const FIRE_AT_ONCE: usize = 1024;
-const MESSAGES_AT_ONCE: usize = 64;
 /// A message may be for hundreds of subscribers. After this time the next ones wait for the next round.
 const MESSAGES_TIME: Duration = Duration::from_millis(1);
 /// Bytes that are read from a client at once.
@@ -79,7 +78,7 @@ impl Worker {
         self.serve_sockets();
         self.drain();
         has_more |= self.desk.keyspace.step();
-        let must_wait = self.desk.mailbox.post() || self.ends_at.is_some();
+        let must_wait = self.desk.post() || self.ends_at.is_some();
         self.write_all();
         has_more |= !self.desk.resuming.is_empty();
         self.patience = match (has_more, must_wait) {
@@ -122,12 +121,11 @@ impl Worker {
         // The last one is the door.
         let (start, senders) = (Instant::now(), self.desk.shared.threads() + 1);
         for from in (self.first_sender..senders).chain(0..self.first_sender) {
-            for _ in 0..MESSAGES_AT_ONCE {
-                match self.desk.mailbox.receive(from) {
-                    None => break,
-                    Some(Message::Work(batch)) => self.desk.work(from, batch),
-                    Some(Message::Done(batch)) => self.desk.done(&batch),
-                    Some(Message::Connection(stream)) => self.welcome(stream)?,
+            while let Some(message) = self.desk.mailbox.receive(from) {
+                match message {
+                    Message::Work(batch) => self.desk.work(from, batch),
+                    Message::Done(batch) => self.desk.done(&batch),
+                    Message::Connection(stream) => self.welcome(stream)?,
                 }
                 if start.elapsed() > MESSAGES_TIME {
                     self.first_sender = (from + 1) % senders;

@@ -59,16 +59,9 @@ pub(crate) struct Command {
     /// In lower case; a subcommand's follows its container's after a bar.
     pub(crate) name: &'static str,
     /// The number of arguments with the name; negative for this many or more.
-    arity: i8,
+    pub(crate) arity: i8,
     pub(crate) flags: Flags,
     pub(crate) run: Run,
-}
-
-impl Command {
-    pub(crate) fn accepts(&self, args: usize) -> bool {
-        let least = usize::from(self.arity.unsigned_abs());
-        if self.arity < 0 { args >= least } else { args == least }
-    }
 }
 
 fn everywhere(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Failure> {

@@ -65,7 +65,8 @@ impl Desk {
 
     fn admit(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
         let (session, flags, name) = (&self.sessions[request.client], command.flags, command.name);
-        if !command.accepts(request.len()) {
+        let (args, least) = (request.len(), usize::from(command.arity.unsigned_abs()));
+        if args < least || args > least && command.arity > 0 {
             return Err(wrong_arity(name));
         }
         if !flags.contains(Flags::NO_AUTH) && !self.trusts(request.client) {

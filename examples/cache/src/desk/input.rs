@@ -51,11 +51,12 @@ impl Desk {
         if session.ending == Ending::Open { consumed } else { buffer.len() }
     }
 
-    /// Whether a client is listened to: it is not to end, and not owed too much.
+    /// Whether a client is listened to: it is not to end, it is not owed too much, and the other threads
+    /// keep up.
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
-        session.is_paused = session.replies.are_too_many(allowance);
+        session.is_paused = session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
         session.ending == Ending::Open && !session.is_paused
     }
 

@@ -122,10 +122,20 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         session.counted = session.memory();
         self.stats.add(Figure::BufferBytes, session.counted);
-        if session.is_paused && !session.replies.are_too_many(allowance) {
+        if session.is_paused && !session.replies.are_too_many(allowance) && !self.mailbox.is_clogged {
             session.is_paused = false;
             self.resuming.push(slot);
         }
+    }
+
+    /// Sends what other threads are to get. True if there is more.
+    pub(crate) fn post(&mut self) -> bool {
+        let was_clogged = self.mailbox.is_clogged;
+        let is_full = self.mailbox.post();
+        if was_clogged && !self.mailbox.is_clogged {
+            self.slots().into_iter().for_each(|slot| self.settle(slot));
+        }
+        is_full
     }
 
     /// Reads the clocks, and what other threads have, at the start of a round.

@@ -21,7 +21,7 @@ use batch::Batch;
 
 /// The token of a wake by another thread. Clients have the tokens of their slots.
 pub(crate) const WAKE: Token = Token(usize::MAX);
-/// Messages that a ring holds. A message is a whole batch.
+/// Messages that a ring holds, and how many may wait for room. A message is a whole batch.
 const RING: usize = 128;
 /// A batch with more bytes than this is sent although it may grow.
 const FULL_BATCH: usize = 16 * 1024;
@@ -60,11 +60,15 @@ impl Bell {
 }
 
 /// One thread's ends of its rings, in the order of the threads. Its ring to itself is not used.
+#[derive(Default)]
 pub(crate) struct Mailbox {
     number: usize,
     bells: Arc<[Bell]>,
     outgoing: Vec<Outgoing>,
     incoming: Vec<Consumer<Message>>,
+    /// Too many messages wait for a thread that does not keep up. Until it does, only such threads get
+    /// messages: all clients of which this thread works wait for it, and so make no more messages.
+    pub(crate) is_clogged: bool,
 }
 
 struct Outgoing {
@@ -82,7 +86,7 @@ impl Mailbox {
             Ok(Bell { is_asleep: CachePadded::new(AtomicBool::new(false)), waker })
         };
         let bells = polls.iter().map(bell).collect::<io::Result<Arc<_>>>()?;
-        let new = |number| Self { number, bells: bells.clone(), outgoing: Vec::new(), incoming: Vec::new() };
+        let new = |number| Self { number, bells: bells.clone(), ..Self::default() };
         let mut boxes: Vec<_> = (0..threads).map(new).collect();
         for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
             let (ring, incoming) = RingBuffer::new(RING);
@@ -109,12 +113,14 @@ impl Mailbox {
 
     /// Sends what has been collected; wakes those that sleep. True if a ring has had no room.
     pub(crate) fn post(&mut self) -> bool {
-        let mut is_full = false;
+        let (mut is_full, mut is_clogged) = (false, false);
         for (Outgoing { ring, waiting, open }, bell) in self.outgoing.iter_mut().zip(&*self.bells) {
             waiting.extend(open.take().map(Message::Work));
-            let is_idle = waiting.is_empty();
+            let (is_idle, are_many) = (waiting.is_empty(), waiting.len() > RING);
+            is_clogged |= are_many;
             // There is room until the ring is full: no other thread pushes.
-            while !ring.is_full()
+            while (are_many || !self.is_clogged)
+                && !ring.is_full()
                 && let Some(message) = waiting.pop_front()
             {
                 let _ = ring.push(message);
@@ -124,6 +130,7 @@ impl Mailbox {
                 bell.ring_if_asleep();
             }
         }
+        self.is_clogged = is_clogged;
         is_full
     }
 

@@ -26,8 +26,7 @@ impl Worker {
         if session.ending != Ending::Open || session.is_paused {
             return false;
         }
-        let has_ended = session.has_ended;
-        let Some(stream) = &mut session.stream else { return false };
+        let (has_ended, Some(stream)) = (session.has_ended, &mut session.stream) else { return false };
         let (has_more, ending) = match stream.read(&mut self.buffer).map_err(|error| error.kind()) {
             Ok(len @ 1..) => {
                 self.desk.receive(slot, &self.buffer[..len]);

@@ -122,7 +122,7 @@ fn turn(desk: &mut Desk) -> bool {
         }
     }
     let has_more = desk.keyspace.step();
-    desk.mailbox.post() || has_more || is_busy
+    desk.post() || has_more || is_busy
 }
 
 #[cfg(test)]
@@ -151,6 +151,31 @@ mod tests {
         sandbox.check();
         assert_eq!(text(&mut sandbox, 0, "FLUSHALL"), "+OK\r\n");
         sandbox.check();
+    }
+
+    /// A thread that does not keep up makes the clients of those that work for it wait.
+    #[test]
+    fn messages_for_a_slow_desk_are_bounded() {
+        let mut sandbox = Sandbox::new(3, 3, None);
+        text(&mut sandbox, 0, "CONFIG SET notify-keyspace-events KE$");
+        text(&mut sandbox, 1, "SUBSCRIBE __keyevent@0__:set");
+        let requests = b"SET a 1\r\nSET b 1\r\nSET c 1\r\nSET d 1\r\nSET e 1\r\nSET f 1\r\n".repeat(5_000);
+        let mut rounds = 0;
+        // The desk with the subscriber takes no turns.
+        while !sandbox.desks.iter().any(|(desk, _)| desk.sessions.iter().any(|(_, it)| it.is_paused)) {
+            sandbox.desks[0].0.receive(0, &requests[..64 * 1024]);
+            for desk in [0, 2] {
+                turn(&mut sandbox.desks[desk].0);
+            }
+            rounds += 1;
+            assert!(rounds < 1_000, "it has room for any number of events");
+        }
+        sandbox.settle();
+        let [written, published] =
+            [0, 1].map(|client| String::from_utf8(sandbox.take_output(client).0).expect("text"));
+        let sets = rounds * (64 * 1024 / "SET a 1\r\n".len());
+        assert!(written.len() / "+OK\r\n".len() >= sets - rounds, "{} of {sets}", written.len());
+        assert_eq!(published.matches("message").count(), written.matches("OK").count());
     }
 
     #[test]
