@@ -24,7 +24,7 @@ use crate::stats::Figure;
 const EVENTS: usize = 512;
 /// A thread that would sleep for longer gives memory of its shard back after each such time.
 const MAINTENANCE: Duration = Duration::from_millis(50);
-const FIRE_AT_ONCE: usize = 1024;
+const FIRE_AT_ONCE: usize = 256;
 /// A message may be for hundreds of subscribers. After this time the next ones wait for the next round.
 const MESSAGES_TIME: Duration = Duration::from_millis(1);
 /// Bytes that are read from a client at once.
