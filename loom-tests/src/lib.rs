@@ -21,7 +21,8 @@ pub mod thread {
     pub use std::thread::{JoinHandle, ThreadId, current, spawn};
 }
 
-/// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` sets another number.
+/// Preemptions that loom tries in one execution, unless `LOOM_MAX_PREEMPTIONS` sets another number
+/// for all models, or `SHARDWHEEL_MORE_PREEMPTIONS` adds to the number of each.
 const PREEMPTIONS: usize = 2;
 
 /// How often a model's body runs natively, unless `SHARDWHEEL_RUNS` sets another number.
@@ -37,7 +38,8 @@ pub fn model(body: impl Fn() + Send + Sync + 'static) {
 #[cfg(shardwheel_loom)]
 pub fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
+    let more = number("SHARDWHEEL_MORE_PREEMPTIONS").unwrap_or(0);
+    builder.preemption_bound.get_or_insert(preemptions + more);
     builder.max_branches = 100_000;
     builder.check(body);
 }
@@ -45,8 +47,12 @@ pub fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static)
 /// Runs a model; without loom there is no bound of preemptions.
 #[cfg(not(shardwheel_loom))]
 pub fn model_within(_: usize, body: impl Fn() + Send + Sync + 'static) {
-    let runs = std::env::var("SHARDWHEEL_RUNS").ok().and_then(|runs| runs.parse().ok());
-    (0..runs.unwrap_or(RUNS)).for_each(|_| body());
+    (0..number("SHARDWHEEL_RUNS").unwrap_or(RUNS)).for_each(|_| body());
+}
+
+/// A number from the environment.
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 /// Counts how each timer of a model ended, by the timer's number.

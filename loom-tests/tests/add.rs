@@ -10,8 +10,10 @@ use shardwheel_loom_tests::{
     Ledger, Payload, model, model_within, shard_with_an_idle_wheel, small_shard, small_shard_from, thread,
 };
 
+/// With two producers, a second preemption takes minutes.
 fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
-    model(move || add_each(deadlines, clock));
+    let preemptions = if deadlines.len() == 1 { 2 } else { 1 };
+    model_within(preemptions, move || add_each(deadlines, clock));
 }
 
 /// Adds each timer from its own thread while the advancer goes through `clock`. Each timer fires

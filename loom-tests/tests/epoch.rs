@@ -1,5 +1,5 @@
 //! Models with the real crossbeam-epoch as reclaimer, explored together with this crate's code. The
-//! models are small, because epochs multiply the interleavings. `.ci/run loom-epoch` runs them, with
+//! models are small, because epochs multiply the interleavings. `.ci/run loom` runs them, with
 //! `--cfg shardwheel_loom --cfg shardwheel_loom_epoch --cfg crossbeam_loom`.
 
 #![cfg(shardwheel_loom_epoch)]

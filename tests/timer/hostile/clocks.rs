@@ -69,6 +69,15 @@ fn wait<F: Future<Output: Send> + Send + 'static>(count: Count, future: F) {
     });
 }
 
+/// Tries all ways at the same time, because most of the time is waiting.
+fn come_in_five_seconds(ways: &[(&'static str, InFiveSeconds)]) {
+    thread::scope(|scope| {
+        for &way in ways {
+            scope.spawn(move || comes_in_five_seconds(way));
+        }
+    });
+}
+
 /// A timer for five seconds from now does not fire at once.
 fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
     watched(move || {
@@ -90,13 +99,13 @@ fn comes_in_five_seconds((way, set_for): (&'static str, InFiveSeconds)) {
 /// Promise 1.
 #[test]
 fn a_clock_that_is_set_back_makes_no_delay_short() {
-    WAYS.into_iter().for_each(comes_in_five_seconds);
+    come_in_five_seconds(&WAYS);
 }
 
 /// The same by instants: `Timer::now` returns the time that the timer uses. Promise 1.
 #[test]
 fn now_is_the_time_that_the_timer_uses() {
-    BY_INSTANTS.into_iter().for_each(comes_in_five_seconds);
+    come_in_five_seconds(&BY_INSTANTS);
 }
 
 /// Ticks of a nanosecond, of which 64 bits hold 584 years, with the clock at its end. Promise 4.
