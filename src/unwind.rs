@@ -87,7 +87,7 @@ impl<T> Drop for DropQuietly<T> {
 
 /// The first panic of several drops. The payloads of further panics are dropped.
 #[derive(Default)]
-pub(crate) struct FirstPanic(Option<Payload>);
+pub(crate) struct FirstPanic(Option<DropQuietly<Payload>>);
 
 impl FirstPanic {
     pub(crate) fn new() -> Self {
@@ -98,7 +98,7 @@ impl FirstPanic {
     pub(crate) fn catch_drop<D>(&mut self, value: D) {
         let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) else { return };
         if self.0.is_none() {
-            self.0 = Some(payload);
+            self.0 = Some(DropQuietly::new(payload));
         } else {
             drop_quietly(payload);
         }
@@ -106,10 +106,8 @@ impl FirstPanic {
 
     /// Resumes the first panic, unless the thread is unwinding already.
     pub(crate) fn resume(self) {
-        match self.0 {
-            Some(payload) if thread::panicking() => drop_quietly(payload),
-            Some(payload) => resume_unwind(payload),
-            None => {}
+        if let Some(payload) = self.0.filter(|_| !thread::panicking()) {
+            resume_unwind(payload.into_inner());
         }
     }
 }

@@ -24,7 +24,8 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// If a callback panics when it is dropped; the other timers are cancelled first.
+    /// If a callback panics when it is dropped; the other timers are cancelled first. If `keys`
+    /// panics; the last keys that it has yielded, up to eight, are then left pending.
     ///
     /// # Performance
     ///

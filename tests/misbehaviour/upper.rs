@@ -26,6 +26,7 @@ pub(crate) enum Place {
     ClockNow,
     PanicHook,
     ThreadEnd,
+    BatchKeys,
 }
 
 /// How a case is played.
@@ -62,7 +63,7 @@ pub(crate) fn driven_by(place: Place) -> &'static [Driven] {
 impl Place {
     /// Whether the place is on the user's thread, so that no shard is held.
     fn is_users(self) -> bool {
-        matches!(self, Self::WakerClone | Self::WakerDrop | Self::ThreadEnd)
+        matches!(self, Self::WakerClone | Self::WakerDrop | Self::ThreadEnd | Self::BatchKeys)
     }
 
     /// Whether the case is left out; the module `main` says why.
@@ -187,7 +188,9 @@ fn set_up(place: Place, scene: &Arc<Scene>, timer: &Timer) -> Option<Box<dyn FnO
             _ = poll(&mut sleep, &misbehaves(scene, To::Wake));
             *lock(&scene.sleep) = Some(sleep);
         }
-        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd => return Some(users(place, own, sleep)),
+        Place::WakerClone | Place::WakerDrop | Place::ThreadEnd | Place::BatchKeys => {
+            return Some(users(place, own, sleep));
+        }
     }
     None
 }
@@ -199,6 +202,19 @@ fn users(place: Place, own: Arc<Scene>, mut sleep: Sleep) -> Box<dyn FnOnce() + 
         Place::WakerDrop => {
             _ = poll(&mut sleep, &std::mem::ManuallyDrop::new(misbehaves(&own, To::Drop)));
             drop(sleep);
+        }
+        Place::BatchKeys => {
+            let timer = own.timer().expect("the timer is open");
+            let keys: Vec<_> = (0..20).filter_map(|_| own.schedule(&timer, 3_600_000)).collect();
+            let each = |(i, key)| {
+                if i >= 12 {
+                    own.misbehave();
+                    // Again, if the batch goes on over its keys.
+                    assert!(own.act != Act::Panics, "on purpose");
+                }
+                key
+            };
+            timer.cancel_batch(keys.into_iter().enumerate().map(each));
         }
         _ => {
             // Older than all thread-locals of this crate.

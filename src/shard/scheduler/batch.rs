@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::iter::Fuse;
+use std::thread;
 
 use super::Scheduler;
 use crate::shard::key::Key;
@@ -19,7 +20,8 @@ impl<T> Scheduler<T> {
     /// Cancels timers, and yields for each key what [`cancel`](Self::cancel) returns.
     ///
     /// The timers are cancelled as the iterator is advanced. Dropping it cancels the rest, and drops
-    /// their payloads.
+    /// their payloads. If a panic unwinds the thread, in `keys` or elsewhere, the drop leaves the
+    /// rest pending: it calls neither `keys` nor the drop of a payload.
     ///
     /// # Examples
     ///
@@ -63,8 +65,12 @@ impl<T, I: Iterator<Item = Key>> Iterator for CancelBatch<'_, T, I> {
 }
 
 impl<T, I: Iterator<Item = Key>> Drop for CancelBatch<'_, T, I> {
-    /// A panic in the drop of a payload goes on after the others.
+    /// A panic in the drop of a payload goes on after the others. `keys` is user code, too: while a
+    /// panic unwinds, a second one would end the process.
     fn drop(&mut self) {
+        if thread::panicking() {
+            return;
+        }
         let mut panics = FirstPanic::new();
         self.for_each(|payload| panics.catch_drop(payload));
         panics.resume();

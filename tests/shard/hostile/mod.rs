@@ -1,5 +1,6 @@
 //! User code that stalls or panics where a shard calls it.
 
+mod batches;
 mod moves;
 mod payloads;
 mod wakers;

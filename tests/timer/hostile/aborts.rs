@@ -223,6 +223,30 @@ fn a_dropped_unfired_drops_all_callbacks_if_several_panic() {
     });
 }
 
+/// The drop of a cancelled callback panics with a bomb, and the caller's iterator of keys panics
+/// after it. Promise 7.
+#[test]
+fn the_keys_of_a_batch_may_panic_and_so_may_the_drop_of_a_callback() {
+    survives(|| {
+        let (timer, _clock) = manual();
+        let bomb = PanicsWithABomb;
+        let mut keys = vec![after(&timer, HOUR, move || drop(bomb))];
+        keys.extend((1..10).map(|_| after(&timer, HOUR, || ())));
+        let bad = (0..20).map(|i| keys[i]);
+        assert!(catch_unwind(AssertUnwindSafe(|| timer.cancel_batch(bad))).is_err());
+        assert_eq!((timer.stats().cancelled, timer.stats().pending), (2, 8));
+        is_balanced(&timer);
+    });
+}
+
+struct PanicsWithABomb;
+
+impl Drop for PanicsWithABomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Bomb);
+    }
+}
+
 /// A clock whose drop panics.
 struct Explosive {
     _bomb: Bomb,
