@@ -36,19 +36,6 @@ pub(crate) fn drop_quietly(payload: Payload) {
     std::mem::forget(dropped);
 }
 
-/// Runs user code beside `kept`, which is a user's value too. If the code panics, `kept` is dropped
-/// on its own first, and then the panic continues.
-#[inline]
-pub(crate) fn beside<K, R>(kept: K, code: impl FnOnce() -> R) -> (K, R) {
-    match catch_unwind(AssertUnwindSafe(code)) {
-        Ok(result) => (kept, result),
-        Err(panic) => {
-            quietly(|| drop(kept));
-            resume_unwind(panic)
-        }
-    }
-}
-
 /// A user's value whose drop may panic. The panic ends here, so the owner's other fields are
 /// dropped, and a drop during an unwind does not end the process.
 #[derive(Clone)]
@@ -94,14 +81,28 @@ impl FirstPanic {
         Self::default()
     }
 
+    /// Whether the next panic is the one that goes on.
+    pub(crate) fn takes_next(&self) -> bool {
+        self.0.is_none() && !thread::panicking()
+    }
+
     /// Drops a value; a panic is caught until [`resume`](Self::resume).
     pub(crate) fn catch_drop<D>(&mut self, value: D) {
-        let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) else { return };
+        self.catch(|| drop(value));
+    }
+
+    /// Runs user code likewise; `None` if it panics.
+    pub(crate) fn catch<R>(&mut self, code: impl FnOnce() -> R) -> Option<R> {
+        let payload = match catch_unwind(AssertUnwindSafe(code)) {
+            Ok(result) => return Some(result),
+            Err(payload) => payload,
+        };
         if self.0.is_none() {
             self.0 = Some(DropQuietly::new(payload));
         } else {
             drop_quietly(payload);
         }
+        None
     }
 
     /// Resumes the first panic, unless the thread is unwinding already.

@@ -1,7 +1,7 @@
 //! Cancelling many timers.
 
-use super::{Timer, TimerKey};
-use crate::shard::{Ahead, Stopped};
+use super::{Timer, TimerKey, cancel_in};
+use crate::shard::Ahead;
 use crate::unwind::FirstPanic;
 
 impl Timer {
@@ -24,8 +24,9 @@ impl Timer {
     ///
     /// # Panics
     ///
-    /// If a callback panics when it is dropped; the other timers are cancelled first. If `keys`
-    /// panics; the last keys that it has yielded, up to eight, are then left pending.
+    /// As [`cancel`](Self::cancel): the first panic is the caller's, after the other timers are
+    /// cancelled, and the others are counted and reported. If `keys` panics; the last keys that it has
+    /// yielded, up to eight, are then left pending.
     ///
     /// # Performance
     ///
@@ -37,24 +38,13 @@ impl Timer {
         };
         let (mut cancelled, mut panics) = (0, FirstPanic::new());
         while let Some(key) = keys.next(prefetch) {
-            cancelled += usize::from(self.cancel_catching(key, &mut panics));
+            let Some(handle) = self.home_of(key) else { continue };
+            let cancel = || cancel_in(handle, key);
+            let done = if panics.takes_next() { panics.catch(cancel) } else { handle.run_guarded(cancel) };
+            // A panic is one in a drop, so the timer was cancelled.
+            cancelled += usize::from(done.unwrap_or(true));
         }
         panics.resume();
         cancelled
-    }
-
-    fn cancel_catching(&self, key: TimerKey, panics: &mut FirstPanic) -> bool {
-        let Some(handle) = self.home_of(key) else { return false };
-        if key.recurs() {
-            let stopped = handle.scheduler.stop(key.key());
-            let is_stopped = !matches!(stopped, Stopped::Gone);
-            panics.catch_drop(stopped);
-            is_stopped
-        } else {
-            let task = handle.scheduler.cancel(key.key());
-            let is_cancelled = task.is_some();
-            panics.catch_drop(task);
-            is_cancelled
-        }
     }
 }

@@ -45,6 +45,10 @@ pub(crate) trait Run: Send {
         None
     }
 
+    /// Drops a recurring callback's schedule: the drops of both may panic, so each needs a guard of
+    /// its own.
+    fn drop_schedule(&mut self) {}
+
     /// Moves the content into `place`, which is an `Option` of the content's own type.
     fn give_back(&mut self, place: &mut dyn Any);
 }

@@ -210,12 +210,20 @@ impl Timer {
     /// call then returns true, and the current occurrence is the last. The callback is dropped
     /// after it, where it ran or on the timer's thread.
     ///
+    /// # Panics
+    ///
+    /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
+    /// thread, that panic is counted and [reported](TimerBuilder::on_panic) instead, and so is always
+    /// one in the drop of a schedule.
+    ///
     /// # Performance
     ///
     /// O(1), lock-free. It allocates nothing, except usually when a thread uses the shard for the
     /// first time.
     pub fn cancel(&self, key: TimerKey) -> bool {
-        self.inner.home_of(key).is_some_and(|handle| cancel_in(handle, key))
+        let Some(handle) = self.inner.home_of(key) else { return false };
+        // A panic is one in a drop, so the timer was cancelled.
+        handle.run_for_caller(|| cancel_in(handle, key)).unwrap_or(true)
     }
 
     /// Makes a pending timer fire when `delay` has passed from now, and returns the key that the
@@ -341,14 +349,17 @@ impl Timer {
     }
 }
 
-/// Cancels a timer of that shard; the callback is dropped here.
+/// Cancels a timer of that shard. The callback is dropped here, and may panic.
 #[inline]
 fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
-    if key.recurs() {
-        !matches!(handle.scheduler.stop(key.key()), Stopped::Gone)
-    } else {
-        handle.scheduler.cancel(key.key()).is_some()
+    if !key.recurs() {
+        return handle.scheduler.cancel(key.key()).is_some();
     }
+    let mut stopped = handle.scheduler.stop(key.key());
+    if let Stopped::Pending(task) = &mut stopped {
+        handle.run_guarded(|| task.drop_schedule());
+    }
+    !matches!(stopped, Stopped::Gone)
 }
 
 impl fmt::Debug for Timer {

@@ -1,5 +1,8 @@
 //! Runs user code under a guard: a panic in it is caught, counted and reported, and goes no
 //! further.
+//!
+//! This is the one place where a `Timer`'s panics end. Two user values are dropped under two guards:
+//! a second panic while the first unwinds would end the process.
 
 use std::any::Any;
 use std::fmt;
@@ -21,8 +24,8 @@ impl CallbackPanic<'_> {
     /// Returns the timer whose callback, schedule or call of
     /// [`Executor::execute`](crate::Executor::execute) panicked.
     ///
-    /// `None` for a panic in a future's waker, in the timer's clock, in the drop of an executor, or
-    /// in the drop of a callback or schedule. One drop has the key all the same: the drop of a
+    /// `None` for a panic in a future's waker or its drop, in the timer's clock, in the drop of an
+    /// executor, or in the drop of a callback or schedule. One drop has the key all the same: the drop of a
     /// recurring timer's callback and schedule after the schedule has ended the timer.
     #[must_use]
     pub fn key(&self) -> Option<TimerKey> {
@@ -68,18 +71,17 @@ impl PanicGuard {
     ) -> Option<R> {
         match catch_unwind(AssertUnwindSafe(code)) {
             Ok(result) => Some(result),
-            Err(payload) => {
-                counts.count_panic();
-                self.report(key, payload);
-                None
-            }
+            Err(payload) => self.end(counts, key, payload),
         }
     }
 
+    /// Counts and reports a panic.
+    ///
     /// The hook may panic too, and so may the drop of either panic's payload. Each is caught on its
     /// own: a drop that panics while another panic unwinds would end the process.
     #[cold]
-    fn report(&self, key: Option<TimerKey>, payload: Payload) {
+    pub(crate) fn end<R>(&self, counts: &Counts, key: Option<TimerKey>, payload: Payload) -> Option<R> {
+        counts.count_panic();
         if let Some(hook) = &self.hook {
             let told = catch_unwind(AssertUnwindSafe(|| hook(&CallbackPanic { key, payload: &*payload })));
             if let Err(its_own) = told {
@@ -87,5 +89,6 @@ impl PanicGuard {
             }
         }
         drop_quietly(payload);
+        None
     }
 }

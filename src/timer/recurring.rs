@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::inline::Run;
 use super::occurrence::{Callback, Occurrence, Told, Untold};
 use super::schedule::{Every, Schedule};
 use super::task::{self, Recurring};
 use super::{Timer, TimerKey};
 use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::unwind::{self, DropQuietly};
 
 impl Timer {
     /// Calls `callback` every `period`, starting one period from now.
@@ -133,21 +133,21 @@ impl Timer {
         let handle = self.handle();
         // The clock and the schedule may panic, and so may the drops of the schedule and the
         // callback.
-        let mut schedule = DropQuietly::new(schedule);
-        let (callback, first) = unwind::beside(callback, || {
+        let first = |schedule: &mut S| {
             let first = schedule.next(handle.now_instant())?;
             Some((first, handle.tick_for(first)))
-        });
+        };
+        let (callback, (schedule, first)) = handle.with(callback, |_| handle.with(schedule, first));
         let Some((first, tick)) = first else {
-            handle.discard(schedule.into_inner());
+            handle.discard(schedule);
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
-        let recurring = Recurring::new(schedule.into_inner(), first, tick, wrap(callback));
+        let recurring = Recurring::new(schedule, first, tick, wrap(callback));
         let scheduled = task::schedule_in_place(&handle.scheduler, tick, recurring);
         let key = scheduled.map_err(|refused| {
             refused.map(|mut recurring| {
                 let callback = recurring.take_callback();
-                handle.discard(recurring);
+                handle.run_guarded(|| recurring.drop_schedule());
                 unwrap(callback)
             })
         })?;

@@ -3,8 +3,10 @@
 //! The thread that runs a task owns it. A recurring task goes back to its shard's worker, which
 //! arms it anew: directly, or through a channel if an executor ran it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::thread;
 
 use super::key::TimerKey;
 use super::occurrence::Occasion;
@@ -47,10 +49,40 @@ impl ShardHandle {
         let next = || task.next(deadline, &self.time, now);
         let next = self.panic_guard.run(&self.counts, Some(key), next).flatten();
         if next.is_none() {
-            self.panic_guard.run(&self.counts, Some(key), || drop(task));
+            self.discard_task(Some(key), task);
             return Some(Done { running, next: None });
         }
         Some(Done { running, next: next.map(|at| (at, task)) })
+    }
+
+    /// Drops a task under the guard; a recurring one in two pieces.
+    pub(crate) fn discard_task(&self, key: Option<TimerKey>, mut task: Task) {
+        self.panic_guard.run(&self.counts, key, || task.drop_schedule());
+        self.panic_guard.run(&self.counts, key, || drop(task));
+    }
+
+    /// Runs code for the caller that drops what it takes out of a timer. A panic is the caller's,
+    /// unless another one unwinds the thread already: a second one would end the process, so it is
+    /// counted and reported, and the result is `None`.
+    #[inline]
+    pub(crate) fn run_for_caller<R>(&self, code: impl FnOnce() -> R) -> Option<R> {
+        match catch_unwind(AssertUnwindSafe(code)) {
+            Ok(result) => Some(result),
+            Err(panic) if thread::panicking() => self.panic_guard.end(&self.counts, None, panic),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Runs the caller's code with `value`, which is the caller's too. If the code panics, `value`
+    /// is dropped on its own first, and then the panic continues.
+    pub(crate) fn with<V, R>(&self, mut value: V, code: impl FnOnce(&mut V) -> R) -> (V, R) {
+        match catch_unwind(AssertUnwindSafe(|| code(&mut value))) {
+            Ok(result) => (value, result),
+            Err(panic) => {
+                self.discard(value);
+                resume_unwind(panic)
+            }
+        }
     }
 
     /// Drops a user's value under the guard.
@@ -85,8 +117,8 @@ impl Returned {
 
 impl Drop for Returned {
     fn drop(&mut self) {
-        if let Some(Done { next, .. }) = self.done.take() {
-            self.handle.discard(next);
+        if let Some(Done { next: Some((_, task)), .. }) = self.done.take() {
+            self.handle.discard_task(None, task);
         }
     }
 }
@@ -102,7 +134,7 @@ impl Outlet {
     /// Drops a task that does not run.
     pub(crate) fn abandon(&self, work: Work) -> Option<Done> {
         let Work { task, running, .. } = work;
-        self.handle.discard(task);
+        self.handle.discard_task(None, task);
         running.map(|running| Done { running, next: None })
     }
 

@@ -15,7 +15,6 @@ use crate::clock::{ThreadNumber, this_thread, unpoisoned};
 use crate::shard::Kept;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
-use crate::unwind;
 use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
@@ -81,10 +80,10 @@ impl ShardHandle {
         }
     }
 
-    /// Reads the user's clock by `code`, beside a value of the user's: see [`unwind::beside`].
+    /// Reads the user's clock by `code`, beside a value of the user's: see [`with`](Self::with).
     #[inline]
     pub(crate) fn beside<K, R>(&self, kept: K, code: impl FnOnce() -> R) -> (K, R) {
-        if self.time.is_users() { unwind::beside(kept, code) } else { (kept, code()) }
+        if self.time.is_users() { self.with(kept, |_| code()) } else { (kept, code()) }
     }
 
     // ---- time --------------------------------------------------------------------------------

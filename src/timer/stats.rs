@@ -64,8 +64,9 @@ pub struct Figures {
     pub swept: u64,
     /// Timers pending now. A recurring timer counts also while its callback runs.
     pub pending: usize,
-    /// Panics caught in user code: in callbacks, schedules, wakers, clocks and executors, and in
-    /// drops of callbacks, schedules and executors.
+    /// Panics caught in user code, each of which was [reported](crate::TimerBuilder::on_panic): in
+    /// callbacks, schedules, wakers, clocks and executors, and in drops of callbacks, schedules,
+    /// sleeps' wakers and executors.
     pub panics: u64,
     /// The longest time that a callback, a waker or a call of
     /// [`Executor::execute`](crate::Executor::execute) took.

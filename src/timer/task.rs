@@ -21,7 +21,7 @@ use super::time::{Nanos, Time};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::fallible;
 use crate::shard::{IntoPayload, Key};
-use crate::unwind::FirstPanic;
+use crate::unwind::DropQuietly;
 use crate::{Scheduler, Tick};
 
 /// The payload of a node in a [`Timer`](crate::Timer)'s shard.
@@ -130,6 +130,13 @@ impl Task {
         }
     }
 
+    /// Drops the schedule of a recurring callback.
+    pub(crate) fn drop_schedule(&mut self) {
+        if let Content::Callback(callback) = &mut self.0 {
+            callback.get_mut().drop_schedule();
+        }
+    }
+
     /// Takes out the waker, if the task was made of a waker and has not run.
     #[inline(always)]
     pub(crate) fn take_waker(&mut self) -> Option<Waker> {
@@ -216,19 +223,24 @@ impl<R: Run> Run for Box<R> {
         (**self).next(due, time, now)
     }
 
+    fn drop_schedule(&mut self) {
+        (**self).drop_schedule();
+    }
+
     fn give_back(&mut self, place: &mut dyn Any) {
         (**self).give_back(place);
     }
 }
 
 pub(super) struct Recurring<S, C> {
-    /// `None` once it has been given back, and while it is dropped.
-    schedule: Option<S>,
+    /// `None` once it has been given back or dropped. Quiet, so that it never panics beside the
+    /// callback.
+    schedule: Option<DropQuietly<S>>,
     /// When the callback was due last; before the first run, when it is due first.
     previous: Instant,
     /// The tick for `previous`.
     armed_for: Tick,
-    /// `None` once it has been given back, and while it is dropped.
+    /// `None` once it has been given back.
     callback: Option<C>,
     /// Whether the callback has asked for no further occurrence.
     has_ended: bool,
@@ -237,7 +249,7 @@ pub(super) struct Recurring<S, C> {
 impl<S, C> Recurring<S, C> {
     /// A callback that recurs by `schedule`, first at `first`. `armed_for` is the tick for `first`.
     pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: C) -> Self {
-        let (schedule, callback) = (Some(schedule), Some(callback));
+        let (schedule, callback) = (Some(DropQuietly::new(schedule)), Some(callback));
         Self { schedule, previous: first, armed_for, callback, has_ended: false }
     }
 
@@ -281,20 +293,13 @@ impl<S: Schedule, C: Callback> Run for Recurring<S, C> {
         Some(at)
     }
 
+    fn drop_schedule(&mut self) {
+        drop(self.schedule.take().map(DropQuietly::into_inner));
+    }
+
     fn give_back(&mut self, place: &mut dyn Any) {
         let (schedule, callback) = (self.schedule.take(), self.callback.take());
         put(Self { schedule, callback, ..*self }, place);
-    }
-}
-
-impl<S, C> Drop for Recurring<S, C> {
-    /// Both drops are user code and may panic. If one panics, the other value is dropped all the
-    /// same, and the first panic goes on.
-    fn drop(&mut self) {
-        let mut panics = FirstPanic::new();
-        panics.catch_drop(self.schedule.take());
-        panics.catch_drop(self.callback.take());
-        panics.resume();
     }
 }
 

@@ -36,11 +36,14 @@ pub struct Unfired {
 }
 
 /// A callback that was not called before its timer was shut down.
+///
+/// A panic in its drop is counted and reported, like a panic in a callback that fires.
 pub struct UnfiredTask {
     key: TimerKey,
     deadline: Tick,
     handle: Arc<ShardHandle>,
-    task: Task,
+    /// `None` while it is dropped.
+    task: Option<Task>,
 }
 
 impl Unfired {
@@ -77,7 +80,7 @@ impl Unfired {
             self.current = self.current.take().or_else(|| handle.take_kept());
             if let Some((key, deadline, task)) = self.current.as_mut().and_then(Iterator::next) {
                 let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
-                return Some(UnfiredTask { key, deadline, handle, task });
+                return Some(UnfiredTask { key, deadline, handle, task: Some(task) });
             }
             (self.place, self.current) = (self.place + 1, None);
         }
@@ -118,11 +121,8 @@ impl ExactSizeIterator for Unfired {}
 impl FusedIterator for Unfired {}
 
 impl Drop for Unfired {
-    /// Drops each callback under a guard of its own.
     fn drop(&mut self) {
-        while let Some(UnfiredTask { handle, task, .. }) = self.take_next() {
-            handle.discard(task);
-        }
+        self.for_each(drop);
     }
 }
 
@@ -149,7 +149,15 @@ impl UnfiredTask {
 
     /// Calls the callback on the calling thread; a recurring one once.
     pub fn run(mut self) {
-        self.task.run(Occasion { key: self.key, deadline: self.deadline, handle: &self.handle });
+        let occasion = Occasion { key: self.key, deadline: self.deadline, handle: &self.handle };
+        self.task.iter_mut().for_each(|task| task.run(occasion));
+    }
+}
+
+impl Drop for UnfiredTask {
+    /// Drops the callback under the guard.
+    fn drop(&mut self) {
+        self.task.take().into_iter().for_each(|task| self.handle.discard_task(None, task));
     }
 }
 

@@ -230,21 +230,20 @@ impl Worker {
     fn settle(&mut self, done: Option<Done>) {
         let Some(Done { running, next }) = done else { return };
         let Some(advancer) = &mut self.advancer else {
-            self.handle.discard(next);
-            return;
+            return next.into_iter().for_each(|(_, task)| self.handle.discard_task(None, task));
         };
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
         if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
-            self.in_user_code(Code::Own, |handle| handle.discard(task));
+            self.in_user_code(Code::Own, |handle| handle.discard_task(None, task));
             return;
         }
         self.is_behind |= tick <= self.handle.scheduler.now();
         let stopped = advancer.rearm(running, tick, task).err();
         if let Some(task) = stopped {
-            self.in_user_code(Code::Own, |handle| handle.discard(task));
+            self.in_user_code(Code::Own, |handle| handle.discard_task(None, task));
         }
     }
 

@@ -10,6 +10,21 @@ pub(crate) fn panics<R>(work: impl FnOnce() -> R) -> String {
     (*panic.downcast::<&'static str>().expect("the panic has a literal")).to_owned()
 }
 
+/// Runs `work` in a drop, while a panic unwinds.
+pub(crate) fn while_unwinding(work: impl FnOnce()) {
+    struct InDrop<F: FnOnce()>(Option<F>);
+    impl<F: FnOnce()> Drop for InDrop<F> {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|work| work());
+        }
+    }
+    let unwinds = move || {
+        let _work = InDrop(Some(work));
+        panic!("the caller panics");
+    };
+    assert_eq!(panics(unwinds), "the caller panics");
+}
+
 /// Panics when it is dropped.
 pub(crate) struct Bomb;
 

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use shardwheel::{CallbackPanic, ManualClock, Timer, TimerKey};
+use shardwheel::{CallbackPanic, Job, ManualClock, Timer, TimerKey};
 
-use crate::support::{Bomb, Count, Log, by_hand, hear, is_balanced, manual, ms, panics, threads, until};
+use crate::support::{
+    Bomb, Count, Log, by_hand, hear, is_balanced, manual, ms, panics, survives, threads, until,
+    while_unwinding,
+};
 
 /// What the hook got: the timer's key, and the message.
 type Told = (Option<TimerKey>, Option<String>);
@@ -223,4 +226,115 @@ fn a_panic_after_a_shutdown_is_reported() {
     assert_eq!(handed_back.take(), [1]);
     until("the panic is counted", || timer.stats().panics == 1);
     is_balanced(&timer);
+}
+
+/// A schedule that holds a bomb, and ends after `left` occurrences.
+fn explosive(mut left: u32) -> impl FnMut(Instant) -> Option<Instant> + Send {
+    let bomb = Bomb;
+    move |at| {
+        let _bomb = &bomb;
+        left = left.checked_sub(1)?;
+        Some(at + ms(5))
+    }
+}
+
+/// Sets a timer whose callback's and schedule's drops panic.
+fn with_two_bombs(timer: &Timer, left: u32) -> TimerKey {
+    let bomb = Bomb;
+    timer.schedule_with(explosive(left), move || _ = &bomb).expect("the timer is open")
+}
+
+/// Sets a hundred timers that fire once, and a hundred that recur; the drop of each panics.
+fn two_hundred(timer: &Timer) -> Vec<TimerKey> {
+    let set = |i| {
+        let bomb = Bomb;
+        let key = if i < 100 {
+            timer.schedule_after(ms(5), move || drop(bomb)).ok()
+        } else {
+            timer.schedule_every(ms(5), move || _ = &bomb).ok()
+        };
+        key.expect("the timer is open")
+    };
+    (0..200).map(set).collect()
+}
+
+/// Checks how many panics were reported since the last check, and how many have been counted.
+fn are_told(timer: &Timer, reports: &Log<Told>, since: usize, count: u64) {
+    assert_eq!((reports.take().len(), timer.stats().panics), (since, count));
+}
+
+/// An executor panics, and so do the drops of its jobs: each panic counts. Promise 7.
+#[test]
+fn the_panics_of_an_executor_and_of_its_jobs_drops_all_count() {
+    survives(|| {
+        let log = Log::new();
+        let entries = log.clone();
+        let hook = move |panic: &CallbackPanic<'_>| entries.add((panic.key(), None));
+        let executor = |_job: Job| panic!("the executor panics");
+        let (timer, clock) = by_hand(Timer::builder().on_panic(hook).executor(executor));
+        two_hundred(&timer);
+        clock.advance(ms(5));
+        are_told(&timer, &log, 400, 400);
+        is_balanced(&timer);
+    });
+}
+
+/// Guards, what a shutdown returned, and calls of `cancel` in a drop, while a panic unwinds: each
+/// panic of a callback's drop counts. Promise 7.
+#[test]
+fn the_panics_of_drops_count_while_another_panic_unwinds() {
+    survives(|| {
+        let (timer, _clock, reports) = with_hook();
+        let guards: Vec<_> = two_hundred(&timer).into_iter().map(|key| timer.guard(key)).collect();
+        while_unwinding(|| drop(guards));
+        are_told(&timer, &reports, 200, 200);
+        let keys = two_hundred(&timer);
+        while_unwinding(|| assert!(keys.into_iter().all(|key| timer.cancel(key))));
+        are_told(&timer, &reports, 200, 400);
+        let keys = two_hundred(&timer);
+        while_unwinding(|| assert_eq!(timer.cancel_batch(keys), 200));
+        are_told(&timer, &reports, 200, 600);
+        two_hundred(&timer);
+        let mut unfired = timer.shutdown();
+        while_unwinding(|| drop((unfired.next(), unfired)));
+        are_told(&timer, &reports, 200, 800);
+        is_balanced(&timer);
+    });
+}
+
+/// The drops of a schedule and its callback panic: both count, wherever they are dropped. Promise
+/// 7.
+#[test]
+fn the_drops_of_a_schedule_and_its_callback_both_count() {
+    survives(|| {
+        let (timer, clock, reports) = with_hook();
+        let told = |count| assert_eq!(reports.take().len(), count);
+        with_two_bombs(&timer, 1);
+        clock.advance(ms(5));
+        told(2);
+        drop(timer.guard(with_two_bombs(&timer, 9)));
+        told(2);
+        // The panic of a cancelled callback is the caller's.
+        let key = with_two_bombs(&timer, 9);
+        assert_eq!(panics(|| timer.cancel(key)), "a drop panics");
+        told(1);
+        let keys = [(); 3].map(|()| with_two_bombs(&timer, 9));
+        assert_eq!(panics(|| timer.cancel_batch(keys)), "a drop panics");
+        told(3 + 2);
+        let [bomb, inner] = [Bomb, Bomb];
+        let schedule = move |_: Instant| {
+            let _inner = &inner;
+            panic!("the schedule panics")
+        };
+        assert_eq!(
+            panics(|| timer.schedule_with(schedule, move || _ = &bomb).is_ok()),
+            "the schedule panics"
+        );
+        told(2);
+        with_two_bombs(&timer, 9);
+        drop(timer.shutdown());
+        told(2);
+        assert_eq!(timer.stats().panics, 2 + 2 + 1 + 5 + 2 + 2);
+        is_balanced(&timer);
+    });
 }
