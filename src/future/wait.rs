@@ -138,11 +138,12 @@ impl Wait {
         is_near && deadline != NEVER && handle.now() >= deadline
     }
 
-    /// Cancels the timer, if there is one. The waker is dropped here.
+    /// Cancels the timer, if there is one. The waker is dropped here, also while a panic unwinds.
     #[inline]
     pub(super) fn cancel(&self, handle: &ShardHandle) {
         if let State::Waiting { key, .. } | State::Overdue { key, .. } = self.state {
-            drop(cancel(&handle.scheduler, key));
+            let waker = cancel(&handle.scheduler, key);
+            handle.run_for_caller(|| drop(waker));
         }
     }
 

@@ -1,14 +1,16 @@
 //! The wakers of a sleep: the last waker is woken once, no waker is kept, and a panicking waker
 //! affects no other.
 
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use shardwheel::{CallbackPanic, Timer};
+use shardwheel::{CallbackPanic, Timer, global};
 
 use crate::support::{
-    Acts, Bell, SOON, by_hand, is_balanced, is_pending, manual, ms, panics, poll, ready, threads, until,
+    Acts, Bell, HOUR, SOON, To, by_hand, hooked, is_balanced, is_pending, manual, ms, panics, poll, ready,
+    survives, threads, until, while_unwinding,
 };
 
 /// A waker that another replaces is dropped and not woken; only the last waker is woken. Promises 2
@@ -185,4 +187,40 @@ fn dropped_sleeps_hold_no_memory() {
     assert_eq!((Arc::strong_count(&bell), timer.stats().pending), (2, 0));
     assert!(timer.stats().node_capacity <= 65_536, "{:?}", timer.stats());
     is_balanced(&timer);
+}
+
+/// Futures whose wakers' drops panic are dropped by an unwind: the process does not abort, and each
+/// panic counts. Without an unwind the panic is the caller's. Promise 7.
+#[test]
+fn futures_whose_wakers_drops_panic_may_be_dropped_by_an_unwind() {
+    survives(|| {
+        let waker = ManuallyDrop::new(hooked(|to| assert!(to != To::Drop, "a waker's drop panics")));
+        let (timer, _clock) = manual();
+        for on in [timer.clone(), Timer::global().clone()] {
+            let before = on.stats().panics;
+            while_unwinding(|| {
+                let mut sleeps = [on.sleep(HOUR), on.sleep(2 * HOUR)];
+                sleeps.iter_mut().for_each(|sleep| is_pending(sleep, &waker));
+                let mut timeout = on.timeout(HOUR, std::future::pending::<()>());
+                is_pending(&mut timeout, &waker);
+                let mut interval = on.interval(HOUR);
+                assert!(interval.poll_tick(&mut Context::from_waker(&waker)).is_pending());
+            });
+            assert_eq!(on.stats().panics - before, 4);
+        }
+        let before = Timer::global().stats().panics;
+        while_unwinding(|| {
+            let mut sleep = global::sleep(HOUR);
+            is_pending(&mut sleep, &waker);
+            let mut timeout = global::timeout(HOUR, std::future::pending::<()>());
+            is_pending(&mut timeout, &waker);
+            let mut interval = global::interval(HOUR);
+            assert!(interval.poll_tick(&mut Context::from_waker(&waker)).is_pending());
+        });
+        assert_eq!(Timer::global().stats().panics - before, 3);
+        let mut sleep = timer.sleep(HOUR);
+        is_pending(&mut sleep, &waker);
+        assert_eq!(panics(|| drop(sleep)), "a waker's drop panics");
+        is_balanced(&timer);
+    });
 }
