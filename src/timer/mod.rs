@@ -208,7 +208,8 @@ impl Timer {
     ///
     /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
     /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the timer's thread.
+    /// after it, where it ran or on the timer's thread. A callback that waits at an
+    /// [`Executor`] then does not run: its [`Job`] drops it.
     ///
     /// # Panics
     ///

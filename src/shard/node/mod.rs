@@ -199,6 +199,13 @@ impl<T> Node<T> {
         is_alive && generation == join(era, word.version())
     }
 
+    /// Returns whether the timer of that generation was stopped, and its payload is out.
+    pub(crate) fn is_stopped(&self, era: u32, generation: u64) -> bool {
+        // A hint, as above.
+        let word = self.peek();
+        word.is(Status::Stopped) && generation == join(era, word.version())
+    }
+
     /// Returns the word if the timer of that generation is pending.
     fn find(&self, era: u32, generation: u64) -> Option<Word> {
         let word = self.word();

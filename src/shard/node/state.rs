@@ -52,7 +52,7 @@
 //! | `Running` v | `Pending` v, at `base` | the advancer | the timer recurs: payload and `base` are written anew |
 //! | `Running` v | `Free` v | the advancer, or the shard's end | the timer does not recur, or has ended |
 //! | `Running` v | `Stopped` v | any thread with the key | stop; the payload stays with the thread that runs it |
-//! | `Stopped` v | `Free` v | the advancer, or the shard's end | it was about to arm the timer anew, or to end it (a store, likewise) |
+//! | `Stopped` v | `Free` v | the advancer | it was about to arm the timer anew, or to end it (a store, likewise) |
 //!
 //! All transitions but the stores are compare-and-swaps, so each timer leaves `Pending` for its
 //! outcome once: promise 2 on the `proof` page.
@@ -77,6 +77,10 @@
 //!   cancelled. If it becomes `Free` first, the stop finds nothing. A timer that does not recur is
 //!   `Running` for a moment and may be stopped in that moment: it is yielded once, as without the
 //!   stop, and counts as cancelled.
+//! - *stop against the begin of a job* that waits at an executor: the job loads the word before it
+//!   calls the callback. If it finds `Stopped`, the callback is not called. A stop that happens
+//!   before the load is found, by coherence. A later one meets a timer whose payload is being run.
+//!   The shard's end leaves a `Stopped` node as it is, so a job finds it there, too.
 //! - *two stops, or a stop and a move*: one compare-and-swap out of `Pending` or `Running`
 //!   succeeds.
 //!

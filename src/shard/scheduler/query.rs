@@ -62,6 +62,12 @@ impl<T> Scheduler<T> {
         self.ask(key, |node, era| node.is_alive(era, key.generation)).unwrap_or(false)
     }
 
+    /// Whether the timer recurs, and was stopped while its payload is out. True of a stop that comes
+    /// before the call, until the payload comes back, also past the shard's end.
+    pub(crate) fn is_stopped(&self, key: Key) -> bool {
+        self.ask(key, |node, era| node.is_stopped(era, key.generation)).unwrap_or(false)
+    }
+
     /// What `answer` says of the node that the key names, given its segment's era.
     #[inline]
     fn ask<R>(&self, key: Key, answer: impl FnOnce(&Node<T>, u32) -> R) -> Option<R> {
