@@ -10,7 +10,6 @@
 //! passes the value to the consumer. A ticket that is dropped otherwise was in a timer that has
 //! ended: its value goes to the unexpired ones.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,7 +21,6 @@ use crate::fallible::{self, Stack, Stacked};
 use crate::sync::plain::{self, AtomicU64};
 use crate::sync::{AtomicBool, AtomicWaker, Ordering};
 use crate::tick::Tick;
-use crate::timer::task::put;
 use crate::timer::{Kind, Nanos, Occasion, Run, TimerKey, WatchesEnd};
 
 /// A value that has expired.
@@ -219,10 +217,6 @@ impl<T: Send + 'static> Run for Ticket<T> {
             entry.value_mut().expire(occasion);
             self.shared.pass_on(&self.shared.due, entry);
         }
-    }
-
-    fn give_back(&mut self, place: &mut dyn Any) {
-        put(Self { entry: self.entry.take(), shared: Arc::clone(&self.shared) }, place);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ impl Kind {
 }
 
 /// What a callback does. `run`, `next` and the drop are user code.
-pub(crate) trait Run: Send {
+pub(crate) trait Run: Any + Send {
     fn kind(&self) -> Kind;
 
     fn run(&mut self, occasion: Occasion<'_>);
@@ -48,9 +48,6 @@ pub(crate) trait Run: Send {
     /// Drops a recurring callback's schedule: the drops of both may panic, so each needs a guard of
     /// its own.
     fn drop_schedule(&mut self) {}
-
-    /// Moves the content into `place`, which is an `Option` of the content's own type.
-    fn give_back(&mut self, place: &mut dyn Any);
 }
 
 /// Four words, aligned as words.
@@ -66,12 +63,25 @@ pub(super) struct Inline {
 impl Inline {
     /// Holds a content that [fits]; a box fits.
     #[inline(always)]
-    pub(super) fn hold<R: Run + 'static>(content: R) -> Self {
+    pub(super) fn hold<R: Run>(content: R) -> Self {
         assert!(fits::<R>(), "a box fits, and what does not fit is boxed");
         let mut room = Room::uninit();
         // SAFETY: the room is large enough for an `R`, and aligned for it.
         unsafe { room.as_mut_ptr().cast::<R>().write(content) };
         Self { room, view: view::<R>, content: PhantomData }
+    }
+
+    /// The content that it was made of.
+    ///
+    /// # Panics
+    ///
+    /// If the content has another type.
+    pub(super) fn into_content<R: Run>(self) -> R {
+        assert!((self.get() as &dyn Any).is::<R>(), "a task is given back as what it was made of");
+        let this = ManuallyDrop::new(self);
+        // SAFETY: by the invariant the room holds a live value, which is an `R`. It is not used
+        // again: `this` is not dropped.
+        unsafe { this.room.as_ptr().cast::<R>().read() }
     }
 
     #[inline]
@@ -100,7 +110,7 @@ pub(super) const fn fits<R>() -> bool {
 }
 
 /// The value in a room that holds an `R`.
-fn view<R: Run + 'static>(room: NonNull<Room>) -> NonNull<dyn Run> {
+fn view<R: Run>(room: NonNull<Room>) -> NonNull<dyn Run> {
     room.cast::<R>()
 }
 
@@ -111,7 +121,7 @@ mod tests {
     use super::super::key::TimerKey;
     use super::super::panics::PanicGuard;
     use super::super::shard_handle::ShardHandle;
-    use super::super::task::{Once, ReservedBox, Task};
+    use super::super::task::{Once, Task};
     use super::*;
     use crate::{Config, shard};
 
@@ -146,9 +156,12 @@ mod tests {
         for runs in [true, false] {
             let (held, words) = (Arc::new(()), [7_usize; WORDS]);
             let inner = Arc::clone(&held);
-            let once = Once::new(move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS])));
-            let place = ReservedBox::new().expect("there is memory");
-            let mut task = Task::callback(once, place);
+            let callback = move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS]));
+            let mut task = if WORDS > 3 {
+                Task::callback(Once::new(Box::new(callback)))
+            } else {
+                Task::callback(Once::new(callback))
+            };
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {
                 task.run(Occasion { key: key(), deadline: 0, handle: &handle() });

@@ -334,9 +334,15 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let scheduled = task::schedule_in_place(&handle.scheduler, tick, Once::new(callback));
-        let key = scheduled.map_err(|refused| refused.map(Once::into_callback))?;
-        Ok(TimerKey::once(key))
+        let scheduler = &handle.scheduler;
+        let key = if Once::<F>::FITS {
+            let scheduled = task::schedule_in_place(scheduler, tick, Once::new(callback));
+            scheduled.map_err(|refused| refused.map(Once::into_callback))
+        } else {
+            let scheduled = task::schedule_in_place(scheduler, tick, Once::new(task::boxed(callback)?));
+            scheduled.map_err(|refused| refused.map(|once| *once.into_callback()))
+        };
+        Ok(TimerKey::once(key?))
     }
 
     fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {

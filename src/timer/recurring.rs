@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::inline::Run;
 use super::occurrence::{Callback, Occurrence, Told, Untold};
 use super::schedule::{Every, Schedule};
 use super::task::{self, Recurring};
@@ -143,11 +142,13 @@ impl Timer {
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let recurring = Recurring::new(schedule, first, tick, wrap(callback));
-        let scheduled = task::schedule_in_place(&handle.scheduler, tick, recurring);
+        let schedule = |recurring| task::schedule_in_place(&handle.scheduler, tick, recurring);
+        let scheduled = task::boxed(recurring)
+            .and_then(|recurring| schedule(recurring).map_err(|refused| refused.map(|recurring| *recurring)));
         let key = scheduled.map_err(|refused| {
-            refused.map(|mut recurring| {
-                let callback = recurring.take_callback();
-                handle.run_guarded(|| recurring.drop_schedule());
+            refused.map(|recurring| {
+                let (schedule, callback) = recurring.into_parts();
+                handle.discard(schedule);
                 unwrap(callback)
             })
         })?;

@@ -2,15 +2,13 @@
 //! value of a delay queue.
 //!
 //! A small payload lies in the node itself (see [`inline`](super::inline)); node and payload are
-//! one cache line. A larger one is boxed. Its memory is requested before anything else, as the
-//! request may be refused. A callback of three words is small, and so is one of four words of which
+//! one cache line. A larger one is boxed by its caller, as the request for memory may be refused, and
+//! runs in its box: it is never moved to the stack of the thread that runs it. A callback of three words is small, and so is one of four words of which
 //! one is never zero, as a reference is.
 //!
 //! The thread that wins the node's word (see [`state`](crate::shard::node::state)) has the task to
 //! itself.
 
-use std::any::Any;
-use std::mem::MaybeUninit;
 use std::task::Waker;
 use std::time::Instant;
 
@@ -34,50 +32,36 @@ enum Content {
     Callback(Inline),
 }
 
-/// Schedules a callback. If it is refused, the error returns it.
+/// Schedules a content that [fits] into a task, as a box does. If it is refused, the error returns
+/// it.
 #[inline]
-pub(crate) fn schedule_in_place<R: Run + 'static>(
+pub(crate) fn schedule_in_place<R: Run>(
     scheduler: &Scheduler<Task>,
     tick: Tick,
     content: R,
 ) -> Result<Key, ScheduleError<R>> {
-    let Some(place) = ReservedBox::new() else {
-        return Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes: size_of::<R>() }, content));
-    };
-    scheduler
-        .schedule_in_place(tick, InPlace { content, place })
-        .map_err(|refused| refused.map(|scheduled| scheduled.content))
+    scheduler.schedule_in_place(tick, InPlace(content)).map_err(|refused| refused.map(|refused| refused.0))
 }
 
-/// Memory for a content that does not fit into a task; none for a content that fits.
-pub(super) struct ReservedBox<R>(Option<Box<MaybeUninit<R>>>);
-
-impl<R> ReservedBox<R> {
-    /// `None` if there is no memory.
-    #[inline(always)]
-    pub(super) fn new() -> Option<Self> {
-        if fits::<R>() {
-            return Some(Self(None));
-        }
-        fallible::boxed(MaybeUninit::uninit()).map(|place| Self(Some(place)))
+/// Moves a content that does not fit into a box. An error if there is no memory.
+pub(super) fn boxed<R>(content: R) -> Result<Box<R>, ScheduleError<R>> {
+    match fallible::reserve() {
+        Some(place) => Ok(Box::write(place, content)),
+        None => Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes: size_of::<R>() }, content)),
     }
 }
 
-/// A callback that is about to become a task.
-struct InPlace<R> {
-    content: R,
-    place: ReservedBox<R>,
-}
+/// A content that is about to become a task.
+struct InPlace<R>(R);
 
-impl<R: Run + 'static> IntoPayload<Task> for InPlace<R> {
+impl<R: Run> IntoPayload<Task> for InPlace<R> {
     #[inline(always)]
     fn into_payload(self) -> Task {
-        Task::callback(self.content, self.place)
+        Task::callback(self.0)
     }
 
     fn from_payload(task: Task) -> Self {
-        // The box is dropped with the task, and the content goes back to the caller.
-        Self { content: task.into_content(), place: ReservedBox(None) }
+        Self(task.into_content())
     }
 }
 
@@ -87,11 +71,8 @@ impl Task {
     }
 
     #[inline(always)]
-    pub(super) fn callback<R: Run + 'static>(content: R, place: ReservedBox<R>) -> Self {
-        Self(Content::Callback(match place.0 {
-            Some(place) if !fits::<R>() => Inline::hold(Box::write(place, content)),
-            _ => Inline::hold(content),
-        }))
+    pub(super) fn callback<R: Run>(content: R) -> Self {
+        Self(Content::Callback(Inline::hold(content)))
     }
 
     #[inline]
@@ -148,12 +129,11 @@ impl Task {
     /// # Panics
     ///
     /// If the content has another type.
-    pub(crate) fn into_content<R: 'static>(mut self) -> R {
-        let mut place = None::<R>;
-        if let Content::Callback(callback) = &mut self.0 {
-            callback.get_mut().give_back(&mut place);
+    pub(crate) fn into_content<R: Run>(self) -> R {
+        match self.0 {
+            Content::Callback(callback) => callback.into_content(),
+            Content::Wake(_) => panic!("a task is given back as what it was made of"),
         }
-        place.expect("a task that was refused is what it was made of")
     }
 }
 
@@ -182,6 +162,9 @@ impl IntoPayload<Task> for ToWake {
 pub(super) struct Once<F>(Option<F>);
 
 impl<F> Once<F> {
+    /// Whether it fits into a task.
+    pub(super) const FITS: bool = fits::<Self>();
+
     #[inline(always)]
     pub(super) fn new(callback: F) -> Self {
         Self(Some(callback))
@@ -203,45 +186,17 @@ impl<F: FnOnce() + Send + 'static> Run for Once<F> {
             callback();
         }
     }
-
-    fn give_back(&mut self, place: &mut dyn Any) {
-        put(Self(self.0.take()), place);
-    }
-}
-
-/// A content that is too large for the task.
-impl<R: Run> Run for Box<R> {
-    fn kind(&self) -> Kind {
-        (**self).kind()
-    }
-
-    fn run(&mut self, occasion: Occasion<'_>) {
-        (**self).run(occasion);
-    }
-
-    fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
-        (**self).next(due, time, now)
-    }
-
-    fn drop_schedule(&mut self) {
-        (**self).drop_schedule();
-    }
-
-    fn give_back(&mut self, place: &mut dyn Any) {
-        (**self).give_back(place);
-    }
 }
 
 pub(super) struct Recurring<S, C> {
-    /// `None` once it has been given back or dropped. Quiet, so that it never panics beside the
+    /// `None` once it has been dropped. Quiet, so that it never panics beside the
     /// callback.
     schedule: Option<DropQuietly<S>>,
     /// When the callback was due last; before the first run, when it is due first.
     previous: Instant,
     /// The tick for `previous`.
     armed_for: Tick,
-    /// `None` once it has been given back.
-    callback: Option<C>,
+    callback: C,
     /// Whether the callback has asked for no further occurrence.
     has_ended: bool,
 }
@@ -249,7 +204,7 @@ pub(super) struct Recurring<S, C> {
 impl<S, C> Recurring<S, C> {
     /// A callback that recurs by `schedule`, first at `first`. `armed_for` is the tick for `first`.
     pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: C) -> Self {
-        let (schedule, callback) = (Some(DropQuietly::new(schedule)), Some(callback));
+        let schedule = Some(DropQuietly::new(schedule));
         Self { schedule, previous: first, armed_for, callback, has_ended: false }
     }
 
@@ -259,23 +214,21 @@ impl<S, C> Recurring<S, C> {
         if due == self.armed_for { Some(self.previous) } else { time.instant(time.start_of(due)) }
     }
 
-    /// The callback of a recurring timer that was refused.
-    pub(super) fn take_callback(&mut self) -> C {
-        self.callback.take().expect("what was refused has its callback")
+    /// The schedule and the callback of a recurring timer that was refused.
+    pub(super) fn into_parts(self) -> (Option<S>, C) {
+        (self.schedule.map(DropQuietly::into_inner), self.callback)
     }
 }
 
-impl<S: Schedule, C: Callback> Run for Recurring<S, C> {
+impl<S: Schedule, C: Callback> Run for Box<Recurring<S, C>> {
     fn kind(&self) -> Kind {
         Kind::Recurring
     }
 
     fn run(&mut self, occasion: Occasion<'_>) {
         let due = self.due(occasion.deadline, &occasion.handle.time);
-        if let Some(callback) = &mut self.callback {
-            let flow = callback.call(occasion, due.unwrap_or(self.previous));
-            self.has_ended = flow.is_break();
-        }
+        let due = due.unwrap_or(self.previous);
+        self.has_ended = self.callback.call(occasion, due).is_break();
     }
 
     fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
@@ -296,16 +249,6 @@ impl<S: Schedule, C: Callback> Run for Recurring<S, C> {
     fn drop_schedule(&mut self) {
         drop(self.schedule.take().map(DropQuietly::into_inner));
     }
-
-    fn give_back(&mut self, place: &mut dyn Any) {
-        let (schedule, callback) = (self.schedule.take(), self.callback.take());
-        put(Self { schedule, callback, ..*self }, place);
-    }
-}
-
-pub(crate) fn put<R: 'static>(content: R, place: &mut dyn Any) {
-    let place = place.downcast_mut::<Option<R>>().expect("a task is given back as what it was made of");
-    *place = Some(content);
 }
 
 #[cfg(test)]
@@ -314,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_refused_callback_comes_back_as_it_was() {
-        let task = Task::callback(Once::new(move_five()), ReservedBox::new().expect("there is memory"));
+        let task = Task::callback(Once::new(move_five()));
         assert_eq!(five(task.into_content::<Once<fn()>>().into_callback()), 5);
 
         fn move_five() -> fn() {
