@@ -46,6 +46,11 @@ impl<T> DropQuietly<T> {
         Self(Some(value))
     }
 
+    /// Drops the value, in its place. A panic goes on.
+    pub(crate) fn drop_now(&mut self) {
+        self.0 = None;
+    }
+
     pub(crate) fn into_inner(mut self) -> T {
         self.0.take().expect("the value goes with the drop")
     }
@@ -67,8 +72,7 @@ impl<T> DerefMut for DropQuietly<T> {
 
 impl<T> Drop for DropQuietly<T> {
     fn drop(&mut self) {
-        let value = self.0.take();
-        quietly(|| drop(value));
+        quietly(|| self.drop_now());
     }
 }
 

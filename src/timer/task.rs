@@ -189,9 +189,8 @@ impl<F: FnOnce() + Send + 'static> Run for Once<F> {
 }
 
 pub(super) struct Recurring<S, C> {
-    /// `None` once it has been dropped. Quiet, so that it never panics beside the
-    /// callback.
-    schedule: Option<DropQuietly<S>>,
+    /// Quiet, so that its drop never panics beside the callback's.
+    schedule: DropQuietly<S>,
     /// When the callback was due last; before the first run, when it is due first.
     previous: Instant,
     /// The tick for `previous`.
@@ -204,8 +203,7 @@ pub(super) struct Recurring<S, C> {
 impl<S, C> Recurring<S, C> {
     /// A callback that recurs by `schedule`, first at `first`. `armed_for` is the tick for `first`.
     pub(super) fn new(schedule: S, first: Instant, armed_for: Tick, callback: C) -> Self {
-        let schedule = Some(DropQuietly::new(schedule));
-        Self { schedule, previous: first, armed_for, callback, has_ended: false }
+        Self { schedule: DropQuietly::new(schedule), previous: first, armed_for, callback, has_ended: false }
     }
 
     /// When the occurrence of tick `due` was due. A timer that was rescheduled continues from its
@@ -215,8 +213,8 @@ impl<S, C> Recurring<S, C> {
     }
 
     /// The schedule and the callback of a recurring timer that was refused.
-    pub(super) fn into_parts(self) -> (Option<S>, C) {
-        (self.schedule.map(DropQuietly::into_inner), self.callback)
+    pub(super) fn into_parts(self) -> (S, C) {
+        (self.schedule.into_inner(), self.callback)
     }
 }
 
@@ -236,7 +234,7 @@ impl<S: Schedule, C: Callback> Run for Box<Recurring<S, C>> {
             return None;
         }
         self.previous = self.due(due, time)?;
-        let next = self.schedule.as_mut()?.next_after(self.previous, now)?;
+        let next = self.schedule.next_after(self.previous, now)?;
         let mut at = time.since_start(next);
         if next <= self.previous {
             // With a schedule that does not advance no time would pass: due after now instead.
@@ -247,7 +245,7 @@ impl<S: Schedule, C: Callback> Run for Box<Recurring<S, C>> {
     }
 
     fn drop_schedule(&mut self) {
-        drop(self.schedule.take().map(DropQuietly::into_inner));
+        self.schedule.drop_now();
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use shardwheel::{Job, ManualClock, Timer, TimerKey};
 
 use crate::support::{
-    Count, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, survives, threads,
-    until,
+    Count, Dropped, HOUR, Log, both, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs, survives,
+    threads, until,
 };
 
 /// Schedules a callback that schedules itself `left` times, and counts its runs.
@@ -316,6 +316,8 @@ fn a_callback_larger_than_the_stack_runs() {
             for timer in [threads(1), pool.build().expect("settings within their limits")] {
                 let (sender, receiver) = mpsc::channel();
                 let (other, large) = (sender.clone(), [7_u8; LARGE]);
+                let drops = Count::default();
+                let dropped = Dropped(drops.clone());
                 let once = move || sender.send(large[LARGE - 1]).expect("the test waits");
                 let key = timer.schedule_after(HOUR, once.clone()).expect("the timer is open");
                 timer.schedule_after(ms(1), once.clone()).expect("the timer is open");
@@ -323,6 +325,11 @@ fn a_callback_larger_than_the_stack_runs() {
                 let recurs = move || _ = other.send(large[0]);
                 let recurring = timer.schedule_every(ms(1), recurs).expect("the timer is open");
                 assert_eq!((hear(&receiver), hear(&receiver)), (7, 7));
+                // The timer's thread drops the schedule and the callback.
+                let mut is_first = true;
+                let ends = move |at: Instant| std::mem::take(&mut is_first).then(|| at + ms(large[0].into()));
+                timer.schedule_with(ends, move || _ = (&dropped, large[0])).expect("the timer is open");
+                until("it is dropped", || drops.get() == 1);
                 timer.schedule_after(HOUR, once).expect("the timer is open");
                 // Neither a cancel nor the caller of `run` needs more of the stack.
                 let small = thread::spawn(move || {
