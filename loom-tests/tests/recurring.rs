@@ -7,7 +7,7 @@
 #![allow(missing_docs)]
 
 use shardwheel::model::{
-    Due, RearmTicket, Stopped, end_drain, end_running, is_pending, move_to, next_due, rearm,
+    Due, RearmTicket, Stopped, end_drain, end_running, is_pending, is_stopped, move_to, next_due, rearm,
     relocate_recurring, stop,
 };
 use shardwheel::{Advancer, Key, Scheduler, Tick};
@@ -270,7 +270,8 @@ fn hazard_9_a_node_handed_out_again_against_a_stale_stop() {
     });
 }
 
-/// The advancer ends while an occurrence is out: the timer has fired, or it was stopped.
+/// The advancer ends while an occurrence is out: the timer has fired, or it was stopped. A job that
+/// begins after the stop has answered finds it.
 #[test]
 fn hazard_10_shutdown_against_a_stop() {
     model(|| {
@@ -279,7 +280,10 @@ fn hazard_10_shutdown_against_a_stop() {
         let Runner { advancer, ledger, .. } = runner;
         let stopper = stopper(&scheduler, &ledger, key);
         assert_eq!(advancer.into_pending().count(), 0);
+        let has_answered = ledger.is_stopped(0);
+        assert!(is_stopped(&scheduler, key) || !has_answered, "a job begins after the stop");
         stopper.join().unwrap();
+        assert_eq!(is_stopped(&scheduler, key), ledger.is_stopped(0));
         let stats = scheduler.stats();
         assert_eq!((stats.fired, stats.cancelled), if ledger.is_stopped(0) { (0, 1) } else { (1, 0) });
         assert_eq!(stats.pending, 0);

@@ -196,8 +196,9 @@ impl TimerBuilder {
     /// its schedule ends it.
     ///
     /// A panic that reaches the caller, as that of a callback that [`cancel`](Timer::cancel) drops,
-    /// is not caught, so it does not count. Panics of the hook, and in the drops of a clock, a hook
-    /// or a panic's payload, end without effect.
+    /// is not caught, so it does not count. Panics of the hook itself and of the wakers of a
+    /// [`Driver`](crate::Driver), and in the drops of a clock, a hook or a panic's payload, end
+    /// without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.panic_guard.hook = Some(DropQuietly::new(Arc::new(hook)));
         self

@@ -76,6 +76,12 @@ pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> Stopped<T> {
     }
 }
 
+/// Calls `Scheduler::is_stopped`.
+#[must_use]
+pub fn is_stopped<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
+    scheduler.is_stopped(key)
+}
+
 /// Calls `Scheduler::relocate_recurring`.
 #[must_use]
 pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
