@@ -62,8 +62,8 @@ impl Job {
         Self { work: Some(work), outlet }
     }
 
-    /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead. A
-    /// panic in it is caught, counted, and reported to the timer's hook.
+    /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
+    /// A panic in it is caught, counted, and reported to the timer's hook.
     pub fn run(mut self) {
         if let Some(work) = self.work.take() {
             let done = self.outlet.run(work);

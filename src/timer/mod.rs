@@ -214,8 +214,8 @@ impl Timer {
     /// # Panics
     ///
     /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
-    /// thread, that panic is counted and [reported](TimerBuilder::on_panic) instead, and so is always
-    /// one in the drop of a schedule.
+    /// thread, that panic is counted and [reported](TimerBuilder::on_panic) instead, and so is
+    /// always one in the drop of a schedule.
     ///
     /// # Performance
     ///

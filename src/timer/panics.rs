@@ -1,8 +1,8 @@
 //! Runs user code under a guard: a panic in it is caught, counted and reported, and goes no
 //! further.
 //!
-//! This is the one place where a `Timer`'s panics end. Two user values are dropped under two guards:
-//! a second panic while the first unwinds would end the process.
+//! This is the one place where a `Timer`'s panics end. Two user values are dropped under two
+//! guards: a second panic while the first unwinds would end the process.
 
 use std::any::Any;
 use std::fmt;
@@ -25,8 +25,8 @@ impl CallbackPanic<'_> {
     /// [`Executor::execute`](crate::Executor::execute) panicked.
     ///
     /// `None` for a panic in a future's waker or its drop, in the timer's clock, in the drop of an
-    /// executor, or in the drop of a callback or schedule. One drop has the key all the same: the drop of a
-    /// recurring timer's callback and schedule after the schedule has ended the timer.
+    /// executor, or in the drop of a callback or schedule. One drop has the key all the same: the
+    /// drop of a recurring timer's callback and schedule after the schedule has ended the timer.
     #[must_use]
     pub fn key(&self) -> Option<TimerKey> {
         self.key

@@ -124,13 +124,13 @@ impl Drop for Returned {
 }
 
 impl Outlet {
-    /// Runs a task, unless it was cancelled while it waited for this. A cancel that comes during the
-    /// look may meet a callback that is about to begin, as one that has begun.
+    /// Runs a task, unless it was cancelled while it waited for this. A cancel that comes during
+    /// the look may meet a callback that is about to begin, as one that has begun.
     pub(crate) fn run(&self, work: Work) -> Option<Done> {
+        let begin = self.handle.present_or_later();
         if work.running.is_some() && self.handle.scheduler.is_stopped(work.key.key()) {
             return self.abandon(work);
         }
-        let begin = self.handle.present_or_later();
         let done = self.handle.run(work);
         self.handle.counts.note_callback(self.handle.present_or_later().saturating_sub(begin));
         done

@@ -2,9 +2,9 @@
 //! value of a delay queue.
 //!
 //! A small payload lies in the node itself (see [`inline`](super::inline)); node and payload are
-//! one cache line. A larger one is boxed by its caller, as the request for memory may be refused, and
-//! runs in its box: it is never moved to the stack of the thread that runs it. A callback of three words is small, and so is one of four words of which
-//! one is never zero, as a reference is.
+//! one cache line. A larger one is boxed by its caller, as the request for memory may be refused,
+//! and runs in its box: it is never moved to the stack of the thread that runs it. A callback of
+//! three words is small, and so is one of four words of which one is never zero, as a reference is.
 //!
 //! The thread that wins the node's word (see [`state`](crate::shard::node::state)) has the task to
 //! itself.

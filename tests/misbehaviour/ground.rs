@@ -1,5 +1,5 @@
-//! Cases of a shard: its waker, on a producer's thread, the loop over fired timers, and a batch: its
-//! keys, and the loop over it.
+//! Cases of a shard: its waker, on a producer's thread, the loop over fired timers, and a batch:
+//! its keys, and the loop over it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};

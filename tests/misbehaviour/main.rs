@@ -22,8 +22,8 @@
 //! - *Rescheduling itself*: only a callback knows its key; at other places another timer is
 //!   rescheduled.
 //! - *The loop over `Expired` that shuts down*: the advancer is borrowed, so this does not compile.
-//! - *The ranges of `schedule_within`*: they are the standard library's, whose code is not the user's.
-//!   No call takes another iterator or closure of the caller than those of the table.
+//! - *The ranges of `schedule_within`*: they are the standard library's, whose code is not the
+//!   user's. No call but `cancel_batch` takes an iterator.
 //! - *A shard's waker, and the loop, with a manual clock or threads*: `shard` has neither.
 
 mod ground;

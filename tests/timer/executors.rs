@@ -211,7 +211,8 @@ fn a_panic_of_a_dropped_job_is_counted() {
     is_balanced(&timer);
 }
 
-/// A recurring timer that is cancelled while its job waits does not run; a timer that is not cancelled is pending meanwhile. Promise 2.
+/// A recurring timer that is cancelled while its job waits does not run; a timer that is not
+/// cancelled is pending meanwhile. Promise 2.
 #[test]
 fn a_recurring_timer_can_be_cancelled_while_its_job_waits() {
     let jobs = Arc::new(Mutex::new(Vec::<Job>::new()));

@@ -62,8 +62,8 @@ impl<T> Scheduler<T> {
         self.ask(key, |node, era| node.is_alive(era, key.generation)).unwrap_or(false)
     }
 
-    /// Whether the timer recurs, and was stopped while its payload is out. True of a stop that comes
-    /// before the call, until the payload comes back, also past the shard's end.
+    /// Whether the timer recurs, and was stopped while its payload is out. True of a stop that
+    /// comes before the call, until the payload comes back, also past the shard's end.
     pub(crate) fn is_stopped(&self, key: Key) -> bool {
         self.ask(key, |node, era| node.is_stopped(era, key.generation)).unwrap_or(false)
     }
