@@ -21,7 +21,7 @@ use crate::error::ScheduleError;
 use crate::fallible;
 use crate::shard::Extended;
 use crate::tick::Tick;
-use crate::timer::task::schedule_in_place;
+use crate::timer::task;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use consumer::Consumer;
 use entry::{Shared, Ticket};
@@ -128,7 +128,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value)?;
-        match schedule_in_place(&handle.scheduler, tick, ticket) {
+        match task::schedule(&handle.scheduler, tick, ticket) {
             Ok(key) => Ok(self.shared.key(id, TimerKey::once(key))),
             Err(refused) => Err(refused.map(Ticket::into_value)),
         }

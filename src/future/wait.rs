@@ -38,7 +38,8 @@ use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler};
 use crate::tick::Tick;
-use crate::timer::{NEVER, Nanos, ShardHandle, Task, ToWake};
+use crate::timer::task::schedule_task;
+use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 
 /// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]
 /// counts its uses of the handle, and a sleep of the global timer need not. (Generic over the
@@ -186,7 +187,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&waker);
-        match handle.scheduler.schedule_in_place(tick, ToWake(waker)) {
+        match schedule_task(&handle.scheduler, tick, Task::wake(waker)) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
@@ -228,7 +229,7 @@ impl Wait {
         // Clone first, because a clone may panic: the node is unchanged yet.
         let waker = waker.clone();
         let id = WakerId::of(&waker);
-        match handle.scheduler.exchange(key, ToWake(waker), |task| task.read_part(Task::take_waker)) {
+        match handle.scheduler.exchange(key, Task::wake(waker), |task| task.read_part(Task::take_waker)) {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);

@@ -37,7 +37,6 @@ pub use shared::stats::ShardStats;
 pub(crate) use advancer::handover::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
 pub(crate) use node::Extended;
-pub(crate) use node::payload::IntoPayload;
 pub(crate) use shared::bound::Bound;
 #[cfg(fuzzing)]
 pub(crate) use wheel::geometry::{Geometry, Slot};

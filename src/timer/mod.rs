@@ -83,7 +83,7 @@ pub use weak::WeakTimer;
 pub(crate) use inline::{Kind, Run};
 pub(crate) use occurrence::Occasion;
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
-pub(crate) use task::{Task, ToWake};
+pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::error::{BuildError, ScheduleError};
@@ -335,11 +335,11 @@ impl Timer {
         F: FnOnce() + Send + 'static,
     {
         let scheduler = &handle.scheduler;
-        let key = if Once::<F>::FITS {
-            let scheduled = task::schedule_in_place(scheduler, tick, Once::new(callback));
+        let key = if const { Once::<F>::FITS } {
+            let scheduled = task::schedule(scheduler, tick, Once::new(callback));
             scheduled.map_err(|refused| refused.map(Once::into_callback))
         } else {
-            let scheduled = task::schedule_in_place(scheduler, tick, Once::new(task::boxed(callback)?));
+            let scheduled = task::schedule(scheduler, tick, Once::new(task::boxed(callback)?));
             scheduled.map_err(|refused| refused.map(|once| *once.into_callback()))
         };
         Ok(TimerKey::once(key?))

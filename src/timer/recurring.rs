@@ -142,7 +142,7 @@ impl Timer {
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let recurring = Recurring::new(schedule, first, tick, wrap(callback));
-        let schedule = |recurring| task::schedule_in_place(&handle.scheduler, tick, recurring);
+        let schedule = |recurring| task::schedule(&handle.scheduler, tick, recurring);
         let scheduled = task::boxed(recurring)
             .and_then(|recurring| schedule(recurring).map_err(|refused| refused.map(|recurring| *recurring)));
         let key = scheduled.map_err(|refused| {

@@ -18,7 +18,7 @@ use super::schedule::Schedule;
 use super::time::{Nanos, Time};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::fallible;
-use crate::shard::{IntoPayload, Key};
+use crate::shard::Key;
 use crate::unwind::DropQuietly;
 use crate::{Scheduler, Tick};
 
@@ -35,12 +35,23 @@ enum Content {
 /// Schedules a content that [fits] into a task, as a box does. If it is refused, the error returns
 /// it.
 #[inline]
-pub(crate) fn schedule_in_place<R: Run>(
+pub(crate) fn schedule<R: Run>(
     scheduler: &Scheduler<Task>,
     tick: Tick,
     content: R,
 ) -> Result<Key, ScheduleError<R>> {
-    scheduler.schedule_in_place(tick, InPlace(content)).map_err(|refused| refused.map(|refused| refused.0))
+    schedule_task(scheduler, tick, Task::callback(content)).map_err(|refused| refused.map(Task::into_content))
+}
+
+/// Schedules a task. It is not generic and not inlined: a program has one copy, however many types
+/// of callbacks it has.
+#[inline(never)]
+pub(crate) fn schedule_task(
+    scheduler: &Scheduler<Task>,
+    tick: Tick,
+    task: Task,
+) -> Result<Key, ScheduleError<Task>> {
+    scheduler.schedule(tick, task)
 }
 
 /// Moves a content that does not fit into a box. An error if there is no memory.
@@ -48,20 +59,6 @@ pub(super) fn boxed<R>(content: R) -> Result<Box<R>, ScheduleError<R>> {
     match fallible::reserve() {
         Some(place) => Ok(Box::write(place, content)),
         None => Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes: size_of::<R>() }, content)),
-    }
-}
-
-/// A content that is about to become a task.
-struct InPlace<R>(R);
-
-impl<R: Run> IntoPayload<Task> for InPlace<R> {
-    #[inline(always)]
-    fn into_payload(self) -> Task {
-        Task::callback(self.0)
-    }
-
-    fn from_payload(task: Task) -> Self {
-        Self(task.into_content())
     }
 }
 
@@ -141,20 +138,6 @@ impl Task {
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
-    }
-}
-
-/// A waker that is about to become a task.
-pub(crate) struct ToWake(pub(crate) Waker);
-
-impl IntoPayload<Task> for ToWake {
-    #[inline(always)]
-    fn into_payload(self) -> Task {
-        Task::wake(self.0)
-    }
-
-    fn from_payload(mut task: Task) -> Self {
-        Self(task.take_waker().expect("a task that was refused has not run"))
     }
 }
 

@@ -14,7 +14,6 @@ use std::ops::Deref;
 
 use super::NodeId;
 use super::kept::{self, KeptTimer};
-use super::payload::IntoPayload;
 use super::state::{Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
@@ -294,14 +293,14 @@ impl<'n, T> Vacant<'n, T> {
     /// the timer is reachable where the node is linked: the advancer may fire it and give the
     /// node's segment back.
     #[inline]
-    pub(super) fn fill(self, word: Word, seed: impl IntoPayload<T>) {
-        let _ = self.arm(word, seed);
+    pub(super) fn fill(self, word: Word, payload: T) {
+        let _ = self.arm(word, payload);
     }
 
     /// As [`fill`](Self::fill), of a node that is in no list: returns the right to link it.
     #[inline]
-    pub(super) fn arm(self, word: Word, seed: impl IntoPayload<T>) -> Armed<'n, T> {
-        self.put(seed);
+    pub(super) fn arm(self, word: Word, payload: T) -> Armed<'n, T> {
+        self.put(payload);
         // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
         self.node.word.store(word.with_status(Status::Pending).raw(), Ordering::Release);
         Armed(self.node)
@@ -326,10 +325,10 @@ impl<'n, T> Vacant<'n, T> {
     }
 
     #[inline]
-    fn put(&self, seed: impl IntoPayload<T>) {
+    fn put(&self, payload: T) {
         self.node.payload.with_mut(|cell| {
             // SAFETY: nothing else uses the payload.
-            unsafe { (*cell).write(seed.into_payload()) };
+            unsafe { (*cell).write(payload) };
         });
     }
 

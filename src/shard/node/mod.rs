@@ -13,7 +13,6 @@
 
 mod cell;
 mod kept;
-pub(crate) mod payload;
 mod recurring;
 mod reuse;
 pub(crate) mod state;
@@ -22,7 +21,6 @@ pub(crate) use cell::{Armed, Filled, Node, PayloadSlot, Running, Vacant};
 pub(crate) use kept::KeptTimer;
 pub(crate) use recurring::{Ended, Run};
 
-use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{Ordering, fence};
 use crate::tick::Tick;
@@ -132,7 +130,7 @@ impl<T> Node<T> {
         &self,
         era: u32,
         generation: u64,
-        payload: &mut Option<impl IntoPayload<T>>,
+        payload: &mut Option<T>,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> R,
     ) -> Option<(Tick, R)> {
         if payload.is_none() {
@@ -284,9 +282,9 @@ impl<T> Node<T> {
 impl<'n, T> Vacant<'n, T> {
     /// Puts a timer into a free node; returns the timer's version, and the right to link the node.
     #[inline]
-    pub(crate) fn arm_free(self, seed: impl IntoPayload<T>) -> (u32, Armed<'n, T>) {
+    pub(crate) fn arm_free(self, payload: T) -> (u32, Armed<'n, T>) {
         let next = self.word().next_version(Status::Pending);
-        (next.version(), self.arm(next, seed))
+        (next.version(), self.arm(next, payload))
     }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! The transitions and their races are in [`state`](super::state).
 
-use super::payload::IntoPayload;
 use super::state::{MAX_EXTENSION, Status, Word};
 use super::{Node, PayloadSlot, Vacant};
 use crate::sync::Ordering;
@@ -55,25 +54,25 @@ impl<T> Node<T> {
 
 impl<T> Vacant<'_, T> {
     /// Puts a timer into a node that [`Node::claim`] took; returns the timer's version.
-    pub(crate) fn arm_claimed(self, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
+    pub(crate) fn arm_claimed(self, deadline: Tick, payload: T) -> u32 {
         let claimed = self.word();
-        self.arm_in_place(claimed, deadline, seed)
+        self.arm_in_place(claimed, deadline, payload)
     }
 
     /// Puts a timer into a node that the caller holds; returns the timer's version. `deadline` is
     /// no earlier than the tick that the node is linked for, and the node [can](Self::can_be_armed)
     /// be armed.
     #[inline]
-    pub(crate) fn arm_held(self, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
+    pub(crate) fn arm_held(self, deadline: Tick, payload: T) -> u32 {
         let next = self.word().next_version_in_place(Status::Claimed);
-        self.arm_in_place(next, deadline, seed)
+        self.arm_in_place(next, deadline, payload)
     }
 
     #[inline]
-    fn arm_in_place(self, word: Word, deadline: Tick, seed: impl IntoPayload<T>) -> u32 {
+    fn arm_in_place(self, word: Word, deadline: Tick, payload: T) -> u32 {
         // Ordering: Relaxed, the claim or the hold acquired the word that published it.
         let extension = deadline - self.node().base.load(Ordering::Relaxed);
-        self.fill(word.with_extension(extension), seed);
+        self.fill(word.with_extension(extension), payload);
         word.version()
     }
 

@@ -5,7 +5,6 @@ use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::{OwnedNode, Slab};
-use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::{NodeId, join};
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::lanes::{Lane, Nodes};
@@ -86,26 +85,26 @@ impl<T> Scheduler<T> {
         who: &Participant,
         acquired: Acquired<'_, T>,
         deadline: Tick,
-        seed: impl IntoPayload<T>,
+        payload: T,
     ) -> (Key, bool) {
         let shared = &*self.shared;
         let (id, era, version, must_wake) = match acquired {
             Acquired::Free(owned) => {
                 let (id, era) = (owned.id(), owned.era());
-                let (version, armed) = owned.into_vacant().arm_free(seed);
+                let (version, armed) = owned.into_vacant().arm_free(payload);
                 let must_wake = shared.insert(id, armed, deadline, who);
                 (id, era, version, must_wake)
             }
             Acquired::Claimed(owned) => {
                 lane.tally.reused.add(1);
                 let (id, era) = (owned.id(), owned.era());
-                let version = owned.into_vacant().arm_claimed(deadline, seed);
+                let version = owned.into_vacant().arm_claimed(deadline, payload);
                 (id, era, version, shared.must_wake(deadline))
             }
             Acquired::Held(owned) => {
                 lane.tally.reused.add(1);
                 let (id, era) = (owned.id(), owned.era());
-                let version = owned.into_vacant().arm_held(deadline, seed);
+                let version = owned.into_vacant().arm_held(deadline, payload);
                 (id, era, version, shared.must_wake(deadline))
             }
         };

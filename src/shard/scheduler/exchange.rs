@@ -3,7 +3,6 @@
 use super::Scheduler;
 use crate::shard::key::Key;
 use crate::shard::node::PayloadSlot;
-use crate::shard::node::payload::IntoPayload;
 
 /// The outcome of an exchange of a timer's payload.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,10 +25,10 @@ impl<T> Scheduler<T> {
     /// next advance, which may be a long time off, and the shard may close before. So the producer
     /// reads the clock afterwards, and cancels a timer that is due by then or whose shard has
     /// closed ([`Exchanged::Over`]).
-    pub(crate) fn exchange<S: IntoPayload<T>, R>(
+    pub(crate) fn exchange<R>(
         &self,
         key: Key,
-        payload: S,
+        payload: T,
         harvest: impl Fn(PayloadSlot<'_, T>) -> R,
     ) -> Exchanged<R> {
         // Declared first, so dropped last: what is left of it belongs to the user, and its drop

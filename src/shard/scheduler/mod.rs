@@ -28,7 +28,6 @@ use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
 use crate::shard::node::PayloadSlot;
-use crate::shard::node::payload::IntoPayload;
 use crate::shard::node::{Extended, Node};
 use crate::shard::scheduler::acquire::Acquired;
 use crate::shard::shared::Shared;
@@ -78,33 +77,23 @@ impl<T> Scheduler<T> {
     /// an overflow wheel), and for the thread's lane, usually at its first call.
     #[inline]
     pub fn schedule(&self, deadline: Tick, payload: T) -> Result<Key, ScheduleError<T>> {
-        self.schedule_in_place(deadline, payload)
-    }
-
-    /// As [`schedule`](Self::schedule), with a seed from which the payload is made in its place.
-    #[inline]
-    pub(crate) fn schedule_in_place<S: IntoPayload<T>>(
-        &self,
-        deadline: Tick,
-        seed: S,
-    ) -> Result<Key, ScheduleError<S>> {
         let shared = &*self.shared;
         let mut entered = shared.lanes.enter();
         let (lane, local) = entered.parts();
         if shared.clock.is_closed() {
-            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, seed));
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
         }
         if let Err(kind) = shared.bound.reserve() {
-            return Err(ScheduleError::new(kind, seed));
+            return Err(ScheduleError::new(kind, payload));
         }
         let acquired = match self.acquire(&local.participant, &mut local.nodes, deadline) {
             Ok(acquired) => acquired,
             Err(kind) => {
                 shared.bound.release();
-                return Err(ScheduleError::new(kind, seed));
+                return Err(ScheduleError::new(kind, payload));
             }
         };
-        let accepted = self.accept(lane, local, acquired, deadline, seed);
+        let accepted = self.accept(lane, local, acquired, deadline, payload);
         self.return_spare_nodes(lane, local);
         let (key, must_wake) = accepted?;
         if must_wake {
@@ -308,22 +297,22 @@ impl<T> Scheduler<T> {
     /// Puts the timer into the acquired node, unless the shard closes meanwhile. Returns the key,
     /// and whether the caller must wake the advancer.
     #[inline]
-    fn accept<S: IntoPayload<T>>(
+    fn accept(
         &self,
         lane: &Lane,
         local: &mut Local,
         acquired: Acquired<'_, T>,
         deadline: Tick,
-        seed: S,
-    ) -> Result<(Key, bool), ScheduleError<S>> {
+        payload: T,
+    ) -> Result<(Key, bool), ScheduleError<T>> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         let scheduled = lane.tally.scheduled.add(1);
-        let (key, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, seed);
+        let (key, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, payload);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
-            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, S::from_payload(payload)));
+            return Err(ScheduleError::new(ScheduleErrorKind::ShutDown, payload));
         }
         Ok((key, must_wake || self.shared.must_wake_for_crowd(scheduled, deadline)))
     }
