@@ -32,7 +32,7 @@ fn insert_from_threads(queue: &DelayQueue<Job>) -> [QueueKey; 4] {
 fn consume(queue: &DelayQueue<Job>) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     while !queue.is_empty() {
-        let expired = queue.recv().ok_or("the timer was shut down")?;
+        let expired = queue.blocking_recv().ok_or("the timer was shut down")?;
         assert!(Instant::now() >= expired.deadline, "never early");
         let Job { name, takes, attempt } = expired.value;
         let passed = begin.elapsed().as_millis();

@@ -1,4 +1,4 @@
-//! Tasks that wait for threads of a timer: the consumer of a delay queue, and a driver without a
+//! Tasks that wait for threads of a timer: the consumers of a delay queue, and a driver without a
 //! thread (hazards 17 and 18).
 //!
 //! A wake-up that is lost leaves the task's thread parked for ever, which loom reports as a
@@ -7,7 +7,7 @@
 #![allow(missing_docs)]
 
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 #[cfg(shardwheel_loom)]
 use loom::sync::atomic::AtomicU64;
@@ -21,10 +21,10 @@ use shardwheel_loom_tests::{model, thread};
 
 /// What the consumer receives until it has `count` values, or the end.
 fn receive(queue: &Queue, count: usize) -> Vec<u64> {
-    let executor = Executor::here();
+    let (executor, next) = (Executor::here(), queue.enter());
     let mut values = Vec::new();
     while values.len() < count {
-        let Some(value) = executor.run(|waker| queue.poll(waker)) else { break };
+        let Some(value) = executor.run(|waker| next.poll(waker)) else { break };
         values.push(value);
     }
     values.sort_unstable();
@@ -71,6 +71,56 @@ fn hazard_17_the_end_beside_a_value() {
         let received = receive(&queue, 2);
         assert!(received.is_empty() || received == [1]);
         shard.join().unwrap();
+        shutdown.join().unwrap();
+    });
+}
+
+/// A value expires while one consumer waits and another registers and leaves again. If the one that
+/// leaves has not taken the value, the one that stays gets it.
+#[test]
+fn hazard_17_a_value_while_a_consumer_leaves() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let (expires, leaves) = (Arc::clone(&queue), Arc::clone(&queue));
+        let shard = thread::spawn(move || expires.expire(1));
+        let leaver = thread::spawn(move || {
+            if leaves.enter().poll(Waker::noop()).is_ready() {
+                leaves.expire(2);
+            }
+        });
+        assert_eq!(receive(&queue, 1).len(), 1);
+        shard.join().unwrap();
+        leaver.join().unwrap();
+    });
+}
+
+/// A value for each of two consumers that wait.
+#[test]
+fn hazard_17_two_values_against_two_consumers() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = Arc::clone(&queue);
+        let consumer = thread::spawn(move || receive(&other, 1));
+        queue.expire(1);
+        queue.expire(2);
+        let mut values = receive(&queue, 1);
+        values.extend(consumer.join().unwrap());
+        values.sort_unstable();
+        assert_eq!(values, [1, 2]);
+    });
+}
+
+/// The end wakes both consumers that wait.
+#[test]
+fn hazard_17_the_end_against_two_consumers() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let other = Arc::clone(&queue);
+        let consumer = thread::spawn(move || receive(&other, 1));
+        let ends = Arc::clone(&queue);
+        let shutdown = thread::spawn(move || ends.end());
+        assert!(receive(&queue, 1).is_empty());
+        assert!(consumer.join().unwrap().is_empty());
         shutdown.join().unwrap();
     });
 }

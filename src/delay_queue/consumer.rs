@@ -1,69 +1,41 @@
-//! The consumer's calls: the stream, and those that block.
+//! The consumers' calls: those that wait as a task, and those that block.
 //!
-//! The consumer takes the whole stack at once and reverses it, so that values of one shard come in
-//! the order in which they expired.
-//!
-//! # The wake-up
-//!
-//! The consumer's waker lies in an [`AtomicWaker`](crate::sync::AtomicWaker). A shard's thread
-//! pushes, then wakes. The consumer looks, registers its waker, and looks again before it waits. The
-//! wake and the registration are read-modify-writes of one word, so one of them comes first:
-//!
-//! - *The wake comes first.* The registration acquires what the wake has released, so the second
-//!   look finds the value.
-//! - *The registration comes first.* The wake finds the waker and wakes the consumer, which looks
-//!   again.
-//! - *They overlap.* The `AtomicWaker` makes the later one wake the waker that is being registered.
-//!
-//! Several shards' threads may push and wake at once. A wake that meets another leaves the waking to
-//! that one, which takes the waker after both pushes. The end of the timer is announced in the same
-//! way: the flag first, then the wake.
-//!
-//! There is one waker, so a second task that waits takes the first one's place. Threads in
-//! [`recv`](DelayQueue::recv) take turns instead: one of them waits for a value, the others wait
-//! for their turn.
+//! A consumer takes the whole stack at once and reverses it, so that values of one shard come in
+//! the order in which they expired. `waiters.rs` describes how consumers are woken.
 
+use std::future::{Future, poll_fn};
 use std::iter;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, Weak};
-#[cfg(feature = "stream")]
-use std::task::Context;
-use std::task::{Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::Stream;
 
 use super::entry::{Entry, Expired, Shared};
+#[cfg(feature = "stream")]
+use super::waiters::STREAM;
 use super::{DelayQueue, QueueKey};
 use crate::clock::unpoisoned;
-use crate::fallible::{Stack, has_memory};
-use crate::shield::Shield;
-use crate::sync::Ordering;
-use crate::sync::plain::AtomicBool;
+use crate::fallible::Stack;
+use crate::future::Elapsed;
+use crate::sync::Mutex;
+use crate::timer::drivers::Parker;
 use crate::unwind::FirstPanic;
 
-/// What the consumer has taken from the stacks, the first value on top. There usually is one
-/// consumer, so the locks are free. No user code runs under `due` and `unexpired`.
+/// What the consumers have taken from the stacks, the first value on top. No user code runs under
+/// the locks.
 pub(super) struct Consumer<T> {
     due: Mutex<Stack<Entry<T>>>,
     unexpired: Mutex<Stack<Entry<T>>>,
-    /// Held by the thread whose waker is registered by `recv`.
-    turn: Mutex<()>,
-    /// The waker that was registered last. It lives as long as it is registered.
-    registered: Mutex<Weak<Shield>>,
 }
 
 impl<T: Send + 'static> Consumer<T> {
     pub(super) fn new() -> Self {
-        Self {
-            due: Mutex::new(Stack::new()),
-            unexpired: Mutex::new(Stack::new()),
-            turn: Mutex::new(()),
-            registered: Mutex::new(Weak::new()),
-        }
+        Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()) }
     }
 
     /// The next entry that has expired, if there is one.
@@ -73,13 +45,13 @@ impl<T: Send + 'static> Consumer<T> {
         Some(entry)
     }
 
-    /// The next entry that has expired; `None` at the end. The protocol is in the module
-    /// documentation.
-    pub(super) fn poll(&self, shared: &Shared<T>, waker: &Waker) -> Poll<Option<Entry<T>>> {
+    /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken when
+    /// the consumer has to poll again. `waiters.rs` has the protocol.
+    pub(super) fn poll(&self, shared: &Shared<T>, waiter: u64, waker: &Waker) -> Poll<Option<Entry<T>>> {
         if let Some(entry) = self.next_due(shared) {
             return Poll::Ready(Some(entry));
         }
-        self.register(shared, waker);
+        shared.waiters().register(waiter, waker);
         // Read before the last look: what expired before the end is found.
         let has_ended = shared.has_ended();
         match self.next_due(shared) {
@@ -88,14 +60,7 @@ impl<T: Send + 'static> Consumer<T> {
         }
     }
 
-    fn register(&self, shared: &Shared<T>, waker: &Waker) {
-        let mut last = unpoisoned(self.registered.lock()).clone();
-        let waker = Shield::around(waker, &mut last);
-        *unpoisoned(self.registered.lock()) = last;
-        shared.waker().register(&waker);
-    }
-
-    /// Drops all that is left to the consumer.
+    /// Drops all that is left to the consumers.
     pub(super) fn drop_all(&self, shared: &Shared<T>) {
         let mut panics = FirstPanic::new();
         while let Some(entry) = next(&self.due, shared.due()) {
@@ -117,20 +82,49 @@ fn next<T>(taken: &Mutex<Stack<Entry<T>>>, stack: &Stack<Entry<T>>) -> Option<En
     })
 }
 
-/// How long a blocked thread sleeps between two looks if there is no memory for its waker.
-const WITHOUT_WAKER: Duration = Duration::from_millis(1);
-
 impl<T: Send + 'static> DelayQueue<T> {
     /// Returns the next value that has expired, if there is one. Does not wait.
     pub fn try_recv(&self) -> Option<Expired<T>> {
         self.consumer.next_due(&self.shared)?.into_expired(self.shared.id())
     }
 
-    /// Waits for the next value to expire. Returns `None` if the timer has been shut down and all
-    /// that has expired is taken.
+    /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
+    /// all that has expired is taken.
     ///
-    /// Several threads may wait: each value goes to one of them. A callback of the timer must not
-    /// wait here, because it would wait for its own thread.
+    /// Any number of tasks and threads may wait: each value goes to one of them. A future that is
+    /// dropped takes no value with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    /// # use std::future::Future;
+    /// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+    ///
+    /// let queue = DelayQueue::new(Timer::global());
+    /// queue.insert("receipt", Duration::from_millis(5))?;
+    /// let expired = block_on(queue.next());
+    /// assert_eq!(expired.map(|expired| expired.value), Some("receipt"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Performance
+    ///
+    /// Each value wakes all tasks and threads that wait at that moment. Those that find nothing
+    /// wait again.
+    pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
+        let waiter = self.shared.waiters().enter();
+        poll_fn(move |context| self.poll_recv(waiter.number(), context.waker()))
+    }
+
+    /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
+    /// down and all that has expired is taken.
+    ///
+    /// In async code use [`next`](Self::next): this call would stop all tasks of its thread. A
+    /// callback of the timer must not call it either, because it would wait for its own thread.
+    ///
+    /// Any number of threads and tasks may wait: each value goes to one of them.
     ///
     /// # Examples
     ///
@@ -142,25 +136,61 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// let queue = DelayQueue::new(&Timer::new()?);
     /// thread::scope(|scope| {
     ///     scope.spawn(|| queue.insert("receipt", Duration::from_millis(5)).unwrap());
-    ///     assert_eq!(queue.recv().unwrap().value, "receipt");
+    ///     assert_eq!(queue.blocking_recv().unwrap().value, "receipt");
     /// });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    pub fn blocking_recv(&self) -> Option<Expired<T>> {
+        // Without a limit there is no error.
+        self.block(None).unwrap_or(None)
+    }
+
+    /// Blocks the thread as [`blocking_recv`](Self::blocking_recv), but for at most `limit`, by the
+    /// system's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Elapsed`], if `limit` has passed and no value has expired.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use shardwheel::{DelayQueue, Timer};
+    ///
+    /// let queue = DelayQueue::new(&Timer::new()?);
+    /// queue.insert("late", Duration::from_secs(3600))?;
+    /// assert!(queue.recv_timeout(Duration::from_millis(5)).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn recv_timeout(&self, limit: Duration) -> Result<Option<Expired<T>>, Elapsed> {
+        self.block(Some(limit))
+    }
+
+    /// The former name of [`blocking_recv`](Self::blocking_recv).
+    #[deprecated(note = "it blocks the thread: use `next().await` in async code, `blocking_recv` elsewhere")]
     pub fn recv(&self) -> Option<Expired<T>> {
+        self.blocking_recv()
+    }
+
+    fn block(&self, limit: Option<Duration>) -> Result<Option<Expired<T>>, Elapsed> {
         if let Some(expired) = self.try_recv() {
-            return Some(expired);
+            return Ok(Some(expired));
         }
-        let _turn = unpoisoned(self.consumer.turn.lock());
-        let blocked = has_memory(2 * size_of::<Blocked>()).then(|| Arc::new(Blocked::here()));
-        let waker = blocked.clone().map_or_else(|| Waker::noop().clone(), Waker::from);
+        let (mut next, begin) = (pin!(self.next()), Instant::now());
+        let parker = Arc::new(Parker::for_thread());
+        parker.set_thread();
+        let waker = Waker::from(Arc::clone(&parker));
         loop {
-            if let Poll::Ready(expired) = self.poll_recv(&waker) {
-                return expired;
+            parker.clear();
+            if let Poll::Ready(expired) = next.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return Ok(expired);
             }
-            match &blocked {
-                Some(blocked) => blocked.wait(),
-                None => thread::sleep(WITHOUT_WAKER),
+            let left = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
+            if left == Some(Duration::ZERO) {
+                return Err(Elapsed::new());
             }
+            parker.wait(left);
         }
     }
 
@@ -177,7 +207,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// let queue = DelayQueue::new(&timer);
     /// let key = queue.insert("order 17", Duration::from_secs(1800))?;
     /// drop(timer.shutdown());
-    /// assert_eq!(queue.recv(), None);
+    /// assert_eq!(queue.blocking_recv(), None);
     /// assert_eq!(queue.unexpired().collect::<Vec<_>>(), [(key, "order 17")]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -189,8 +219,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         })
     }
 
-    fn poll_recv(&self, waker: &Waker) -> Poll<Option<Expired<T>>> {
-        let entry = self.consumer.poll(&self.shared, waker);
+    fn poll_recv(&self, waiter: u64, waker: &Waker) -> Poll<Option<Expired<T>>> {
+        let entry = self.consumer.poll(&self.shared, waiter, waker);
         entry.map(|entry| entry?.into_expired(self.shared.id()))
     }
 }
@@ -201,45 +231,18 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_recv(context.waker())
+        self.poll_recv(STREAM, context.waker())
     }
 }
 
 #[cfg(feature = "stream")]
-/// The same by a shared reference, for a queue that other threads insert into. There should be one
-/// consumer: of several, only the one that began to wait last is woken.
+/// The same by a shared reference, for several consumers, or for a queue that other threads insert
+/// into. The waker of a task that gives up stays until the next value expires;
+/// [`next`](DelayQueue::next) takes it back.
 impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_recv(context.waker())
-    }
-}
-
-/// A thread that waits in [`DelayQueue::recv`].
-struct Blocked {
-    thread: Thread,
-    is_woken: AtomicBool,
-}
-
-impl Blocked {
-    fn here() -> Self {
-        Self { thread: thread::current(), is_woken: AtomicBool::new(false) }
-    }
-
-    fn wait(&self) {
-        // Ordering: Acquire, pairs with the Release in `wake`. (The values are acquired from the
-        // stack.)
-        while !self.is_woken.swap(false, Ordering::Acquire) {
-            thread::park();
-        }
-    }
-}
-
-impl Wake for Blocked {
-    fn wake(self: Arc<Self>) {
-        // Ordering: Release, pairs with the Acquire in `wait`.
-        self.is_woken.store(true, Ordering::Release);
-        self.thread.unpark();
+        self.poll_recv(STREAM, context.waker())
     }
 }

@@ -3,25 +3,27 @@
 //! Each value is a timer of the queue's `Timer`: its node holds a [`Ticket`], which points to a box
 //! with the value. Insert, remove and reset are those of a timer, so any thread may call them, and
 //! they meet each other in the node's word. When the timer fires, its shard's thread pushes the box
-//! onto a stack that all shards share, without an allocation, and wakes the consumer.
+//! onto a stack that all shards share, without an allocation, and wakes the consumers.
 //!
 //! A [`Ticket`] owns the value while its timer is pending. The thread that wins the node's word has
 //! the ticket to itself: a `remove` takes the value out of it, and the shard's thread runs it, which
-//! passes the value to the consumer. A ticket that is dropped otherwise was in a timer that has
+//! passes the value to the consumers. A ticket that is dropped otherwise was in a timer that has
 //! ended: its value goes to the unexpired ones.
 
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
 use super::keys::QueueKey;
+use super::waiters::Waiters;
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::fallible::{self, Stack, Stacked};
 use crate::sync::plain::{self, AtomicU64};
-use crate::sync::{AtomicBool, AtomicWaker, Ordering};
+use crate::sync::{AtomicBool, Ordering};
 use crate::tick::Tick;
-use crate::timer::{Kind, Nanos, Occasion, Run, TimerKey, WatchesEnd};
+use crate::timer::{Kind, Nanos, Occasion, Run, ShardHandle, TimerKey, WatchesEnd};
 
 /// A value that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +51,16 @@ pub(super) struct Entry<T> {
 pub(super) struct Shared<T> {
     /// Tells this queue from others.
     id: u64,
-    /// What has expired. Written by the shards' threads and the consumer.
+    /// What has expired. Written by the shards' threads and the consumers.
     due: Stack<Entry<T>>,
     /// What the timer's end has left. Written by the shutdown.
     unexpired: Stack<Entry<T>>,
-    waker: AtomicWaker,
+    waiters: Waiters,
     has_ended: AtomicBool,
     is_closed: plain::AtomicBool,
     /// How many values have been inserted. Written by producers.
     inserted: CachePadded<AtomicU64>,
-    /// How many of them have left the queue. Written by the consumer, and by removals.
+    /// How many of them have left the queue. Written by the consumers, and by removals.
     left: CachePadded<AtomicU64>,
 }
 
@@ -70,7 +72,7 @@ impl<T: Send + 'static> Shared<T> {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             due: Stack::new(),
             unexpired: Stack::new(),
-            waker: AtomicWaker::new(),
+            waiters: Waiters::new(),
             has_ended: AtomicBool::new(false),
             is_closed: plain::AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
@@ -94,8 +96,8 @@ impl<T: Send + 'static> Shared<T> {
         &self.unexpired
     }
 
-    pub(super) fn waker(&self) -> &AtomicWaker {
-        &self.waker
+    pub(super) fn waiters(&self) -> &Waiters {
+        &self.waiters
     }
 
     pub(super) fn len(&self) -> usize {
@@ -118,10 +120,10 @@ impl<T: Send + 'static> Shared<T> {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    pub(super) fn note_end(&self) {
+    pub(super) fn note_end(&self, wake: impl Fn(Waker)) {
         // Ordering: Release, pairs with the Acquire in `has_ended`.
         self.has_ended.store(true, Ordering::Release);
-        self.waker.wake();
+        self.waiters.wake_all(wake);
     }
 
     /// Nothing is consumed from now on.
@@ -130,19 +132,23 @@ impl<T: Send + 'static> Shared<T> {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Passes a value to the consumer, and wakes it.
-    pub(super) fn pass_on(&self, stack: &Stack<Entry<T>>, entry: Box<Stacked<Entry<T>>>) {
-        // Ordering: Relaxed, see `close`.
-        if !self.is_closed.load(Ordering::Relaxed) {
-            stack.push(entry);
-            self.waker.wake();
+    /// Passes a value that has expired to the consumers. `wake` wakes those that wait.
+    pub(super) fn pass_on(&self, entry: Box<Stacked<Entry<T>>>, wake: impl Fn(Waker)) {
+        if !self.is_closed() {
+            self.due.push(entry);
+            self.waiters.wake_all(wake);
         }
+    }
+
+    fn is_closed(&self) -> bool {
+        // Ordering: Relaxed, see `close`.
+        self.is_closed.load(Ordering::Relaxed)
     }
 }
 
 impl<T: Send + 'static> WatchesEnd for Shared<T> {
-    fn end(&self) {
-        self.note_end();
+    fn end(&self, handle: &ShardHandle) {
+        self.note_end(|waker| _ = handle.run_guarded(|| waker.wake()));
     }
 }
 
@@ -215,15 +221,15 @@ impl<T: Send + 'static> Run for Ticket<T> {
     fn run(&mut self, occasion: Occasion<'_>) {
         if let Some(mut entry) = self.entry.take() {
             entry.value_mut().expire(occasion);
-            self.shared.pass_on(&self.shared.due, entry);
+            self.shared.pass_on(entry, |waker| _ = occasion.handle.run_guarded(|| waker.wake()));
         }
     }
 }
 
 impl<T: Send + 'static> Drop for Ticket<T> {
     fn drop(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            self.shared.pass_on(&self.shared.unexpired, entry);
+        if let Some(entry) = self.entry.take().filter(|_| !self.shared.is_closed()) {
+            self.shared.unexpired.push(entry);
         }
     }
 }

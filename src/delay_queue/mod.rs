@@ -2,13 +2,14 @@
 //! it.
 //!
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
-//! key stays the same, and `consumer.rs` how the consumer is woken.
+//! key stays the same, and `waiters.rs` how consumers are woken.
 
 mod consumer;
 mod entry;
 mod keys;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) mod model;
+mod waiters;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,10 +30,11 @@ use keys::Moved;
 
 /// A queue whose values come out when their delays have passed.
 ///
-/// Any thread inserts, removes and resets values by a shared reference. One task takes what has
-/// expired, as a [`Stream`](futures_core::Stream), or threads take it with [`recv`](Self::recv). The
-/// stream waits while the queue is empty, because other threads may insert. It ends when the timer
-/// has been shut down and all that has expired is taken.
+/// Any thread inserts, removes and resets values by a shared reference. Tasks take what has expired
+/// with [`next`](Self::next) or as a [`Stream`](futures_core::Stream), threads with
+/// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes to
+/// one of them. They wait while the queue is empty, because other threads may insert. The queue
+/// ends when the timer has been shut down and all that has expired is taken.
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick. If several
 /// threads insert, the order of values that are due at about the same time may differ.
@@ -41,7 +43,7 @@ use keys::Moved;
 ///
 /// # What becomes of the values
 ///
-/// Each value comes out once: by the consumer when it has expired, or by [`remove`](Self::remove).
+/// Each value comes out once: by a consumer when it has expired, or by [`remove`](Self::remove).
 /// If the timer is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
 /// [`Timer::shutdown`] does not return it. If the queue is dropped, the values that have expired are
 /// dropped with it, and the others at their deadlines, or when the timer ends.
@@ -50,18 +52,20 @@ use keys::Moved;
 ///
 /// ```
 /// use std::time::Duration;
-/// use futures::{StreamExt, executor::block_on};
 /// use shardwheel::{DelayQueue, Timer};
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
 ///
 /// let timer = Timer::new()?;
-/// let mut queue = DelayQueue::new(&timer);
+/// let queue = DelayQueue::new(&timer);
 /// let slow = queue.insert("slow", Duration::from_secs(60))?;
 /// queue.insert("fast", Duration::from_millis(10))?;
 ///
 /// let expired = block_on(queue.next()).expect("the timer has not been shut down");
 /// assert_eq!(expired.value, "fast");
 /// queue.reset(&slow, Duration::from_millis(10)); // the key stays the same
-/// assert_eq!(queue.recv().map(|expired| (expired.value, expired.key)), Some(("slow", slow)));
+/// let expired = queue.blocking_recv(); // in a thread
+/// assert_eq!(expired.map(|expired| (expired.value, expired.key)), Some(("slow", slow)));
 /// assert_eq!(queue.remove(&slow), None); // it is gone
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -84,7 +88,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let shared = Arc::new(Shared::new());
         let watcher = Arc::downgrade(&shared);
         if !timer.first_shard().watch_end(watcher) {
-            shared.note_end();
+            shared.note_end(drop);
         }
         Self { timer: timer.clone(), shared, consumer: Consumer::new(), moved: Moved::new() }
     }
@@ -134,8 +138,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         }
     }
 
-    /// Takes a value out before it expires. Returns `None` if it has expired, also if the consumer
-    /// has not taken it yet, or was removed before. The key of another queue finds nothing.
+    /// Takes a value out before it expires. Returns `None` if it has expired, also if no consumer
+    /// has taken it yet, or was removed before. The key of another queue finds nothing.
     ///
     /// # Performance
     ///
@@ -201,6 +205,7 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
     /// Drops what has expired. A panic in a drop goes on after the others.
     fn drop(&mut self) {
         self.shared.close();
+        self.shared.waiters().clear();
         self.consumer.drop_all(&self.shared);
     }
 }

@@ -1,9 +1,10 @@
-//! The way from a shard's thread to the consumer, for the models.
+//! The way from a shard's thread to the consumers, for the models.
 
 use std::task::{Poll, Waker};
 
 use super::consumer::Consumer;
 use super::entry::{Entry, Shared};
+use super::waiters::{STREAM, Waiter};
 use crate::fallible::{self, Stacked};
 
 /// A queue of numbers without a timer.
@@ -20,19 +21,41 @@ impl Queue {
         Self { shared: Shared::new(), consumer: Consumer::new() }
     }
 
-    /// Passes an expired value to the consumer, as a shard's thread does.
+    /// Passes an expired value to the consumers, as a shard's thread does.
     pub fn expire(&self, value: u64) {
         let place = fallible::reserve().expect("a model has memory");
-        self.shared.pass_on(self.shared.due(), Stacked::new(place, Entry::of(value)));
+        self.shared.pass_on(Stacked::new(place, Entry::of(value)), Waker::wake);
     }
 
     /// Ends the queue, as a shutdown does.
     pub fn end(&self) {
-        self.shared.note_end();
+        self.shared.note_end(Waker::wake);
     }
 
+    /// Makes a consumer that leaves when it is dropped.
+    pub fn enter(&self) -> Next<'_> {
+        Next { queue: self, waiter: self.shared.waiters().enter() }
+    }
+
+    /// The next value, as a stream; `None` at the end.
+    pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
+        self.poll_for(STREAM, waker)
+    }
+
+    fn poll_for(&self, waiter: u64, waker: &Waker) -> Poll<Option<u64>> {
+        self.consumer.poll(&self.shared, waiter, waker).map(|entry| entry.map(|entry| entry.value))
+    }
+}
+
+/// A consumer that leaves when it is dropped.
+pub struct Next<'q> {
+    queue: &'q Queue,
+    waiter: Waiter<'q>,
+}
+
+impl Next<'_> {
     /// The next value; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.consumer.poll(&self.shared, waker).map(|entry| entry.map(|entry| entry.value))
+        self.queue.poll_for(self.waiter.number(), waker)
     }
 }

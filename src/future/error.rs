@@ -45,8 +45,8 @@ impl fmt::Display for SleepError {
 
 impl Error for SleepError {}
 
-/// The error of a [`timeout`](crate::timeout()) whose future has no result: the time limit has
-/// passed.
+/// The error of a [`timeout`](crate::timeout()) whose future has no result, and of
+/// [`DelayQueue::recv_timeout`](crate::DelayQueue::recv_timeout): the time limit has passed.
 ///
 /// # Examples
 ///
@@ -64,7 +64,7 @@ impl Error for SleepError {}
 pub struct Elapsed(());
 
 impl Elapsed {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(())
     }
 }

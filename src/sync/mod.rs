@@ -168,10 +168,6 @@ mod imp {
         pub(crate) fn take(&self) -> Option<std::task::Waker> {
             self.0.lock().expect("no model panics here").take()
         }
-
-        pub(crate) fn wake(&self) {
-            self.take().into_iter().for_each(std::task::Waker::wake);
-        }
     }
 
     /// A use counts as a read of a cell, the end as a write: loom reports a use that may meet the

@@ -43,8 +43,8 @@ pub(crate) struct ShardHandle {
 /// What a shutdown calls at the end of a shard: a delay queue, whose consumer may wait although no
 /// timer of the shard is pending.
 pub(crate) trait WatchesEnd: Send + Sync {
-    /// May run user code.
-    fn end(&self);
+    /// Runs user code under the shard's guard.
+    fn end(&self, handle: &ShardHandle);
 }
 
 /// How far a shutdown has ended a shard. It lies in the shard's handle, so a shutdown allocates
@@ -191,7 +191,7 @@ impl ShardHandle {
     pub(super) fn end_watchers(&self) {
         let watchers = unpoisoned(self.watchers.lock()).take().unwrap_or_default();
         for watcher in watchers.iter().filter_map(Weak::upgrade) {
-            self.run_guarded(|| watcher.end());
+            watcher.end(self);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::support::{Bell, HOUR, after, both, hear, in_time, is_balanced, manual
 #[test]
 fn a_shutdown_loses_no_value() {
     for (timer, clock) in both() {
-        let mut queue = DelayQueue::new(&timer);
+        let queue = DelayQueue::new(&timer);
         let soon = queue.insert("soon", ms(5)).expect("it is open");
         let late = queue.insert("late", HOUR).expect("it is open");
         let moved = queue.insert("moved", 2 * HOUR).expect("it is open");
@@ -30,7 +30,7 @@ fn a_shutdown_loses_no_value() {
         assert_eq!(timer.shutdown().count(), 1);
         assert_eq!(block_on(queue.next()).map(|out| (out.value, out.key)), Some(("soon", soon)));
         assert_eq!(block_on(queue.next()), None);
-        assert_eq!((queue.recv(), queue.len()), (None, 2));
+        assert_eq!((queue.blocking_recv(), queue.len()), (None, 2));
         assert!(queue.remove(&late).is_none() && !queue.reset(&late, ms(1)));
         let mut rest: Vec<_> = queue.unexpired().collect();
         rest.sort_unstable_by_key(|&(_, value)| value);
@@ -54,12 +54,12 @@ fn a_shutdown_ends_the_consumers_wait() {
         }
         let (sender, receiver) = mpsc::channel();
         let waiting = Arc::clone(&queue);
-        thread::spawn(move || sender.send(waiting.recv()).expect("the test waits"));
+        thread::spawn(move || sender.send(waiting.blocking_recv()).expect("the test waits"));
         thread::sleep(ms(20));
         drop(timer.shutdown());
         assert_eq!(hear(&receiver), None);
         assert_eq!(queue.unexpired().count(), usize::from(inserts));
-        assert_eq!(DelayQueue::<u8>::new(&timer).recv(), None);
+        assert_eq!(DelayQueue::<u8>::new(&timer).blocking_recv(), None);
     }
 }
 
@@ -74,7 +74,7 @@ fn a_queue_that_is_made_during_a_shutdown_ends_with_it() {
         after(&timer, ms(1), move || {
             is_in.send(()).expect("the test waits");
             thread::sleep(ms(30)); // the shutdown has begun, and waits for this callback
-            let mut queue = DelayQueue::new(&weak.upgrade().expect("the test has a handle"));
+            let queue = DelayQueue::new(&weak.upgrade().expect("the test has a handle"));
             let is_taken = queue.insert(5, HOUR).is_ok();
             let has_ended = queue.next().now_or_never().is_some();
             sender.send((queue, is_taken, has_ended)).expect("the test waits");
@@ -83,7 +83,7 @@ fn a_queue_that_is_made_during_a_shutdown_ends_with_it() {
         drop(timer.shutdown());
         let (queue, is_taken, has_ended) = hear(&receiver);
         assert!(!(is_taken && has_ended));
-        assert_eq!((queue.recv(), queue.unexpired().count()), (None, usize::from(is_taken)));
+        assert_eq!((queue.blocking_recv(), queue.unexpired().count()), (None, usize::from(is_taken)));
     });
 }
 
@@ -170,7 +170,7 @@ fn a_shutdown_races_with_inserts_in_real_time() {
                 drop(timer.shutdown());
                 threads.map(|thread| thread.join().expect("no panic")).into_iter().sum::<usize>()
             });
-            let expired = std::iter::from_fn(|| queue.recv()).count();
+            let expired = std::iter::from_fn(|| queue.blocking_recv()).count();
             assert_eq!(refused + expired + queue.unexpired().count(), 600);
             assert!(queue.is_empty());
         }

@@ -10,3 +10,4 @@ mod stream;
 mod support;
 mod threads;
 mod values;
+mod waiting;

@@ -43,16 +43,19 @@ fn the_consumer_is_woken_when_a_value_expires() {
     is_balanced(&timer);
 }
 
-/// The last waker is woken, as with any future.
+/// All tasks that wait are woken, each once. Of wakers that panic, each panic counts.
 #[test]
-fn the_last_waker_is_woken() {
+fn all_wakers_are_woken() {
     let (timer, clock) = manual();
     let queue = DelayQueue::new(&timer);
-    let ((first, old), (second, new)) = (Bell::new(), Bell::new());
+    let ((first, one), (second, other)) = (Bell::new(), Bell::new());
+    let panics = || hooked(|to| assert!(to != To::Wake, "the waker panics"));
     queue.insert((), ms(5)).expect("it is open");
-    assert!(poll(&queue, &old).is_pending() && poll(&queue, &new).is_pending());
+    for waker in [&panics(), &one, &panics(), &one, &other] {
+        assert!(poll(&queue, waker).is_pending());
+    }
     clock.advance(ms(5));
-    assert_eq!((first.rings(), second.rings()), (0, 1));
+    assert_eq!((first.rings(), second.rings(), timer.stats().panics), (1, 1, 2));
 }
 
 /// A waker that panics is counted, and the value is there. A waker may use the queue. Promise 7.

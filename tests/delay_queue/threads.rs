@@ -95,7 +95,7 @@ fn a_blocked_consumer_misses_nothing_in_real_time() {
                     }
                 });
             }
-            (0..800).for_each(|_| assert!(queue.recv().is_some()));
+            (0..800).for_each(|_| assert!(queue.blocking_recv().is_some()));
         });
         assert!(queue.is_empty());
     });
@@ -109,7 +109,8 @@ fn threads_that_wait_together_take_turns_in_real_time() {
         let timer = threads(2);
         let queue = DelayQueue::new(&timer);
         let taken = thread::scope(|scope| {
-            let consumers = [(); 3].map(|()| scope.spawn(|| std::iter::from_fn(|| queue.recv()).count()));
+            let consumers =
+                [(); 3].map(|()| scope.spawn(|| std::iter::from_fn(|| queue.blocking_recv()).count()));
             for i in 0..600 {
                 queue.insert((), Duration::from_micros(10 * i)).expect("it is open");
             }

@@ -1,20 +1,12 @@
 //! A task that waits, and the thread that runs it, for the models.
 
 use std::sync::Arc;
-use std::task::{Poll, Wake, Waker};
+use std::task::{Poll, Waker};
 
 use crate::timer::drivers::Parker;
 
 /// A thread that runs one task.
-pub struct Executor(Arc<Wakes>);
-
-struct Wakes(Parker);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.notify();
-    }
-}
+pub struct Executor(Arc<Parker>);
 
 impl Executor {
     /// Makes the executor of the calling thread.
@@ -22,18 +14,18 @@ impl Executor {
     pub fn here() -> Self {
         let parker = Parker::for_thread();
         parker.set_thread();
-        Self(Arc::new(Wakes(parker)))
+        Self(Arc::new(parker))
     }
 
     /// Polls until the task is ready.
     pub fn run<R>(&self, mut poll: impl FnMut(&Waker) -> Poll<R>) -> R {
         let waker = Waker::from(Arc::clone(&self.0));
         loop {
-            self.0.0.clear();
+            self.0.clear();
             if let Poll::Ready(result) = poll(&waker) {
                 return result;
             }
-            self.0.0.wait(None);
+            self.0.wait(None);
         }
     }
 }

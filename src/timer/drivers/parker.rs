@@ -20,8 +20,8 @@
 //! from all later notifiers: they find the token set and make no system call. If the driver is
 //! parked at that moment, it sleeps until its next deadline, or until the stopped thread continues.
 
-use std::sync::OnceLock;
-use std::task::Waker;
+use std::sync::{Arc, OnceLock};
+use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use crate::sync::thread::{self, Thread};
@@ -117,6 +117,13 @@ impl Parker {
     fn is_notified(&self) -> bool {
         // Ordering: Acquire, pairs with `notify`.
         self.notified.load(Ordering::Acquire)
+    }
+}
+
+/// A parker is the waker of a task that its thread polls.
+impl Wake for Parker {
+    fn wake(self: Arc<Self>) {
+        self.notify();
     }
 }
 

@@ -1,0 +1,134 @@
+//! The wakers of the consumers that wait.
+//!
+//! Each value wakes all consumers that wait, and each of them looks again. So no consumer has to
+//! pass a wake on: one that leaves after its wake, or whose task is gone, keeps nothing from the
+//! others. (A stream that is shared by reference could not pass a wake on, because nothing tells
+//! the queue that its task has given up.) A thread or a [`next`](crate::DelayQueue::next) that
+//! leaves takes its waker out.
+//!
+//! # The wake-up
+//!
+//! A consumer looks for a value, registers its waker, and looks again before it waits. A shard's
+//! thread pushes a value, then wakes. Both swap `is_awaited`, so one of the swaps comes first:
+//!
+//! - *The shard's swap comes first.* The consumer's swap acquires what the shard's has released, so
+//!   the second look finds the value.
+//! - *The consumer's swap comes first.* The shard finds the flag set. It has acquired the
+//!   consumer's unlock, so its lock comes later and it finds the waker.
+//!
+//! Several shards' threads may push and wake at once. A shard that finds the flag clear leaves the
+//! waking to the one that has cleared it, which takes the wakers after both pushes. A consumer that
+//! registers in between sets the flag again, so that both may take it; one of them does. The end of
+//! the timer is announced in the same way: the flag `has_ended` first, then the wake.
+//!
+//! No user code runs under the lock. A shard takes it only where a consumer waits, a consumer for
+//! as long as it registers or leaves.
+
+use std::mem;
+use std::task::Waker;
+
+use crate::clock::unpoisoned;
+use crate::sync::plain::AtomicU64;
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::unwind::DropQuietly;
+
+/// The consumers of a queue that wait.
+pub(super) struct Waiters {
+    /// Whether `list` may hold a waker. Set by consumers, cleared by the shards' threads.
+    is_awaited: AtomicBool,
+    list: Mutex<Vec<Waiting>>,
+    /// The last number of a [`Waiter`].
+    last: AtomicU64,
+}
+
+struct Waiting {
+    waiter: u64,
+    waker: DropQuietly<Waker>,
+}
+
+/// The number of all consumers of which the queue knows the wakers alone: the streams.
+pub(super) const STREAM: u64 = 0;
+
+impl Waiters {
+    pub(super) fn new() -> Self {
+        let (is_awaited, list) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        Self { is_awaited, list, last: AtomicU64::new(STREAM) }
+    }
+
+    /// Makes a consumer that may wait.
+    pub(super) fn enter(&self) -> Waiter<'_> {
+        // Ordering: Relaxed, the number alone matters.
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        Waiter { waiters: self, number }
+    }
+
+    /// Makes the next wake wake `waker`: instead of the waiter's former waker, or beside the other
+    /// wakers of streams.
+    pub(super) fn register(&self, waiter: u64, waker: &Waker) {
+        let waiting = Waiting { waiter, waker: DropQuietly::new(waker.clone()) };
+        let mut list = self.lock();
+        let former = match list.iter_mut().find(|known| known.is_of(waiter, waker)) {
+            Some(known) => Some(mem::replace(known, waiting)),
+            None => {
+                list.push(waiting);
+                None
+            }
+        };
+        drop(list);
+        // Ordering: AcqRel, pairs with `wake_all`: see the module documentation.
+        self.is_awaited.swap(true, Ordering::AcqRel);
+        // The drop is user code.
+        drop(former);
+    }
+
+    /// Passes each registered waker to `wake`.
+    pub(super) fn wake_all(&self, wake: impl Fn(Waker)) {
+        // Ordering: AcqRel, pairs with `register`: see the module documentation.
+        if self.is_awaited.swap(false, Ordering::AcqRel) {
+            self.take_all().into_iter().for_each(|waiting| wake(waiting.waker.into_inner()));
+        }
+    }
+
+    /// Drops all wakers.
+    pub(super) fn clear(&self) {
+        drop(self.take_all());
+    }
+
+    fn take_all(&self) -> Vec<Waiting> {
+        mem::take(&mut *self.lock())
+    }
+
+    fn take(&self, waiter: u64) -> Option<Waiting> {
+        let mut list = self.lock();
+        let at = list.iter().position(|known| known.waiter == waiter)?;
+        Some(list.swap_remove(at))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        unpoisoned(self.list.lock())
+    }
+}
+
+impl Waiting {
+    fn is_of(&self, waiter: u64, waker: &Waker) -> bool {
+        self.waiter == waiter && (waiter != STREAM || self.waker.will_wake(waker))
+    }
+}
+
+/// A thread or a future that waits. Its drop takes its waker out of the list.
+pub(super) struct Waiter<'w> {
+    waiters: &'w Waiters,
+    number: u64,
+}
+
+impl Waiter<'_> {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        drop(self.waiters.take(self.number));
+    }
+}
