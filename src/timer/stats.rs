@@ -72,7 +72,8 @@ pub struct Figures {
     /// [`Executor::execute`](crate::Executor::execute) took.
     pub longest_callback: Duration,
     /// How far the shard is behind: how long the timer that it runs now, or runs next, has been
-    /// due. Zero if nothing is due.
+    /// due. Zero if nothing is due, or after a shutdown. A [`Driver`](crate::Driver) that is not
+    /// asked for its next deadline knows nothing of what is due between two turns.
     pub backlog: Duration,
     /// How late timers fired, measured from the start of the tick at which they were due.
     pub lateness: Lateness,
@@ -90,6 +91,7 @@ impl Figures {
         let duration = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         // Ordering: Relaxed, a figure.
         let next = handle.time.start_of(counts.at_work_for.load(Ordering::Relaxed));
+        let behind = handle.time.now().saturating_sub(next);
         Self {
             scheduled: shard.scheduled,
             fired: shard.fired + shard.recurred,
@@ -103,7 +105,7 @@ impl Figures {
             // Ordering: Relaxed, a count.
             panics: counts.panics.load(Ordering::Relaxed),
             longest_callback: duration(&counts.longest),
-            backlog: Duration::from_nanos(handle.time.now().saturating_sub(next)),
+            backlog: Duration::from_nanos(if handle.is_stopping() { 0 } else { behind }),
             lateness: Lateness::of(counts),
             node_capacity: shard.node_capacity,
             core: handle.core.get().copied(),

@@ -125,6 +125,10 @@ impl Worker {
             let Some(due) = self.next_due() else {
                 // Otherwise a task that an executor has run at once would wait for the next turn.
                 self.take_back();
+                if !self.is_behind {
+                    // What comes next is known when it is asked for, which a loop need not do.
+                    self.handle.counts.note_sleep(None);
+                }
                 return self.is_behind;
             };
             now = self.fire(due, now);

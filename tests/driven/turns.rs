@@ -29,6 +29,31 @@ fn the_clock_runs_nothing_by_itself() {
     receiver.try_recv().unwrap();
 }
 
+/// A loop that calls only `turn` is behind while timers wait for the next turn, and not after it,
+/// however long nothing comes. Nor is a timer behind after its shutdown.
+#[test]
+fn the_backlog_ends_with_the_turn() {
+    let (clock, timer, mut driver) = by_hand();
+    let backlog = || timer.stats().total.backlog;
+    for _ in 0..1_500 {
+        timer.schedule_after(Duration::from_millis(5), || ()).unwrap();
+    }
+    let cancelled = timer.schedule_after(Duration::from_millis(2_000), || ()).unwrap();
+    clock.advance(Duration::from_millis(25));
+    assert_eq!((driver.turn(), backlog()), (1_024, Duration::from_millis(20)));
+    assert_eq!((driver.turn(), backlog()), (476, Duration::ZERO));
+    assert!(driver.next_deadline().is_some() && timer.cancel(cancelled));
+    for _ in 0..3 {
+        clock.advance(Duration::from_secs(3));
+        assert_eq!((driver.turn(), backlog()), (0, Duration::ZERO));
+    }
+    timer.schedule_after(Duration::from_millis(5), || ()).unwrap();
+    assert!(driver.next_deadline().is_some());
+    drop(driver);
+    clock.advance(Duration::from_secs(3));
+    assert_eq!(backlog(), Duration::ZERO);
+}
+
 /// A loop that waits until `next_deadline` and then turns fires each timer at its tick, however far
 /// away it is.
 #[test]
