@@ -7,9 +7,8 @@ use std::future::{Future, poll_fn};
 use std::iter;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
@@ -21,7 +20,7 @@ use super::waiters::STREAM;
 use super::{DelayQueue, QueueKey};
 use crate::clock::unpoisoned;
 use crate::fallible::Stack;
-use crate::future::Elapsed;
+use crate::future::{Elapsed, budget};
 use crate::sync::Mutex;
 use crate::timer::drivers::Parker;
 use crate::unwind::FirstPanic;
@@ -115,7 +114,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// wait again.
     pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
         let waiter = self.shared.waiters().enter();
-        poll_fn(move |context| self.poll_recv(waiter.number(), context.waker()))
+        poll_fn(move |context| self.poll_in_task(waiter.number(), context))
     }
 
     /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
@@ -177,13 +176,13 @@ impl<T: Send + 'static> DelayQueue<T> {
         if let Some(expired) = self.try_recv() {
             return Ok(Some(expired));
         }
-        let (mut next, begin) = (pin!(self.next()), Instant::now());
+        let (waiter, begin) = (self.shared.waiters().enter(), Instant::now());
         let parker = Arc::new(Parker::for_thread());
         parker.set_thread();
         let waker = Waker::from(Arc::clone(&parker));
         loop {
             parker.clear();
-            if let Poll::Ready(expired) = next.as_mut().poll(&mut Context::from_waker(&waker)) {
+            if let Poll::Ready(expired) = self.poll_recv(waiter.number(), &waker) {
                 return Ok(expired);
             }
             let left = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
@@ -219,6 +218,12 @@ impl<T: Send + 'static> DelayQueue<T> {
         })
     }
 
+    fn poll_in_task(&self, waiter: u64, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        // Comes first, because a value that has been taken cannot wait.
+        ready!(budget::spend(context.waker()));
+        self.poll_recv(waiter, context.waker())
+    }
+
     fn poll_recv(&self, waiter: u64, waker: &Waker) -> Poll<Option<Expired<T>>> {
         let entry = self.consumer.poll(&self.shared, waiter, waker);
         entry.map(|entry| entry?.into_expired(self.shared.id()))
@@ -231,7 +236,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_recv(STREAM, context.waker())
+        self.poll_in_task(STREAM, context)
     }
 }
 
@@ -243,6 +248,6 @@ impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_recv(STREAM, context.waker())
+        self.poll_in_task(STREAM, context)
     }
 }

@@ -34,7 +34,8 @@ use keys::Moved;
 /// with [`next`](Self::next) or as a [`Stream`](futures_core::Stream), threads with
 /// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes to
 /// one of them. They wait while the queue is empty, because other threads may insert. The queue
-/// ends when the timer has been shut down and all that has expired is taken.
+/// ends when the timer has been shut down and all that has expired is taken. Of a task's polls,
+/// every 128th on a thread gives way to other tasks, as with a [`Sleep`](crate::Sleep).
 ///
 /// The values that expire on one shard come in the order of their deadlines, to a tick. If several
 /// threads insert, the order of values that are due at about the same time may differ.

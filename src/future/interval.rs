@@ -3,13 +3,14 @@
 use std::future::poll_fn;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
 
 use super::after;
+use super::budget;
 use super::error::SleepError;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
@@ -23,7 +24,8 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses
 /// otherwise. If the timer refuses a tick, because it is full or the system has no memory, the
 /// stream yields that error, and the next poll tries again for the same tick. The stream ends after
-/// it has yielded the error of a timer that has been shut down, or of a period of zero.
+/// it has yielded the error of a timer that has been shut down, or of a period of zero. Of ticks
+/// that are ready at once, every 128th gives way to other tasks, as with a [`Sleep`](crate::Sleep).
 ///
 /// # Examples
 ///
@@ -140,6 +142,7 @@ impl Interval {
 
     fn poll_due(&mut self, waker: &Waker) -> Poll<Result<Instant, SleepError>> {
         if self.period().is_zero() {
+            ready!(budget::spend(waker));
             return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
         }
         self.sleep.poll_sleep(waker).map(|ended| match ended {

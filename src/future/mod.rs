@@ -6,9 +6,11 @@
 //! | `sleep.rs` | [`Sleep`]: a wait on a `Timer` |
 //! | `timeout.rs` | [`Timeout`]: a future with a time limit |
 //! | `interval.rs` | [`Interval`]: a stream of moments |
+//! | `budget.rs` | the limit on answers that are ready at once |
 //! | `error.rs` | the errors |
 //! | `global/` | functions on the global timer, and their futures without errors of the timer |
 
+pub(crate) mod budget;
 mod error;
 pub mod global;
 mod interval;

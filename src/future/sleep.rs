@@ -20,6 +20,9 @@ use crate::timer::{Nanos, ShardHandle};
 /// passed is ready at its first poll. The sleep resolves to an error if the
 /// [`Timer`](crate::Timer) is shut down before the deadline, or refuses the timer.
 ///
+/// So that a task whose sleeps are all ready returns to its executor now and then, every 128th such
+/// answer on a thread is pending first: it wakes the task at once, and the next poll is ready.
+///
 /// A sleep is [`Unpin`]: it can be polled, reset and stored without a pin. Once it has resolved,
 /// further polls return the same result.
 ///

@@ -31,9 +31,10 @@
 //! The thread that takes a waker out of the node wakes it or drops it, with no lock and no pin
 //! held.
 
-use std::task::{Poll, Waker};
+use std::task::{Poll, Waker, ready};
 use std::time::Instant;
 
+use super::budget;
 use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler};
@@ -162,7 +163,7 @@ impl Wait {
     #[inline]
     pub(super) fn poll(&mut self, handle: &ShardHandle, waker: &Waker) -> Poll<Result<(), SleepError>> {
         match self.state {
-            State::Done(result) => Poll::Ready(result),
+            State::Done(result) => self.end_at_once(result, waker),
             State::Idle => self.begin(handle, waker),
             State::Waiting { key, waker: known } => self.look(handle, key, known, waker),
             State::Overdue { key, .. } => self.take_out(handle, key),
@@ -180,14 +181,14 @@ impl Wait {
     /// Registers `waker` with the timer, unless the deadline has passed.
     fn begin(&mut self, handle: &ShardHandle, waker: &Waker) -> Poll<Result<(), SleepError>> {
         if self.has_passed(handle, self.deadline) {
-            return self.end(Ok(()));
+            return self.end_at_once(Ok(()), waker);
         }
         let tick = self.tick(handle);
-        let waker = waker.clone();
+        let clone = waker.clone();
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
-        let id = WakerId::of(&waker);
-        match schedule_task(&handle.scheduler, tick, Task::wake(waker)) {
+        let id = WakerId::of(&clone);
+        match schedule_task(&handle.scheduler, tick, Task::wake(clone)) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
@@ -196,7 +197,7 @@ impl Wait {
                 let kind = refused.kind();
                 // Before the clock is read: both may panic.
                 drop(refused);
-                self.end(self.outcome(handle, Some(kind)))
+                self.end_at_once(self.outcome(handle, Some(kind)), waker)
             }
         }
     }
@@ -242,6 +243,13 @@ impl Wait {
             }
             Exchanged::Gone => self.end(self.outcome(handle, None)),
         }
+    }
+
+    /// Ends without having waited: now and then, the task has to return to its executor first.
+    #[cold]
+    fn end_at_once(&mut self, result: Result<(), SleepError>, waker: &Waker) -> Poll<Result<(), SleepError>> {
+        ready!(budget::spend(waker));
+        self.end(result)
     }
 
     fn end(&mut self, result: Result<(), SleepError>) -> Poll<Result<(), SleepError>> {

@@ -20,3 +20,4 @@ mod sleep;
 mod support;
 mod timeout;
 mod wakers;
+mod yielding;

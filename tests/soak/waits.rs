@@ -15,6 +15,7 @@ use crate::account::Cause;
 use crate::books::Books;
 use crate::placing::delay;
 use crate::scene::{Nanos, Scene, WITH_EXECUTOR};
+use crate::support::before_poll;
 
 /// A future that waits, and when it may be ready.
 pub(crate) struct Wait {
@@ -90,6 +91,7 @@ impl Wait {
         if rng.u32(..4) == 0 {
             self.bell = Bell::new(&self.bell.scene, self.which);
         }
+        before_poll();
         self.bell.has_rung.store(false, Ordering::Release);
         let waker = Waker::from(Arc::clone(&self.bell));
         let polled = self.future.poll(&mut Context::from_waker(&waker));

@@ -1,5 +1,7 @@
 //! Timers for tests, and checks of their statistics.
 
+use std::cell::Cell;
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,6 +9,7 @@ use core_affinity::CoreId;
 use shardwheel::{Clock, Figures, ManualClock, Timer, TimerBuilder, TimerKey};
 
 use super::waiting::{HOUR, PATIENCE, ms};
+use super::wakers::poll;
 
 /// A timer on a manual clock, and the clock.
 pub(crate) fn manual() -> (Timer, ManualClock) {
@@ -96,4 +99,16 @@ impl<F: Fn() + Send + Sync + 'static> Clock for Tampered<F> {
 /// Whether the calling thread belongs to a shard of a timer with that thread name.
 pub(crate) fn is_on_shard_of(name: &str) -> bool {
     thread::current().name().is_some_and(|thread| thread.starts_with(name))
+}
+
+/// For a test that counts wakes, before each of its polls: the poll need not give way to other
+/// tasks, because another one has.
+pub(crate) fn before_poll() {
+    /// A thread's polls may be ready more often than this before one of them has to give way.
+    const OFTEN: usize = 100;
+    thread_local!(static POLLS: Cell<usize> = const { Cell::new(0) });
+    POLLS.set(POLLS.get() + 1);
+    if POLLS.get().is_multiple_of(OFTEN) {
+        while poll(&mut shardwheel::sleep(Duration::ZERO), Waker::noop()).is_ready() {}
+    }
 }

@@ -69,11 +69,14 @@ pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::
     Pin::new(future).poll(&mut Context::from_waker(waker))
 }
 
-/// Polls a future that must be ready.
+/// Polls a future that must be ready; again if it has given way to other tasks.
 pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
-    match poll(future, Waker::noop()) {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("the future is not ready"),
+    let (bell, waker) = Bell::new();
+    loop {
+        match poll(future, &waker) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => assert_eq!(bell.0.swap(0, Ordering::SeqCst), 1, "the future is not ready"),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::model::{Id, Kind, Model, State};
 use super::rhythm::next_of;
 use super::{Nanos, Scene};
 use crate::draw::{any, magnitude};
+use crate::support::before_poll;
 
 /// The most waits at a time.
 const MOST_WAITS: usize = 12;
@@ -220,6 +221,7 @@ impl Scene {
     }
 
     fn poll(&self, wait: &mut Wait) {
+        before_poll();
         let outcome = wait.poll();
         let now = self.now();
         let mut model = self.model();
