@@ -18,9 +18,10 @@ pub(crate) fn prefetch_for_writing<M>(at: *const M) {
     let _ = at;
 }
 
-/// Returns whether [`membarrier`] is available. The first call asks the system, which in a process
-/// with many threads takes milliseconds (a grace period of the kernel). So the call is made where a
-/// shard is made: the advancer, which needs the barrier later, would be late by that.
+/// Returns whether [`membarrier`] is available. The first call registers the process, which takes
+/// some 10 ms if it has several threads (a grace period of the kernel). So a call is made where a
+/// shard is made: the advancer, which needs the barrier later, would be late by that. Threads may
+/// call it at the same time: they all register, and none waits for another.
 ///
 /// The barrier moves the cost of ordering two steps from their frequent side to their rare side:
 /// the frequent side then needs no fence (see `LaneState::begin_call`). On Linux the barrier is
@@ -43,7 +44,11 @@ mod imp {
     static IS_THERE: OnceLock<bool> = OnceLock::new();
 
     pub(super) fn has_membarrier() -> bool {
-        *IS_THERE.get_or_init(|| command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+        if let Some(&is_there) = IS_THERE.get() {
+            return is_there;
+        }
+        let is_there = command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+        *IS_THERE.get_or_init(|| is_there)
     }
 
     pub(super) fn membarrier() -> bool {

@@ -12,11 +12,14 @@
 //! [`MARGIN`]s more. That is right for a deadline, which may be late by that much and must not be
 //! early. Do not use it to decide what is due.
 //!
+//! The calibration takes from a millisecond to 200. Until another thread has made it, there is no
+//! fast clock.
+//!
 //! The counter is used only where the system itself uses it for its monotonic clock: there it runs
 //! at one rate, and all cores agree.
 
 use std::cell::Cell;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use quanta::Clock;
@@ -32,8 +35,6 @@ const SAME_MOMENT: Duration = Duration::from_nanos(MARGIN);
 
 struct Counter {
     clock: Clock,
-    /// The nanoseconds of an anchor count from here.
-    base: Instant,
     /// The counter's steps in [`WINDOW`], and in [`SAME_MOMENT`].
     window: u64,
     same_moment: u64,
@@ -48,7 +49,10 @@ struct Anchor {
 }
 
 /// `None` where the counter cannot be trusted.
-static COUNTER: LazyLock<Option<Counter>> = LazyLock::new(|| is_trusted().then(Counter::new));
+static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
+
+/// The nanoseconds of an anchor count from here.
+static BASE: OnceLock<Instant> = OnceLock::new();
 
 thread_local! {
     static ANCHOR: Cell<Option<Anchor>> = const { Cell::new(None) };
@@ -57,25 +61,28 @@ thread_local! {
 /// The moment from which fast readings count.
 #[derive(Clone, Copy)]
 pub(crate) struct FastClock {
-    counter: &'static Counter,
-    /// Nanoseconds since the counter's base.
+    /// Nanoseconds since [`BASE`].
     start: u64,
 }
 
 impl FastClock {
-    /// Starts counting now, and returns the time of the start; `None` if the counter cannot be
-    /// trusted.
-    pub(crate) fn start() -> Option<(Self, Instant)> {
-        let counter = COUNTER.as_ref()?;
-        let now = Instant::now();
-        let start = u64::try_from(now.duration_since(counter.base).as_nanos()).ok()?;
-        Some((Self { counter, start }, now))
+    /// Calibrates the counter, if no other thread has.
+    pub(crate) fn calibrate() {
+        COUNTER.get_or_init(|| is_trusted().then(Counter::new));
     }
 
-    /// Nanoseconds since the start: the present, or a little later.
+    /// Starts counting now, and returns the time of the start.
+    pub(crate) fn start() -> Option<(Self, Instant)> {
+        let now = Instant::now();
+        let start = u64::try_from(now.saturating_duration_since(base()).as_nanos()).ok()?;
+        Some((Self { start }, now))
+    }
+
+    /// Nanoseconds since the start: the present, or a little later. `None` if the counter is not
+    /// calibrated yet, or cannot be trusted.
     #[inline(always)]
-    pub(crate) fn now_or_later(self) -> u64 {
-        let counter = self.counter;
+    pub(crate) fn now_or_later(self) -> Option<u64> {
+        let counter = COUNTER.get()?.as_ref()?;
         let raw = counter.clock.raw();
         let nanos = match ANCHOR.get() {
             Some(anchor) if raw.wrapping_sub(anchor.raw) < counter.window => {
@@ -85,7 +92,7 @@ impl FastClock {
             }
             _ => counter.weigh_anchor(raw),
         };
-        (nanos + MARGIN).saturating_sub(self.start)
+        Some((nanos + MARGIN).saturating_sub(self.start))
     }
 }
 
@@ -94,17 +101,21 @@ impl Counter {
         let clock = Clock::new();
         let steps = |wanted: Duration| steps_within(&clock, wanted);
         let rate = clock.delta_as_nanos(0, 1 << 32);
-        Self { base: Instant::now(), window: steps(WINDOW), same_moment: steps(SAME_MOMENT), rate, clock }
+        Self { window: steps(WINDOW), same_moment: steps(SAME_MOMENT), rate, clock }
     }
 
     /// Takes a new anchor and returns the time. The caller has read `raw` just before.
     #[cold]
     fn weigh_anchor(&self, raw: u64) -> u64 {
-        let nanos = self.base.elapsed().as_nanos() as u64;
+        let nanos = base().elapsed().as_nanos() as u64;
         let is_one_moment = self.clock.raw().wrapping_sub(raw) < self.same_moment;
         ANCHOR.set(is_one_moment.then_some(Anchor { raw, nanos }));
         nanos
     }
+}
+
+fn base() -> Instant {
+    *BASE.get_or_init(Instant::now)
 }
 
 /// The largest number of steps of the counter that take no longer than `wanted`.
@@ -134,11 +145,15 @@ mod tests {
 
     #[test]
     fn it_is_never_behind_and_hardly_ahead() {
-        let Some((clock, start)) = FastClock::start() else { return };
+        FastClock::calibrate();
+        let (clock, start) = FastClock::start().expect("it starts");
+        if clock.now_or_later().is_none() {
+            return;
+        }
         let mut ahead = Vec::new();
         for _ in 0..1_000_000 {
             let before = start.elapsed().as_nanos() as u64;
-            let told = clock.now_or_later();
+            let told = clock.now_or_later().expect("it is calibrated");
             assert!(told >= before, "{told} told, {before} before");
             let after = start.elapsed().as_nanos() as u64;
             ahead.push(told.saturating_sub(after));
@@ -152,7 +167,8 @@ mod tests {
 
     #[test]
     fn steps_are_as_many_as_fit() {
-        let Some(counter) = &*COUNTER else { return };
+        FastClock::calibrate();
+        let Some(Some(counter)) = COUNTER.get() else { return };
         let took = counter.clock.delta_as_nanos(0, counter.window);
         assert!((999_000..=1_000_000).contains(&took), "{took}");
     }

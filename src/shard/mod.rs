@@ -83,18 +83,18 @@ use shared::consumer::Consumer;
 /// ```
 #[must_use]
 pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
+    hardware::has_membarrier();
     shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1)).expect("no memory for a shard")
 }
 
 /// As [`shard()`], with the given number, and with a bound on pending timers that shards share; the
-/// config's own bound is ignored. `None` if there is no memory.
+/// config's own bound is ignored. `None` if there is no memory. The caller sees to it that
+/// [`hardware::has_membarrier`] is called before timers are due.
 pub(crate) fn shard_within<T: Send>(
     config: &Config,
     bound: &Bound,
     id: ShardId,
 ) -> Option<(Scheduler<T>, Advancer<T>)> {
-    // The answer is needed later, and would then hold up timers that are due.
-    hardware::has_membarrier();
     let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?)?);
     Some((advancer.scheduler(), advancer))
 }

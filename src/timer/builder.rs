@@ -3,6 +3,7 @@
 //! Each driver's thread sets up its seat, and its shard's core, before `build` returns. With a
 //! manual clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,10 +22,12 @@ use super::placement::{Placement, Shards};
 use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
-use crate::clock::{Clock, Driven, ManualClock};
+use crate::clock::{Clock, Driven, FastClock, ManualClock};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
+use crate::hardware;
 use crate::shard::{Bound, ShardId, shard_within};
+use crate::sync::Ordering;
 use crate::unwind::DropQuietly;
 
 /// The most shards that a timer can have: each may need a driver.
@@ -213,8 +216,8 @@ impl TimerBuilder {
     ///
     /// # Performance
     ///
-    /// Starts threads. The first timer of a process that has several threads takes some 10 ms on
-    /// Linux: see [`shard()`](crate::shard()).
+    /// Starts threads. The first timer of a process starts one more, which ends within some 10 ms:
+    /// it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         let (config, shards) = self.validate(cores)?;
@@ -224,10 +227,12 @@ impl TimerBuilder {
         let cores = self.cores(shards)?;
         let time = Time::start(self.clock.clone(), config.tick());
         let Some(clock) = self.manual_clock() else {
+            prepare_process_aside();
             let board = self.board(shards, &time);
             let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
             return self.start(workers, &cores, board, timer);
         };
+        hardware::has_membarrier();
         let (workers, timer) = self.make(&config, &time, shards, None)?;
         let timer = timer(Drive::Manual(ManualWorkers::new(workers)));
         let driven: Arc<dyn Driven> = timer.inner.clone();
@@ -265,9 +270,15 @@ impl TimerBuilder {
     /// # Panics
     ///
     /// If the standard library has no clock: in a browser (`wasm32-unknown-unknown`).
+    ///
+    /// # Performance
+    ///
+    /// Starts no thread, so the first timer of a process takes some milliseconds; on Linux some 10
+    /// if the process has several threads: see [`shard()`](crate::shard()).
     pub fn build_driven(self) -> Result<(Timer, Driver), BuildError> {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
+        prepare_process();
         let board = Arc::new(Board::without_threads(shards, Limits::for_tick(time.tick())));
         let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
         workers.iter().for_each(Worker::spare_thread_ends);
@@ -395,6 +406,23 @@ impl TimerBuilder {
             drop(ready);
             driver.run();
         })
+    }
+}
+
+/// Does what the first timer of a process needs, and what takes milliseconds.
+fn prepare_process() {
+    hardware::has_membarrier();
+    FastClock::calibrate();
+}
+
+/// The same on a thread that ends after that. A timer that is made from async code does not hold its
+/// runtime up. If there is no such thread, the clock is slower, and a shard registers when it has
+/// to.
+fn prepare_process_aside() {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    // Ordering: Relaxed, the threads share nothing else.
+    if !IS_DONE.swap(true, Ordering::Relaxed) {
+        let _ = thread::Builder::new().name("shardwheel-start".into()).spawn(prepare_process);
     }
 }
 

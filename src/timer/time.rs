@@ -56,10 +56,10 @@ impl Time {
         self.since_start(self.source.now())
     }
 
-    /// The time now, or a little later; `None` if there is no fast clock.
+    /// The time now, or a little later; `None` if there is no fast clock, or not yet.
     #[inline]
     pub(crate) fn fast_now(&self) -> Option<Nanos> {
-        self.fast.map(FastClock::now_or_later)
+        self.fast.and_then(FastClock::now_or_later)
     }
 
     /// Whether the clock is the user's, so that reading it runs user code.

@@ -1,11 +1,15 @@
 //! The timer's threads: their stacks, and the functions that they call first and last.
 
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
 use shardwheel::{Drivers, Timer};
 
 use crate::support::{Count, ms};
+#[cfg(target_os = "linux")]
+use crate::support::{alone, until};
 
 /// The functions are called on each of the timer's threads: the first before `build` returns, the
 /// last before the shutdown does.
@@ -93,4 +97,34 @@ fn callbacks_run_on_stacks_of_the_given_size() {
 fn a_stack_that_the_system_refuses_is_an_error() {
     let refused = Timer::builder().shards(1).thread_stack_size(usize::MAX / 8 * 7).build();
     assert!(refused.is_err(), "{refused:?}");
+}
+
+/// The first timer of a process with several threads lets another thread register for `membarrier`,
+/// which waits for all processors: the thread that makes the timer may be a runtime's.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_first_timer_waits_for_no_registration() {
+    alone(|| {
+        // SAFETY: the call has no arguments.
+        let this = unsafe { libc::syscall(libc::SYS_gettid) };
+        let (is_made, has_looked) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            // Looks at the system call that the test's thread is in.
+            let watcher = scope.spawn(|| {
+                let mut has_registered = false;
+                while !is_made.load(Ordering::SeqCst) {
+                    let call = std::fs::read_to_string(format!("/proc/self/task/{this}/syscall"));
+                    let number = call.ok().and_then(|call| call.split(' ').next()?.parse().ok());
+                    has_registered |= number == Some(libc::SYS_membarrier);
+                    has_looked.store(true, Ordering::SeqCst);
+                }
+                has_registered
+            });
+            until("the watcher looks", || has_looked.load(Ordering::SeqCst));
+            let timer = Timer::new().expect("the defaults are valid");
+            is_made.store(true, Ordering::SeqCst);
+            assert!(!watcher.join().expect("no panic"));
+            drop(timer);
+        });
+    });
 }
