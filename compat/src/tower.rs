@@ -65,6 +65,9 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// assert!(error.is::<Elapsed>());
 /// # });
 /// ```
+///
+/// The limit ends with the response: in HTTP, with its headers. A body that stalls after them is not
+/// limited. Put a limit around the reading or the writing of the body for that.
 #[derive(Clone, Debug)]
 pub struct TimeoutLayer {
     limit: Duration,

@@ -15,7 +15,7 @@ use super::drive::{Drive, ManualWorkers, Threads};
 use super::driven::Driver;
 use super::driver_thread::{DriverThread, ThreadHooks};
 use super::drivers::{Bell, Board, Crew, Drivers, Limits, MAX_DRIVERS};
-use super::executor::Executor;
+use super::executor::{Executor, Job};
 use super::inner::Inner;
 use super::panics::{CallbackPanic, PanicGuard};
 use super::placement::{Placement, Shards};
@@ -183,6 +183,21 @@ impl TimerBuilder {
         self
     }
 
+    /// Sets a closure that runs callbacks, as [`executor`](Self::executor) does. Its parameter needs
+    /// no type.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use shardwheel::Timer;
+    ///
+    /// let timer = Timer::builder().executor_fn(|job| job.run()).build()?;
+    /// # Ok::<(), shardwheel::BuildError>(())
+    /// ```
+    pub fn executor_fn(self, execute: impl Fn(Job) + Send + Sync + 'static) -> Self {
+        self.executor(execute)
+    }
+
     /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock).
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(DropQuietly::new(Arc::new(clock)));
@@ -242,6 +257,10 @@ impl TimerBuilder {
 
     /// Builds a timer without threads, and the driver that runs it in an event loop of the
     /// caller's.
+    ///
+    /// Callbacks are `Send + 'static` here as well: any thread may schedule and cancel. What is not,
+    /// such as an `Rc`, stays with the loop: a callback sends its name through a channel, or the
+    /// loop turns a [`shard`](crate::shard()) of its own, whose payloads are names.
     ///
     /// It has one shard unless [`shards`](Self::shards) says otherwise; more make sense where many
     /// threads schedule. The settings of threads have no effect. With a

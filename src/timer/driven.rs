@@ -13,6 +13,7 @@
 //! rings the bell, which wakes the waker: see [`parker`](super::drivers).
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
@@ -66,6 +67,10 @@ pub struct Driver {
     /// What is around that waker.
     shield: Weak<Shield>,
 }
+
+// User code runs where no structure is half changed: a panic in it leaves none behind.
+impl UnwindSafe for Driver {}
+impl RefUnwindSafe for Driver {}
 
 impl Driver {
     pub(super) fn new(crew: Arc<Crew<Box<Worker>>>, timer: &Arc<Inner>) -> Self {

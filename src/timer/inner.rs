@@ -1,5 +1,6 @@
 //! What all handles of a timer share, and the timer's end.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use super::drive::Drive;
@@ -15,6 +16,10 @@ pub(super) struct Inner {
     pub(super) first: ShardId,
     pub(super) drive: Drive,
 }
+
+// User code runs where no structure is half changed: a panic in it leaves none behind.
+impl UnwindSafe for Inner {}
+impl RefUnwindSafe for Inner {}
 
 impl Inner {
     /// The shard that the key belongs to, if it is a shard of this timer.

@@ -294,6 +294,9 @@ impl Timer {
     ///   clock's `advance` and `jump`. It does wait for a callback that waits for the caller by
     ///   other means (a lock, a channel).
     ///
+    /// While the call waits, the timer may still take timers, for instance from such a callback. It
+    /// returns them with the others. Once it has returned, scheduling is an error.
+    ///
     /// The [global](Self::global) timer is not shut down: the call returns nothing, and the timer
     /// works on.
     ///

@@ -1,5 +1,6 @@
 //! A shard as producers use it.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,10 @@ pub(crate) struct ShardHandle {
     /// `None` once the shutdown has done so. Written under its lock, by any thread.
     watchers: Mutex<Option<Vec<Weak<dyn WatchesEnd>>>>,
 }
+
+// User code runs where no structure is half changed: a panic in it leaves none behind.
+impl UnwindSafe for ShardHandle {}
+impl RefUnwindSafe for ShardHandle {}
 
 /// What a shutdown calls at the end of a shard: a delay queue, whose consumer may wait although no
 /// timer of the shard is pending.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::stream::{FusedStream, Stream};
 use shardwheel::{Interval, ManualClock, Missed, ScheduleErrorKind, SleepError, Timer};
 
-use crate::support::{Bell, HOUR, by_hand, is_balanced, manual, ms};
+use crate::support::{Bell, HOUR, by_hand, is_balanced, manual, ms, threads};
 
 /// Polls for the next tick, once.
 fn tick(interval: &mut Interval, waker: &Waker) -> Option<Result<Instant, SleepError>> {
@@ -285,4 +285,22 @@ fn an_interval_from_before_the_timers_start_keeps_its_phase() {
             }
         }
     }
+}
+
+/// `next` of an interval and of a delay queue is that of the stream, without the stream's trait.
+#[test]
+fn next_needs_no_trait() {
+    mod without_the_trait {
+        use shardwheel::*;
+
+        pub(super) async fn next(timer: &Timer, period: std::time::Duration) -> bool {
+            let (mut own, mut global) = (timer.interval(period), interval(period));
+            let queue = &mut DelayQueue::new(timer);
+            queue.insert((), period).expect("it is open");
+            queue.next().await.is_some()
+                && matches!(own.next().await, Some(Ok(_)))
+                && global.next().await.is_some()
+        }
+    }
+    assert!(futures::executor::block_on(without_the_trait::next(&threads(1), ms(1))));
 }

@@ -206,3 +206,22 @@ fn futures_are_send_sync_and_unpin() {
     is_future(&timeout);
     assert_eq!(timer.stats().scheduled, 0, "what is not polled is not known to the timer");
 }
+
+/// Handles and futures may be used in `catch_unwind` without a wrapper.
+#[test]
+fn handles_are_unwind_safe() {
+    fn safe<H: std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+    safe::<Timer>();
+    safe::<shardwheel::WeakTimer>();
+    safe::<shardwheel::CancelGuard>();
+    safe::<shardwheel::TimerKey>();
+    safe::<shardwheel::ManualClock>();
+    safe::<shardwheel::DelayQueue<u8>>();
+    safe::<shardwheel::Driver>();
+    safe::<shardwheel::Scheduler<u8>>();
+    safe::<shardwheel::Advancer<u8>>();
+    safe::<shardwheel::Sleep>();
+    safe::<shardwheel::Interval>();
+    safe::<shardwheel::global::Sleep>();
+    safe::<shardwheel::global::Interval>();
+}

@@ -53,6 +53,12 @@ impl Interval {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
+    /// Waits for the next tick, as the `next` of [`futures::StreamExt`](https://docs.rs/futures) does.
+    #[cfg(feature = "stream")]
+    pub async fn next(&mut self) -> Option<Instant> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+
     /// Polls for the next tick, as [`tick`](Self::tick) waits for it.
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
         match self.interval.poll_tick(context) {

@@ -65,6 +65,7 @@ pub(in crate::shard) mod sweep;
 mod upkeep;
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::task::Waker;
 
 use crate::shard::advancer::chains::Chains;
@@ -143,6 +144,10 @@ pub struct Advancer<T> {
     waker_owner: WakerOwner,
     lane_totals: LaneTotals,
 }
+
+// As for the standard library's channels: a panic of the caller's leaves no half of a change behind.
+impl<T> UnwindSafe for Advancer<T> {}
+impl<T> RefUnwindSafe for Advancer<T> {}
 
 impl<T> Advancer<T> {
     pub(super) fn new(shared: Consumer<T>) -> Self {

@@ -23,6 +23,7 @@ pub(crate) use recurring::Stopped;
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
@@ -61,6 +62,10 @@ use crate::tick::Tick;
 pub struct Scheduler<T> {
     pub(in crate::shard) shared: Arc<Shared<T>>,
 }
+
+// As for the standard library's channels: a panic of the caller's leaves no half of a change behind.
+impl<T> UnwindSafe for Scheduler<T> {}
+impl<T> RefUnwindSafe for Scheduler<T> {}
 
 impl<T> Scheduler<T> {
     /// Schedules a timer that fires when the shard's clock reaches `deadline`. A deadline at or
