@@ -10,10 +10,10 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "the target writes to memory, not to files")]
-#[path = "../../examples/order_reconciliation/src/replay/generate.rs"]
+#[path = "../../examples/order_reconciliation/src/generate.rs"]
 mod generate;
 #[allow(dead_code, reason = "some reasons for a bad line are the ledger's")]
-#[path = "../../examples/order_reconciliation/src/replay/input.rs"]
+#[path = "../../examples/order_reconciliation/src/input.rs"]
 mod input;
 
 use generate::{DataSet, Shares};

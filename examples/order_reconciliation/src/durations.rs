@@ -1,21 +1,27 @@
-//! Durations, speeds and numbers on the command line.
+//! Durations and speeds on the command line. An error says what would be right.
 
 use std::time::Duration;
-
-use clap::builder::RangedU64ValueParser;
 
 /// The longest time until the check: a year.
 const MAX_CHECK_AFTER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The time until a check: from a millisecond to a year.
-pub(crate) fn check_after(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// If it is no duration, or not within the limits.
+pub fn check_after(text: &str) -> Result<Duration, String> {
     let duration = parse(text)?;
     let range = Duration::from_millis(1)..=MAX_CHECK_AFTER;
     if range.contains(&duration) { Ok(duration) } else { Err("a check comes after 1ms to 8760h".to_owned()) }
 }
 
 /// A whole number and its unit: `250ms`, `10s`, `30m`, `1h`.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+///
+/// If it is no duration.
+pub fn parse(text: &str) -> Result<Duration, String> {
     let wrong = || "a duration is a whole number and its unit: 250ms, 10s, 30m or 1h".to_owned();
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
     let millis_per_unit = match unit {
@@ -29,13 +35,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(wrong)
 }
 
-/// A number from 1 to `most`.
-pub(crate) fn up_to(most: u64) -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=most)
-}
-
 /// How many times faster than their dates things happen.
-pub(crate) fn speed(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+///
+/// If it is no number, or not within the limits.
+pub fn speed(text: &str) -> Result<f64, String> {
     let speed = text.parse::<f64>().ok().filter(|speed| (0.001..=1e9).contains(speed));
     speed.ok_or_else(|| "a speed is a number from 0.001 to 1000000000".to_owned())
 }

@@ -1,5 +1,5 @@
-//! The rules that decide an order. `replay` and `serve` share them; they know no clock, no timer and
-//! no store.
+//! The rules that decide an order. The replay and the servers of `orders` share them; they know no
+//! clock, no timer and no store.
 //!
 //! - An order is accepted if its item has enough units that are neither reserved nor sold.
 //! - One payment that covers the whole order ends it at once (*paid early*).
@@ -11,18 +11,20 @@
 
 /// The stock of one item, in units.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Item {
-    pub(crate) stock: u64,
+pub struct Item {
+    /// In stock at the beginning.
+    pub stock: u64,
     /// Held for orders that wait for their payment, or taken back and not yet on sale.
-    pub(crate) reserved: u64,
-    pub(crate) sold: u64,
+    pub reserved: u64,
+    /// Sold.
+    pub sold: u64,
     /// The highest sum of `reserved` and `sold` so far.
-    pub(crate) peak: u64,
+    pub peak: u64,
 }
 
 impl Item {
     /// Holds units for an order; false if too few are left.
-    pub(crate) fn reserve(&mut self, quantity: u32) -> bool {
+    pub fn reserve(&mut self, quantity: u32) -> bool {
         let taken = self.reserved + self.sold + u64::from(quantity);
         if taken > self.stock {
             return false;
@@ -33,32 +35,33 @@ impl Item {
     }
 
     /// Sells units that are held.
-    pub(crate) fn sell(&mut self, quantity: u32) {
+    pub fn sell(&mut self, quantity: u32) {
         self.reserved -= u64::from(quantity);
         self.sold += u64::from(quantity);
     }
 
     /// Puts units that are held on sale again.
-    pub(crate) fn take_back(&mut self, quantity: u32) {
+    pub fn take_back(&mut self, quantity: u32) {
         self.reserved -= u64::from(quantity);
     }
 }
 
 /// What was ordered, what is due when, and what has been paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
-    pub(crate) quantity: u32,
+pub struct Terms {
+    /// In units.
+    pub quantity: u32,
     /// In cents.
-    pub(crate) amount: u64,
+    pub amount: u64,
     /// When the check is due.
-    pub(crate) due: u64,
+    pub due: u64,
     /// The sum of the counted payments, in cents.
-    pub(crate) paid: u64,
+    pub paid: u64,
 }
 
 /// What a payment does to an order that is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Payment {
+pub enum Payment {
     /// It covers the whole order: the order ends, and its check is cancelled.
     InFull,
     /// It is part of the sum that the check compares.
@@ -69,7 +72,7 @@ pub(crate) enum Payment {
 
 /// What a check finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The payments add up to the amount.
     Confirmed,
     /// They do not.
@@ -77,12 +80,14 @@ pub(crate) enum Verdict {
 }
 
 impl Terms {
-    pub(crate) fn new(quantity: u32, amount: u64, due: u64) -> Self {
+    /// The terms of an order for which nothing has been paid.
+    #[must_use]
+    pub fn new(quantity: u32, amount: u64, due: u64) -> Self {
         Self { quantity, amount, due, paid: 0 }
     }
 
     /// Enters a payment for an order that is pending.
-    pub(crate) fn receive(&mut self, cents: u64, paid_at: u64) -> Payment {
+    pub fn receive(&mut self, cents: u64, paid_at: u64) -> Payment {
         if paid_at > self.due {
             return Payment::Late;
         }
@@ -92,7 +97,8 @@ impl Terms {
     }
 
     /// The check.
-    pub(crate) fn verdict(&self) -> Verdict {
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
         if self.paid == self.amount { Verdict::Confirmed } else { Verdict::Released }
     }
 }

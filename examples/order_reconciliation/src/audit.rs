@@ -1,0 +1,212 @@
+//! The audit: the final state of each order, and whether it agrees with the stock, with the counts
+//! taken during the run, and with the engine's operations.
+
+use serde::Serialize;
+use shardwheel::Stats;
+
+use crate::checker::Measured;
+use crate::engine::Costs;
+use crate::ledger::{Ledger, Page, State, Sum, Tally};
+use crate::load::Lines;
+
+/// The totals, and the identities that must hold for them.
+#[derive(Clone, Debug)]
+pub(crate) struct Audit {
+    pub(crate) lines: Lines,
+    pub(crate) ended: Ended,
+    pub(crate) tally: Tally,
+    pub(crate) identities: Vec<Identity>,
+}
+
+/// A condition that must hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Identity {
+    pub(crate) name: &'static str,
+    pub(crate) holds: bool,
+}
+
+/// The orders, by final state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    pub(crate) paid_early: Sum,
+    pub(crate) confirmed: Sum,
+    pub(crate) released: Sum,
+    pub(crate) sold_out: Sum,
+    pub(crate) refused: Sum,
+    /// Not ended.
+    pub(crate) open: Sum,
+}
+
+/// The stock of all items.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stock {
+    still_reserved: u64,
+    oversold: u64,
+    /// Items whose sales differ from the sales of their orders.
+    unaccounted: u64,
+}
+
+impl Audit {
+    pub(crate) fn of(ledger: Ledger, lines: Lines, measured: &Measured) -> Self {
+        let (mut ended, mut tally, mut stock) = (Ended::default(), Tally::default(), Stock::default());
+        for page in ledger.into_pages() {
+            page.orders.iter().for_each(|order| ended.entry(order.state).add(order.terms.amount));
+            tally += page.tally;
+            stock.add(&page);
+        }
+        let mut identities = identities(&lines, &ended, &tally, &stock, &measured.costs);
+        identities.extend(measured.stats.iter().flat_map(timer_identities));
+        Self { lines, ended, tally, identities }
+    }
+}
+
+impl Ended {
+    fn entry(&mut self, state: State) -> &mut Sum {
+        match state {
+            State::PaidEarly => &mut self.paid_early,
+            State::Confirmed => &mut self.confirmed,
+            State::Released => &mut self.released,
+            State::SoldOut => &mut self.sold_out,
+            State::Refused => &mut self.refused,
+            State::Planned | State::Pending | State::Paid => &mut self.open,
+        }
+    }
+
+    /// The orders that were accepted and have ended.
+    pub(crate) fn accepted(&self) -> Sum {
+        let mut sum = self.paid_early;
+        sum += self.confirmed;
+        sum += self.released;
+        sum
+    }
+}
+
+impl Stock {
+    fn add(&mut self, page: &Page) {
+        let mut sold = vec![0; page.items.len()];
+        for order in &page.orders {
+            if matches!(order.state, State::PaidEarly | State::Confirmed) {
+                sold[order.item as usize] += u64::from(order.terms.quantity);
+            }
+        }
+        for (item, sold) in page.items.iter().zip(sold) {
+            self.still_reserved += item.reserved;
+            self.oversold += u64::from(sold > item.stock || item.peak > item.stock);
+            self.unaccounted += u64::from(sold != item.sold);
+        }
+    }
+}
+
+fn identities(lines: &Lines, ended: &Ended, tally: &Tally, stock: &Stock, costs: &Costs) -> Vec<Identity> {
+    let placed = tally.reserved.count;
+    let refused = ended.sold_out.count + ended.refused.count;
+    let payments = tally.counted_payments.count + tally.returned_payments.count;
+    let list = [
+        ("orders read = placed + sold out + refused + bad", {
+            lines.orders.read == placed + refused + lines.orders.bad
+        }),
+        ("payments read = counted + returned + bad", lines.payments.read == payments + lines.payments.bad),
+        ("orders placed = paid early + confirmed + released", placed == ended.accepted().count),
+        (
+            "money reserved = paid early + confirmed + released",
+            tally.reserved.cents == ended.accepted().cents,
+        ),
+        ("stock reserved is back to zero", stock.still_reserved == 0),
+        ("stock sold is that of the orders paid", stock.unaccounted == 0),
+        ("no item is oversold", stock.oversold == 0),
+        ("no order is checked early", tally.early_checks == 0),
+        ("no order is checked or ended twice", tally.repeated_ends == 0),
+        ("no order is left unchecked", ended.open.count == 0),
+        ("checks scheduled = cancelled + fired", {
+            costs.schedule.operations == costs.cancelled + costs.fire.operations
+        }),
+        ("checks cancelled = paid early", costs.cancelled == ended.paid_early.count),
+        ("checks fired = confirmed + released", {
+            costs.fire.operations == tally.checks
+                && tally.checks == ended.confirmed.count + ended.released.count
+        }),
+    ];
+    list.into_iter().map(|(name, holds)| Identity { name, holds }).collect()
+}
+
+/// The identities of a `Timer` that has been shut down.
+fn timer_identities(stats: &Stats) -> impl Iterator<Item = Identity> + use<> {
+    let ends = stats.fired + stats.cancelled + stats.handed_back + stats.pending as u64;
+    let fired = stats.shards.iter().map(|shard| shard.fired).sum::<u64>();
+    let list = [
+        ("timer: scheduled + recurred = fired + cancelled + handed back + pending", {
+            stats.scheduled + stats.recurred == ends
+        }),
+        ("timer: fired = sum over its shards", stats.fired == fired),
+        ("timer: nothing was left at the end", stats.handed_back == 0 && stats.pending == 0),
+        ("timer: no check panicked", stats.panics == 0),
+    ];
+    list.into_iter().map(|(name, holds)| Identity { name, holds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Item, Order};
+
+    /// One item with two units, and two orders of one unit each.
+    fn page() -> Page {
+        let mut page = Page::new(100);
+        page.items.push(Item { stock: 2, ..Item::default() });
+        page.orders.extend([Order::planned(0, 1, 300), Order::planned(0, 1, 500)]);
+        assert!(page.place(0, 0).is_some() && page.place(1, 0).is_some());
+        page
+    }
+
+    /// The names of the broken identities, if the engine fired `fired` checks.
+    fn broken(page: Page, fired: u64) -> Vec<&'static str> {
+        let mut lines = Lines::default();
+        lines.orders.read = page.orders.len() as u64;
+        let mut costs = Costs::default();
+        costs.schedule.operations = 2;
+        costs.fire.operations = fired;
+        let ledger = Ledger::new(vec![page]);
+        ledger.restock();
+        let audit = Audit::of(ledger, lines, &Measured { costs, lateness: None, stats: None });
+        audit.identities.iter().filter(|identity| !identity.holds).map(|identity| identity.name).collect()
+    }
+
+    #[test]
+    fn all_identities_hold_after_a_day_in_order() {
+        let mut page = page();
+        page.check(0, 100);
+        page.check(1, 100);
+        assert_eq!(broken(page, 2), [""; 0]);
+    }
+
+    #[test]
+    fn an_order_that_is_never_checked_is_found() {
+        let mut page = page();
+        page.check(0, 100);
+        let broken = broken(page, 1);
+        assert!(broken.contains(&"no order is left unchecked"), "{broken:?}");
+        assert!(broken.contains(&"stock reserved is back to zero"), "{broken:?}");
+        assert!(broken.contains(&"money reserved = paid early + confirmed + released"), "{broken:?}");
+        assert!(broken.contains(&"checks scheduled = cancelled + fired"), "{broken:?}");
+    }
+
+    #[test]
+    fn early_and_repeated_checks_are_found() {
+        let mut page = page();
+        page.check(0, 99);
+        page.check(1, 100);
+        page.check(1, 100);
+        let broken = broken(page, 3);
+        assert!(broken.contains(&"no order is checked early"), "{broken:?}");
+        assert!(broken.contains(&"no order is checked or ended twice"), "{broken:?}");
+    }
+
+    #[test]
+    fn oversold_items_are_found() {
+        let mut page = page();
+        page.check(0, 100);
+        page.check(1, 100);
+        page.items[0].peak = 3;
+        assert_eq!(broken(page, 2), ["no item is oversold"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! The checker: drives the timers' clock, and checks the orders that are due.
+
+use hdrhistogram::Histogram;
+use shardwheel::Stats;
+
+use crate::clock::{self, Clock};
+use crate::engine::{Costs, Driver};
+use crate::ledger::{Micros, OrderRef};
+use crate::producer::Setting;
+
+/// Largest number of checks taken from the engine in one call. The heap's lock is held for one
+/// batch at a time.
+const BATCH: usize = 256;
+/// Significant decimal digits of a lateness.
+const DIGITS: u8 = 3;
+/// The largest lateness that is reported: one hour, in microseconds.
+const MAX_LATENESS: Micros = 3_600_000_000;
+
+/// The single thread that has the engine's driver.
+pub(crate) struct Checker<'a, D> {
+    setting: Setting<'a>,
+    driver: D,
+    due: Vec<OrderRef>,
+    costs: Costs,
+    lateness: Histogram<u64>,
+}
+
+/// What was measured during the job.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) costs: Costs,
+    /// In microseconds; `None` for the virtual clock, where lateness means nothing.
+    pub(crate) lateness: Option<Histogram<u64>>,
+    /// The statistics of a `Timer`, if the engine is one.
+    pub(crate) stats: Option<Stats>,
+}
+
+/// A histogram of how late checks are, in microseconds.
+pub(crate) fn lateness() -> Histogram<u64> {
+    Histogram::new_with_max(MAX_LATENESS, DIGITS).expect("the limits are valid")
+}
+
+impl<'a, D: Driver> Checker<'a, D> {
+    pub(crate) fn new(setting: Setting<'a>, driver: D) -> Self {
+        let (due, costs, lateness) = (Vec::with_capacity(BATCH), Costs::default(), lateness());
+        Self { setting, driver, due, costs, lateness }
+    }
+
+    /// The engine's driver, for calls that neither advance nor are timed.
+    pub(crate) fn driver(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// Advances to `now`, and checks what is due by then.
+    pub(crate) fn advance(&mut self, now: Micros) {
+        let mut more = true;
+        while more {
+            let Self { driver, due, costs, .. } = self;
+            more = costs.fire.time(|| driver.advance(clock::tick_at(now), BATCH, due));
+            costs.fire.count(due.len());
+            self.check(now);
+        }
+    }
+
+    fn check(&mut self, now: Micros) {
+        let Setting { ledger, clock, progress } = self.setting;
+        let now = clock.ends(now);
+        progress.add(self.due.len() as u64);
+        for order in self.due.drain(..) {
+            let late = ledger.page(order.page).check(order.slot, now);
+            self.lateness.saturating_record(late);
+        }
+    }
+
+    /// When the next check is due, or a little earlier.
+    pub(crate) fn next_expiration(&mut self) -> Option<Micros> {
+        let driver = &mut self.driver;
+        self.costs.fire.time(|| driver.next_expiration()).map(clock::start_of)
+    }
+
+    /// The measurements of this thread and of the producers.
+    pub(crate) fn finish(self, producers: impl IntoIterator<Item = Costs>) -> Measured {
+        let mut costs = self.costs;
+        producers.into_iter().for_each(|theirs| costs += theirs);
+        let lateness = matches!(self.setting.clock, Clock::Real { .. }).then_some(self.lateness);
+        Measured { costs, lateness, stats: None }
+    }
+}

@@ -1,0 +1,125 @@
+//! The virtual clock: thirty minutes in seconds, and the same outcome for every engine and any
+//! number of threads.
+//!
+//! Time is divided into slices. In one step all producers work through a slice in parallel, while
+//! the checker works through the slice before it. So timers are scheduled and cancelled while
+//! others fire. The outcome does not depend on which thread is faster: only a payment's date decides
+//! whether it counts, and stock that checks take back is on sale from the next step on.
+//! Slices without planned events are skipped.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use crate::checker::{Checker, Measured};
+use crate::clock::Clock;
+use crate::engine::{Costs, Desk, Driver};
+use crate::ledger::{Ledger, Micros};
+use crate::load::Timeline;
+use crate::producer::{Producer, Setting};
+use crate::progress::Progress;
+
+/// Slices in the time until a check: three seconds each for half an hour.
+const SLICES: Micros = 600;
+
+/// Plays the timelines to their end, and then the remaining checks.
+pub(crate) fn replay<D: Driver>(
+    driver: D,
+    ledger: &Ledger,
+    timelines: Vec<Timeline>,
+    check_after: Micros,
+) -> Measured {
+    let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
+    let setting = Setting { ledger, clock: Clock::Virtual, progress: &progress };
+    let measured = thread::scope(|scope| {
+        let hands = timelines.into_iter().zip(0..).map(|(timeline, page)| {
+            Hand::start(scope, Producer::new(setting, driver.desk(page), page, timeline))
+        });
+        let hands = hands.collect::<Vec<_>>();
+        Replay { checker: Checker::new(setting, driver), ledger, hands, slice: check_after.div_ceil(SLICES) }
+            .run()
+    });
+    progress.finish();
+    measured
+}
+
+/// A producer in its own thread.
+struct Hand<'scope> {
+    next_event: Option<Micros>,
+    until: Sender<Micros>,
+    done: Receiver<Option<Micros>>,
+    thread: ScopedJoinHandle<'scope, Costs>,
+}
+
+impl<'scope> Hand<'scope> {
+    fn start<'env, D: Desk + 'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        mut producer: Producer<'env, D>,
+    ) -> Self {
+        let (until, steps) = mpsc::channel();
+        let (report, done) = mpsc::channel();
+        let next_event = producer.next_event();
+        let thread = scope.spawn(move || {
+            for until in steps {
+                producer.work(until);
+                // No receiver is left if the replay ended in a panic; then no step follows either.
+                let _ = report.send(producer.next_event());
+            }
+            producer.costs()
+        });
+        Self { next_event, until, done, thread }
+    }
+
+    fn begin(&self, until: Micros) {
+        self.until.send(until).expect("a producer works until it is told to stop");
+    }
+
+    fn wait(&mut self) {
+        self.next_event = self.done.recv().expect("a producer reports each step");
+    }
+
+    fn stop(self) -> Costs {
+        drop(self.until);
+        self.thread.join().expect("a producer does not panic")
+    }
+}
+
+struct Replay<'scope, 'env, D: Driver> {
+    checker: Checker<'env, D>,
+    ledger: &'env Ledger,
+    hands: Vec<Hand<'scope>>,
+    slice: Micros,
+}
+
+impl<D: Driver> Replay<'_, '_, D> {
+    fn run(mut self) -> Measured {
+        while let Some(next) = self.hands.iter().filter_map(|hand| hand.next_event).min() {
+            self.step(next / self.slice);
+        }
+        while let Some(due) = self.checker.next_expiration() {
+            self.checker.advance(self.end_of(due / self.slice));
+        }
+        self.ledger.restock();
+        let Self { checker, hands, .. } = self;
+        checker.finish(hands.into_iter().map(Hand::stop))
+    }
+
+    /// Runs slice `number` of the producers. Stock that checks took back two slices before, or
+    /// earlier, is on sale.
+    fn step(&mut self, number: u64) {
+        if let Some(before) = number.checked_sub(2) {
+            self.checker.advance(self.end_of(before));
+        }
+        self.ledger.restock();
+        let end = self.end_of(number);
+        self.hands.iter().for_each(|hand| hand.begin(end));
+        if let Some(before) = number.checked_sub(1) {
+            self.checker.advance(self.end_of(before));
+        }
+        self.hands.iter_mut().for_each(Hand::wait);
+    }
+
+    /// The last microsecond of a slice.
+    fn end_of(&self, number: u64) -> Micros {
+        (number + 1) * self.slice - 1
+    }
+}

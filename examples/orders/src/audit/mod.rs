@@ -1,0 +1,199 @@
+//! `audit`: compares all outcomes of a server with those of a replay of the same CSV files.
+//!
+//! It reads the outcomes, the orders that have one, and the stock of each item, and changes nothing.
+//! `findings.rs` has what must hold. The server must hold the orders of these files and no others.
+//! `../feed/mod.rs` says when a server and the replay decide alike.
+
+mod args;
+mod findings;
+mod source;
+mod walk;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use order_reconciliation::files::Files;
+use order_reconciliation::outcomes::outcomes;
+use order_reconciliation::progress::Progress;
+use tokio::task::JoinSet;
+
+use crate::cluster::{self, Results};
+use crate::exchange::Failure;
+use crate::{EXIT_BROKEN, EXIT_OK, Streams, client};
+
+use findings::Findings;
+use source::{Order, Outcome, Reader, Source, Stock};
+use walk::Walk;
+
+pub(crate) use args::Args;
+
+/// The time between two looks at the number of pending orders.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Audits a server; returns the exit code.
+pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
+    match audit(args, streams) {
+        Ok(0) => EXIT_OK,
+        Ok(_) => EXIT_BROKEN,
+        Err(failure) => failure.report(streams),
+    }
+}
+
+/// Returns the number of differences.
+fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
+    if args.from.starts_with(cluster::SCHEME) {
+        return audit_cluster(args, streams);
+    }
+    let source = Source::new(&args.from, args.exchange.token.as_deref(), args.exchange.give_up_after)?;
+    let files = args.exchange.files(streams)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
+    let found = runtime.block_on(read_outcomes(&source, args.wait))?;
+    let check_after = args.check_after.as_millis() as u64;
+    let expected = outcomes(&files.orders, &files.payments, args.stock, check_after);
+    let mut findings = Findings::new();
+    let ends = findings.outcomes(&found, expected);
+    let kept = kept(&files, &ends);
+    let looked_at = sample(&found, args.sample);
+    let shares = shares(&looked_at, kept.keys(), args.connections);
+    for share in runtime.block_on(read(&source, shares, looked_at.len()))? {
+        for (order_id, order) in share.orders {
+            findings.order(ends[&order_id], order.as_ref(), &files);
+        }
+        for (item, stock) in share.items {
+            findings.stock(&item, stock, kept[&*item], args.stock);
+        }
+    }
+    print(streams.out, &findings, &found, looked_at.len()).map_err(Failure::Output)?;
+    Ok(findings.differences())
+}
+
+/// Returns the number of differences.
+fn audit_cluster(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
+    let files = args.exchange.files(streams)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Output)?;
+    let begin = Instant::now();
+    loop {
+        let results = runtime.block_on(Results::read(&args.from, args.exchange.give_up_after));
+        let results = results.map_err(|failure| Failure::Server(client::Failure::Broker(failure)))?;
+        let mut findings = Findings::new();
+        let walk = Walk::new(&files, &results, args.stock, &mut findings);
+        let unfinished = walk.unfinished();
+        if args.wait && unfinished > 0 && begin.elapsed() < args.exchange.give_up_after {
+            thread::sleep(LOOK_EVERY);
+            continue;
+        }
+        findings.unfinished(unfinished);
+        let expected = if args.as_answered {
+            outcomes(&walk.orders, &walk.paid, args.stock, results.check_after)
+        } else {
+            let check_after = args.check_after.as_millis() as u64;
+            outcomes(&files.orders, &files.payments, args.stock, check_after)
+        };
+        findings.outcomes(&walk.outcomes, expected);
+        print(streams.out, &findings, &walk.outcomes, 0).map_err(Failure::Output)?;
+        return Ok(findings.differences());
+    }
+}
+
+/// All outcomes, in the order in which the server returns them.
+async fn read_outcomes(source: &Source, wait: bool) -> Result<Vec<Outcome>, client::Failure> {
+    let mut reader = source.reader();
+    while wait && reader.pending().await? > 0 {
+        shardwheel::sleep(LOOK_EVERY).await;
+    }
+    let mut all = Vec::<Outcome>::new();
+    loop {
+        let after = all.last().map_or(0, |last| last.seq);
+        let page = reader.outcomes(after).await?;
+        // Numbers that do not increase are reported later; here they must not make an endless loop.
+        let ends = page.last().is_none_or(|last| last.seq <= after);
+        all.extend(page);
+        if ends {
+            return Ok(all);
+        }
+    }
+}
+
+/// The units of each item that the outcomes keep.
+fn kept<'a>(files: &'a Files, ends: &HashMap<u64, &Outcome>) -> BTreeMap<&'a str, u64> {
+    let mut items = BTreeMap::new();
+    for order in &files.orders {
+        let kept = ends.get(&order.order_id).is_some_and(|end| end.state != "released");
+        *items.entry(&*order.item).or_default() += u64::from(order.quantity) * u64::from(kept);
+    }
+    items
+}
+
+/// The orders to look at: all, or about `most`, at even distances.
+fn sample(found: &[Outcome], most: Option<u64>) -> Vec<u64> {
+    let step = most.map_or(1, |most| found.len().div_ceil(most.max(1) as usize).max(1));
+    found.iter().step_by(step).map(|outcome| outcome.order_id).collect()
+}
+
+/// What one connection looks at, and then what it has found.
+#[derive(Default)]
+struct Share<O, S> {
+    orders: Vec<(u64, O)>,
+    items: Vec<(String, S)>,
+}
+
+fn shares<'a>(
+    orders: &[u64],
+    items: impl Iterator<Item = &'a &'a str>,
+    connections: usize,
+) -> Vec<Share<(), ()>> {
+    let mut shares = (0..connections).map(|_| Share::default()).collect::<Vec<_>>();
+    orders.iter().enumerate().for_each(|(at, &order)| shares[at % connections].orders.push((order, ())));
+    items.enumerate().for_each(|(at, &item)| shares[at % connections].items.push((item.to_owned(), ())));
+    shares
+}
+
+type Found = Share<Option<Order>, Stock>;
+
+async fn read(
+    source: &Source,
+    shares: Vec<Share<(), ()>>,
+    orders: usize,
+) -> Result<Vec<Found>, client::Failure> {
+    let progress = Progress::bar("auditing", orders as u64);
+    let tasks = shares.into_iter().map(|share| read_share(source.reader(), share, progress.clone()));
+    let (mut running, mut found) = (tasks.collect::<JoinSet<_>>(), Vec::new());
+    while let Some(share) = running.join_next().await {
+        found.push(share.expect("a reader does not panic")?);
+    }
+    progress.finish();
+    Ok(found)
+}
+
+async fn read_share(
+    mut reader: Reader,
+    share: Share<(), ()>,
+    progress: Progress,
+) -> Result<Found, client::Failure> {
+    let mut found = Found { orders: Vec::with_capacity(share.orders.len()), items: Vec::new() };
+    for (order_id, ()) in share.orders {
+        found.orders.push((order_id, reader.order(order_id).await?));
+        progress.add(1);
+    }
+    for (item, ()) in share.items {
+        let stock = reader.stock(&item).await?;
+        found.items.push((item, stock));
+    }
+    Ok(found)
+}
+
+fn print(out: &mut dyn Write, findings: &Findings, found: &[Outcome], looked_at: usize) -> io::Result<()> {
+    findings.print(out)?;
+    let mut states = BTreeMap::<&str, u64>::new();
+    found.iter().for_each(|outcome| *states.entry(&outcome.state).or_default() += 1);
+    let states = states.iter().map(|(state, number)| format!("{number} {state}")).collect::<Vec<_>>();
+    let (outcomes, states) = (found.len(), states.join(", "));
+    writeln!(out, "{outcomes} outcomes ({states}); {looked_at} orders looked at one by one")?;
+    match findings.differences() {
+        0 => writeln!(out, "no difference"),
+        differences => writeln!(out, "{differences} differences"),
+    }
+}

@@ -1,0 +1,29 @@
+//! The command line: its subcommands. Each has its arguments in its own folder.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::{audit, feed, serve};
+
+/// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
+#[derive(Clone, Debug, Parser)]
+#[command(name = "orders")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What the program does.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(serve::Args),
+    Feed(feed::Args),
+    Audit(audit::Args),
+}
+
+impl Cli {
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
+        Self::try_parse_from(args).map(|cli| cli.command)
+    }
+}

@@ -1,0 +1,86 @@
+//! What `feed` and `audit` share: the files, the server, and the reasons why they stop.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::RangedU64ValueParser;
+use order_reconciliation::durations;
+use order_reconciliation::files::Files;
+
+use crate::{EXIT_USAGE, Streams, client};
+
+/// The arguments of both.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Orders: CSV with a header and the columns order id, item, quantity, amount in cents, placed at
+    /// (ms). `order-reconciliation --write-sample DIR` writes such files
+    #[arg(long, value_name = "FILE")]
+    pub(crate) orders: PathBuf,
+
+    /// Payments: CSV with a header and the columns order id, amount in cents, paid at (ms)
+    #[arg(long, value_name = "FILE")]
+    payments: Option<PathBuf>,
+
+    /// The server's token
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+
+    /// How long to try again when the server is not there, is full or cuts the connection
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = durations::parse)]
+    pub(crate) give_up_after: Duration,
+}
+
+impl Args {
+    pub(crate) fn files(&self, streams: &mut Streams<'_>) -> Result<Files, Failure> {
+        Ok(Files::read(&self.orders, self.payments.as_deref(), streams)?)
+    }
+}
+
+/// A number from 1 to `most`.
+pub(crate) fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most)
+}
+
+/// Why a feed or an audit stopped before its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Files(order_reconciliation::Failure),
+    Server(client::Failure),
+    /// What is wrong with the file that says how far a feed has come.
+    Progress(String),
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Says why; returns the exit code.
+    pub(crate) fn report(&self, streams: &mut Streams<'_>) -> u8 {
+        // If standard error is closed too, nothing can be reported.
+        let _ = writeln!(streams.err, "error: {self}");
+        EXIT_USAGE
+    }
+}
+
+impl From<order_reconciliation::Failure> for Failure {
+    fn from(failure: order_reconciliation::Failure) -> Self {
+        Self::Files(failure)
+    }
+}
+
+impl From<client::Failure> for Failure {
+    fn from(failure: client::Failure) -> Self {
+        Self::Server(failure)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(failure) => failure.fmt(f),
+            Self::Server(failure) => failure.fmt(f),
+            Self::Progress(text) => text.fmt(f),
+            Self::Output(error) => write!(f, "standard output: {error}"),
+        }
+    }
+}

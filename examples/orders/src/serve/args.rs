@@ -1,0 +1,47 @@
+//! The arguments of `serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use order_reconciliation::durations;
+
+use crate::cluster;
+
+/// Serves orders over HTTP, and keeps them in a directory; or decides orders together with other workers
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where to keep the orders. It is made if it is not there
+    #[arg(long, value_name = "DIR", required_unless_present = "nats")]
+    pub(crate) data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: Option<cluster::Args>,
+
+    /// The address to listen on; port 0 picks a free one. The first line of output names it. A worker
+    /// with `--nats` answers `/healthz` and `/metrics` there [default: 127.0.0.1:8080 with `--data`,
+    /// none with `--nats`]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Time from placing an order to its check: a number and ms, s, m or h
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
+    pub(crate) check_after: Duration,
+
+    /// Number of units in stock of each item
+    #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
+    pub(crate) stock: u64,
+
+    /// Every request must have the header `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+
+    /// Largest number of orders that wait for their check; more are refused with 503
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    pub(crate) max_pending: usize,
+
+    /// How long a client may take for a request's head or its body, and how long a connection may be
+    /// idle
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
+    pub(crate) timeout: Duration,
+}

@@ -1,0 +1,380 @@
+//! The books: decides orders, payments and checks, in memory, for one writer.
+//!
+//! Every decision is entered in [`Changes`] at once. The writer commits them before it answers. If a
+//! commit fails, these books are ahead of the store: the writer drops them, opens the store again
+//! and makes new ones from it. So there is one way to recover, the same as after a crash.
+//!
+//! An order is in `open` from its acceptance to its end, and has one timer. The end takes it out,
+//! and the writer is one thread: nothing is decided twice. After a restart, `open` holds the orders
+//! that the store has as pending, and no others.
+
+use std::collections::{HashMap, HashSet};
+use std::mem;
+
+use order_reconciliation::rules::{self, Item, Terms, Verdict};
+use shardwheel::{Advancer, Config, Key, Scheduler, shard};
+
+use crate::store::{Changes, EndState, Ended, Open, Payment, Recovery, Store, StoreError};
+
+use super::lines::{Answer, Fault, NewOrder, NewPayment, OrderAnswer, PaymentAnswer};
+
+/// What the shop was started with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shop {
+    /// Units of each item.
+    pub(crate) stock: u64,
+    /// In ms.
+    pub(crate) check_after: u64,
+    /// The largest number of pending orders.
+    pub(crate) max_pending: usize,
+}
+
+/// A request asks for more pending orders than there is room for. None of them is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// The stock of an item, as clients see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stock {
+    pub(crate) stock: u64,
+    pub(crate) reserved: u64,
+    pub(crate) sold: u64,
+}
+
+/// A pending order.
+struct Pending {
+    item: u32,
+    terms: Terms,
+    placed_at: u64,
+    check: Key,
+}
+
+/// A check that was made, and how late it was in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    pub(crate) late: u64,
+    /// It fell due while the program was not there.
+    pub(crate) missed: bool,
+}
+
+pub(crate) struct Books {
+    shop: Shop,
+    open: HashMap<u64, Pending>,
+    /// The number of an item in `items`.
+    item_numbers: HashMap<String, u32>,
+    items: Vec<(String, Item)>,
+    checks: Scheduler<u64>,
+    advancer: Advancer<u64>,
+    /// When the wheel's clock began, in ms.
+    began: u64,
+    last_seq: u64,
+    /// What ended and what was paid since the last commit; the rest is collected for the commit.
+    changes: Changes,
+    /// What the changes hold and the store does not yet.
+    fresh: Fresh,
+    /// The same for the changes that were taken last. They may be on their way to the store.
+    taken: Fresh,
+}
+
+/// What one commit changes.
+#[derive(Default)]
+struct Fresh {
+    /// Orders that were placed or paid in part. Some may have ended since.
+    open: Vec<u64>,
+    /// Orders that have ended, and when their checks are or were due.
+    ended: HashMap<u64, u64>,
+    payments: HashSet<String>,
+    /// Items of which units were sold.
+    items: Vec<u32>,
+}
+
+impl Books {
+    /// Reads what is pending and what is sold. `now` is the time of the restart, by the wall clock;
+    /// the books' time does not begin before the last commit.
+    pub(crate) fn recover(shop: Shop, store: &dyn Store, now: u64) -> Result<Self, StoreError> {
+        let mut recovered = Recovered::default();
+        let resume = store.recover(&mut recovered)?;
+        let mut books = Self::new(shop, now.max(resume.now), resume.last_seq);
+        for (item, units) in recovered.sold {
+            let number = books.item(&item);
+            books.items[number as usize].1.sold = units;
+        }
+        for order in recovered.open {
+            books.reopen(order);
+        }
+        Ok(books)
+    }
+
+    fn new(shop: Shop, began: u64, last_seq: u64) -> Self {
+        let (checks, advancer) = shard(&Config::default());
+        Self {
+            shop,
+            open: HashMap::new(),
+            item_numbers: HashMap::new(),
+            items: Vec::new(),
+            checks,
+            advancer,
+            began,
+            last_seq,
+            changes: Changes::default(),
+            fresh: Fresh::default(),
+            taken: Fresh::default(),
+        }
+    }
+
+    /// The time at which these books began, in ms.
+    pub(crate) fn began(&self) -> u64 {
+        self.began
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Enters an order that was pending in the store. It keeps its reservation even if the shop was
+    /// started with less stock.
+    fn reopen(&mut self, order: Open) {
+        let item = self.item(&order.item);
+        self.items[item as usize].1.reserved += u64::from(order.quantity);
+        let mut terms = Terms::new(order.quantity, order.amount, order.check_at);
+        terms.paid = order.paid;
+        self.insert(order.order_id, item, terms, order.placed_at);
+    }
+
+    fn insert(&mut self, order_id: u64, item: u32, terms: Terms, placed_at: u64) {
+        let deadline = terms.due.saturating_sub(self.began);
+        // The wheel has no limit of its own, and without memory the map below would end the program.
+        let check = self.checks.schedule(deadline, order_id).expect("there is memory for a timer");
+        self.open.insert(order_id, Pending { item, terms, placed_at, check });
+    }
+
+    fn item(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.item_numbers.get(name) {
+            return number;
+        }
+        let number = self.items.len() as u32;
+        self.items.push((name.to_owned(), Item { stock: self.shop.stock, ..Item::default() }));
+        self.item_numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    /// Places the orders of one request, all or none. `now` is rounded up to a ms, because the wait
+    /// until the check must not be shorter than promised.
+    pub(crate) fn place(
+        &mut self,
+        store: &dyn Store,
+        orders: &[Result<NewOrder, Fault>],
+        now: u64,
+    ) -> Result<Result<Vec<Answer>, Full>, StoreError> {
+        let mut known = Vec::with_capacity(orders.len());
+        for order in orders.iter().flatten() {
+            known.push(self.known(store, order.order_id)?);
+        }
+        let unknown = known.iter().filter(|known| known.is_none()).count();
+        if unknown > 0 && self.open.len() + unknown > self.shop.max_pending {
+            return Ok(Err(Full));
+        }
+        let mut known = known.into_iter();
+        let answer = |order: &Result<NewOrder, Fault>| match order {
+            Ok(order) => self.place_one(order, known.next().flatten(), now),
+            Err(fault) => Answer::Invalid(fault.clone()),
+        };
+        Ok(Ok(orders.iter().map(answer).collect()))
+    }
+
+    /// When an order is or was checked, if it was accepted before.
+    fn known(&self, store: &dyn Store, order_id: u64) -> Result<Option<u64>, StoreError> {
+        if let Some(pending) = self.open.get(&order_id) {
+            return Ok(Some(pending.terms.due));
+        }
+        let ended = [&self.fresh, &self.taken].into_iter().find_map(|part| part.ended.get(&order_id));
+        if let Some(&due) = ended {
+            return Ok(Some(due));
+        }
+        store.check_at(order_id)
+    }
+
+    fn place_one(&mut self, order: &NewOrder, known: Option<u64>, now: u64) -> Answer {
+        let &NewOrder { order_id, ref item, quantity, amount_cents } = order;
+        // The same request may hold an order twice.
+        let known = known.or_else(|| self.check_at(order_id));
+        if let Some(check_at) = known {
+            return Answer::Order { order_id, answer: OrderAnswer::Duplicate { check_at } };
+        }
+        let number = self.item(item);
+        if !self.items[number as usize].1.reserve(quantity) {
+            return Answer::Order { order_id, answer: OrderAnswer::SoldOut };
+        }
+        let check_at = now.saturating_add(self.shop.check_after);
+        self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
+        self.fresh.open.push(order_id);
+        Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
+    }
+
+    fn record(&self, order_id: u64, pending: &Pending) -> Open {
+        let &Pending { item, terms: Terms { quantity, amount, due, paid }, placed_at, .. } = pending;
+        let item = self.items[item as usize].0.clone();
+        Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
+    }
+
+    /// Answers a line of payment. `now` is rounded down to a ms.
+    pub(crate) fn pay_line(
+        &mut self,
+        store: &dyn Store,
+        line: Result<NewPayment, Fault>,
+        now: u64,
+    ) -> Result<Answer, StoreError> {
+        let payment = match line {
+            Ok(payment) => payment,
+            Err(fault) => return Ok(Answer::Invalid(fault)),
+        };
+        let answer = self.pay(store, &payment, now)?;
+        let NewPayment { payment_id, order_id, .. } = payment;
+        Ok(Answer::Payment { payment_id, order_id, answer })
+    }
+
+    fn pay(
+        &mut self,
+        store: &dyn Store,
+        payment: &NewPayment,
+        now: u64,
+    ) -> Result<PaymentAnswer, StoreError> {
+        let NewPayment { payment_id, order_id, amount_cents } = payment;
+        if self.has_payment(store, payment_id)? {
+            return Ok(PaymentAnswer::Duplicate);
+        }
+        let Some(pending) = self.open.get_mut(order_id) else {
+            let known = self.known(store, *order_id)?.is_some();
+            return Ok(if known { PaymentAnswer::Late } else { PaymentAnswer::UnknownOrder });
+        };
+        let received = pending.terms.receive(*amount_cents, now);
+        if received == rules::Payment::Late {
+            return Ok(PaymentAnswer::Late);
+        }
+        let (payment_id, order_id, amount) = (payment_id.clone(), *order_id, *amount_cents);
+        self.fresh.payments.insert(payment_id.clone());
+        self.changes.payments.push(Payment { payment_id, order_id, amount });
+        if received == rules::Payment::InFull {
+            self.end(order_id, EndState::PaidEarly, now);
+        } else {
+            self.fresh.open.push(order_id);
+        }
+        Ok(PaymentAnswer::Counted)
+    }
+
+    fn has_payment(&self, store: &dyn Store, payment_id: &str) -> Result<bool, StoreError> {
+        let taken = [&self.fresh, &self.taken].into_iter().any(|part| part.payments.contains(payment_id));
+        Ok(taken || store.has_payment(payment_id)?)
+    }
+
+    /// Takes an order out of the books. This is the only place that does.
+    fn end(&mut self, order_id: u64, state: EndState, now: u64) {
+        let Some(pending) = self.open.remove(&order_id) else { return };
+        // After a check there is nothing to cancel.
+        self.checks.cancel(pending.check);
+        let item = &mut self.items[pending.item as usize].1;
+        if state == EndState::Released {
+            item.take_back(pending.terms.quantity);
+        } else {
+            item.sell(pending.terms.quantity);
+            self.fresh.items.push(pending.item);
+        }
+        self.last_seq += 1;
+        self.fresh.ended.insert(order_id, pending.terms.due);
+        let order = self.record(order_id, &pending);
+        self.changes.ended.push(Ended { order, state, decided_at: now, seq: self.last_seq });
+    }
+
+    /// Checks orders that are due, `limit` at most, and passes each to `done`. True if more may be
+    /// due. `now` is rounded down to a ms.
+    pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
+        let due = self.due(now, limit);
+        due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
+        due.len() == limit
+    }
+
+    /// Takes orders that are due out of the wheel, `limit` at most. The caller decides each.
+    pub(crate) fn due(&mut self, now: u64, limit: usize) -> Vec<u64> {
+        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
+        due.map(|fired| fired.payload).collect()
+    }
+
+    /// Checks an order that came out of the wheel.
+    pub(crate) fn decide(&mut self, order_id: u64, now: u64) -> Option<Checked> {
+        let terms = self.open.get(&order_id)?.terms;
+        let state = match terms.verdict() {
+            Verdict::Confirmed => EndState::Confirmed,
+            Verdict::Released => EndState::Released,
+        };
+        self.end(order_id, state, now);
+        Some(Checked { late: now.saturating_sub(terms.due), missed: terms.due < self.began })
+    }
+
+    /// When a pending order is checked.
+    pub(crate) fn check_at(&self, order_id: u64) -> Option<u64> {
+        self.open.get(&order_id).map(|pending| pending.terms.due)
+    }
+
+    /// When the next check is due, or a little earlier, in ms.
+    pub(crate) fn next_check(&self) -> Option<u64> {
+        self.advancer.next_expiration().map(|tick| self.began.saturating_add(tick))
+    }
+
+    /// What has changed since the last call. The caller commits it, or drops these books; what the
+    /// last call returned must be committed by now.
+    pub(crate) fn take_changes(&mut self, now: u64) -> Changes {
+        self.taken = mem::take(&mut self.fresh);
+        let (mut open, mut items) = (mem::take(&mut self.taken.open), mem::take(&mut self.taken.items));
+        let mut changes = mem::take(&mut self.changes);
+        changes.now = now;
+        open.sort_unstable();
+        open.dedup();
+        changes.open.extend(open.into_iter().filter_map(|order_id| self.order(order_id)));
+        items.sort_unstable();
+        items.dedup();
+        let items = items.into_iter().map(|number| &self.items[number as usize]);
+        changes.sold.extend(items.map(|(name, item)| (name.clone(), item.sold)));
+        changes
+    }
+
+    pub(crate) fn stock(&self, name: &str) -> Stock {
+        let item = self.item_numbers.get(name).map(|&number| self.items[number as usize].1);
+        let Item { stock, reserved, sold, .. } =
+            item.unwrap_or(Item { stock: self.shop.stock, ..Item::default() });
+        Stock { stock, reserved, sold }
+    }
+
+    pub(crate) fn order(&self, order_id: u64) -> Option<Open> {
+        self.open.get(&order_id).map(|pending| self.record(order_id, pending))
+    }
+
+    /// Passes on what a recovery needs: the counterpart of [`recover`](Self::recover).
+    pub(crate) fn tell(&self, into: &mut dyn Recovery) {
+        self.open.iter().for_each(|(&order_id, pending)| into.open(self.record(order_id, pending)));
+        let sold = self.items.iter().filter(|(_, item)| item.sold > 0);
+        sold.for_each(|(name, item)| into.sold(name.clone(), item.sold));
+    }
+
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+}
+
+#[derive(Default)]
+struct Recovered {
+    open: Vec<Open>,
+    sold: Vec<(String, u64)>,
+}
+
+impl Recovery for Recovered {
+    fn open(&mut self, order: Open) {
+        self.open.push(order);
+    }
+
+    fn sold(&mut self, item: String, units: u64) {
+        self.sold.push((item, units));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! `serve`: orders over HTTP, on one machine, kept in an embedded store.
+//!
+//! # What is durable when
+//!
+//! One thread, the *writer*, decides. Request handlers pass it the lines of a request and wait. The
+//! writer gathers what has come in and the checks that are due into a *group*, and decides all of it
+//! in memory. Another thread, the *committer*, commits all changes of the group by one batch and one
+//! sync of the store. Then it answers. So every answer, and every outcome that a reader can see, is on
+//! disk. While the disk syncs, the writer decides the next group: the more requests come in, the fewer
+//! syncs there are for each, and a check that falls due does not wait for the disk before it is
+//! decided. Readers see it after its commit.
+//!
+//! A group is one transaction. A decision, the change of the sales of its item, and its outcome are
+//! part of the same group, so they are there together or not at all.
+//!
+//! | kept | as |
+//! |---|---|
+//! | a pending order, with what is paid so far | a record, until the order ends |
+//! | an order that has ended, its outcome | a record each, for ever |
+//! | a payment that was counted | its id, for ever; a repetition is a duplicate |
+//! | units sold of an item | a number for each item |
+//! | units reserved of an item | not kept: the sum over the pending orders |
+//! | the wheel | not kept: one timer for each pending order |
+//! | the shop's time | a number with each commit |
+//!
+//! # A crash at any instant
+//!
+//! `writer.rs` has the table. A restart reads the store, whose last group is whole or absent, and
+//! rebuilds reservations and wheel from the pending orders. Checks that fell due meanwhile happen in
+//! the first groups; `orders_checks_missed_total` counts them.
+//!
+//! Nothing acknowledged is lost, because answers follow the sync. Nothing is decided twice: an order
+//! is pending in the store until the group that holds its outcome replaces it, the writer is alone,
+//! and the store locks its directory. A client that was cut off sends its lines again: orders and
+//! payments are known by their ids, and a repetition changes nothing.
+//!
+//! Two answers leave no trace: *sold out* and *late*. A client that repeats such a line gets the answer
+//! that is true at that time.
+//!
+//! # The files, from the bottom up
+//!
+//! | file | what |
+//! |---|---|
+//! | `order_reconciliation::rules`, `../store/` | what decides an order; what survives |
+//! | `lines.rs` | lines in, lines out |
+//! | `clock.rs` | a time that never goes back, also over a restart |
+//! | `books.rs` | the decisions, in memory, and the timers |
+//! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
+//! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
+//! | `http.rs`, `status.html` | the routes; the status page |
+
+mod args;
+pub(crate) mod books;
+mod clock;
+mod committer;
+mod http;
+pub(crate) mod lines;
+pub(crate) mod metrics;
+mod shared;
+mod writer;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use shardwheel_compat::HyperTimer;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::store::StoreError;
+use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster};
+
+use books::Shop;
+use http::Context;
+use shared::Shared;
+use writer::Message;
+
+pub(crate) use args::Args;
+
+/// The address without `--listen`.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// Requests that wait for the writer; more are refused.
+const QUEUE: usize = 256;
+/// Open connections; more wait to be accepted.
+const CONNECTIONS: usize = 1_024;
+/// How long to wait when the system has no more connections to give.
+const NO_CONNECTION: Duration = Duration::from_millis(20);
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Serves until a signal ends it; returns the exit code.
+pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
+    let served = match (&args.cluster, &args.data) {
+        (Some(cluster), _) => {
+            let &Args { stock, check_after, listen, .. } = args;
+            let terms = cluster::Terms { stock, check_after, listen };
+            cluster::serve(cluster, &terms, streams.out)
+        }
+        (None, Some(data)) => serve(args, data, streams.out),
+        (None, None) => unreachable!("the parser asks for one of them"),
+    };
+    match served {
+        Ok(()) => EXIT_OK,
+        Err(failure) => {
+            // If standard error is closed too, nothing can be reported.
+            let _ = writeln!(streams.err, "error: {failure}");
+            EXIT_USAGE
+        }
+    }
+}
+
+fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
+    let listen = args.listen.unwrap_or(LISTEN);
+    let listener = runtime.block_on(TcpListener::bind(listen));
+    let listener = listener.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+    writeln!(out, "listening on {}", listener.local_addr()?)?;
+    out.flush()?;
+    let shared = Arc::new(Shared::default());
+    let (messages, ended) = start_writer(args, data, Arc::clone(&shared))?;
+    let context =
+        Context { shared, messages: messages.clone(), token: args.token.clone(), body_timeout: args.timeout };
+    runtime.spawn(accept(listener, Arc::new(context)));
+    until_end(&runtime, messages, ended).map_err(|error| format!("{}: {error}", data.display()).into())
+}
+
+/// Waits for a signal, and then for the writer's last commit; or for the writer's failure.
+fn until_end(
+    runtime: &Runtime,
+    messages: Sender<Message>,
+    mut ended: oneshot::Receiver<Result<(), StoreError>>,
+) -> Result<(), StoreError> {
+    let signalled = runtime.block_on(async {
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        tokio::select! {
+            _ = terminate.recv() => Ok(None),
+            _ = interrupt.recv() => Ok(None),
+            ended = &mut ended => Ok(Some(ended)),
+        }
+    });
+    let ended = signalled.map_err(StoreError::Io)?.unwrap_or_else(|| {
+        // The writer takes messages until it ends, so this waits for a group at most.
+        let _ = messages.send(Message::Stop);
+        ended.blocking_recv()
+    });
+    ended.unwrap_or_else(|_| Err(StoreError::Engine("the writer panicked".into())))
+}
+
+type Writer = (Sender<Message>, oneshot::Receiver<Result<(), StoreError>>);
+
+fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Writer> {
+    let shop = Shop {
+        stock: args.stock,
+        check_after: args.check_after.as_millis() as u64,
+        max_pending: args.max_pending,
+    };
+    let (messages, inbox) = crossbeam_channel::bounded(QUEUE);
+    let (end, ended) = oneshot::channel();
+    let directory = data.to_owned();
+    thread::Builder::new().name("writer".to_owned()).spawn(move || {
+        let result = writer::run(&directory, shop, &inbox, &shared);
+        // No receiver is left once the program ends by itself.
+        let _ = end.send(result);
+    })?;
+    Ok((messages, ended))
+}
+
+async fn accept(listener: TcpListener, context: Arc<Context>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            shardwheel::sleep(NO_CONNECTION).await;
+            continue;
+        };
+        let context = Arc::clone(&context);
+        tokio::spawn(async move {
+            connection(stream, context).await;
+            drop(place);
+        });
+    }
+}
+
+/// Serves one connection. An error of the connection concerns only its client.
+async fn connection(stream: TcpStream, context: Arc<Context>) {
+    // Answers are written whole; waiting for more to send gains nothing.
+    let _ = stream.set_nodelay(true);
+    let timeout = context.body_timeout;
+    let service = service_fn(move |request| http::handle(Arc::clone(&context), request));
+    let _ = http1::Builder::new()
+        .timer(HyperTimer::default())
+        .header_read_timeout(timeout)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}

@@ -1,0 +1,134 @@
+//! A cluster of one NATS server, which lives; `cluster_faults.rs` kills servers and workers.
+
+mod support;
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use support::lossy;
+use support::nats::{Nats, Worker};
+use support::{Client, Directory, PROGRAM, until};
+
+/// Runs a subcommand with the files in the directory; returns its exit code and all that it says.
+fn run(directory: &Directory, subcommand: &str, option: &str, nats: &Nats, args: &[&str]) -> (i32, String) {
+    run_at(directory, subcommand, option, &nats.urls(), args)
+}
+
+fn run_at(directory: &Directory, subcommand: &str, option: &str, urls: &str, args: &[&str]) -> (i32, String) {
+    let mut command = Command::new(PROGRAM);
+    command.args([subcommand, option, urls]).args(args);
+    command.arg("--orders").arg(directory.path().join("orders.csv"));
+    command.arg("--payments").arg(directory.path().join("payments.csv"));
+    let output = command.output().expect("the program starts");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8(said).expect("the program writes text"))
+}
+
+fn sample(directory: &Directory) {
+    support::sample(directory.path(), &["--count", "4000", "--items", "60"]);
+}
+
+/// The body of a worker's answer.
+fn get(worker: &Worker, path: &str) -> String {
+    let address = worker.line("listening on ").and_then(|address| address.parse().ok());
+    let mut client = Client::connect(address.expect("it says where")).expect("a connection");
+    client.send("GET", path, &[], b"").expect("an answer").text()
+}
+
+/// The feed goes by the dates of the files: payments that are in time there are in time here, too.
+#[test]
+fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
+    let directory = Directory::new("cluster");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let args = ["--partitions", "5", "--check-after", "15s", "--snapshot-every", "300"];
+    let (first, listens) =
+        (Worker::start("one", &nats, &args), [&args[..], &["--listen", "127.0.0.1:0"]].concat());
+    let second = Worker::start("two", &nats, &listens);
+    let owned = |worker: &Worker| worker.count("partition ");
+    until("each has a share", || owned(&first) >= 2 && owned(&second) >= 2);
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--batch", "30"]);
+    assert_eq!((code, fed.contains("| orders | placed | 4000 |")), (0, true), "{fed}");
+    let late = fed.lines().any(|line| line.starts_with("| payments | late | "));
+    assert!(late, "the files have late payments: {fed}");
+    // When one worker ends, the other one takes its partitions at once.
+    assert_eq!(first.terminate(), Some(0));
+    let (code, found) = run(&directory, "audit", "--from", &nats, &["--wait"]);
+    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+    let metrics = get(&second, "/metrics");
+    assert!(metrics.contains("\norders_pending 0\n") && metrics.contains("\norders_ready 1\n"), "{metrics}");
+    assert_eq!(get(&second, "/healthz"), "ok\n");
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    assert!(code == 0 && fed.contains("| orders | duplicate | 4000 |"), "{fed}");
+    assert!(!fed.contains("| payments | counted |"), "{fed}");
+    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered"]);
+    assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
+}
+
+#[test]
+fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
+    let directory = Directory::new("cluster-missing");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let worker = Worker::start("one", &nats, &["--partitions", "2", "--check-after", "1s", "--stock", "90"]);
+    worker.wait_until_ready();
+    let (code, found) = run(&directory, "audit", "--from", &nats, &[]);
+    assert!(code == 1 && found.contains("4000 orders have neither outcome nor refusal"), "{found}");
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    assert!(code == 0 && fed.contains("| orders | sold_out | "), "{fed}");
+    let (code, found) =
+        run(&directory, "audit", "--from", &nats, &["--wait", "--as-answered", "--stock", "90"]);
+    assert!(code == 0 && found.contains("no difference"), "{found}");
+    let (code, found) = run(&directory, "audit", "--from", &nats, &["--as-answered", "--stock", "80"]);
+    assert!(code == 1 && found.contains("not so"), "{found}");
+}
+
+#[test]
+fn a_worker_with_other_settings_is_refused() {
+    let directory = Directory::new("cluster-settings");
+    let nats = Nats::start(&directory, 1);
+    let worker = Worker::start("one", &nats, &["--partitions", "2"]);
+    worker.wait_until_ready();
+    let mut other = Command::new(PROGRAM);
+    other.args(["serve", "--nats", &nats.urls(), "--worker", "two", "--partitions", "3"]);
+    let output = other.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && said.contains("other settings"), "{said}");
+    until("the first one works on", || worker.count("partition ") == 2);
+}
+
+/// The worker, the feed and the audit read streams of which one message in seven does not arrive, now
+/// between two others and now at the end.
+#[test]
+fn deliveries_that_are_lost_are_read_again() {
+    let directory = Directory::new("cluster-lossy");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let delivered = AtomicU64::new(0);
+    let urls = lossy::start(nats.address(), move |delivery| {
+        let number = delivered.fetch_add(1, Ordering::Relaxed);
+        delivery.stream.starts_with("results-") && delivery.sequence == 1
+            || delivery.stream != "KV_shop" && number % 7 == 3
+    });
+    let worker = Worker::start_at("one", &urls, &["--partitions", "3", "--check-after", "2s"]);
+    worker.wait_until_ready();
+    let args = ["--batch", "30", "--skip-late", "--give-up-after", "60s"];
+    let (code, fed) = run_at(&directory, "feed", "--to", &urls, &args);
+    assert!(code == 0 && fed.contains("did not come"), "{fed}");
+    let (code, found) = run_at(&directory, "audit", "--from", &urls, &["--wait", "--as-answered"]);
+    assert!(code == 0 && found.contains("no difference"), "{found}");
+}
+
+/// A worker holds a partition whose log never reaches it; another one has its share already.
+#[test]
+fn a_partition_that_its_owner_cannot_read_goes_to_another_worker() {
+    let directory = Directory::new("cluster-deaf");
+    let nats = Nats::start(&directory, 1);
+    let urls = lossy::start(nats.address(), |delivery| delivery.stream == "shop-0");
+    let args = ["--partitions", "2", "--lease", "1s"];
+    let deaf = Worker::start_at("one", &urls, &args);
+    until("it has the other partition", || deaf.line("partition 1 owned").is_some());
+    let other = Worker::start("two", &nats, &args);
+    until("another worker serves it", || other.line("partition 0 owned").is_some());
+    assert!(deaf.line("partition 0 owned").is_none());
+}

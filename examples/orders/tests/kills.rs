@@ -1,0 +1,327 @@
+//! Kills the server at random instants under load, and audits what is left against a replay.
+//!
+//! ```text
+//! cargo test --release -p orders --test kills -- [--kills N] [--seconds S] [--seed N]
+//! ```
+//!
+//! Clients place orders and pay them, and send again whatever was not answered. A reader follows the
+//! outcomes. After the last kill no outcome that the reader saw may have changed, and the subcommand
+//! `audit` compares the server with what a replay decides from the answers.
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use order_reconciliation::outcomes::{MadePayment, PlacedOrder};
+use serde_json::Value;
+use support::{Answer, Client, Directory, PROGRAM, Server, until};
+
+const CHECK_AFTER: u64 = 700;
+const STOCK: u64 = 1_000;
+/// Orders of an item: a little more than there is stock for.
+const PER_ITEM: u64 = 450;
+const BATCH: u64 = 40;
+const CLIENTS: usize = 4;
+
+fn main() {
+    let mut options = HashMap::from([("--kills", 10), ("--seconds", u64::MAX), ("--seed", 1)]);
+    let args = std::env::args().skip(1).collect::<Vec<_>>();
+    for pair in args.chunks(2) {
+        // Test runners pass options of their own, which mean nothing here.
+        if let (Some(option), Some(Ok(value))) =
+            (options.get_mut(pair[0].as_str()), pair.get(1).map(|v| v.parse()))
+        {
+            *option = value;
+        }
+    }
+    let begin = Instant::now();
+    let scene = Arc::new(Scene::default());
+    let directory = Directory::new("kills");
+    let audited = torment(&scene, &directory, options["--kills"], options["--seconds"], options["--seed"]);
+    let took = begin.elapsed().as_secs();
+    println!("{} kills in {took} s\n{audited}", scene.kills.load(Ordering::SeqCst));
+}
+
+/// What the threads share. Orderings are all SeqCst: this is a test.
+#[derive(Default)]
+struct Scene {
+    address: Mutex<Option<SocketAddr>>,
+    next_order: AtomicU64,
+    kills: AtomicU64,
+    /// No new orders are placed.
+    closing: AtomicBool,
+    /// All outcomes are there.
+    over: AtomicBool,
+}
+
+fn args() -> [String; 4] {
+    ["--check-after".to_owned(), format!("{CHECK_AFTER}ms"), "--stock".to_owned(), STOCK.to_string()]
+}
+
+fn torment(scene: &Arc<Scene>, directory: &Directory, kills: u64, seconds: u64, seed: u64) -> String {
+    let clients = (0..CLIENTS).map(|_| {
+        let scene = Arc::clone(scene);
+        thread::spawn(move || shop(&scene))
+    });
+    let clients = clients.collect::<Vec<_>>();
+    let reader = thread::spawn({
+        let scene = Arc::clone(scene);
+        move || follow(&scene)
+    });
+    let end = Instant::now().checked_add(Duration::from_secs(seconds));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    while scene.kills.load(Ordering::SeqCst) < kills && end.is_none_or(|end| Instant::now() < end) {
+        let server = start(scene, directory);
+        // One in eight dies while it recovers.
+        if rng.u8(0..8) > 0 {
+            server.wait_until_ready();
+        }
+        thread::sleep(Duration::from_millis(rng.u64(0..300)));
+        *scene.address.lock().expect("no panic") = None;
+        server.kill();
+        scene.kills.fetch_add(1, Ordering::SeqCst);
+    }
+    let server = start(scene, directory);
+    scene.closing.store(true, Ordering::SeqCst);
+    let mut book = Book::default();
+    clients.into_iter().for_each(|client| book.add(client.join().expect("a client does not panic")));
+    until("all are decided", || server.metric("orders_pending") == 0.0);
+    scene.over.store(true, Ordering::SeqCst);
+    let followed = reader.join().expect("the reader does not panic");
+    audit(&server, directory, &book, &followed)
+}
+
+fn start(scene: &Scene, directory: &Directory) -> Server {
+    let args = args();
+    let args = args.iter().map(String::as_str).collect::<Vec<_>>();
+    let server = Server::launch(Command::new(PROGRAM), &directory.path().join("data"), &args);
+    *scene.address.lock().expect("no panic") = Some(server.address);
+    server
+}
+
+/// What the clients know from answers.
+#[derive(Default)]
+struct Book {
+    orders: Vec<PlacedOrder>,
+    payments: Vec<MadePayment>,
+    sold_out: u64,
+    late: u64,
+    /// Requests that were sent more than once.
+    repeated: u64,
+}
+
+impl Book {
+    fn add(&mut self, other: Self) {
+        self.orders.extend(other.orders);
+        self.payments.extend(other.payments);
+        self.sold_out += other.sold_out;
+        self.late += other.late;
+        self.repeated += other.repeated;
+    }
+}
+
+/// A client: places a batch, pays it, and so on.
+fn shop(scene: &Scene) -> Book {
+    let (mut book, mut line) = (Book::default(), Line::default());
+    while !scene.closing.load(Ordering::SeqCst) {
+        let first = scene.next_order.fetch_add(BATCH, Ordering::SeqCst) + 1;
+        let placed = place(scene, &mut line, &mut book, first..first + BATCH);
+        pay(scene, &mut line, &mut book, &placed);
+    }
+    book.repeated = line.repeated;
+    book
+}
+
+fn place(scene: &Scene, line: &mut Line, book: &mut Book, ids: std::ops::Range<u64>) -> Vec<PlacedOrder> {
+    let order = |order_id: u64| PlacedOrder {
+        order_id,
+        item: format!("item-{}", order_id / PER_ITEM),
+        quantity: (order_id * 7 % 4) as u32 + 1,
+        amount: order_id * 31 % 5_000 + 200,
+        placed_at: 0,
+    };
+    let orders = ids.map(order).collect::<Vec<_>>();
+    let body = orders.iter().map(|PlacedOrder { order_id, item, quantity, amount, .. }| {
+        let names = format!("\"order_id\":{order_id},\"item\":\"{item}\"");
+        format!("{{{names},\"quantity\":{quantity},\"amount_cents\":{amount}}}\n")
+    });
+    let answers = line.insist(scene, "/orders", &body.collect::<String>()).lines();
+    assert_eq!(answers.len(), orders.len(), "an answer a line");
+    let mut placed = Vec::new();
+    for (mut order, answer) in orders.into_iter().zip(answers) {
+        assert_eq!(answer["order_id"], order.order_id);
+        match answer["status"].as_str() {
+            Some("placed" | "duplicate") => {
+                order.placed_at = answer["check_at_ms"].as_u64().expect("a time") - CHECK_AFTER;
+                placed.push(order);
+            }
+            Some("sold_out") => book.sold_out += 1,
+            _ => panic!("{answer}"),
+        }
+    }
+    book.orders.extend(placed.iter().cloned());
+    placed
+}
+
+/// Half of the orders are paid in full, a sixth each in two parts, wrongly, and not at all.
+fn pay(scene: &Scene, line: &mut Line, book: &mut Book, placed: &[PlacedOrder]) {
+    let mut payments = Vec::new();
+    for order in placed {
+        let (id, amount) = (order.order_id, order.amount);
+        match id * 11 % 6 {
+            0..=2 => payments.push((order, amount)),
+            3 => payments.extend([(order, amount / 2), (order, amount - amount / 2)]),
+            4 => payments.push((order, amount + id % 2 * 2 - 1)),
+            _ => {}
+        }
+    }
+    let body = payments.iter().enumerate().map(|(number, (order, cents))| {
+        support::payment(&format!("p-{}-{number}", order.order_id), order.order_id, *cents)
+    });
+    let answers = line.insist(scene, "/payments", &body.collect::<String>()).lines();
+    assert_eq!(answers.len(), payments.len(), "an answer a line");
+    for ((order, amount), answer) in payments.into_iter().zip(answers) {
+        let check_at = order.placed_at + CHECK_AFTER;
+        let paid_at = match answer["status"].as_str() {
+            Some("counted" | "duplicate") => order.placed_at,
+            Some("late") => {
+                assert!(wall() + 250 > check_at, "{answer} comes before {check_at}");
+                book.late += 1;
+                check_at + 1
+            }
+            _ => panic!("{answer}"),
+        };
+        book.payments.push(MadePayment { order_id: order.order_id, amount, paid_at });
+    }
+}
+
+fn wall() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A connection that is made again as often as it breaks.
+#[derive(Default)]
+struct Line {
+    client: Option<(SocketAddr, Client)>,
+    repeated: u64,
+}
+
+impl Line {
+    /// Sends until there is an answer.
+    fn insist(&mut self, scene: &Scene, path: &str, body: &str) -> Answer {
+        loop {
+            if let Some(answer) = self.send(scene, "POST", path, body) {
+                return answer;
+            }
+            self.repeated += 1;
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn send(&mut self, scene: &Scene, method: &str, path: &str, body: &str) -> Option<Answer> {
+        let address = (*scene.address.lock().expect("no panic"))?;
+        if self.client.as_ref().is_none_or(|(known, _)| *known != address) {
+            self.client = Some((address, Client::connect(address).ok()?));
+        }
+        let (_, client) = self.client.as_mut()?;
+        match client.send(method, path, &[], body.as_bytes()) {
+            Ok(answer) if answer.status == 200 => Some(answer),
+            Ok(answer) if answer.status == 503 => None,
+            Ok(answer) => panic!("{answer:?}"),
+            Err(_) => {
+                self.client = None;
+                None
+            }
+        }
+    }
+}
+
+/// A reader of outcomes, across all restarts. Returns their lines.
+fn follow(scene: &Scene) -> String {
+    let (mut seen, mut after, mut line) = (String::new(), 0, Line::default());
+    while !scene.over.load(Ordering::SeqCst) {
+        if let Some(answer) = line.send(scene, "GET", &format!("/outcomes?after={after}&limit=5000"), "") {
+            after += answer.text().lines().count();
+            seen += &answer.text();
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    seen
+}
+
+/// The lines of all outcomes.
+fn all_outcomes(server: &Server) -> String {
+    let (mut all, mut after) = (String::new(), 0);
+    loop {
+        let page = server.get(&format!("/outcomes?after={after}&limit=10000")).text();
+        if page.is_empty() {
+            return all;
+        }
+        after += page.lines().count();
+        all += &page;
+    }
+}
+
+/// What only a reader that was there all the time can check.
+fn expect_history(found: &str, followed: &str) {
+    assert!(found.starts_with(followed), "what was seen stays");
+    let mut last = 0;
+    for (line, seq) in found.lines().zip(1_u64..) {
+        let line = serde_json::from_str::<Value>(line).expect("a line of JSON");
+        let decided_at = line["decided_at_ms"].as_u64().expect("a time");
+        assert!(
+            line["seq"] == seq && decided_at >= last,
+            "numbers have no gaps, times do not go back: {line}"
+        );
+        last = decided_at;
+    }
+}
+
+/// The subcommand `audit` gets files of the orders that were accepted, at the times of the answers.
+fn audit(server: &Server, directory: &Directory, book: &Book, followed: &str) -> String {
+    expect_history(&all_outcomes(server), followed);
+    let [orders, payments] = ["orders.csv", "payments.csv"].map(|name| directory.path().join(name));
+    write(&orders, "order_id,item,quantity,amount_cents,placed_at_ms", &book.orders, |order| {
+        let PlacedOrder { order_id, item, quantity, amount, placed_at } = order;
+        format!("{order_id},{item},{quantity},{amount},{placed_at}")
+    });
+    write(&payments, "order_id,amount_cents,paid_at_ms", &book.payments, |payment| {
+        let MadePayment { order_id, amount, paid_at } = payment;
+        format!("{order_id},{amount},{paid_at}")
+    });
+    let mut audit = Command::new(PROGRAM);
+    audit.arg("audit").arg("--orders").arg(orders).arg("--payments").arg(payments).args([
+        "--from",
+        &format!("http://{}", server.address),
+        "--check-after",
+        &format!("{CHECK_AFTER}ms"),
+        "--stock",
+        &STOCK.to_string(),
+    ]);
+    let audited = audit.output().expect("the program starts");
+    let text = String::from_utf8_lossy(&audited.stdout);
+    let missed = server.metric("orders_checks_missed_total");
+    assert!(audited.status.success(), "{text}{}", String::from_utf8_lossy(&audited.stderr));
+    format!(
+        "{text}{} sold out, {} payments, {} of them late, {} requests sent again, \
+         {missed} checks missed in the last absence",
+        book.sold_out,
+        book.payments.len(),
+        book.late,
+        book.repeated
+    )
+}
+
+fn write<T>(path: &Path, header: &str, records: &[T], row: impl Fn(&T) -> String) {
+    let rows = records.iter().map(|record| row(record) + "\n");
+    let text = [header.to_owned() + "\n"].into_iter().chain(rows).collect::<String>();
+    fs::write(path, text).expect("a file for the audit");
+}
