@@ -167,7 +167,7 @@ mod tests {
         costs.fire.operations = fired;
         let ledger = Ledger::new(vec![page]);
         ledger.restock();
-        let audit = Audit::of(ledger, lines, &Measured { costs, lateness: None, stats: None });
+        let audit = Audit::of(ledger, lines, &Measured { costs, lateness: Vec::new(), stats: None });
         audit.identities.iter().filter(|identity| !identity.holds).map(|identity| identity.name).collect()
     }
 

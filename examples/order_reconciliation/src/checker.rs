@@ -1,6 +1,5 @@
 //! The checker: drives the timers' clock, and checks the orders that are due.
 
-use hdrhistogram::Histogram;
 use shardwheel::Stats;
 
 use crate::clock::{self, Clock};
@@ -11,10 +10,6 @@ use crate::producer::Setting;
 /// Largest number of checks taken from the engine in one call. The heap's lock is held for one
 /// batch at a time.
 const BATCH: usize = 256;
-/// Significant decimal digits of a lateness.
-const DIGITS: u8 = 3;
-/// The largest lateness that is reported: one hour, in microseconds.
-const MAX_LATENESS: Micros = 3_600_000_000;
 
 /// The single thread that has the engine's driver.
 pub(crate) struct Checker<'a, D> {
@@ -22,27 +17,22 @@ pub(crate) struct Checker<'a, D> {
     driver: D,
     due: Vec<OrderRef>,
     costs: Costs,
-    lateness: Histogram<u64>,
+    lateness: Vec<Micros>,
 }
 
 /// What was measured during the job.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) costs: Costs,
-    /// In microseconds; `None` for the virtual clock, where lateness means nothing.
-    pub(crate) lateness: Option<Histogram<u64>>,
+    /// How late each check was; empty for the virtual clock, where lateness means nothing.
+    pub(crate) lateness: Vec<Micros>,
     /// The statistics of a `Timer`, if the engine is one.
     pub(crate) stats: Option<Stats>,
 }
 
-/// A histogram of how late checks are, in microseconds.
-pub(crate) fn lateness() -> Histogram<u64> {
-    Histogram::new_with_max(MAX_LATENESS, DIGITS).expect("the limits are valid")
-}
-
 impl<'a, D: Driver> Checker<'a, D> {
     pub(crate) fn new(setting: Setting<'a>, driver: D) -> Self {
-        let (due, costs, lateness) = (Vec::with_capacity(BATCH), Costs::default(), lateness());
+        let (due, costs, lateness) = (Vec::with_capacity(BATCH), Costs::default(), Vec::new());
         Self { setting, driver, due, costs, lateness }
     }
 
@@ -68,7 +58,9 @@ impl<'a, D: Driver> Checker<'a, D> {
         progress.add(self.due.len() as u64);
         for order in self.due.drain(..) {
             let late = ledger.page(order.page).check(order.slot, now);
-            self.lateness.saturating_record(late);
+            if let Clock::Real { .. } = clock {
+                self.lateness.push(late);
+            }
         }
     }
 
@@ -82,7 +74,6 @@ impl<'a, D: Driver> Checker<'a, D> {
     pub(crate) fn finish(self, producers: impl IntoIterator<Item = Costs>) -> Measured {
         let mut costs = self.costs;
         producers.into_iter().for_each(|theirs| costs += theirs);
-        let lateness = matches!(self.setting.clock, Clock::Real { .. }).then_some(self.lateness);
-        Measured { costs, lateness, stats: None }
+        Measured { costs, lateness: self.lateness, stats: None }
     }
 }

@@ -7,8 +7,9 @@
 //! payments come in at most nine tenths of that time after their order. So in real time the outcome
 //! does not depend on the load of the machine.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -159,24 +160,17 @@ pub(crate) fn write_sample(data_set: &DataSet, directory: &Path) -> Result<Strin
     ))
 }
 
-fn write_file(path: &Path, write: impl FnOnce(File) -> Result<u64, csv::Error>) -> Result<u64, Failure> {
-    let written = File::create(path).map_err(csv::Error::from).and_then(write);
-    written.map_err(|error| failure(path, io::Error::from(error)))
+fn write_file(path: &Path, write: impl FnOnce(File) -> io::Result<u64>) -> Result<u64, Failure> {
+    File::create(path).and_then(write).map_err(|error| failure(path, error))
 }
 
 /// Writes orders in the format of `--orders`, and returns their number.
-pub(crate) fn write_orders(
-    output: impl Write,
-    orders: impl Iterator<Item = Order>,
-) -> Result<u64, csv::Error> {
+pub(crate) fn write_orders(output: impl Write, orders: impl Iterator<Item = Order>) -> io::Result<u64> {
     write_rows::<Order, _>(output, orders.map(order_row))
 }
 
 /// Writes payments in the format of `--payments`, and returns their number.
-pub(crate) fn write_payments(
-    output: impl Write,
-    payments: impl Iterator<Item = Payment>,
-) -> Result<u64, csv::Error> {
+pub(crate) fn write_payments(output: impl Write, payments: impl Iterator<Item = Payment>) -> io::Result<u64> {
     write_rows::<Payment, _>(output, payments.map(payment_row))
 }
 
@@ -184,16 +178,22 @@ pub(crate) fn write_payments(
 fn write_rows<T: Record, R: AsRef<[String]>>(
     output: impl Write,
     rows: impl Iterator<Item = R>,
-) -> Result<u64, csv::Error> {
-    let mut writer = csv::Writer::from_writer(output);
-    writer.write_record(T::COLUMNS)?;
+) -> io::Result<u64> {
+    let mut output = BufWriter::new(output);
+    writeln!(output, "{}", T::COLUMNS.join(","))?;
     let mut count = 0;
     for row in rows {
-        writer.write_record(row.as_ref())?;
+        let fields = row.as_ref().iter().map(|field| quoted(field)).collect::<Vec<_>>();
+        writeln!(output, "{}", fields.join(","))?;
         count += 1;
     }
-    writer.flush()?;
+    output.flush()?;
     Ok(count)
+}
+
+/// A field with a comma stands in quotation marks. No record has one with a quotation mark.
+fn quoted(field: &str) -> Cow<'_, str> {
+    if field.contains(',') { format!("\"{field}\"").into() } else { field.into() }
 }
 
 fn order_row(order: Order) -> [String; 5] {

@@ -19,7 +19,8 @@ use crate::progress::Progress;
 
 /// Plays the timelines: the checker on this thread, each producer on its own thread.
 pub(crate) fn play<D: Sleeper>(driver: D, ledger: &Ledger, timelines: Vec<Timeline>) -> Measured {
-    let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
+    let progress =
+        Progress::bar("playing", timelines.iter().map(|timeline| timeline.orders.len() as u64).sum());
     let setting = Setting { ledger, clock: Clock::start_now(), progress: &progress };
     let at_work = AtomicUsize::new(timelines.len());
     let measured = thread::scope(|scope| {

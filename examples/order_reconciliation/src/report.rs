@@ -6,14 +6,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::args::{Args, EngineKind};
 use crate::audit::{Audit, Identity};
 use crate::checker::Measured;
 use crate::figures::Figures;
-use crate::ledger::Sum;
+use crate::ledger::{Micros, Sum};
 
 /// The whole report. The field names are the names in the JSON.
 #[derive(Debug, Serialize)]
@@ -102,7 +101,7 @@ impl Report {
             engine_seconds: driven.then(|| costs.total().as_secs_f64()),
             timers_per_second: driven.then(|| costs.timers_per_second()),
             elapsed_seconds: took.as_secs_f64(),
-            lateness: lateness.as_ref().filter(|checks| !checks.is_empty()).map(Lateness::of),
+            lateness: Lateness::of(lateness),
             timer: stats.as_ref().map(Figures::of),
             peak_memory_bytes: peak_memory(),
             identities: audit.identities,
@@ -236,15 +235,13 @@ impl Lateness {
         Ok(())
     }
 
-    fn of(checks: &Histogram<u64>) -> Self {
-        let millis = |micros: u64| micros as f64 / 1_000.0;
-        let quantile = |quantile| millis(checks.value_at_quantile(quantile));
-        Self {
-            p50_ms: quantile(0.5),
-            p99_ms: quantile(0.99),
-            p999_ms: quantile(0.999),
-            max_ms: millis(checks.max()),
-        }
+    /// The percentiles; `None` if there were no checks.
+    fn of(mut checks: Vec<Micros>) -> Option<Self> {
+        checks.sort_unstable();
+        let last = checks.len().checked_sub(1)?;
+        let quantile = |quantile: f64| checks[(last as f64 * quantile) as usize] as f64 / 1_000.0;
+        let [p50_ms, p99_ms, p999_ms, max_ms] = [0.5, 0.99, 0.999, 1.0].map(quantile);
+        Some(Self { p50_ms, p99_ms, p999_ms, max_ms })
     }
 }
 
@@ -304,5 +301,13 @@ mod tests {
     fn numbers_are_grouped_by_thousands() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(money(123_456_705).trim_start(), "1,234,567.05");
+    }
+
+    #[test]
+    fn percentiles_are_of_the_sorted_values() {
+        let lateness = Lateness::of((0..=1_000).rev().map(|millis| millis * 1_000).collect());
+        let Lateness { p50_ms, p99_ms, p999_ms, max_ms } = lateness.expect("there are values");
+        assert_eq!([p50_ms, p99_ms, p999_ms, max_ms], [500.0, 990.0, 999.0, 1_000.0]);
+        assert!(Lateness::of(Vec::new()).is_none());
     }
 }

@@ -28,7 +28,8 @@ pub(crate) fn replay<D: Driver>(
     timelines: Vec<Timeline>,
     check_after: Micros,
 ) -> Measured {
-    let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
+    let progress =
+        Progress::bar("playing", timelines.iter().map(|timeline| timeline.orders.len() as u64).sum());
     let setting = Setting { ledger, clock: Clock::Virtual, progress: &progress };
     let measured = thread::scope(|scope| {
         let hands = timelines.into_iter().zip(0..).map(|(timeline, page)| {

@@ -6,15 +6,15 @@
 //! producer hold the page's `Checks`. When the `Checks` is dropped, the producer has left, and every
 //! check of the page has run or was cancelled. The end of the day waits for that.
 
+use std::mem;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use shardwheel::{BuildError, Timer, TimerKey};
 
-use crate::checker::{self, Measured};
+use crate::checker::Measured;
 use crate::clock::Clock;
 use crate::engine::{Costs, Desk};
 use crate::ledger::{Ledger, Micros, OrderRef};
@@ -33,7 +33,8 @@ pub(crate) fn start(shards: u32, pin_to_cores: bool) -> Result<Timer, BuildError
 
 /// Plays the timelines: each producer on its own thread, the checks on the timer's threads.
 pub(crate) fn play(timer: Timer, ledger: &Arc<Ledger>, timelines: Vec<Timeline>) -> Measured {
-    let progress = Progress::playing(timelines.iter().map(|timeline| timeline.orders.len()).sum());
+    let progress =
+        Progress::bar("playing", timelines.iter().map(|timeline| timeline.orders.len() as u64).sum());
     let day = Day { timer, ledger, start: Instant::now(), progress };
     let measured = day.pass(timelines);
     day.progress.finish();
@@ -52,18 +53,17 @@ impl Day<'_> {
     fn pass(&self, timelines: Vec<Timeline>) -> Measured {
         let (ended, ends) = mpsc::channel();
         let mut costs = self.produce(timelines, ended);
-        let mut lateness = checker::lateness();
-        ends.into_iter().for_each(|page| lateness += page);
+        let lateness = ends.into_iter().flatten().collect();
         // Returns no unfired timers; the audit checks that by the `handed_back` count.
         drop(self.timer.shutdown());
         let stats = self.timer.stats();
         costs.fire.operations = stats.fired;
-        Measured { costs, lateness: Some(lateness), stats: Some(stats) }
+        Measured { costs, lateness, stats: Some(stats) }
     }
 
     /// Runs the producers until the last has left. Checks may still be pending then. When all
     /// checks of a page are done, `ended` receives their lateness.
-    fn produce(&self, timelines: Vec<Timeline>, ended: Sender<Histogram<u64>>) -> Costs {
+    fn produce(&self, timelines: Vec<Timeline>, ended: Sender<Vec<Micros>>) -> Costs {
         let clock = Clock::Real { start: self.start };
         let setting = Setting { ledger: self.ledger, clock, progress: &self.progress };
         thread::scope(|scope| {
@@ -77,13 +77,13 @@ impl Day<'_> {
         })
     }
 
-    fn desk(&self, page: u32, ended: Sender<Histogram<u64>>) -> TimerDesk {
+    fn desk(&self, page: u32, ended: Sender<Vec<Micros>>) -> TimerDesk {
         let checks = Checks {
             ledger: Arc::clone(self.ledger),
             page,
             clock: Clock::Real { start: self.start },
             progress: self.progress.clone(),
-            lateness: Mutex::new(checker::lateness()),
+            lateness: Mutex::default(),
             ended,
         };
         TimerDesk { timer: self.timer.clone(), start: self.start, checks: Arc::new(checks) }
@@ -124,9 +124,9 @@ struct Checks {
     clock: Clock,
     progress: Progress,
     /// How late the checks were. Written by the timer's threads, mostly by one of them.
-    lateness: Mutex<Histogram<u64>>,
+    lateness: Mutex<Vec<Micros>>,
     /// Receives the lateness when this is dropped.
-    ended: Sender<Histogram<u64>>,
+    ended: Sender<Vec<Micros>>,
 }
 
 impl Checks {
@@ -138,8 +138,8 @@ impl Checks {
         page.restock();
         drop(page);
         let mut lateness = self.lateness.lock().unwrap_or_else(PoisonError::into_inner);
-        lateness.saturating_record(late);
-        if lateness.len().is_multiple_of(STEP) {
+        lateness.push(late);
+        if (lateness.len() as u64).is_multiple_of(STEP) {
             self.progress.add(STEP);
         }
     }
@@ -148,8 +148,8 @@ impl Checks {
 impl Drop for Checks {
     fn drop(&mut self) {
         let lateness = self.lateness.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.progress.add(lateness.len() % STEP);
+        self.progress.add(lateness.len() as u64 % STEP);
         // No receiver is left if the day has ended in a panic.
-        let _ = self.ended.send(lateness.clone());
+        let _ = self.ended.send(mem::take(lateness));
     }
 }

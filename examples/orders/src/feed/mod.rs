@@ -156,7 +156,7 @@ impl Feed {
         let lines = lanes.iter().map(|lane| lane.orders.len() + lane.in_time.len() + lane.late.len());
         let pace = Pace { start: Instant::now(), first: first(&files, lanes, &cursors), speed: args.speed };
         let shared = Shared {
-            progress: Bar::bar("feeding", lines.sum::<usize>() as u64).after(before as u64),
+            progress: Bar::resumed("feeding", lines.sum::<usize>() as u64, before as u64),
             files,
             batch: args.batch,
             pace,
