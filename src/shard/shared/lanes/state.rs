@@ -103,8 +103,9 @@ impl LaneState {
         // Ordering: Acquire, pairs with the Release in `restore`: the advancer has finished with
         // `local`.
         if self.revoked.load(Ordering::Acquire) {
-            // Ordering: Relaxed, the call has not used `local`.
-            self.busy.store(false, Ordering::Relaxed);
+            // Ordering: Release, although this call has not used `local`. An advancer that loads this
+            // value has to see what the call before it has left there, as in `end_call`.
+            self.busy.store(false, Ordering::Release);
             return false;
         }
         true
@@ -127,8 +128,8 @@ impl LaneState {
     pub(super) fn is_revoked(&self) -> bool {
         // Ordering: Relaxed, only the advancer writes it.
         let is_revoked = self.revoked.load(Ordering::Relaxed);
-        // Ordering: Acquire, pairs with the end of a call: what the call has left in `local` is
-        // visible.
+        // Ordering: Acquire, pairs with the end of a call, and with a `begin_call` in vain: what the
+        // last call has left in `local` is visible.
         is_revoked && !self.busy.load(Ordering::Acquire)
     }
 
