@@ -56,6 +56,54 @@ fn hazard_7_a_held_node_whose_bucket_is_past() {
     });
 }
 
+/// The advancer has set the held node aside. The producer then has no use for the node, gives it up
+/// and claims it: the timer that it puts there fires in time.
+#[test]
+fn hazard_7_a_node_that_was_held_is_claimed_where_its_bucket_is_past() {
+    model_within(3, || {
+        let ledger = Ledger::new(3);
+        let (scheduler, mut advancer) = holding_shard();
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || {
+            let key = both.0.schedule(2, both.1.payload(0)).unwrap();
+            replace(&both.0, &both.1, key, 1);
+            both.0.schedule(3, both.1.payload(2)).unwrap();
+        });
+        ledger.advance(&mut advancer, 2);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 2);
+        assert!(ledger.has_fired(1));
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(2));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
+/// The advancer visits the held node, which it has set aside, while the producer puts one timer
+/// after the other into it.
+#[test]
+fn hazard_7_a_held_node_that_was_set_aside_is_used_twice() {
+    model_within(2, || {
+        let ledger = Ledger::new(3);
+        let (scheduler, mut advancer) = holding_shard();
+        let both = (scheduler.clone(), ledger.clone());
+        let reuser = thread::spawn(move || {
+            let key = both.0.schedule(1, both.1.payload(0)).unwrap();
+            both.1.cancelled(both.0.cancel(key));
+            let key = both.0.schedule(3, both.1.payload(2)).unwrap();
+            replace(&both.0, &both.1, key, 3);
+        });
+        ledger.advance(&mut advancer, 1);
+        ledger.advance(&mut advancer, 2);
+        reuser.join().unwrap();
+        ledger.advance(&mut advancer, 3);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
 /// The advancer's answer covers the timer in the held node, or the timer wakes the advancer. The
 /// node may be in a bucket, or set aside because the bucket's tick has passed.
 fn sleep(preemptions: usize, now: Tick) {

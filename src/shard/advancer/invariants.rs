@@ -75,7 +75,7 @@ impl<T> Advancer<T> {
             assert!(recorded <= flushed && linked_for >= recorded);
         }
         assert!(self.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
-        for &id in &self.deferred {
+        for &id in self.deferred.iter().chain(&self.aside) {
             self.record(census, id);
         }
     }

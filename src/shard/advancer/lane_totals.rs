@@ -151,6 +151,7 @@ impl<T> Advancer<T> {
         }
         if !held.is_none() {
             self.shared.slab.regain(&mut held).into_vacant().cancelled();
+            self.shared.note_aside_used();
         }
     }
 
@@ -179,13 +180,18 @@ impl<T> Advancer<T> {
         }
         self.lane_totals.reclaimed_at = self.activity();
         self.recycler.note_asked();
+        self.take_from_lanes();
+        // A node that is left dead after this look makes leftovers due again.
+        if self.shared.dead() > 0 {
+            // Ordering: Relaxed, the advancer sees its own request.
+            self.shared.sweep_requested.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes what lanes keep, where the system can do that.
+    pub(super) fn take_from_lanes(&mut self) {
         let shared = self.shared.share();
         shared.lanes.revoke(|kept| self.take_in(kept));
-        // A node that is left dead after this look makes leftovers due again.
-        if shared.dead() > 0 {
-            // Ordering: Relaxed, the advancer sees its own request.
-            shared.sweep_requested.store(true, Ordering::Relaxed);
-        }
     }
 
     fn activity(&self) -> u64 {

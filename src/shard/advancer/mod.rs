@@ -34,7 +34,8 @@
 //! | `due` | the detached lists of the bucket of tick `flushed + 1`, which are being yielded |
 //! | `moving` | within a cascade: what is left of the overflow bucket |
 //! | `overdue` | timers due at or before `flushed`, latest first |
-//! | `deferred` | for the next advance: busy or held nodes, and timers rearmed for the past |
+//! | `deferred` | for the next advance: busy nodes, and timers rearmed for the past |
+//! | `aside` | held nodes whose tick has come: an advance visits them if a producer says so |
 //! | `sweep` | what a sweep has detached and not yet linked again |
 //!
 //! # Invariants
@@ -131,6 +132,7 @@ pub struct Advancer<T> {
     deferred: Vec<NodeId>,
     /// Always empty: kept for its memory.
     deferred_before: Vec<NodeId>,
+    aside: Vec<NodeId>,
     recycler: Recycler<T>,
     sweep: Sweep,
     early_cascade: EarlyCascade,
@@ -166,6 +168,7 @@ impl<T> Advancer<T> {
             overdue: Vec::new(),
             deferred: Vec::new(),
             deferred_before: Vec::new(),
+            aside: Vec::new(),
             recycler: Recycler::new(),
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(levels, start),

@@ -32,11 +32,11 @@ impl<T> Advancer<T> {
     fn earliest_left(&self) -> Option<Tick> {
         let overdue = self.overdue.last().map(|due| due.deadline);
         let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
-        earlier(earlier(overdue, due), self.earliest_deferred())
+        earlier(earlier(overdue, due), self.earliest_of(&self.deferred))
     }
 
-    fn earliest_deferred(&self) -> Option<Tick> {
-        self.deferred.iter().filter_map(|&id| self.deadline(id)).min()
+    fn earliest_of(&self, nodes: &[NodeId]) -> Option<Tick> {
+        nodes.iter().filter_map(|&id| self.deadline(id)).min()
     }
 
     /// The earliest tick at which anything known may be due; after the fence. `in_hand` is the
@@ -63,8 +63,9 @@ impl<T> Advancer<T> {
     /// The earliest tick of what producers may have changed or added, other than in the wheels.
     #[inline]
     fn earliest_known_anew(&self) -> Option<Tick> {
-        let deferred = if self.deferred.is_empty() { None } else { self.earliest_deferred() };
-        earlier(deferred, self.earliest_in_inbox())
+        let deferred = if self.deferred.is_empty() { None } else { self.earliest_of(&self.deferred) };
+        let aside = if self.shared.is_aside_used() { self.earliest_of(&self.aside) } else { None };
+        earlier(earlier(deferred, aside), self.earliest_in_inbox())
     }
 
     /// The tick at which the early cascade next has something to do, or a later one if it has

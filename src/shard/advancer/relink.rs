@@ -19,6 +19,8 @@ enum Destination {
     /// Nowhere: it has been freed.
     Dead(Freed),
     /// To `deferred`: the next advance visits it again.
+    Deferred,
+    /// To `aside`: its producer holds it, and the tick that it is linked for has come.
     Aside,
 }
 
@@ -55,7 +57,7 @@ impl<T> Advancer<T> {
     /// Whether nodes wait for the next advance to take them in.
     #[inline]
     pub(super) fn has_newcomers(&self) -> bool {
-        !self.deferred.is_empty() || self.shared.has_inbox()
+        !self.deferred.is_empty() || self.shared.has_inbox() || self.shared.is_aside_used()
     }
 
     /// Takes in the newcomers, and gives back wheels that have been idle.
@@ -71,6 +73,9 @@ impl<T> Advancer<T> {
     /// Takes in the nodes of the inbox, of `deferred` and of closed wheels: timers that are due to
     /// `overdue`, the others to their buckets.
     fn admit_newcomers(&mut self, closed: Vec<Closed>) {
+        if self.shared.take_aside_used() {
+            self.visit_aside();
+        }
         let inbox = self.shared.take_inbox();
         if self.deferred.is_empty() && closed.is_empty() && inbox == NIL {
             return;
@@ -124,6 +129,21 @@ impl<T> Advancer<T> {
         }
     }
 
+    /// Places the nodes of `aside` that are no longer held, or that have been armed and cancelled
+    /// once more.
+    pub(super) fn visit_aside(&mut self) {
+        let mut at = 0;
+        while let Some(&id) = self.aside.get(at) {
+            let node = self.node(id);
+            if matches!(node.observe(), Observed::Held(word) if node.linked_for(word) <= self.now) {
+                at += 1;
+            } else {
+                self.aside.swap_remove(at);
+                self.relink(id);
+            }
+        }
+    }
+
     /// What a node holds that is about to be placed for its deadline. If its timer is due later
     /// than `base`, this first marks the node as displaced. Lock-free: it repeats only if a
     /// producer has changed the timer.
@@ -137,8 +157,8 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places a node that is not to be yielded now: in a bucket, in `overdue` or in `deferred`.
-    /// Frees a dead node.
+    /// Places a node that is not to be yielded now: in a bucket, in `overdue`, in `deferred` or in
+    /// `aside`. Frees a dead node.
     pub(super) fn relink(&mut self, id: NodeId) {
         match self.find_destination(id) {
             Destination::Bucket(slot) => self.link(slot, id, id),
@@ -147,7 +167,8 @@ impl<T> Advancer<T> {
                 self.put_overdue(at, deadline, id);
             }
             Destination::Dead(node) => self.retire_dead(node),
-            Destination::Aside => self.defer(id),
+            Destination::Aside if self.aside.try_reserve(1).is_ok() => self.aside.push(id),
+            Destination::Deferred | Destination::Aside => self.defer(id),
         }
     }
 
@@ -165,11 +186,11 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Looks a second time at a node that is busy (see
+    /// Looks a second time at a node that is busy or held (see
     /// [`protocol`](crate::shard::shared::protocol)).
     fn find_destination(&self, id: NodeId) -> Destination {
         match self.destination_now(id) {
-            Destination::Aside => {
+            Destination::Deferred | Destination::Aside => {
                 self.shared.clock.pass_fence();
                 self.destination_now(id)
             }
@@ -186,10 +207,16 @@ impl<T> Advancer<T> {
             Observed::Cancelled(word) => {
                 let hand = self.node(id);
                 let freed = hand.free_cancelled(word).map(|vacant| hand.freed(vacant));
-                freed.map_or(Destination::Aside, Destination::Dead)
+                freed.map_or(Destination::Deferred, Destination::Dead)
             }
-            // A busy or held node. A timer whose payload is out is never in hand.
-            _ => Destination::Aside,
+            // The bucket is in time for the next timer, which is due no earlier.
+            Observed::Held(word) if self.node(id).linked_for(word) > self.now => {
+                let linked_for = self.node(id).linked_for(word);
+                Destination::Bucket(self.shared.geometry.place_private(self.flushed + 1, linked_for))
+            }
+            Observed::Held(_) => Destination::Aside,
+            // A busy node. A timer whose payload is out is never in hand.
+            _ => Destination::Deferred,
         }
     }
 

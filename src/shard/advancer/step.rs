@@ -77,7 +77,7 @@ impl<T> Advancer<T> {
     /// Whether an advance that has moved the clock to this tick has nothing more to do.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        let holds_none = !self.is_bucket_due() && !self.holds_any_in_hand() && !self.shared.has_inbox();
+        let holds_none = !self.is_bucket_due() && !self.holds_due() && !self.has_newcomers();
         let is_rest = !self.is_upkeep_due() && !self.is_look_for_idle_wheels_due();
         holds_none && is_rest && !self.is_upkeep_asked_for()
     }

@@ -146,6 +146,7 @@ impl<T> Advancer<T> {
                 return;
             }
             self.sweep.next = Some(SweepPosition::FIRST);
+            self.visit_aside();
             // Earlier cancels do not count: the first step of a pass is as short as the others.
             self.sweep.made = self.shared.dead_made();
         }

@@ -280,6 +280,12 @@ impl<'n, T> Filled<'n, T> {
 }
 
 impl<'n, T> Vacant<'n, T> {
+    /// The tick that the node, which is linked, is linked for, or a later one.
+    #[inline]
+    pub(crate) fn linked_for(&self) -> Tick {
+        self.node.linked_for(self.word)
+    }
+
     /// The node's word, unless it has been stopped meanwhile.
     pub(crate) fn word(&self) -> Word {
         self.word

@@ -59,9 +59,10 @@
 //!
 //! The advancer waits for no producer. `Cancelling` and `Claimed` last for a part of one producer's
 //! call. An advancer that meets a node in one of them sets the node aside until its next advance.
-//! It does the same with a `Held` node. `Held` may last, but a producer holds one node at most, and
-//! few producers hold any (see [`lanes`](crate::shard::shared::lanes)). A `Running` or `Stopped`
-//! node is in no list, and the thread that runs the payload may take any time.
+//! `Held` may last for any time: once the tick has come for which such a node is linked, the
+//! advancer sets the node aside until a producer says that it is in use again (see
+//! [`protocol`](crate::shard::shared::protocol)). A `Running` or `Stopped` node is in no list, and
+//! the thread that runs the payload may take any time.
 //!
 //! # Recurring timers
 //!

@@ -19,8 +19,9 @@ pub(super) enum Acquired<'g, T> {
     Free(OwnedNode<'g, T>),
     /// A cancelled node, claimed where it is linked.
     Claimed(OwnedNode<'g, T>),
-    /// As `Claimed`; the lane has held the node since its timer was cancelled.
-    Held(OwnedNode<'g, T>),
+    /// As `Claimed`; the lane has held the node since its timer was cancelled. With the tick that the
+    /// node is linked for.
+    Held(OwnedNode<'g, T>, Tick),
 }
 
 impl<T> Scheduler<T> {
@@ -36,10 +37,13 @@ impl<T> Scheduler<T> {
         if !nodes.held.is_none() {
             let (owned, linked_for) = (slab.regain(&mut nodes.held), nodes.held.linked_for());
             if linked_for <= deadline && owned.vacant().can_be_armed(deadline) {
-                return Ok(Acquired::Held(owned));
+                return Ok(Acquired::Held(owned, linked_for));
             }
             nodes.hints.push(owned.id(), linked_for);
             owned.into_vacant().cancelled();
+            if self.shared.may_have_come(linked_for) {
+                self.shared.note_aside_used();
+            }
         }
         if let Some(id) = nodes.hints.pop(deadline)
             && let Some(claimed) = self.claim(who, nodes, id, deadline)
@@ -97,15 +101,15 @@ impl<T> Scheduler<T> {
             }
             Acquired::Claimed(owned) => {
                 lane.tally.reused.add(1);
-                let (id, era) = (owned.id(), owned.era());
+                let (id, era, linked_for) = (owned.id(), owned.era(), owned.vacant().linked_for());
                 let version = owned.into_vacant().arm_claimed(deadline, payload);
-                (id, era, version, shared.must_wake(deadline))
+                (id, era, version, shared.note_in_place(linked_for, deadline))
             }
-            Acquired::Held(owned) => {
+            Acquired::Held(owned, linked_for) => {
                 lane.tally.reused.add(1);
                 let (id, era) = (owned.id(), owned.era());
                 let version = owned.into_vacant().arm_held(deadline, payload);
-                (id, era, version, shared.must_wake(deadline))
+                (id, era, version, shared.note_in_place(linked_for, deadline))
             }
         };
         (Key::new(shared.id, id, join(era, version)), must_wake)
@@ -117,7 +121,7 @@ impl<T> Acquired<'_, T> {
         match self {
             Self::Free(owned) => Slab::<T>::put_back(&mut nodes.free, owned),
             Self::Claimed(owned) => owned.into_vacant().cancelled(),
-            Self::Held(owned) => nodes.held.hold_again(owned),
+            Self::Held(owned, _) => nodes.held.hold_again(owned),
         }
     }
 }

@@ -47,6 +47,9 @@ pub(crate) struct Shared<T> {
     /// For models: stands for the word of a node, between the advancer's look at it and its firing.
     pub(crate) firing: Trace,
     inbox: CachePadded<AtomicU32>,
+    /// Whether a held node that the advancer has set aside may have been used (see `protocol`). Set
+    /// by producers and the advancer, cleared by the advancer.
+    aside_used: AtomicBool,
     /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
     /// advancer.
     pub(crate) sweep_requested: AtomicBool,
@@ -74,6 +77,7 @@ impl<T> Shared<T> {
             counting: Trace::begin(),
             firing: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
+            aside_used: AtomicBool::new(false),
             sweep_requested: AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),

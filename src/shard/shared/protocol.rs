@@ -95,6 +95,34 @@
 //! first, the second look finds the timer pending. If the advancer's comes first, the producer sees
 //! the clock.
 //!
+//! # Held nodes
+//!
+//! A producer may hold the node of a timer that it has cancelled for as long as it likes, so the
+//! advancer does not visit such a node at each advance. One that it meets before the tick for which
+//! the node is linked, it places for that tick. When that tick has come, the advancer passes its
+//! fence, looks again, and *sets the node aside*. From then on it visits the node only if the word
+//! `aside_used` says so.
+//!
+//! A node that is set aside is used again in place: by the producer that holds it or, once that one
+//! has given it up, by a producer that claims it. Either one stores the node's word, passes its
+//! fence, and loads `now`. If the node was linked for a tick that has come, it swaps `aside_used`
+//! for true, passes a second fence, and only then loads `wake_below`.
+//!
+//! - *The producer's fence comes before that of the advancer*, which is about to set the node
+//!   aside: the second look finds the timer, and places it.
+//! - *The advancer's fence comes first*: the producer sees the clock, and notes that the node is
+//!   used. The advancer clears the note by a swap before it visits the nodes. If it clears this
+//!   producer's note, it finds the timer. Otherwise the note comes later, and the next advance
+//!   finds it, as with the inbox. As with the inbox, the second fence orders the note against the
+//!   advancer's look before a sleep.
+//!
+//! Two uses in turn: the second producer may find the node linked for a later tick, the first
+//! timer's, and note nothing. The first one's note is enough: at its visit the advancer finds the
+//! second timer, or a held node that is linked for a later tick, and places that.
+//!
+//! A producer that gives up a node which is set aside notes that too, so that the node is freed.
+//! This note may be missed, because no fence comes before it. Then the next sweep frees the node.
+//!
 //! # No memory
 //!
 //! If there is no memory for an overflow wheel, the node goes to the inbox. Each advance tries
@@ -306,8 +334,40 @@ impl<T> Shared<T> {
         self.must_wake(deadline)
     }
 
-    /// Reads `wake_below` for a timer that is already in its list: reused in place, or in the
-    /// inbox. Returns true if the caller must wake the advancer.
+    /// Reads the clock for a timer in a node that was reused in place, and was linked for that tick.
+    /// If the tick has come, the advancer may have set the node aside, so it looks there. Returns
+    /// true if the caller must wake the advancer.
+    #[inline]
+    #[must_use]
+    pub(crate) fn note_in_place(&self, linked_for: Tick, deadline: Tick) -> bool {
+        let reading = self.clock.read();
+        if linked_for <= reading.now { self.must_wake_aside(deadline) } else { reading.must_wake(deadline) }
+    }
+
+    /// As [`must_wake`](Self::must_wake), for a node that the advancer may have set aside.
+    #[cold]
+    fn must_wake_aside(&self, deadline: Tick) -> bool {
+        self.note_aside_used();
+        self.must_wake(deadline)
+    }
+
+    /// Makes the advancer look at the nodes that it has set aside.
+    #[cold]
+    pub(crate) fn note_aside_used(&self) {
+        // Ordering: Release, pairs with `take_aside_used`: the node's word is visible.
+        self.aside_used.swap(true, Ordering::Release);
+    }
+
+    /// Whether the clock has reached that tick, as a hint.
+    #[inline]
+    pub(crate) fn may_have_come(&self, tick: Tick) -> bool {
+        // Models leave the hint out: they are harder without it.
+        // Ordering: Relaxed, a hint.
+        !cfg!(shardwheel_loom) && tick <= self.clock.words.now.load(Ordering::Relaxed)
+    }
+
+    /// Reads `wake_below` for a timer that is already in its list, the inbox included. Returns true
+    /// if the caller must wake the advancer.
     #[inline]
     #[must_use]
     pub(crate) fn must_wake(&self, deadline: Tick) -> bool {

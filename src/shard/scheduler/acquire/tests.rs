@@ -29,7 +29,7 @@ fn a_cancelled_node_that_is_given_back_is_held_or_dead_as_before() {
     // The lane holds the first node, and a hint names the second.
     for _ in 0..2 {
         let acquire = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
-        assert!(matches!(&acquire, Acquired::Held(owned) if owned.id() == keys[0].node()));
+        assert!(matches!(&acquire, Acquired::Held(owned, _) if owned.id() == keys[0].node()));
         acquire.give_back(&mut local.nodes);
     }
     let held = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");

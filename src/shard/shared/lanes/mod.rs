@@ -52,8 +52,7 @@ pub(crate) use self::list::Lanes;
 pub(crate) use self::local::{Local, Nodes};
 
 /// How many of a shard's lanes threads may own. An owner may keep free nodes and a held node from
-/// one call to the next. At each advance the advancer looks at held nodes whose bucket is past or
-/// under early cascade.
+/// one call to the next.
 const KEEPERS: u32 = 64;
 
 /// How many common lanes stay in the epochs and in the advancer's list.
