@@ -26,9 +26,15 @@ pub struct Stats {
 
 impl Stats {
     pub(crate) fn of<'a>(handles: impl Iterator<Item = &'a ShardHandle>) -> Self {
-        let shards: Vec<_> = handles.map(Figures::of).collect();
-        let mut total = Figures::default();
-        shards.iter().for_each(|shard| total.add(shard));
+        let (mut shards, mut total, mut limit) = (Vec::new(), Figures::default(), usize::MAX);
+        for handle in handles {
+            let shard = Figures::of(handle);
+            total.add(&shard);
+            shards.push(shard);
+            limit = handle.scheduler.limit();
+        }
+        // The shards share one bound, and their figures are of different moments.
+        total.pending = total.pending.min(limit);
         Self { total, shards }
     }
 }
@@ -62,7 +68,8 @@ pub struct Figures {
     pub cascaded: u64,
     /// Nodes of cancelled timers that a sweep freed.
     pub swept: u64,
-    /// Timers pending now. A recurring timer counts also while its callback runs.
+    /// Timers pending now; never more than `max_pending`. A recurring timer counts also while its
+    /// callback runs.
     pub pending: usize,
     /// Panics caught in user code, each of which was [reported](crate::TimerBuilder::on_panic): in
     /// callbacks, schedules, wakers, clocks and executors, and in drops of callbacks, schedules,

@@ -245,10 +245,16 @@ impl<T> Scheduler<T> {
     /// not yet taken from [`Expired`](crate::Expired) counts. O(threads).
     ///
     /// While other threads are at work, the number is at least the true one of some moment during
-    /// the call.
+    /// the call. It is higher than that by at most the timers that end while the call sums its
+    /// counts, which it does up to eight times, and never above `max_pending`.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
+    }
+
+    /// The bound on pending timers.
+    pub(crate) fn limit(&self) -> usize {
+        self.shared.bound.limit()
     }
 
     /// Returns whether no timer is pending. O(threads).

@@ -22,6 +22,11 @@ impl Bound {
         Self { limit, pending: (limit != usize::MAX).then(counter) }
     }
 
+    /// The most timers that may be pending.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Makes room for one more timer; an error if there is none.
     #[inline]
     pub(crate) fn reserve(&self) -> Result<(), ScheduleErrorKind> {

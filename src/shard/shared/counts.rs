@@ -87,13 +87,42 @@ impl DeadReports {
     }
 }
 
+/// How often [`pending`] counts, at most. Models count once: they are about the timers, not about a
+/// count that is too high.
+const COUNTS: usize = if cfg!(shardwheel_loom) { 1 } else { 8 };
+
+/// The number of pending timers while other threads are at work, by two sums: timers that have ended
+/// and timers that were scheduled.
+///
+/// Never less than the number at some moment of the call: the ended timers are counted first. Where
+/// none ends before the second sum is done, it is the number at some moment. A thread that loses its
+/// processor between the two sums would count all that others have scheduled and ended meanwhile.
+/// So it counts anew, and takes the least.
+fn pending(ended: impl Fn() -> u64, scheduled: impl Fn() -> u64) -> u64 {
+    let (mut before, mut least) = (ended(), u64::MAX);
+    for _ in 0..COUNTS {
+        least = least.min(scheduled().saturating_sub(before));
+        let after = if COUNTS == 1 { before } else { ended() };
+        if after == before {
+            break;
+        }
+        before = after;
+    }
+    least
+}
+
 impl<T> Shared<T> {
-    /// The number of pending timers. Never less than the truth while other threads are at work: the
-    /// ended timers are counted first, the scheduled ones second. O(threads).
+    /// The number of pending timers, as [`pending`] counts them, and never more than the bound
+    /// allows. O(threads).
     pub(crate) fn len(&self) -> usize {
         self.counting.note_look();
-        let ended = self.lanes.iter().fold(self.tally.ended(), |sum, lane| sum + lane.tally.cancelled.get());
-        usize::try_from(self.scheduled().saturating_sub(ended)).unwrap_or(usize::MAX)
+        let pending = pending(|| self.ended(), || self.scheduled());
+        usize::try_from(pending).unwrap_or(usize::MAX).min(self.bound.limit())
+    }
+
+    /// The number of timers that have ended since the shard was made. O(threads).
+    fn ended(&self) -> u64 {
+        self.lanes.iter().fold(self.tally.ended(), |sum, lane| sum + lane.tally.cancelled.get())
     }
 
     /// The number of timers scheduled since the shard was made. O(threads).
@@ -281,6 +310,9 @@ impl<T> Shared<T> {
 
 #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests {
+    use std::cell::Cell;
+
+    use super::pending;
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
@@ -298,6 +330,35 @@ mod tests {
         assert!(!scheduler.shared.is_sweep_requested(), "more are pending");
         cancel(&scheduler, rest);
         assert!(scheduler.shared.is_sweep_requested());
+    }
+
+    /// Four timers are pending throughout. The reader loses its processor before its first sum of the
+    /// scheduled timers, while others schedule and end 300,000.
+    #[test]
+    fn a_reader_that_was_stopped_between_two_sums_counts_anew() {
+        let (sums, ended) = (Cell::new(0), Cell::new(10));
+        let scheduled = || {
+            if sums.replace(sums.get() + 1) == 0 {
+                ended.set(300_010);
+            }
+            ended.get() + 4
+        };
+        assert_eq!((pending(|| ended.get(), scheduled), sums.get()), (4, 2));
+        // Timers end during each attempt: the least is taken, and the count comes to an end.
+        let scheduled = || {
+            ended.set(ended.get() + 1000 / (1 + sums.replace(sums.get() + 1)));
+            ended.get() + 4
+        };
+        assert!((4..200).contains(&pending(|| ended.get(), scheduled)));
+    }
+
+    #[test]
+    fn no_more_are_counted_than_the_bound_allows() {
+        let config = Config::builder().max_pending(4).build().expect("in range");
+        let (scheduler, _advancer) = shard::<u32>(&config);
+        // As if the threads that scheduled these timers had ended them between the two sums.
+        scheduler.shared.lanes.enter().parts().0.tally.scheduled.add(300_000);
+        assert_eq!((scheduler.len(), scheduler.stats().pending), (4, 4));
     }
 
     #[test]

@@ -125,7 +125,8 @@ pub struct ShardStats {
     pub reused: u64,
     /// Nodes of cancelled or moved timers that a sweep unlinked.
     pub swept: u64,
-    /// Timers pending now: not fired, not cancelled and not handed back.
+    /// Timers pending now, not fired, not cancelled and not handed back, as
+    /// [`Scheduler::len`](crate::Scheduler::len) counts them.
     pub pending: usize,
     /// Nodes of cancelled or moved timers that are still linked. They include at most one node for
     /// each of up to 64 threads, kept for the thread's next timer.
