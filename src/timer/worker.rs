@@ -33,8 +33,12 @@ use crate::tick::Tick;
 /// At most this many timers run in one turn.
 const BUDGET: usize = 1024;
 
-/// The longest sleep of an idle shard while memory waits to be given back.
+/// A shard that would sleep for longer than this gives memory back first, if some waits for that.
 const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
+
+/// The time between two shares of that memory, each a sixteenth: after 74 of them, less than a second,
+/// a hundredth is left.
+const BETWEEN_SHARES: Duration = Duration::from_millis(10);
 
 /// How many times in turn a user-defined clock may lag behind the manual clock inside it before the
 /// manual clock stops waiting for the worker.
@@ -296,7 +300,7 @@ impl Worker {
     fn prepare_sleep(&mut self) -> Rest {
         let rest = self.announce().map_or(Rest::Idle, |next| self.rest_until(next));
         let longer = self.is_longer(rest, UNTIL_NEXT_SHARE);
-        if self.note_maintenance(longer) { Rest::For(UNTIL_NEXT_SHARE) } else { rest }
+        if self.note_maintenance(longer) { Rest::For(BETWEEN_SHARES) } else { rest }
     }
 
     /// Returns the next tick at which something is to be done. The advancer announces it, so an
@@ -366,8 +370,9 @@ impl Worker {
         }
         let next = self.announce().filter(|&tick| tick < Tick::MAX);
         let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
-        let share_at = self.turned_at.saturating_add(super::nanos(UNTIL_NEXT_SHARE));
-        let at = if self.note_maintenance(due > share_at) { share_at } else { due };
+        let long = self.turned_at.saturating_add(super::nanos(UNTIL_NEXT_SHARE));
+        let share_at = self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES));
+        let at = if self.note_maintenance(due > long) { share_at } else { due };
         (at < NEVER).then_some(at)
     }
 

@@ -52,6 +52,47 @@ fn maintenance_ends() {
     });
 }
 
+/// Calls the advancer only when the shard has woken it or needs maintenance.
+fn sleep_and_maintain<T>(advancer: &mut Advancer<T>, rings: &Arc<Bell>) {
+    let (waker, mut answered) = (Arc::clone(rings).into(), rings.rings());
+    loop {
+        advancer.register_waker(&waker);
+        black_box(advancer.next_expiration());
+        let rung = rings.rings();
+        if std::mem::replace(&mut answered, rung) != rung {
+            assert_eq!(advancer.advance(10).count(), 0);
+        } else if advancer.needs_maintenance() {
+            advancer.maintain();
+        } else {
+            return;
+        }
+    }
+}
+
+/// A few timers of a burst, in all its segments, are cancelled when the others have fired and the
+/// advancer sleeps. Their dead nodes are too few for a sweep. Promise 5.
+#[test]
+fn the_advancer_is_woken_to_give_back_what_a_few_dead_nodes_keep() {
+    watched(|| {
+        let (scheduler, mut advancer) = shard(&Config::default());
+        let mut keys = Vec::new();
+        for i in 0..BURST {
+            let key = scheduler.schedule(if i % 500 == 0 { 1 << 40 } else { 10 }, i);
+            keys.extend(key.ok().filter(|_| i % 500 == 0));
+        }
+        assert_eq!(advancer.advance(10).count(), BURST as usize - keys.len());
+        let rings = Arc::default();
+        sleep_and_maintain(&mut advancer, &rings);
+        let rung = rings.rings();
+        assert!(keys.into_iter().all(|key| scheduler.cancel(key).is_some()));
+        assert_eq!(rings.rings(), rung + 1, "the advancer sleeps");
+        assert_eq!(advancer.advance(10).count(), 0);
+        sleep_and_maintain(&mut advancer, &rings);
+        let stats = scheduler.stats();
+        assert!(stats.node_capacity <= LEFT && stats.dead_nodes == 0, "{stats:?}");
+    });
+}
+
 /// Dead nodes that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
 

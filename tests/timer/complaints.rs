@@ -126,6 +126,24 @@ fn memory_goes_back_while_nothing_is_due() {
     is_balanced(&timer);
 }
 
+/// A few timers of a burst are cancelled when all others have fired and the thread sleeps. There is
+/// one in each part of the memory, and they are too few for a sweep of their own. Promise 5.
+#[test]
+fn a_few_cancelled_timers_of_a_burst_keep_no_memory() {
+    let timer = threads(1);
+    let schedule = |i| {
+        let delay = if i % 500 == 0 { secs(300_000) } else { ms(100) };
+        timer.schedule_after(delay, || ()).expect("the timer is open")
+    };
+    let far: Vec<_> = (0..200_000).map(|i| (i, schedule(i))).filter(|(i, _)| i % 500 == 0).collect();
+    until("the others have fired", || timer.stats().pending == far.len());
+    // The thread falls asleep when it has found that there is no memory to give back.
+    std::thread::sleep(ms(500));
+    assert!(far.into_iter().all(|(_, key)| timer.cancel(key)));
+    until("memory has gone back", || timer.stats().node_capacity <= 65_536);
+    is_balanced(&timer);
+}
+
 /// While a shard was idle its clock fell far behind; timers that were then set relative to the true
 /// time fired early, or needed extra levels. Here each timer fires exactly. Promises 1 and 4.
 #[test]

@@ -84,8 +84,10 @@ use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
+use crate::shard::shared::crowd::FEW;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheels;
+use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// Moves one shard's clock and yields the timers that are due. Each shard has exactly one; made by
@@ -258,6 +260,7 @@ impl<T> Advancer<T> {
         let earliest = self.earliest(in_hand, pending);
         self.shared.clock.lower_published(earliest);
         self.shared.bring_check_near();
+        self.note_excess();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
         // no further cancel may come to ask for the next step of a pass that is under way.
         if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
@@ -268,9 +271,24 @@ impl<T> Advancer<T> {
         earlier(first, earliest)
     }
 
+    /// Lets the next cancel wake the advancer, if it has memory that the few pending timers do not
+    /// need. With many timers the sweep that follows would take too long.
+    #[inline]
+    fn note_excess(&self) {
+        let slab = &self.shared.slab;
+        let has_excess = slab.size() > 1 && {
+            let pending = self.pending();
+            pending <= FEW && self.recycler.is_worth_asking(slab, pending)
+        };
+        // Ordering: Relaxed for both, a hint.
+        if has_excess != self.shared.wakes_for_cancel.load(Ordering::Relaxed) {
+            self.shared.wakes_for_cancel.store(has_excess, Ordering::Relaxed);
+        }
+    }
+
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
     /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an
-    /// advance that frees them, when a thread that has used the shard ends, or when thousands of
+    /// advance that frees them or keep memory that [`maintain`](Self::maintain) can give back, when a thread that has used the shard ends, or when thousands of
     /// timers have come since that answer that must begin to move to a finer wheel before it. It
     /// replaces the former waker.
     ///

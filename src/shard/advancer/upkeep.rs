@@ -47,7 +47,7 @@ const HELPS: usize = 64;
 
 impl<T> Advancer<T> {
     /// Returns whether memory that the shard does not need waits to be given back to the system. An
-    /// idle event loop then calls [`maintain`](Self::maintain), for example every 50 ms, until this
+    /// idle event loop then calls [`maintain`](Self::maintain), for example every 10 ms, until this
     /// returns false. The answer of [`next_expiration`](Self::next_expiration) does not take this
     /// work into account. While the clock moves often enough, [`advance`](Self::advance) does the
     /// work.
@@ -59,7 +59,7 @@ impl<T> Advancer<T> {
     /// # let (_scheduler, mut advancer) = shardwheel::shard::<u32>(&shardwheel::Config::default());
     /// let until_next = advancer.next_expiration();
     /// if until_next.is_none() && advancer.needs_maintenance() {
-    ///     // ... sleep for 50 ms, or until the registered waker is woken; then ...
+    ///     // ... sleep for 10 ms, or until the registered waker is woken; then ...
     ///     advancer.maintain();
     /// }
     /// ```

@@ -352,15 +352,16 @@ impl<T> Scheduler<T> {
     }
 
     /// Notes that a cancel or a move has left a dead node, and reports from time to time how many
-    /// there are. True if a sweep is asked for, so that the caller must wake the advancer.
+    /// there are. True if the caller must wake the advancer, for a sweep or for maintenance.
     #[inline]
     pub(super) fn note_dead(&self, lane: &Lane, local: &mut Local) -> bool {
+        let must_wake = self.shared.must_wake_for_cancel();
         match local.until_report.checked_sub(1) {
             Some(left) => {
                 local.until_report = left;
-                false
+                must_wake
             }
-            None => self.shared.report_dead(lane, local),
+            None => self.shared.report_dead(lane, local) || must_wake,
         }
     }
 

@@ -166,6 +166,20 @@ impl<T> Shared<T> {
         self.estimate(reported) >= self.check_at().estimate() && (self.join_request() || self.request_sweep())
     }
 
+    /// Whether the caller, which has left a dead node, must wake the advancer because it sleeps with
+    /// memory that the pending timers do not need. A dead node may keep a segment, and too few of
+    /// them for a sweep may keep them all.
+    ///
+    /// One wake for a sleep is enough: the advancer then comes back for maintenance until no cancel
+    /// has come in between. A cancel at the moment at which the advancer falls asleep may be missed,
+    /// because no fence comes between its count and this load. It keeps one segment until the next
+    /// cancel.
+    #[inline]
+    pub(crate) fn must_wake_for_cancel(&self) -> bool {
+        // Ordering: Relaxed for both, a hint.
+        self.wakes_for_cancel.load(Ordering::Relaxed) && self.wakes_for_cancel.swap(false, Ordering::Relaxed)
+    }
+
     /// Whether a sweep has been asked for and the advancer has not begun it. The caller then makes
     /// that request its own and wakes the advancer: the thread that made the request may have been
     /// stopped before its wake. While the advancer is away, this spares each canceller the sums.

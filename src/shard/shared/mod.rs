@@ -53,6 +53,9 @@ pub(crate) struct Shared<T> {
     /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
     /// advancer.
     pub(crate) sweep_requested: AtomicBool,
+    /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers do
+    /// not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
+    pub(crate) wakes_for_cancel: AtomicBool,
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
@@ -79,6 +82,7 @@ impl<T> Shared<T> {
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             aside_used: AtomicBool::new(false),
             sweep_requested: AtomicBool::new(false),
+            wakes_for_cancel: AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels,
