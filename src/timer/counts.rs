@@ -3,17 +3,11 @@
 //! The shard's worker writes them, so they are not contended. Two exceptions: an executor's threads
 //! also raise `longest`, and any thread that runs or drops user code also counts `panics`.
 
-use histogram::AtomicHistogram;
-
+use super::lateness;
 use super::time::Nanos;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 use crate::tick::Tick;
-
-/// The histogram's grouping power: a bucket is at most 1/16 of its value wide.
-pub(super) const GROUPING: u8 = 4;
-/// Values have 64 bits.
-pub(super) const LARGEST: u8 = 64;
 
 /// The counters of one shard. Times are in nanoseconds.
 pub(crate) struct Counts {
@@ -22,7 +16,8 @@ pub(crate) struct Counts {
     pub(super) latest: AtomicU64,
     /// The lateness of all timers that fired, together.
     pub(super) late: AtomicU64,
-    pub(super) lateness: AtomicHistogram,
+    /// How many timers there were in each bucket of [`lateness`].
+    pub(super) lateness: Box<[AtomicU64]>,
     /// The tick of the timer that the worker fired last, or until which it sleeps.
     pub(super) at_work_for: AtomicU64,
 }
@@ -31,7 +26,7 @@ impl Counts {
     pub(crate) fn new() -> Self {
         let [panics, longest, latest, late] = std::array::from_fn(|_| AtomicU64::new(0));
         let at_work_for = AtomicU64::new(Tick::MAX);
-        let lateness = AtomicHistogram::new(GROUPING, LARGEST).expect("the shape is a valid one");
+        let lateness = (0..lateness::BUCKETS).map(|_| AtomicU64::new(0)).collect();
         Self { panics, longest, latest, late, lateness, at_work_for }
     }
 
@@ -54,8 +49,11 @@ impl Counts {
             // Ordering: Relaxed, as above.
             self.latest.store(late, Ordering::Relaxed);
         }
-        // Any value of 64 bits is in range.
-        let _ = self.lateness.increment(late);
+        let bucket = &self.lateness[lateness::bucket_of(late)];
+        // Ordering: Relaxed, as above.
+        let count = bucket.load(Ordering::Relaxed);
+        // Ordering: Relaxed, as above.
+        bucket.store(count + 1, Ordering::Relaxed);
     }
 
     /// Notes how long a callback has run.

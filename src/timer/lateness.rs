@@ -4,17 +4,37 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use histogram::Histogram;
-
 use super::counts::Counts;
+use super::time::Nanos;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
+
+/// A power of two has so many buckets. Each is at most this part of its values wide.
+const PARTS: usize = 16;
+
+/// The buckets of the nanoseconds of 64 bits: one for each value below two times [`PARTS`], then
+/// [`PARTS`] for each power of two.
+pub(super) const BUCKETS: usize = (u64::BITS as usize - PARTS.ilog2() as usize + 1) * PARTS;
+
+/// The bucket of a value: the five highest of its bits, after how many follow them.
+#[inline]
+pub(super) fn bucket_of(value: Nanos) -> usize {
+    let shift = (value | 1).ilog2().saturating_sub(PARTS.ilog2());
+    shift as usize * PARTS + (value >> shift) as usize
+}
+
+/// The values of a bucket.
+fn values_of(bucket: usize) -> RangeInclusive<Nanos> {
+    let shift = (bucket / PARTS).saturating_sub(1);
+    let first = ((bucket - shift * PARTS) as Nanos) << shift;
+    first..=first + ((1 << shift) - 1)
+}
 
 /// How late timers fired: a histogram whose buckets are at most a sixteenth of their value wide.
 #[derive(Clone, Default)]
 pub struct Lateness {
-    /// `None` in the default value, before the first shard is added.
-    histogram: Option<Histogram>,
+    /// The timers in each bucket. Empty in the default value, before the first shard is added.
+    counts: Vec<u64>,
     sum: Duration,
     max: Duration,
 }
@@ -34,7 +54,9 @@ impl Lateness {
         // Ordering: Relaxed, figures.
         let duration = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
         let (sum, max) = (duration(&counts.late), duration(&counts.latest));
-        Self { histogram: Some(counts.lateness.load()), sum, max }
+        // Ordering: Relaxed, figures.
+        let counts = counts.lateness.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        Self { counts, sum, max }
     }
 
     /// Yields the buckets that hold timers, the least lateness first. Buckets do not overlap, and
@@ -67,10 +89,10 @@ impl Lateness {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn buckets(&self) -> impl Iterator<Item = LatenessBucket> + '_ {
-        let all = self.histogram.iter().flat_map(Histogram::iter).filter(|bucket| bucket.count() > 0);
-        all.map(|bucket| {
-            let range = Duration::from_nanos(bucket.start())..=Duration::from_nanos(bucket.end());
-            LatenessBucket { range, count: bucket.count() }
+        let filled = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
+        filled.map(|(bucket, &count)| {
+            let (first, last) = values_of(bucket).into_inner();
+            LatenessBucket { range: Duration::from_nanos(first)..=Duration::from_nanos(last), count }
         })
     }
 
@@ -92,9 +114,16 @@ impl Lateness {
     /// is zero if no timer has fired, or if `quantile` is out of range.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Duration {
-        let found = self.histogram.as_ref().and_then(|histogram| histogram.quantile(quantile).ok().flatten());
-        let bucket = found.and_then(|found| found.entries().values().next().cloned());
-        bucket.map_or(Duration::ZERO, |bucket| Duration::from_nanos(bucket.end()).min(self.max))
+        if !(0.0..=1.0).contains(&quantile) {
+            return Duration::ZERO;
+        }
+        let rank = (quantile * self.count() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let found = self.buckets().find(|bucket| {
+            seen += bucket.count;
+            seen >= rank
+        });
+        found.map_or(Duration::ZERO, |bucket| (*bucket.range.end()).min(self.max))
     }
 
     /// Returns the median: half of all timers were at most this late.
@@ -124,10 +153,8 @@ impl Lateness {
     pub(super) fn add(&mut self, other: &Self) {
         self.sum = self.sum.saturating_add(other.sum);
         self.max = self.max.max(other.max);
-        self.histogram = match (self.histogram.take(), &other.histogram) {
-            (Some(mine), Some(theirs)) => mine.checked_add(theirs).ok(),
-            (mine, theirs) => mine.or_else(|| theirs.clone()),
-        };
+        self.counts.resize(BUCKETS, 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
     }
 }
 
@@ -139,5 +166,23 @@ impl fmt::Debug for Lateness {
             .field("p999", &self.p999())
             .field("max", &self.max)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The buckets cover all values, without a gap, and are at most a sixteenth of their values wide.
+    #[test]
+    fn buckets_cover_all_values() {
+        let mut next = Some(0);
+        for bucket in 0..BUCKETS {
+            let (first, last) = values_of(bucket).into_inner();
+            assert_eq!((Some(first), bucket_of(first), bucket_of(last)), (next, bucket, bucket));
+            assert!((last - first) * PARTS as u64 <= first);
+            next = last.checked_add(1);
+        }
+        assert_eq!(next, None);
     }
 }
