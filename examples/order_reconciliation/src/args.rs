@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, ValueEnum};
+use lexopt::{Arg, Parser};
 
 use crate::durations;
 use crate::generate::{DataSet, Shares};
@@ -19,117 +18,184 @@ pub(crate) const STDIN: &str = "-";
 /// More producers than this only wait for each other.
 const MAX_PRODUCERS: u32 = 64;
 
-/// The arguments that describe the generated data set.
-const GENERATING: [&str; 6] = ["count", "unpaid", "mismatch", "in_parts", "items", "seed"];
+/// The options that describe the generated data set.
+const GENERATING: [&str; 6] = ["count", "unpaid", "mismatch", "in-parts", "items", "seed"];
 
-/// Places orders, checks each after thirty minutes, and reconciles it with its payments
-#[derive(Clone, Debug, Parser)]
-#[command(name = "order-reconciliation")]
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+Places orders, checks each after thirty minutes, and reconciles it with its payments
+
+Usage: order-reconciliation [OPTIONS]
+
+Without --orders a data set is generated:
+  --count N               How many orders to generate [default: 1000000]
+  --unpaid SHARE          Share of the orders that are unpaid when their check fires; some of them
+                          are paid after it [default: 0.1]
+  --mismatch SHARE        Share of the orders that are paid with a different amount [default: 0.05]
+  --in-parts SHARE        Share of the orders that are paid in several parts, which the check adds
+                          up [default: 0.1]
+  --items N               Number of different items in the orders [default: 1000]
+  --seed N                The same seed makes the same orders and payments [default: 1]
+  --write-sample DIR      Write the data set to orders.csv and payments.csv in this directory, and
+                          exit. Its times are for a check after 30m
+
+Or orders are read; FILE may be `-`, which is standard input:
+  --orders FILE           CSV with a header and the columns order id, item, quantity, amount in
+                          cents, placed at (ms)
+  --payments FILE         CSV with a header and the columns order id, amount in cents, paid at (ms);
+                          the payments may be in any order
+
+The job:
+  --stock UNITS           Number of units in stock of each item [default: 1000000]
+  --check-after DURATION  Time from placing an order to its check: a number and ms, s, m or h
+                          [default: 30m]
+  --producers N           Threads that place orders and take payments [default: one per core, from
+                          2 to 8]
+  --engine ENGINE         `shardwheel`, this crate; or `heap`, a binary heap behind a mutex, which
+                          skips cancelled timers when they reach the top [default: both, or
+                          shardwheel with the real clock]
+  --shards N              Number of shards that the producers share, with shardwheel [default: one
+                          per producer]. With the real clock the timer has as many threads
+  --clock CLOCK           `virtual` replays the data set as fast as possible; `real` takes the real
+                          time, and the checks are callbacks of a `Timer` (with the heap, a thread
+                          waits for them and makes them) [default: virtual]
+  --speed FACTOR          With the real clock: how many times faster than their dates orders and
+                          payments come in [default: 1; for files, 30m divided by --check-after]
+  --pin-to-cores          With the real clock and shardwheel: pin each shard's thread to a core of
+                          its own
+
+  --json                  Print the report as JSON: a list with one object for each engine
+  --help                  Print this
+";
+
+/// The arguments; [`HELP`] says what each is.
+#[derive(Clone, Debug)]
 pub(crate) struct Args {
-    /// Orders to place: CSV with a header and the columns order id, item, quantity, amount in
-    /// cents, placed at (ms); `-` is standard input. Without this option a data set is generated
-    #[arg(long, value_name = "FILE", conflicts_with_all = GENERATING)]
     pub(crate) orders: Option<PathBuf>,
-
-    /// Payments that come in, in any order: CSV with a header and the columns order id, amount in
-    /// cents, paid at (ms); `-` is standard input
-    #[arg(long, value_name = "FILE", requires = "orders")]
     pub(crate) payments: Option<PathBuf>,
-
-    /// How many orders to generate
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive)]
     pub(crate) count: u32,
-
-    /// Share of the generated orders that are unpaid when their check fires; some of them are paid
-    /// after it
-    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
-    pub(crate) unpaid: f64,
-
-    /// Share of the generated orders that are paid with a different amount
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
-    pub(crate) mismatch: f64,
-
-    /// Share of the generated orders that are paid in several parts, which the check adds up
-    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
-    pub(crate) in_parts: f64,
-
-    /// Number of different items in the generated orders
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = positive)]
-    pub(crate) items: u32,
-
-    /// Seed of the generated data set: the same seed makes the same orders and payments
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-
-    /// Number of units in stock of each item
-    #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
+    unpaid: f64,
+    mismatch: f64,
+    in_parts: f64,
+    items: u32,
+    seed: u64,
     pub(crate) stock: u64,
-
-    /// Write a generated data set to orders.csv and payments.csv in this directory, and exit. Its
-    /// times are for a check after 30m
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["orders", "check_after", "clock", "speed"])]
     pub(crate) write_sample: Option<PathBuf>,
-
-    /// Threads that place orders and take payments [default: one per core, from 2 to 8]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) producers: Option<u32>,
-
-    /// `virtual` replays the data set as fast as possible; `real` takes the real time, and the
-    /// checks are callbacks of a `Timer` (with `--engine heap`, a thread waits for them and makes
-    /// them)
-    #[arg(long, value_enum, default_value_t = ClockKind::Virtual)]
+    producers: Option<u32>,
     pub(crate) clock: ClockKind,
-
-    /// Time from placing an order to its check: a number and ms, s, m or h
-    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = durations::check_after)]
     pub(crate) check_after: Duration,
-
-    /// With the real clock: how many times faster than their dates orders and payments come in
-    /// [default: 1; for files, 30m divided by --check-after]
-    #[arg(long, value_name = "FACTOR", value_parser = durations::speed)]
-    pub(crate) speed: Option<f64>,
-
-    /// The engine that keeps the timers
-    #[arg(long, value_enum, default_value_t = EngineKind::Shardwheel)]
-    pub(crate) engine: EngineKind,
-
-    /// Number of shards that the producers share, with `--engine shardwheel` [default: one per
-    /// producer]. With the real clock the timer has as many threads
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) shards: Option<u32>,
-
-    /// With `--clock real --engine shardwheel`: pin each shard's thread to a core of its own
-    #[arg(long)]
+    speed: Option<f64>,
+    engine: Option<EngineKind>,
+    shards: Option<u32>,
     pub(crate) pin_to_cores: bool,
-
-    /// Print the report as JSON
-    #[arg(long)]
     pub(crate) json: bool,
 }
 
+impl Default for Args {
+    fn default() -> Self {
+        Self {
+            orders: None,
+            payments: None,
+            count: 1_000_000,
+            unpaid: 0.1,
+            mismatch: 0.05,
+            in_parts: 0.1,
+            items: 1_000,
+            seed: 1,
+            stock: 1_000_000,
+            write_sample: None,
+            producers: None,
+            clock: ClockKind::Virtual,
+            check_after: HALF_AN_HOUR,
+            speed: None,
+            engine: None,
+            shards: None,
+            pin_to_cores: false,
+            json: false,
+        }
+    }
+}
+
 /// What moves the timers' clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClockKind {
     Virtual,
     Real,
 }
 
 /// The engine that keeps the timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineKind {
-    /// This crate's shards
+    /// This crate's shards.
     Shardwheel,
-    /// A binary heap behind a mutex, which skips cancelled timers when they reach the top
+    /// A binary heap behind a mutex.
     Heap,
 }
 
-impl Args {
-    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let args = Self::try_parse_from(args)?;
-        match args.contradiction() {
-            Some(text) => Err(Self::command().error(ErrorKind::ArgumentConflict, text)),
-            None => Ok(args),
+impl ClockKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Real => "real",
         }
+    }
+}
+
+impl EngineKind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Shardwheel => "shardwheel",
+            Self::Heap => "heap",
+        }
+    }
+}
+
+impl Args {
+    /// Reads the command line; `None` if it asks for help.
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Option<Self>, lexopt::Error> {
+        let (mut read, mut given) = (Self::default(), Vec::new());
+        let mut parser = Parser::from_iter(args);
+        while let Some(arg) = parser.next()? {
+            let name = match arg {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long(name) => name.to_owned(),
+                Arg::Short(_) | Arg::Value(_) => return Err(arg.unexpected()),
+            };
+            read.set(&name, &mut parser)?;
+            if given.contains(&name) {
+                return Err(format!("--{name} is given twice").into());
+            }
+            given.push(name);
+        }
+        match conflict(&given).or_else(|| read.contradiction()) {
+            Some(text) => Err(text.into()),
+            None => Ok(Some(read)),
+        }
+    }
+
+    fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), lexopt::Error> {
+        match name {
+            "orders" => self.orders = Some(parser.value()?.into()),
+            "payments" => self.payments = Some(parser.value()?.into()),
+            "count" => self.count = value(name, parser, positive)?,
+            "unpaid" => self.unpaid = value(name, parser, share)?,
+            "mismatch" => self.mismatch = value(name, parser, share)?,
+            "in-parts" => self.in_parts = value(name, parser, share)?,
+            "items" => self.items = value(name, parser, positive)?,
+            "seed" => self.seed = value(name, parser, number)?,
+            "stock" => self.stock = value(name, parser, number)?,
+            "write-sample" => self.write_sample = Some(parser.value()?.into()),
+            "producers" => self.producers = Some(value(name, parser, threads)?),
+            "clock" => self.clock = value(name, parser, clock)?,
+            "check-after" => self.check_after = value(name, parser, durations::check_after)?,
+            "speed" => self.speed = Some(value(name, parser, durations::speed)?),
+            "engine" => self.engine = Some(value(name, parser, engine)?),
+            "shards" => self.shards = Some(value(name, parser, threads)?),
+            "pin-to-cores" => self.pin_to_cores = true,
+            "json" => self.json = true,
+            _ => return Err(Arg::Long(name).unexpected()),
+        }
+        Ok(())
     }
 
     /// The error in the arguments as a whole, if any.
@@ -146,7 +212,7 @@ impl Args {
             Some("--speed is for --clock real; the virtual clock goes as fast as it can".to_owned())
         } else if self.pin_to_cores && !self.is_on_timer() {
             Some(
-                "--pin-to-cores is for --clock real --engine shardwheel; nothing else has threads to pin"
+                "--pin-to-cores is for --clock real with shardwheel; nothing else has threads to pin"
                     .to_owned(),
             )
         } else {
@@ -177,7 +243,16 @@ impl Args {
 
     /// Whether a `Timer` runs the checks.
     fn is_on_timer(&self) -> bool {
-        (self.clock, self.engine) == (ClockKind::Real, EngineKind::Shardwheel)
+        self.clock == ClockKind::Real && self.engine != Some(EngineKind::Heap)
+    }
+
+    /// The engines that run. In real time a second one would take as long again.
+    pub(crate) fn engines(&self) -> Vec<EngineKind> {
+        match (self.engine, self.clock) {
+            (Some(engine), _) => vec![engine],
+            (None, ClockKind::Virtual) => vec![EngineKind::Shardwheel, EngineKind::Heap],
+            (None, ClockKind::Real) => vec![EngineKind::Shardwheel],
+        }
     }
 
     pub(crate) fn shard_count(&self) -> u32 {
@@ -185,21 +260,65 @@ impl Args {
     }
 }
 
+/// The options that exclude each other, or need each other, among those that are given.
+fn conflict(given: &[String]) -> Option<String> {
+    let is_given = |name: &&str| given.iter().any(|given| given == name);
+    let first = |names: &[&'static str]| names.iter().copied().find(|name| is_given(name));
+    let both = |one: &'static str, others: &[&'static str]| {
+        first(others).filter(|_| is_given(&one)).map(|other| format!("--{other} cannot be used with --{one}"))
+    };
+    let alone = is_given(&"payments") && !is_given(&"orders");
+    both("orders", &GENERATING)
+        .or_else(|| both("write-sample", &["orders", "check-after", "clock", "speed"]))
+        .or_else(|| alone.then(|| "--payments needs --orders: the orders that are paid".to_owned()))
+}
+
+/// The value of an option. What is wrong with it is said with its name.
+fn value<T>(
+    name: &str,
+    parser: &mut Parser,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, lexopt::Error> {
+    let value = parser.value()?;
+    let value = value.to_string_lossy();
+    parse(&value).map_err(|wrong| format!("--{name} is '{value}': {wrong}").into())
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u64::MAX))
+}
+
 fn positive(text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
         .filter(|&number| number > 0)
-        .ok_or_else(|| format!("it is a whole number from 1 to {}", u32::MAX))
+        .ok_or_else(|| format!("it must be a whole number from 1 to {}", u32::MAX))
 }
 
 fn threads(text: &str) -> Result<u32, String> {
     let number = positive(text).ok().filter(|&number| number <= MAX_PRODUCERS);
-    number.ok_or_else(|| format!("it is a whole number from 1 to {MAX_PRODUCERS}"))
+    number.ok_or_else(|| format!("it must be a whole number from 1 to {MAX_PRODUCERS}"))
 }
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+}
+
+fn clock(text: &str) -> Result<ClockKind, String> {
+    let known = [ClockKind::Virtual, ClockKind::Real];
+    known
+        .into_iter()
+        .find(|clock| clock.name() == text)
+        .ok_or_else(|| "it must be virtual or real".to_owned())
+}
+
+fn engine(text: &str) -> Result<EngineKind, String> {
+    let known = [EngineKind::Shardwheel, EngineKind::Heap];
+    known
+        .into_iter()
+        .find(|engine| engine.name() == text)
+        .ok_or_else(|| "it must be shardwheel or heap".to_owned())
 }
 
 #[cfg(test)]
@@ -208,7 +327,8 @@ mod tests {
 
     fn read(args: &[&str]) -> Result<Args, String> {
         let args = ["order-reconciliation"].iter().chain(args).map(OsString::from);
-        Args::read(args).map_err(|refusal| refusal.to_string())
+        let read = Args::read(args).map_err(|refusal| refusal.to_string());
+        read.map(|args| args.expect("it does not ask for help"))
     }
 
     #[test]
@@ -242,6 +362,27 @@ mod tests {
         assert!(read(&["--pin-to-cores", "--clock", "real"]).is_ok());
         assert!(read(&["--pin-to-cores", "--clock", "real", "--engine", "heap"]).is_err());
         assert!(read(&["--count", "0"]).is_err() && read(&["--producers", "0"]).is_err());
+    }
+
+    #[test]
+    fn options_are_known_once_and_may_have_their_value_behind_an_equals_sign() {
+        assert_eq!(read(&["--count=7", "--json"]).map(|args| (args.count, args.json)), Ok((7, true)));
+        assert!(read(&["--cuont", "7"]).unwrap_err().contains("--cuont"));
+        assert!(read(&["--count", "7", "--count", "8"]).unwrap_err().contains("twice"));
+        assert!(read(&["--count"]).unwrap_err().contains("--count"));
+        assert!(read(&["--json=yes"]).unwrap_err().contains("--json"));
+        assert!(read(&["replay"]).unwrap_err().contains("replay"));
+        assert!(read(&["--write-sample", "d", "--speed", "2"]).unwrap_err().contains("--write-sample"));
+    }
+
+    #[test]
+    fn each_option_of_the_help_is_known() {
+        let mut parser = Parser::from_args(["1"; 40]);
+        for line in HELP.lines().filter_map(|line| line.strip_prefix("  --")) {
+            let name = line.split_whitespace().next().expect("a name");
+            let wrong = Args::default().set(name, &mut parser).err().map(|error| error.to_string());
+            assert!(name == "help" || !wrong.is_some_and(|wrong| wrong.contains("invalid option")), "{name}");
+        }
     }
 
     #[test]

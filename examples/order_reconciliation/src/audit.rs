@@ -1,7 +1,6 @@
 //! The audit: the final state of each order, and whether it agrees with the stock, with the counts
 //! taken during the run, and with the engine's operations.
 
-use serde::Serialize;
 use shardwheel::Stats;
 
 use crate::checker::Measured;
@@ -19,14 +18,14 @@ pub(crate) struct Audit {
 }
 
 /// A condition that must hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) name: &'static str,
     pub(crate) holds: bool,
 }
 
 /// The orders, by final state.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) paid_early: Sum,
     pub(crate) confirmed: Sum,
@@ -57,6 +56,18 @@ impl Audit {
         let mut identities = identities(&lines, &ended, &tally, &stock, &measured.costs);
         identities.extend(measured.stats.iter().flat_map(timer_identities));
         Self { lines, ended, tally, identities }
+    }
+
+    /// What does not depend on the engine.
+    pub(crate) fn totals(&self) -> impl PartialEq {
+        (self.ended, self.tally)
+    }
+
+    /// Lets an identity hold only if it held in an earlier pass as well.
+    pub(crate) fn hold_if(&mut self, earlier: &Self) {
+        for (identity, earlier) in self.identities.iter_mut().zip(&earlier.identities) {
+            identity.holds &= earlier.holds;
+        }
     }
 }
 

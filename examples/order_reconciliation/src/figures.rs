@@ -3,13 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
 use shardwheel::Stats;
 
-use crate::report::{Lateness, row};
+use crate::report::{Lateness, list, object, or_null, row};
 
-/// A timer's statistics. The field names are the names in the JSON.
-#[derive(Debug, Serialize)]
+/// A timer's statistics.
+#[derive(Debug)]
 pub(crate) struct Figures {
     fired: u64,
     cancelled: u64,
@@ -22,7 +21,7 @@ pub(crate) struct Figures {
     shards: Vec<Shard>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Shard {
     fired: u64,
     /// `None` if its thread is not pinned.
@@ -47,6 +46,21 @@ impl Figures {
             },
             shards: stats.shards.iter().map(|shard| Shard { fired: shard.fired, core: shard.core }).collect(),
         }
+    }
+
+    pub(crate) fn json(&self) -> String {
+        let shard =
+            |Shard { fired, core }: &Shard| object(&[("fired", fired.to_string()), ("core", or_null(*core))]);
+        object(&[
+            ("fired", self.fired.to_string()),
+            ("cancelled", self.cancelled.to_string()),
+            ("pending", self.pending.to_string()),
+            ("handed_back", self.handed_back.to_string()),
+            ("panics", self.panics.to_string()),
+            ("longest_callback_ms", self.longest_callback_ms.to_string()),
+            ("lateness", self.lateness.json()),
+            ("shards", list(self.shards.iter().map(shard))),
+        ])
     }
 }
 

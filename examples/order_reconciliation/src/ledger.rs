@@ -59,6 +59,7 @@ impl Ledger {
 }
 
 /// One producer's items and orders.
+#[derive(Clone)]
 pub(crate) struct Page {
     check_after: Micros,
     pub(crate) items: Vec<Item>,
@@ -118,7 +119,7 @@ impl AddAssign for Sum {
 
 /// The events on a page, counted as they happen. The audit compares them with the final states of
 /// the orders.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) reserved: Sum,
     pub(crate) counted_payments: Sum,

@@ -59,6 +59,7 @@ mod wheel;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -67,10 +68,12 @@ use shardwheel::BuildError;
 use args::{Args, ClockKind, EngineKind};
 use audit::Audit;
 use checker::Measured;
+use figures::Figures;
 use heap::HeapDriver;
 use ledger::{Ledger, Micros};
-use load::{Loaded, Timeline};
-use report::Report;
+use load::Loaded;
+use progress::Progress;
+use report::{Lateness, Report, Run};
 use wheel::WheelDriver;
 
 pub use input::HeaderError;
@@ -81,6 +84,10 @@ const EXIT_OK: u8 = 0;
 const EXIT_BROKEN: u8 = 1;
 /// Wrong arguments, a file that cannot be read or written, or a timer that cannot be built.
 const EXIT_USAGE: u8 = 2;
+
+/// Passes of each engine by the virtual clock. In the first one, the memory that the engine touches
+/// is new to the process, and may be new to the machine; that costs more than the engine itself.
+const PASSES: usize = 2;
 
 /// The three standard streams; a test passes its own.
 pub struct Streams<'a> {
@@ -94,23 +101,16 @@ pub struct Streams<'a> {
 
 /// Runs the whole program inside the process; returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> u8 {
-    match Args::read(args) {
-        Ok(args) => execute(&args, streams).unwrap_or_else(|failure| {
-            // If standard error is closed too, nothing can be reported.
-            let _ = writeln!(streams.err, "error: {failure}");
-            EXIT_USAGE
-        }),
-        Err(refusal) => refuse(&refusal, streams),
-    }
-}
-
-/// Prints clap's message: help and version are no errors.
-fn refuse(refusal: &clap::Error, streams: &mut Streams<'_>) -> u8 {
-    let text = refusal.render();
-    let (stream, code) =
-        if refusal.use_stderr() { (&mut *streams.err, EXIT_USAGE) } else { (&mut *streams.out, EXIT_OK) };
-    let _ = write!(stream, "{text}");
-    code
+    let ended = match Args::read(args) {
+        Ok(Some(args)) => execute(&args, streams),
+        Ok(None) => printed(write!(streams.out, "{}", args::HELP)).map(|()| EXIT_OK),
+        Err(refusal) => Err(Failure::Usage(refusal.to_string())),
+    };
+    ended.unwrap_or_else(|failure| {
+        // If standard error is closed too, nothing can be reported.
+        let _ = writeln!(streams.err, "error: {failure}");
+        EXIT_USAGE
+    })
 }
 
 fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
@@ -120,8 +120,8 @@ fn execute(args: &Args, streams: &mut Streams<'_>) -> Result<u8, Failure> {
         return Ok(EXIT_OK);
     }
     let loaded = load::load(args, streams)?;
-    let report = reconcile(args, loaded).map_err(Failure::Timer)?;
-    printed(report.print(args.json, streams.out))?;
+    let report = reconcile(args, &loaded).map_err(Failure::Timer)?;
+    printed(report.print(streams.out))?;
     Ok(exit_code(report.all_hold()))
 }
 
@@ -132,37 +132,49 @@ fn printed(result: io::Result<()>) -> Result<(), Failure> {
         .map_err(Failure::Output)
 }
 
-/// Runs the job with the requested engine and clock.
-fn reconcile(args: &Args, loaded: Loaded) -> Result<Report, BuildError> {
+/// Runs the job on each engine, in turns if there are several passes. The last pass is reported.
+fn reconcile<'a>(args: &'a Args, loaded: &Loaded) -> Result<Report<'a>, BuildError> {
+    let passes = if args.clock == ClockKind::Virtual { PASSES } else { 1 };
+    let mut runs = Vec::<Run>::new();
+    for pass in 1..=passes {
+        let play = |engine: EngineKind| {
+            let stage = format!("{}, pass {pass} of {passes}", engine.name());
+            play(args, engine, Progress::bar(&stage, loaded.order_count()), loaded.clone())
+        };
+        let again = args.engines().into_iter().map(play).collect::<Result<Vec<_>, _>>()?;
+        let earlier = mem::replace(&mut runs, again);
+        runs.iter_mut().zip(&earlier).for_each(|(run, earlier)| run.audit.hold_if(&earlier.audit));
+    }
+    Ok(Report::new(args, passes, runs))
+}
+
+/// Runs the job once, with an engine and the requested clock.
+fn play(args: &Args, engine: EngineKind, progress: Progress, loaded: Loaded) -> Result<Run, BuildError> {
     let check_after = args.check_after.as_micros() as Micros;
-    Ok(match (args.clock, args.engine) {
+    let Loaded { pages, timelines, lines } = loaded;
+    let ledger = Arc::new(Ledger::new(pages));
+    let begin = Instant::now();
+    let measured = match (args.clock, engine) {
         (ClockKind::Virtual, EngineKind::Shardwheel) => {
             let driver = WheelDriver::new(args.shard_count());
-            play(args, loaded, |ledger, timelines| slices::replay(driver, ledger, timelines, check_after))
+            slices::replay(driver, &ledger, &progress, timelines, check_after)
         }
         (ClockKind::Virtual, EngineKind::Heap) => {
-            let driver = HeapDriver::new();
-            play(args, loaded, |ledger, timelines| slices::replay(driver, ledger, timelines, check_after))
+            slices::replay(HeapDriver::new(), &ledger, &progress, timelines, check_after)
         }
         (ClockKind::Real, EngineKind::Shardwheel) => {
             let timer = timer::start(args.shard_count(), args.pin_to_cores)?;
-            play(args, loaded, |ledger, timelines| timer::play(timer, ledger, timelines))
+            timer::play(timer, &ledger, &progress, timelines)
         }
-        (ClockKind::Real, EngineKind::Heap) => {
-            play(args, loaded, |ledger, timelines| real::play(HeapDriver::new(), ledger, timelines))
-        }
-    })
-}
-
-/// Runs the job, and reports it.
-fn play(args: &Args, loaded: Loaded, job: impl FnOnce(&Arc<Ledger>, Vec<Timeline>) -> Measured) -> Report {
-    let Loaded { ledger, timelines, lines } = loaded;
-    let ledger = Arc::new(ledger);
-    let begin = Instant::now();
-    let measured = job(&ledger, timelines);
+        (ClockKind::Real, EngineKind::Heap) => real::play(HeapDriver::new(), &ledger, &progress, timelines),
+    };
     let took = begin.elapsed();
+    progress.finish();
     let ledger = Arc::into_inner(ledger).expect("all that the job has begun has ended");
-    Report::new(args, Audit::of(ledger, lines, &measured), measured, took)
+    let audit = Audit::of(ledger, lines, &measured);
+    let Measured { costs, lateness, stats } = measured;
+    let (lateness, timer) = (Lateness::of(lateness), stats.as_ref().map(Figures::of));
+    Ok(Run { engine, audit, costs, took, lateness, timer })
 }
 
 fn exit_code(all_hold: bool) -> u8 {
@@ -172,6 +184,8 @@ fn exit_code(all_hold: bool) -> u8 {
 /// The reason why the job failed.
 #[derive(Debug)]
 pub enum Failure {
+    /// The arguments are wrong; says which, and what would be right.
+    Usage(String),
     /// A file could not be opened, read, created or written.
     File {
         /// The file.
@@ -197,6 +211,7 @@ impl fmt::Display for Failure {
         match self {
             Self::File { name, error } => write!(f, "{name}: {error}"),
             Self::Header { name, error } => write!(f, "{name}: {error}"),
+            Self::Usage(refusal) => write!(f, "{refusal}\n--help lists all options"),
             Self::Timer(error) => error.fmt(f),
             Self::Output(error) => write!(f, "standard output: {error}"),
         }

@@ -11,15 +11,22 @@ use std::path::Path;
 
 use crate::args::{Args, STDIN};
 use crate::input::{self, BadLine, InputError, Line, Reason, Record, Records};
-use crate::ledger::{Item, Ledger, Micros, Order, OrderRef, Page};
+use crate::ledger::{Item, Micros, Order, OrderRef, Page};
 use crate::progress::Progress;
 use crate::{Failure, Streams};
 
 /// The input of the job.
+#[derive(Clone)]
 pub(crate) struct Loaded {
-    pub(crate) ledger: Ledger,
+    pub(crate) pages: Vec<Page>,
     pub(crate) timelines: Vec<Timeline>,
     pub(crate) lines: Lines,
+}
+
+impl Loaded {
+    pub(crate) fn order_count(&self) -> u64 {
+        self.timelines.iter().map(|timeline| timeline.orders.len() as u64).sum()
+    }
 }
 
 /// The numbers of lines, or of generated records.
@@ -37,7 +44,7 @@ pub(crate) struct LineCount {
 }
 
 /// The events of one producer, and their times.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Timeline {
     /// In the order in which they are placed.
     pub(crate) orders: Vec<PlannedOrder>,
@@ -232,7 +239,7 @@ impl Loader {
             orders.iter_mut().for_each(|order| order.at = since_first(order.at));
             payments.iter_mut().for_each(|payment| payment.at = since_first(payment.at));
         }
-        Loaded { ledger: Ledger::new(pages), timelines, lines }
+        Loaded { pages, timelines, lines }
     }
 }
 

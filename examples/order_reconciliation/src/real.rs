@@ -18,12 +18,15 @@ use crate::producer::{Producer, Setting};
 use crate::progress::Progress;
 
 /// Plays the timelines: the checker on this thread, each producer on its own thread.
-pub(crate) fn play<D: Sleeper>(driver: D, ledger: &Ledger, timelines: Vec<Timeline>) -> Measured {
-    let progress =
-        Progress::bar("playing", timelines.iter().map(|timeline| timeline.orders.len() as u64).sum());
-    let setting = Setting { ledger, clock: Clock::start_now(), progress: &progress };
+pub(crate) fn play<D: Sleeper>(
+    driver: D,
+    ledger: &Ledger,
+    progress: &Progress,
+    timelines: Vec<Timeline>,
+) -> Measured {
+    let setting = Setting { ledger, clock: Clock::start_now(), progress };
     let at_work = AtomicUsize::new(timelines.len());
-    let measured = thread::scope(|scope| {
+    thread::scope(|scope| {
         let start = |(timeline, page)| {
             let leave = Leave { at_work: &at_work, checker: thread::current() };
             begin_day(scope, Producer::new(setting, driver.desk(page), page, timeline), leave)
@@ -32,9 +35,7 @@ pub(crate) fn play<D: Sleeper>(driver: D, ledger: &Ledger, timelines: Vec<Timeli
         let mut checker = Checker::new(setting, driver);
         drive(&mut checker, setting, &at_work);
         checker.finish(producers.into_iter().map(end_day))
-    });
-    progress.finish();
-    measured
+    })
 }
 
 /// Starts a producer in its own thread. `leave` is dropped when the producer leaves, after

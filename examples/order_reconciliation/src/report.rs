@@ -5,73 +5,37 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use clap::ValueEnum;
-use serde::Serialize;
-
-use crate::args::{Args, EngineKind};
+use crate::args::{Args, ClockKind, EngineKind};
 use crate::audit::{Audit, Identity};
-use crate::checker::Measured;
+use crate::engine::Costs;
 use crate::figures::Figures;
 use crate::ledger::{Micros, Sum};
 
-/// The whole report. The field names are the names in the JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    engine: String,
-    clock: String,
-    check_after_ms: u64,
-    producers: u32,
-    /// `None` for an engine without shards.
-    shards: Option<u32>,
-    orders: Orders,
-    payments: Payments,
-    paid_early: u64,
-    confirmed: u64,
-    released: u64,
-    cents: Cents,
-    schedule_ns: f64,
-    cancel_ns: f64,
-    /// `None` for a `Timer`, as are the next two fields: its threads both fire and check.
-    fire_ns: Option<f64>,
-    engine_seconds: Option<f64>,
-    timers_per_second: Option<f64>,
-    elapsed_seconds: f64,
-    lateness: Option<Lateness>,
-    /// The statistics of a `Timer`, if the engine is one.
-    timer: Option<Figures>,
+/// The whole report.
+pub(crate) struct Report<'a> {
+    args: &'a Args,
+    /// The pass of each engine that is shown.
+    pass: usize,
+    /// Of each engine, one at least.
+    runs: Vec<Run>,
     peak_memory_bytes: Option<u64>,
-    identities: Vec<Identity>,
 }
 
-#[derive(Debug, Serialize)]
-struct Orders {
-    read: u64,
-    bad: u64,
-    placed: u64,
-    sold_out: u64,
-    refused: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Payments {
-    read: u64,
-    bad: u64,
-    counted: u64,
-    returned: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Cents {
-    reserved: u128,
-    paid_early: u128,
-    confirmed: u128,
-    released: u128,
-    payments_counted: u128,
-    payments_returned: u128,
+/// What one engine did.
+pub(crate) struct Run {
+    pub(crate) engine: EngineKind,
+    pub(crate) audit: Audit,
+    pub(crate) costs: Costs,
+    pub(crate) took: Duration,
+    /// How late the checks were; `None` for the virtual clock.
+    pub(crate) lateness: Option<Lateness>,
+    /// The statistics of a `Timer`, if the engine is one. Its threads both fire and check, so the
+    /// costs do not have those of firing.
+    pub(crate) timer: Option<Figures>,
 }
 
 /// How late the checks were, in milliseconds.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Lateness {
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
@@ -79,43 +43,32 @@ pub(crate) struct Lateness {
     pub(crate) max_ms: f64,
 }
 
-impl Report {
-    pub(crate) fn new(args: &Args, audit: Audit, measured: Measured, took: Duration) -> Self {
-        let Measured { costs, lateness, stats } = measured;
-        let driven = stats.is_none();
-        Self {
-            engine: value_name(args.engine),
-            clock: value_name(args.clock),
-            check_after_ms: args.check_after.as_millis() as u64,
-            producers: args.producer_count(),
-            shards: (args.engine == EngineKind::Shardwheel).then(|| args.shard_count()),
-            orders: Orders::of(&audit),
-            payments: Payments::of(&audit),
-            paid_early: audit.ended.paid_early.count,
-            confirmed: audit.ended.confirmed.count,
-            released: audit.ended.released.count,
-            cents: Cents::of(&audit),
-            schedule_ns: costs.schedule.mean_ns(),
-            cancel_ns: costs.cancel.mean_ns(),
-            fire_ns: driven.then(|| costs.fire.mean_ns()),
-            engine_seconds: driven.then(|| costs.total().as_secs_f64()),
-            timers_per_second: driven.then(|| costs.timers_per_second()),
-            elapsed_seconds: took.as_secs_f64(),
-            lateness: Lateness::of(lateness),
-            timer: stats.as_ref().map(Figures::of),
-            peak_memory_bytes: peak_memory(),
-            identities: audit.identities,
-        }
+impl<'a> Report<'a> {
+    pub(crate) fn new(args: &'a Args, pass: usize, runs: Vec<Run>) -> Self {
+        Self { args, pass, runs, peak_memory_bytes: peak_memory() }
     }
 
     pub(crate) fn all_hold(&self) -> bool {
-        self.identities.iter().all(|identity| identity.holds)
+        self.identities().all(|identity| identity.holds)
     }
 
-    pub(crate) fn print(&self, json: bool, out: &mut dyn Write) -> io::Result<()> {
-        if json {
-            serde_json::to_writer_pretty(&mut *out, self)?;
-            writeln!(out)?;
+    /// What must hold of every run.
+    fn identities(&self) -> impl Iterator<Item = Identity> {
+        let of_all = |index: usize| {
+            let mut identity = self.runs[0].audit.identities[index];
+            identity.holds = self.runs.iter().all(|run| run.audit.identities[index].holds);
+            identity
+        };
+        let alike = self.runs.windows(2).all(|runs| runs[0].audit.totals() == runs[1].audit.totals());
+        let alike = Identity { name: "both engines end all orders alike", holds: alike };
+        let alike = (self.runs.len() > 1).then_some(alike);
+        (0..self.runs[0].audit.identities.len()).map(of_all).chain(alike)
+    }
+
+    pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.args.json {
+            let runs = self.runs.iter().map(|run| self.json(run)).collect::<Vec<_>>();
+            writeln!(out, "[{}]", runs.join(",\n"))?;
         } else {
             write!(out, "{self}")?;
         }
@@ -123,108 +76,166 @@ impl Report {
     }
 
     fn write_orders(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { orders, cents, .. } = self;
-        row(f, "orders read", orders.read, "")?;
-        row(f, "  bad lines", orders.bad, "")?;
-        row(f, "  sold out", orders.sold_out, "")?;
-        row(f, "  refused by the engine", orders.refused, "")?;
-        row(f, "  placed", orders.placed, &format!("{} reserved", money(cents.reserved)))?;
-        row(f, "    paid early (cancelled)", self.paid_early, &money(cents.paid_early))?;
-        row(f, "    confirmed", self.confirmed, &money(cents.confirmed))?;
-        row(f, "    released", self.released, &money(cents.released))
-    }
-
-    fn write_payments(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { payments, cents, .. } = self;
-        row(f, "payments read", payments.read, "")?;
-        row(f, "  bad lines", payments.bad, "")?;
-        row(f, "  counted", payments.counted, &money(cents.payments_counted))?;
-        row(f, "  returned", payments.returned, &money(cents.payments_returned))
+        let Audit { lines, ended, tally, .. } = &self.runs[0].audit;
+        row(f, "orders read", lines.orders.read, "")?;
+        row(f, "  bad lines", lines.orders.bad, "")?;
+        row(f, "  sold out", ended.sold_out.count, "")?;
+        row(f, "  refused by the engine", ended.refused.count, "")?;
+        let reserved = tally.reserved;
+        row(f, "  placed", reserved.count, &format!("{} reserved", money(reserved.cents)))?;
+        sum(f, "    paid early (cancelled)", ended.paid_early)?;
+        sum(f, "    confirmed", ended.confirmed)?;
+        sum(f, "    released", ended.released)?;
+        row(f, "payments read", lines.payments.read, "")?;
+        row(f, "  bad lines", lines.payments.bad, "")?;
+        sum(f, "  counted", tally.counted_payments)?;
+        sum(f, "  returned", tally.returned_payments)
     }
 
     fn write_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<28}{:>14.1} ns", "schedule", self.schedule_ns)?;
-        writeln!(f, "{:<28}{:>14.1} ns", "cancel", self.cancel_ns)?;
-        match (self.fire_ns, self.engine_seconds, self.timers_per_second) {
-            (Some(fire), Some(seconds), Some(per_second)) => {
-                writeln!(f, "{:<28}{fire:>14.1} ns", "fire")?;
-                writeln!(f, "{:<28}{seconds:>14.3} s, all threads together", "time in the engine")?;
-                row(f, "timers per second", per_second as u64, "of that time")?;
-            }
-            _ => writeln!(f, "{:<28}{:>14} its threads also check", "fire", "n/a")?,
+        let mut column = |name: &str, cell: &dyn Fn(&Run) -> String, unit: &str| {
+            let cells = self.runs.iter().map(|run| format!("{:>14}", cell(run))).collect::<String>();
+            writeln!(f, "{}", format!("{name:<28}{cells} {unit}").trim_end())
+        };
+        column("", &|run| run.engine.name().to_owned(), "")?;
+        column("schedule", &|run| format!("{:.1}", run.costs.schedule.mean_ns()), "ns")?;
+        column("cancel", &|run| format!("{:.1}", run.costs.cancel.mean_ns()), "ns")?;
+        if self.runs.iter().any(|run| run.timer.is_some()) {
+            column("fire", &|_| "n/a".to_owned(), "its threads also check")?;
+        } else {
+            column("fire", &|run| format!("{:.1}", run.costs.fire.mean_ns()), "ns")?;
+            let seconds = |run: &Run| format!("{:.3}", run.costs.total().as_secs_f64());
+            column("time in the engine", &seconds, "s, all threads together")?;
+            let per_second = |run: &Run| grouped(run.costs.timers_per_second() as u128);
+            column("timers per second", &per_second, "of that time")?;
         }
-        writeln!(f, "{:<28}{:>14.3} s", "time from first to last", self.elapsed_seconds)?;
-        if let Some(lateness) = &self.lateness {
-            lateness.write(f, "lateness of checks")?;
-        }
-        match self.peak_memory_bytes {
-            Some(bytes) => {
-                writeln!(f, "{:<28}{:>14.1} MiB", "peak memory", bytes as f64 / f64::from(1 << 20))
-            }
-            None => writeln!(f, "{:<28}{:>14}", "peak memory", "n/a"),
-        }
+        column("time from first to last", &|run| format!("{:.3}", run.took.as_secs_f64()), "s")
     }
-}
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { engine, clock, producers, .. } = self;
-        let check_after = duration(self.check_after_ms);
-        let shards = self.shards.map_or_else(String::new, |shards| format!(", shards: {shards}"));
-        writeln!(f, "{engine}, {clock} clock, check after {check_after}, producers: {producers}{shards}\n")?;
-        self.write_orders(f)?;
-        self.write_payments(f)?;
-        writeln!(f)?;
-        self.write_costs(f)?;
-        if let Some(timer) = &self.timer {
-            write!(f, "\n{timer}")?;
-        }
-        writeln!(f)?;
-        for Identity { name, holds } in &self.identities {
-            writeln!(f, "{:<8}{name}", if *holds { "holds" } else { "BROKEN" })?;
+    /// What one run did by the real clock.
+    fn write_real(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for run in &self.runs {
+            if let Some(lateness) = &run.lateness {
+                lateness.write(f, "lateness of checks")?;
+            }
+            if let Some(timer) = &run.timer {
+                write!(f, "\n{timer}")?;
+            }
         }
         Ok(())
     }
-}
 
-impl Orders {
-    fn of(audit: &Audit) -> Self {
-        Self {
-            read: audit.lines.orders.read,
-            bad: audit.lines.orders.bad,
-            placed: audit.tally.reserved.count,
-            sold_out: audit.ended.sold_out.count,
-            refused: audit.ended.refused.count,
-        }
+    /// The line that compares the engines, if both ran.
+    fn write_gain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [wheel, heap] = &self.runs[..] else { return Ok(()) };
+        let [wheel, heap] = [wheel, heap].map(|run| run.costs.total().as_secs_f64());
+        let times = heap / wheel;
+        writeln!(
+            f,
+            "\nshardwheel: {wheel:.3} s in the engine; the heap: {heap:.3} s, {times:.1} times as long"
+        )
+    }
+
+    fn json(&self, run: &Run) -> String {
+        let Self { args, pass, peak_memory_bytes, .. } = self;
+        let Run { engine, audit: Audit { lines, ended, tally, .. }, costs, took, lateness, timer } = run;
+        let driven = |figure: f64| or_null(timer.is_none().then_some(figure));
+        let identity =
+            |Identity { name, holds }| object(&[("name", text(name)), ("holds", holds.to_string())]);
+        object(&[
+            ("engine", text(engine.name())),
+            ("clock", text(args.clock.name())),
+            ("check_after_ms", args.check_after.as_millis().to_string()),
+            ("producers", args.producer_count().to_string()),
+            ("shards", or_null((*engine == EngineKind::Shardwheel).then(|| args.shard_count()))),
+            ("pass", pass.to_string()),
+            (
+                "orders",
+                object(&[
+                    ("read", lines.orders.read.to_string()),
+                    ("bad", lines.orders.bad.to_string()),
+                    ("placed", tally.reserved.count.to_string()),
+                    ("sold_out", ended.sold_out.count.to_string()),
+                    ("refused", ended.refused.count.to_string()),
+                ]),
+            ),
+            (
+                "payments",
+                object(&[
+                    ("read", lines.payments.read.to_string()),
+                    ("bad", lines.payments.bad.to_string()),
+                    ("counted", tally.counted_payments.count.to_string()),
+                    ("returned", tally.returned_payments.count.to_string()),
+                ]),
+            ),
+            ("paid_early", ended.paid_early.count.to_string()),
+            ("confirmed", ended.confirmed.count.to_string()),
+            ("released", ended.released.count.to_string()),
+            (
+                "cents",
+                object(&[
+                    ("reserved", tally.reserved.cents.to_string()),
+                    ("paid_early", ended.paid_early.cents.to_string()),
+                    ("confirmed", ended.confirmed.cents.to_string()),
+                    ("released", ended.released.cents.to_string()),
+                    ("payments_counted", tally.counted_payments.cents.to_string()),
+                    ("payments_returned", tally.returned_payments.cents.to_string()),
+                ]),
+            ),
+            ("schedule_ns", costs.schedule.mean_ns().to_string()),
+            ("cancel_ns", costs.cancel.mean_ns().to_string()),
+            ("fire_ns", driven(costs.fire.mean_ns())),
+            ("engine_seconds", driven(costs.total().as_secs_f64())),
+            ("timers_per_second", driven(costs.timers_per_second())),
+            ("elapsed_seconds", took.as_secs_f64().to_string()),
+            ("lateness", or_null(lateness.map(|lateness| lateness.json()))),
+            ("timer", or_null(timer.as_ref().map(Figures::json))),
+            ("peak_memory_bytes", or_null(*peak_memory_bytes)),
+            ("identities", list(self.identities().map(identity))),
+        ])
     }
 }
 
-impl Payments {
-    fn of(audit: &Audit) -> Self {
-        Self {
-            read: audit.lines.payments.read,
-            bad: audit.lines.payments.bad,
-            counted: audit.tally.counted_payments.count,
-            returned: audit.tally.returned_payments.count,
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { args, runs, pass, .. } = self;
+        let (clock, check_after) = (args.clock.name(), duration(args.check_after.as_millis() as u64));
+        write!(f, "{clock} clock, check after {check_after}, producers: {}", args.producer_count())?;
+        if runs[0].engine == EngineKind::Shardwheel {
+            write!(f, ", shards: {}", args.shard_count())?;
         }
-    }
-}
-
-impl Cents {
-    fn of(audit: &Audit) -> Self {
-        let cents = |sum: Sum| sum.cents;
-        Self {
-            reserved: cents(audit.tally.reserved),
-            paid_early: cents(audit.ended.paid_early),
-            confirmed: cents(audit.ended.confirmed),
-            released: cents(audit.ended.released),
-            payments_counted: cents(audit.tally.counted_payments),
-            payments_returned: cents(audit.tally.returned_payments),
+        if args.clock == ClockKind::Virtual {
+            write!(f, "\nshown is pass {pass} of {pass}: in the first one, memory is new to the process")?;
         }
+        writeln!(f, "\n")?;
+        self.write_orders(f)?;
+        writeln!(f)?;
+        self.write_costs(f)?;
+        match self.peak_memory_bytes {
+            Some(bytes) => {
+                writeln!(f, "{:<28}{:>14.1} MiB", "peak memory", bytes as f64 / f64::from(1 << 20))?;
+            }
+            None => writeln!(f, "{:<28}{:>14}", "peak memory", "n/a")?,
+        }
+        self.write_real(f)?;
+        writeln!(f)?;
+        for Identity { name, holds } in self.identities() {
+            writeln!(f, "{:<8}{name}", if holds { "holds" } else { "BROKEN" })?;
+        }
+        self.write_gain(f)
     }
 }
 
 impl Lateness {
+    /// The percentiles; `None` if there were no checks.
+    pub(crate) fn of(mut checks: Vec<Micros>) -> Option<Self> {
+        checks.sort_unstable();
+        let last = checks.len().checked_sub(1)?;
+        let quantile = |quantile: f64| checks[(last as f64 * quantile) as usize] as f64 / 1_000.0;
+        let [p50_ms, p99_ms, p999_ms, max_ms] = [0.5, 0.99, 0.999, 1.0].map(quantile);
+        Some(Self { p50_ms, p99_ms, p999_ms, max_ms })
+    }
+
     /// Writes one row for each figure.
     pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
         let Self { p50_ms, p99_ms, p999_ms, max_ms } = self;
@@ -235,24 +246,40 @@ impl Lateness {
         Ok(())
     }
 
-    /// The percentiles; `None` if there were no checks.
-    fn of(mut checks: Vec<Micros>) -> Option<Self> {
-        checks.sort_unstable();
-        let last = checks.len().checked_sub(1)?;
-        let quantile = |quantile: f64| checks[(last as f64 * quantile) as usize] as f64 / 1_000.0;
-        let [p50_ms, p99_ms, p999_ms, max_ms] = [0.5, 0.99, 0.999, 1.0].map(quantile);
-        Some(Self { p50_ms, p99_ms, p999_ms, max_ms })
+    pub(crate) fn json(&self) -> String {
+        let Self { p50_ms, p99_ms, p999_ms, max_ms } = self;
+        let fields = [("p50_ms", p50_ms), ("p99_ms", p99_ms), ("p999_ms", p999_ms), ("max_ms", max_ms)];
+        object(&fields.map(|(name, figure)| (name, figure.to_string())))
     }
 }
 
-/// A value's name on the command line.
-fn value_name(value: impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+/// An object in JSON. The values are JSON already.
+pub(crate) fn object(fields: &[(&str, String)]) -> String {
+    let fields = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect::<Vec<_>>();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// A list in JSON. The values are JSON already.
+pub(crate) fn list(values: impl Iterator<Item = String>) -> String {
+    format!("[{}]", values.collect::<Vec<_>>().join(","))
+}
+
+pub(crate) fn or_null(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
+}
+
+/// A text in JSON. All texts of the report are its own names, and none has a character to escape.
+fn text(text: &str) -> String {
+    format!("\"{text}\"")
 }
 
 pub(crate) fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, note: &str) -> fmt::Result {
     let line = format!("{name:<28}{:>14} {note}", grouped(u128::from(count)));
     writeln!(f, "{}", line.trim_end())
+}
+
+fn sum(f: &mut fmt::Formatter<'_>, name: &str, Sum { count, cents }: Sum) -> fmt::Result {
+    row(f, name, count, &money(cents))
 }
 
 /// A duration in the command line's syntax, in the largest unit that divides it.
@@ -305,9 +332,15 @@ mod tests {
 
     #[test]
     fn percentiles_are_of_the_sorted_values() {
-        let lateness = Lateness::of((0..=1_000).rev().map(|millis| millis * 1_000).collect());
+        let lateness = Lateness::of((0..=1_000).rev().map(|micros| micros * 1_000).collect());
         let Lateness { p50_ms, p99_ms, p999_ms, max_ms } = lateness.expect("there are values");
         assert_eq!([p50_ms, p99_ms, p999_ms, max_ms], [500.0, 990.0, 999.0, 1_000.0]);
         assert!(Lateness::of(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn json_nests() {
+        let list = list([text("a"), or_null(None::<u8>)].into_iter());
+        assert_eq!(object(&[("x", list), ("y", object(&[]))]), r#"{"x":["a",null],"y":{}}"#);
     }
 }

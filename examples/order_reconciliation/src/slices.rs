@@ -25,22 +25,19 @@ const SLICES: Micros = 600;
 pub(crate) fn replay<D: Driver>(
     driver: D,
     ledger: &Ledger,
+    progress: &Progress,
     timelines: Vec<Timeline>,
     check_after: Micros,
 ) -> Measured {
-    let progress =
-        Progress::bar("playing", timelines.iter().map(|timeline| timeline.orders.len() as u64).sum());
-    let setting = Setting { ledger, clock: Clock::Virtual, progress: &progress };
-    let measured = thread::scope(|scope| {
+    let setting = Setting { ledger, clock: Clock::Virtual, progress };
+    thread::scope(|scope| {
         let hands = timelines.into_iter().zip(0..).map(|(timeline, page)| {
             Hand::start(scope, Producer::new(setting, driver.desk(page), page, timeline))
         });
         let hands = hands.collect::<Vec<_>>();
         Replay { checker: Checker::new(setting, driver), ledger, hands, slice: check_after.div_ceil(SLICES) }
             .run()
-    });
-    progress.finish();
-    measured
+    })
 }
 
 /// A producer in its own thread.

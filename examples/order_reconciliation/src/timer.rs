@@ -32,13 +32,13 @@ pub(crate) fn start(shards: u32, pin_to_cores: bool) -> Result<Timer, BuildError
 }
 
 /// Plays the timelines: each producer on its own thread, the checks on the timer's threads.
-pub(crate) fn play(timer: Timer, ledger: &Arc<Ledger>, timelines: Vec<Timeline>) -> Measured {
-    let progress =
-        Progress::bar("playing", timelines.iter().map(|timeline| timeline.orders.len() as u64).sum());
-    let day = Day { timer, ledger, start: Instant::now(), progress };
-    let measured = day.pass(timelines);
-    day.progress.finish();
-    measured
+pub(crate) fn play(
+    timer: Timer,
+    ledger: &Arc<Ledger>,
+    progress: &Progress,
+    timelines: Vec<Timeline>,
+) -> Measured {
+    Day { timer, ledger, start: Instant::now(), progress }.pass(timelines)
 }
 
 /// One run of the job.
@@ -46,7 +46,7 @@ struct Day<'a> {
     timer: Timer,
     ledger: &'a Arc<Ledger>,
     start: Instant,
-    progress: Progress,
+    progress: &'a Progress,
 }
 
 impl Day<'_> {
@@ -65,7 +65,7 @@ impl Day<'_> {
     /// checks of a page are done, `ended` receives their lateness.
     fn produce(&self, timelines: Vec<Timeline>, ended: Sender<Vec<Micros>>) -> Costs {
         let clock = Clock::Real { start: self.start };
-        let setting = Setting { ledger: self.ledger, clock, progress: &self.progress };
+        let setting = Setting { ledger: self.ledger, clock, progress: self.progress };
         thread::scope(|scope| {
             let start = |(timeline, page)| {
                 begin_day(scope, Producer::new(setting, self.desk(page, ended.clone()), page, timeline), ())

@@ -15,8 +15,12 @@ struct Run {
 }
 
 impl Run {
+    /// The report of the first engine. Where another one ran as well, its totals are the same.
     fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
+        let reports = serde_json::from_str::<Vec<Value>>(&self.out);
+        let reports = reports.unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err));
+        assert!(reports.iter().all(|report| totals(report) == totals(&reports[0])), "{reports:#?}");
+        reports[0].clone()
     }
 }
 
@@ -106,6 +110,23 @@ fn the_outcome_is_the_same_for_both_engines_and_any_number_of_threads() {
         assert_eq!(with(&["--producers", producers]), expected);
         assert_eq!(with(&["--producers", producers, "--shards", "1"]), expected);
         assert_eq!(with(&["--producers", producers, "--engine", "heap"]), expected);
+    }
+}
+
+/// Without `--engine` both run, twice by the virtual clock; the last line compares them.
+#[test]
+fn both_engines_run_and_the_last_line_compares_them() {
+    let both = run(&["--count", "2000"]);
+    assert_eq!(both.code, 0, "{}", both.err);
+    assert!(both.out.contains("pass 2 of 2") && both.out.contains("both engines end all orders alike"));
+    let last = both.out.lines().last().expect("a line");
+    assert!(last.starts_with("shardwheel: ") && last.contains("; the heap: "), "{last}");
+    let json = run(&["--count", "2000", "--json"]).out;
+    let engines = serde_json::from_str::<Vec<Value>>(&json).expect("a list");
+    assert_eq!([&engines[0]["engine"], &engines[1]["engine"]], ["shardwheel", "heap"]);
+    for one in [&["--engine", "heap"][..], &["--clock", "real", "--check-after", "50ms"]] {
+        let one = run(&[&["--count", "50"], one].concat());
+        assert!(one.code == 0 && !one.out.contains("; the heap: "), "{}{}", one.out, one.err);
     }
 }
 
