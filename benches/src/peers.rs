@@ -5,7 +5,9 @@ use crate::engines::{
     BareHeap, DelayQueue, Engine, FlatWheel, Heap, LazyHeap, Locked, QuadWheel, RingWheel, Tree, Unlocked,
     WeakQuadWheel, Wheel,
 };
-use crate::measure::clock::{IDLE, INTO, burst, event_loop, idle_ticks, small, ticks, worst};
+use crate::measure::clock::{
+    BESIDE, IDLE, INTO, burst, event_loop, idle_ticks, idle_ticks_beside, small, ticks, worst,
+};
 use crate::measure::one_thread::{EXTEND, PAIR, churn, constant, extend, random, second};
 use crate::measure::two_threads::{CROSS, OPERATIONS, cross_cancel, producers, producers_of_a_lock};
 use crate::names::{APART, BOTH, FIRE, MILLION, OURS, PRODUCERS, RANDOM, SHARED, TEN_MILLION};
@@ -19,6 +21,8 @@ use crate::table::Requirement;
 const LOCKED: [&str; 4] = [Heap::NAME, BareHeap::NAME, <Locked<Tree> as Engine>::NAME, Queue::NAME];
 
 const FEW: usize = 10_000;
+/// As many threads as may hold the node of a cancelled timer.
+const THREADS: usize = 64;
 const HEAP: &[&str] = &[LOCKED[0]];
 
 /// A run for each engine that can cancel and has a next expiration, and for `$more`.
@@ -39,6 +43,7 @@ type Queue = Locked<DelayQueue>;
 type Quad = Unlocked<QuadWheel>;
 type Flat = Unlocked<FlatWheel>;
 
+const BESIDE_RUNS: &[Run] = runs!(idle_ticks_beside: Wheel, Heap, Locked<Tree>);
 const CROSS_RUNS: &[Run] = runs!(cross_cancel: Wheel, Heap, Locked<Tree>);
 const PRODUCERS_RUNS: &[Run] = runs!(producers: Wheel; producers_of_a_lock: Heap, Locked<Tree>, Queue);
 
@@ -65,6 +70,12 @@ pub(crate) static SUITE: Suite = Suite {
         Section::new("worst", "Single moves of the clock, random, ns", every!(worst)).with(Sizes::Many),
         Section::new("tick", "Ticks at which nothing is due, ns a tick", common!(idle_ticks, Quad, Flat))
             .with(Sizes::Fixed(&[0, FEW])),
+        Section::new(
+            "tick-beside",
+            "Ticks beside that many threads that have cancelled, ns a tick",
+            BESIDE_RUNS,
+        )
+        .with(Sizes::Fixed(&[0, 1, THREADS])),
         Section {
             // With fewer timers, nearly all of the cost is that of the ticks.
             least: 100_000,
@@ -93,10 +104,11 @@ const AHEAD: [(&str, usize, &str, &[&str], f64); 8] = [
 ];
 
 /// The greatest cost, in ns: section, number of timers, figure.
-const LIMITS: [(&str, usize, &str, f64); 17] = [
+const LIMITS: [(&str, usize, &str, f64); 18] = [
     ("worst", TEN_MILLION, "advance, tick by tick, longest", 2e6),
     ("tick", 0, IDLE, 15.0),
     ("tick", FEW, IDLE, 15.0),
+    ("tick-beside", THREADS, BESIDE, 20.0),
     ("ticks", 100_000, TICKED[0], 400.0),
     ("ticks", MILLION, TICKED[0], 100.0),
     ("ticks", TEN_MILLION, TICKED[0], 105.0),

@@ -1,17 +1,20 @@
 //! One thread that moves the clock as programs do.
 
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 use crate::checksum::Checksum;
-use crate::engines::{Engine, Next};
+use crate::engines::{Cancel, Engine, Next, Producer};
 use crate::names::BOTH;
-use crate::passes::{fire_all, round_trip, schedule_all};
+use crate::passes::{LOST, fire_all, round_trip, schedule_all};
 use crate::rhythm::{ByLoop, ByTicks, LOOPED, Rhythm, TICKED, drive, fire};
 use crate::samples::Times;
 use crate::suite::{Outcome, Task};
 use crate::workload::{Spread, THIRTY_MINUTES, Workload};
 
 pub(crate) const IDLE: &str = "a tick, nothing due";
+pub(crate) const BESIDE: &str = "a tick, nothing due, beside threads that have cancelled";
 pub(crate) const INTO: &str = "schedule, as many pending";
 
 /// The ticks over which an idle tick is measured, fewer than the flat wheel has buckets.
@@ -88,6 +91,32 @@ pub(crate) fn idle_ticks<E: Engine>(task: &Task) -> Outcome {
     let work = task.workload(Spread::ThirtyMinutes, 0);
     let mut outcome = Outcome::new(work.expected(IDLE_TICKS, 1).digest());
     outcome.time(IDLE, idle::<E>(&work, IDLE_TICKS), IDLE_TICKS as usize);
+    outcome
+}
+
+/// Ticks at which nothing is due, beside as many threads as the task has timers. Each thread has
+/// cancelled a timer, whose tick has passed, and waits.
+pub(crate) fn idle_ticks_beside<E: Engine<Producer: Cancel + Send>>(task: &Task) -> Outcome {
+    let (mut engine, nothing) = (E::new(), Checksum::default());
+    let [have_cancelled, end] = [(); 2].map(|()| Barrier::new(task.timers + 1));
+    let elapsed = thread::scope(|scope| {
+        for producer in (0..task.timers).map(|_| engine.producer()) {
+            scope.spawn(|| {
+                let producer = producer;
+                producer.enter();
+                assert!(producer.cancel(producer.schedule(1, 0)).is_some(), "{LOST}");
+                have_cancelled.wait();
+                end.wait();
+            });
+        }
+        have_cancelled.wait();
+        engine.advance(1, &mut Checksum::default());
+        let elapsed = fire::<E, ByTicks>(&mut engine, 1..IDLE_TICKS + 1, &nothing);
+        end.wait();
+        elapsed
+    });
+    let mut outcome = Outcome::new(nothing.digest());
+    outcome.time(BESIDE, elapsed, IDLE_TICKS as usize);
     outcome
 }
 
