@@ -32,7 +32,7 @@ use crate::shard::key::ShardId;
 use crate::shard::memory::slab::Slab;
 use crate::shard::node::NIL;
 use crate::shard::wheel::geometry::Geometry;
-use crate::sync::{AtomicBool, AtomicU32, Trace};
+use crate::sync::{AtomicBool, AtomicU32, Trace, plain};
 
 pub(crate) struct Shared<T> {
     pub(crate) id: ShardId,
@@ -55,7 +55,7 @@ pub(crate) struct Shared<T> {
     pub(crate) sweep_requested: AtomicBool,
     /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers do
     /// not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
-    pub(crate) wakes_for_cancel: AtomicBool,
+    pub(crate) wakes_for_cancel: plain::AtomicBool,
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
@@ -82,7 +82,7 @@ impl<T> Shared<T> {
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             aside_used: AtomicBool::new(false),
             sweep_requested: AtomicBool::new(false),
-            wakes_for_cancel: AtomicBool::new(false),
+            wakes_for_cancel: plain::AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels,
