@@ -22,6 +22,7 @@ use crate::clock::unpoisoned;
 use crate::fallible::Stack;
 use crate::future::{Elapsed, budget};
 use crate::sync::Mutex;
+use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
 use crate::unwind::FirstPanic;
 
@@ -45,12 +46,19 @@ impl<T: Send + 'static> Consumer<T> {
     }
 
     /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken when
-    /// the consumer has to poll again. `waiters.rs` has the protocol.
-    pub(super) fn poll(&self, shared: &Shared<T>, waiter: u64, waker: &Waker) -> Poll<Option<Entry<T>>> {
+    /// the consumer has to poll again; its former waker is passed to `discard`. `waiters.rs` has the
+    /// protocol.
+    pub(super) fn poll(
+        &self,
+        shared: &Shared<T>,
+        waiter: u64,
+        waker: &Waker,
+        discard: impl Fn(Waker),
+    ) -> Poll<Option<Entry<T>>> {
         if let Some(entry) = self.next_due(shared) {
             return Poll::Ready(Some(entry));
         }
-        shared.waiters().register(waiter, waker);
+        shared.waiters().register(waiter, waker, discard);
         // Read before the last look: what expired before the end is found.
         let has_ended = shared.has_ended();
         match self.next_due(shared) {
@@ -59,14 +67,13 @@ impl<T: Send + 'static> Consumer<T> {
         }
     }
 
-    /// Drops all that is left to the consumers.
-    pub(super) fn drop_all(&self, shared: &Shared<T>) {
+    /// Drops all that is left to the consumers. The first panic goes on, the others end in `handle`.
+    pub(super) fn drop_all(&self, shared: &Shared<T>, handle: &ShardHandle) {
+        let due = iter::from_fn(|| next(&self.due, shared.due()));
+        let unexpired = iter::from_fn(|| next(&self.unexpired, shared.unexpired()));
         let mut panics = FirstPanic::new();
-        while let Some(entry) = next(&self.due, shared.due()) {
-            panics.catch_drop(entry);
-        }
-        while let Some(entry) = next(&self.unexpired, shared.unexpired()) {
-            panics.catch_drop(entry);
+        for entry in due.chain(unexpired) {
+            if panics.takes_next() { panics.catch_drop(entry) } else { handle.discard(entry) }
         }
         panics.resume();
     }
@@ -113,7 +120,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Each value wakes all tasks and threads that wait at that moment. Those that find nothing
     /// wait again.
     pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
-        let waiter = self.shared.waiters().enter();
+        let waiter = self.enter();
         poll_fn(move |context| self.poll_in_task(waiter.number(), context))
     }
 
@@ -176,7 +183,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if let Some(expired) = self.try_recv() {
             return Ok(Some(expired));
         }
-        let (waiter, begin) = (self.shared.waiters().enter(), Instant::now());
+        let (waiter, begin) = (self.enter(), Instant::now());
         let parker = Arc::new(Parker::for_thread());
         parker.set_thread();
         let waker = Waker::from(Arc::clone(&parker));
@@ -218,6 +225,11 @@ impl<T: Send + 'static> DelayQueue<T> {
         })
     }
 
+    /// Makes a consumer that may wait.
+    fn enter(&self) -> Waiter<'_, T> {
+        Waiter { queue: self, number: self.shared.waiters().enter() }
+    }
+
     fn poll_in_task(&self, waiter: u64, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         // Comes first, because a value that has been taken cannot wait.
         ready!(budget::spend(context.waker()));
@@ -225,8 +237,29 @@ impl<T: Send + 'static> DelayQueue<T> {
     }
 
     fn poll_recv(&self, waiter: u64, waker: &Waker) -> Poll<Option<Expired<T>>> {
-        let entry = self.consumer.poll(&self.shared, waiter, waker);
+        let discard = |former| self.timer.first_shard().discard(former);
+        let entry = self.consumer.poll(&self.shared, waiter, waker, discard);
         entry.map(|entry| entry?.into_expired(self.shared.id()))
+    }
+}
+
+/// A thread or a future that waits. Its drop takes its waker out of the list.
+struct Waiter<'q, T: Send + 'static> {
+    queue: &'q DelayQueue<T>,
+    number: u64,
+}
+
+impl<T: Send + 'static> Waiter<'_, T> {
+    /// A call, because a closure that named the field would capture that alone, and not the waiter.
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl<T: Send + 'static> Drop for Waiter<'_, T> {
+    fn drop(&mut self) {
+        let waker = self.queue.shared.waiters().take(self.number);
+        self.queue.timer.first_shard().discard(waker);
     }
 }
 

@@ -203,11 +203,13 @@ impl<T: Send + 'static> DelayQueue<T> {
 }
 
 impl<T: Send + 'static> Drop for DelayQueue<T> {
-    /// Drops what has expired. A panic in a drop goes on after the others.
+    /// Drops what has expired. The first panic in a value's drop goes on after the others, which are
+    /// counted and reported.
     fn drop(&mut self) {
         self.shared.close();
-        self.shared.waiters().clear();
-        self.consumer.drop_all(&self.shared);
+        let handle = self.timer.first_shard();
+        self.shared.waiters().take_all().for_each(|waker| handle.discard(waker));
+        self.consumer.drop_all(&self.shared, handle);
     }
 }
 

@@ -4,7 +4,7 @@ use std::task::{Poll, Waker};
 
 use super::consumer::Consumer;
 use super::entry::{Entry, Shared};
-use super::waiters::{STREAM, Waiter};
+use super::waiters::STREAM;
 use crate::fallible::{self, Stacked};
 
 /// A queue of numbers without a timer.
@@ -34,7 +34,7 @@ impl Queue {
 
     /// Makes a consumer that leaves when it is dropped.
     pub fn enter(&self) -> Next<'_> {
-        Next { queue: self, waiter: self.shared.waiters().enter() }
+        Next { queue: self, number: self.shared.waiters().enter() }
     }
 
     /// The next value, as a stream; `None` at the end.
@@ -43,19 +43,25 @@ impl Queue {
     }
 
     fn poll_for(&self, waiter: u64, waker: &Waker) -> Poll<Option<u64>> {
-        self.consumer.poll(&self.shared, waiter, waker).map(|entry| entry.map(|entry| entry.value))
+        self.consumer.poll(&self.shared, waiter, waker, drop).map(|entry| entry.map(|entry| entry.value))
     }
 }
 
 /// A consumer that leaves when it is dropped.
 pub struct Next<'q> {
     queue: &'q Queue,
-    waiter: Waiter<'q>,
+    number: u64,
 }
 
 impl Next<'_> {
     /// The next value; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.queue.poll_for(self.waiter.number(), waker)
+        self.queue.poll_for(self.number, waker)
+    }
+}
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        drop(self.queue.shared.waiters().take(self.number));
     }
 }

@@ -21,8 +21,9 @@
 //! registers in between sets the flag again, so that both may take it; one of them does. The end of
 //! the timer is announced in the same way: the flag `has_ended` first, then the wake.
 //!
-//! No user code runs under the lock. A shard takes it only where a consumer waits, a consumer for
-//! as long as it registers or leaves.
+//! No user code runs under the lock: a waker that goes is passed to the caller, who drops it under
+//! the timer's guard. A shard takes the lock only where a consumer waits, a consumer for as long as
+//! it registers or leaves.
 
 use std::mem;
 use std::task::Waker;
@@ -30,20 +31,19 @@ use std::task::Waker;
 use crate::clock::unpoisoned;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
-use crate::unwind::DropQuietly;
 
 /// The consumers of a queue that wait.
 pub(super) struct Waiters {
     /// Whether `list` may hold a waker. Set by consumers, cleared by the shards' threads.
     is_awaited: AtomicBool,
     list: Mutex<Vec<Waiting>>,
-    /// The last number of a [`Waiter`].
+    /// The last number of a consumer.
     last: AtomicU64,
 }
 
 struct Waiting {
     waiter: u64,
-    waker: DropQuietly<Waker>,
+    waker: Waker,
 }
 
 /// The number of all consumers of which the queue knows the wakers alone: the streams.
@@ -55,17 +55,16 @@ impl Waiters {
         Self { is_awaited, list, last: AtomicU64::new(STREAM) }
     }
 
-    /// Makes a consumer that may wait.
-    pub(super) fn enter(&self) -> Waiter<'_> {
+    /// The number of a new consumer, which takes its waker out when it leaves.
+    pub(super) fn enter(&self) -> u64 {
         // Ordering: Relaxed, the number alone matters.
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        Waiter { waiters: self, number }
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Makes the next wake wake `waker`: instead of the waiter's former waker, or beside the other
-    /// wakers of streams.
-    pub(super) fn register(&self, waiter: u64, waker: &Waker) {
-        let waiting = Waiting { waiter, waker: DropQuietly::new(waker.clone()) };
+    /// wakers of streams. The former waker is passed to `discard`.
+    pub(super) fn register(&self, waiter: u64, waker: &Waker, discard: impl Fn(Waker)) {
+        let waiting = Waiting { waiter, waker: waker.clone() };
         let mut list = self.lock();
         let former = match list.iter_mut().find(|known| known.is_of(waiter, waker)) {
             Some(known) => Some(mem::replace(known, waiting)),
@@ -77,31 +76,27 @@ impl Waiters {
         drop(list);
         // Ordering: AcqRel, pairs with `wake_all`: see the module documentation.
         self.is_awaited.swap(true, Ordering::AcqRel);
-        // The drop is user code.
-        drop(former);
+        former.into_iter().for_each(|former| discard(former.waker));
     }
 
     /// Passes each registered waker to `wake`.
     pub(super) fn wake_all(&self, wake: impl Fn(Waker)) {
         // Ordering: AcqRel, pairs with `register`: see the module documentation.
         if self.is_awaited.swap(false, Ordering::AcqRel) {
-            self.take_all().into_iter().for_each(|waiting| wake(waiting.waker.into_inner()));
+            self.take_all().for_each(wake);
         }
     }
 
-    /// Drops all wakers.
-    pub(super) fn clear(&self) {
-        drop(self.take_all());
+    /// Takes all wakers out.
+    pub(super) fn take_all(&self) -> impl Iterator<Item = Waker> + use<> {
+        mem::take(&mut *self.lock()).into_iter().map(|waiting| waiting.waker)
     }
 
-    fn take_all(&self) -> Vec<Waiting> {
-        mem::take(&mut *self.lock())
-    }
-
-    fn take(&self, waiter: u64) -> Option<Waiting> {
+    /// Takes the waiter's waker out.
+    pub(super) fn take(&self, waiter: u64) -> Option<Waker> {
         let mut list = self.lock();
         let at = list.iter().position(|known| known.waiter == waiter)?;
-        Some(list.swap_remove(at))
+        Some(list.swap_remove(at).waker)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
@@ -112,23 +107,5 @@ impl Waiters {
 impl Waiting {
     fn is_of(&self, waiter: u64, waker: &Waker) -> bool {
         self.waiter == waiter && (waiter != STREAM || self.waker.will_wake(waker))
-    }
-}
-
-/// A thread or a future that waits. Its drop takes its waker out of the list.
-pub(super) struct Waiter<'w> {
-    waiters: &'w Waiters,
-    number: u64,
-}
-
-impl Waiter<'_> {
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        drop(self.waiters.take(self.number));
     }
 }

@@ -1,5 +1,6 @@
 //! The stream and its consumer's waker.
 
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -105,6 +106,21 @@ fn a_waker_may_panic_when_it_is_cloned_or_dropped() {
         clock.advance(ms(5));
         assert_eq!(bell.rings(), 1);
     }
+}
+
+/// A panic in the drop of a waker counts, where another poll replaces it and where the queue is
+/// dropped. Promise 7.
+#[test]
+fn a_waker_that_panics_in_its_drop_counts() {
+    let (timer, _clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    let panics = ManuallyDrop::new(hooked(|to| assert!(to != To::Drop, "the waker panics")));
+    for replaced in 0..3 {
+        assert!(poll::<()>(&queue, &panics).is_pending());
+        assert_eq!(timer.stats().panics, replaced);
+    }
+    drop(queue);
+    assert_eq!(timer.stats().panics, 3);
 }
 
 /// On an executor, in real time, from another thread and across two shards.
