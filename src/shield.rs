@@ -2,30 +2,36 @@
 //!
 //! The registration of a waker clones it, and drops the former one. Both are user code, which may
 //! panic. The `AtomicWaker` is locked meanwhile, and a panic would leave it so: it would ignore all
-//! later wakers, and wake none. A `Shield` is cloned by its count, and drops the waker quietly.
+//! later wakers, and wake none. A `Shield` is cloned by its count, and
+//! each panic in the wake or the drop of the waker ends in the timer.
 
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
 use crate::fallible::has_memory;
+use crate::timer::ShardHandle;
 use crate::unwind::DropQuietly;
 
-pub(crate) struct Shield(DropQuietly<Waker>);
+pub(crate) struct Shield {
+    waker: DropQuietly<Waker>,
+    /// Counts the panics.
+    handle: Arc<ShardHandle>,
+}
 
 impl Shield {
     /// Returns `waker` in a shield: in the `last` one, if that wakes the same task and is in use.
     /// Without memory for a shield it is a clone of the waker itself.
     ///
     /// A panic in the clone of the waker reaches the caller.
-    pub(crate) fn around(waker: &Waker, last: &mut Weak<Self>) -> Waker {
-        if let Some(same) = last.upgrade().filter(|last| last.0.will_wake(waker)) {
+    pub(crate) fn around(waker: &Waker, handle: &Arc<ShardHandle>, last: &mut Weak<Self>) -> Waker {
+        if let Some(same) = last.upgrade().filter(|last| last.waker.will_wake(waker)) {
             return Waker::from(same);
         }
         let waker = waker.clone();
         if !has_memory(2 * size_of::<Self>()) {
             return waker;
         }
-        let shield = Arc::new(Self(DropQuietly::new(waker)));
+        let shield = Arc::new(Self { waker: DropQuietly::new(waker), handle: Arc::clone(handle) });
         *last = Arc::downgrade(&shield);
         Waker::from(shield)
     }
@@ -33,10 +39,16 @@ impl Shield {
 
 impl Wake for Shield {
     fn wake(self: Arc<Self>) {
-        self.0.wake_by_ref();
+        self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.wake_by_ref();
+        self.handle.run_guarded(|| self.waker.wake_by_ref());
+    }
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        self.handle.run_guarded(|| self.waker.drop_now());
     }
 }

@@ -208,15 +208,15 @@ impl TimerBuilder {
     /// [`panics`](crate::Figures::panics) counts.
     ///
     /// It is called on the thread that panicked, for a callback, a schedule, a waker, a clock, an
-    /// executor, or the drop of a callback, a schedule, a sleep's waker or an executor. Default: no
-    /// hook. (The process's panic hook, which prints the message, has been called by then.) A
-    /// recurring timer continues after a panic in its callback, unless it is cancelled. A panic in
-    /// its schedule ends it.
+    /// executor, or the drop of a callback, a schedule, a waker, a value of a
+    /// [`DelayQueue`](crate::DelayQueue) or an executor. Default: no hook. (The process's panic hook,
+    /// which prints the message, has been called by then.) A recurring timer continues after a panic
+    /// in its callback, unless it is cancelled. A panic in its schedule ends it.
     ///
     /// A panic that reaches the caller, as that of a callback that [`cancel`](Timer::cancel) drops,
-    /// is not caught, so it does not count. Panics of the hook itself and of the wakers of a
-    /// [`Driver`](crate::Driver), and in the drops of a clock, a hook or a panic's payload, end
-    /// without effect.
+    /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a
+    /// hook or a panic's payload, and of a [`Driver`](crate::Driver)'s waker that was registered
+    /// while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.panic_guard.hook = Some(DropQuietly::new(Arc::new(hook)));
         self

@@ -21,6 +21,7 @@ use std::time::Instant;
 use super::drivers::{Crew, Parker};
 use super::inner::Inner;
 use super::placement;
+use super::shard_handle::ShardHandle;
 use super::worker::Worker;
 use crate::shield::Shield;
 
@@ -66,6 +67,8 @@ pub struct Driver {
     waker: Option<Waker>,
     /// What is around that waker.
     shield: Weak<Shield>,
+    /// The first shard, where that waker's panics count.
+    handle: Arc<ShardHandle>,
 }
 
 // User code runs where no structure is half changed: a panic in it leaves none behind.
@@ -74,7 +77,8 @@ impl RefUnwindSafe for Driver {}
 
 impl Driver {
     pub(super) fn new(crew: Arc<Crew<Box<Worker>>>, timer: &Arc<Inner>) -> Self {
-        Self { crew, timer: Arc::downgrade(timer), waker: None, shield: Weak::new() }
+        let handle = Arc::clone(&timer.shards.handles[0]);
+        Self { crew, timer: Arc::downgrade(timer), waker: None, shield: Weak::new(), handle }
     }
 
     /// Runs what is due by the timer's clock, and returns how many timers have fired.
@@ -122,10 +126,11 @@ impl Driver {
     /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at each
     /// poll, before `next_deadline`. The waker is woken at most once after each `next_deadline`, on
     /// the thread that schedules, so it should be quick: a mio `Waker`, an `eventfd`, an unpark. A
-    /// panic in it is caught and has no further effect. A panic in its clone reaches the caller, and
-    /// the former waker stays.
+    /// panic in it, or in its drop, is caught: see
+    /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). A panic in its clone reaches the
+    /// caller, and the former waker stays.
     pub fn register_waker(&mut self, waker: &Waker) {
-        let waker = Shield::around(waker, &mut self.shield);
+        let waker = Shield::around(waker, &self.handle, &mut self.shield);
         self.parker().register(&waker);
         self.waker = Some(waker);
     }
