@@ -44,10 +44,13 @@ pub fn model_within(preemptions: usize, body: impl Fn() + Send + Sync + 'static)
     builder.check(body);
 }
 
-/// Runs a model; without loom there is no bound of preemptions.
+/// Runs a model; without loom there is no bound of preemptions. Each run has a thread of its own,
+/// so that no thread uses up its budget of ready answers.
 #[cfg(not(shardwheel_loom))]
 pub fn model_within(_: usize, body: impl Fn() + Send + Sync + 'static) {
-    (0..number("SHARDWHEEL_RUNS").unwrap_or(RUNS)).for_each(|_| body());
+    for _ in 0..number("SHARDWHEEL_RUNS").unwrap_or(RUNS) {
+        std::thread::scope(|scope| scope.spawn(&body).join()).expect("the model holds");
+    }
 }
 
 /// A number from the environment.

@@ -25,7 +25,7 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 /// otherwise. If the timer refuses a tick, because it is full or the system has no memory, the
 /// stream yields that error, and the next poll tries again for the same tick. The stream ends after
 /// it has yielded the error of a timer that has been shut down, or of a period of zero. Of ticks
-/// that are ready at once, every 128th gives way to other tasks, as with a [`Sleep`](crate::Sleep).
+/// that are ready at once, every 128th gives way to other tasks, as with a [`Sleep`].
 ///
 /// # Examples
 ///

@@ -215,7 +215,7 @@ impl TimerBuilder {
     ///
     /// A panic that reaches the caller, as that of a callback that [`cancel`](Timer::cancel) drops,
     /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a
-    /// hook or a panic's payload, and of a [`Driver`](crate::Driver)'s waker that was registered
+    /// hook or a panic's payload, and of a [`Driver`]'s waker that was registered
     /// while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
         self.panic_guard.hook = Some(DropQuietly::new(Arc::new(hook)));

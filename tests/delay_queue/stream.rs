@@ -1,6 +1,5 @@
 //! The stream and its consumer's waker.
 
-use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use futures::stream::{Stream, StreamExt};
 use shardwheel::DelayQueue;
 use shardwheel::delay_queue::Expired;
 
-use crate::support::{Acts, Bell, HOUR, To, hooked, is_balanced, manual, ms, threads};
+use crate::support::{Acts, Bell, HOUR, To, drop_panics, hooked, is_balanced, manual, ms, threads};
 
 fn poll<T: Send>(queue: &DelayQueue<T>, waker: &Waker) -> Poll<Option<Expired<T>>> {
     let mut queue = queue;
@@ -114,7 +113,7 @@ fn a_waker_may_panic_when_it_is_cloned_or_dropped() {
 fn a_waker_that_panics_in_its_drop_counts() {
     let (timer, _clock) = manual();
     let queue = DelayQueue::new(&timer);
-    let panics = ManuallyDrop::new(hooked(|to| assert!(to != To::Drop, "the waker panics")));
+    let panics = drop_panics();
     for replaced in 0..3 {
         assert!(poll::<()>(&queue, &panics).is_pending());
         assert_eq!(timer.stats().panics, replaced);

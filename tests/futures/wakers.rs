@@ -1,7 +1,6 @@
 //! The wakers of a sleep: the last waker is woken once, no waker is kept, and a panicking waker
 //! affects no other.
 
-use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use shardwheel::{CallbackPanic, Timer, global};
 
 use crate::support::{
-    Acts, Bell, HOUR, SOON, To, by_hand, hooked, is_balanced, is_pending, manual, ms, panics, poll, ready,
+    Acts, Bell, HOUR, SOON, by_hand, drop_panics, is_balanced, is_pending, manual, ms, panics, poll, ready,
     survives, threads, until, while_unwinding,
 };
 
@@ -194,7 +193,7 @@ fn dropped_sleeps_hold_no_memory() {
 #[test]
 fn futures_whose_wakers_drops_panic_may_be_dropped_by_an_unwind() {
     survives(|| {
-        let waker = ManuallyDrop::new(hooked(|to| assert!(to != To::Drop, "a waker's drop panics")));
+        let waker = drop_panics();
         let (timer, _clock) = manual();
         for on in [timer.clone(), Timer::global().clone()] {
             let before = on.stats().panics;

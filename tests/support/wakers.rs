@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,6 +103,27 @@ pub(crate) fn hooked(act: impl Fn(To) + Send + Sync + 'static) -> Waker {
     // SAFETY: the functions below keep to the contract: the data is a counted reference to an
     // `Act`, which is `Sync`.
     unsafe { Waker::from_raw(raw(act)) }
+}
+
+/// A waker whose drops panic. A panic of this one is caught.
+pub(crate) struct DropPanics(Option<Waker>);
+
+pub(crate) fn drop_panics() -> DropPanics {
+    DropPanics(Some(hooked(|to| assert!(to != To::Drop, "the drop of a waker panics"))))
+}
+
+impl Deref for DropPanics {
+    type Target = Waker;
+
+    fn deref(&self) -> &Waker {
+        self.0.as_ref().expect("it goes with the drop")
+    }
+}
+
+impl Drop for DropPanics {
+    fn drop(&mut self) {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(self.0.take())));
+    }
 }
 
 const HOOKED: RawWakerVTable =
