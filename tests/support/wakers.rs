@@ -109,7 +109,7 @@ pub(crate) fn hooked(act: impl Fn(To) + Send + Sync + 'static) -> Waker {
 pub(crate) struct DropPanics(Option<Waker>);
 
 pub(crate) fn drop_panics() -> DropPanics {
-    DropPanics(Some(hooked(|to| assert!(to != To::Drop, "the drop of a waker panics"))))
+    DropPanics(Some(hooked(|to| assert!(to != To::Drop, "a waker's drop panics"))))
 }
 
 impl Deref for DropPanics {
