@@ -14,8 +14,8 @@
 //!
 //! The rate is measured here, over [`SPAN`], because an interruption between the two readings of
 //! quanta's own calibration spoils it: on a busy machine, under ThreadSanitizer, it was once wrong
-//! by a thousandth, which is more than [`MARGIN`] covers. Both calibrations take up to 205 ms. Until
-//! another thread has made them, there is no fast clock.
+//! by a thousandth, which is more than [`MARGIN`] covers. Both calibrations take up to 205 ms.
+//! Until another thread has made them, there is no fast clock.
 //!
 //! The counter is used only where the system itself uses it for its monotonic clock: there it runs
 //! at one rate, and all cores agree.
@@ -36,8 +36,8 @@ const MARGIN: u64 = 1_000;
 /// The rate is measured over this time.
 const SPAN: Duration = Duration::from_millis(5);
 
-/// Readings of both clocks at each end of [`SPAN`], of which the quickest counts. On an idle machine
-/// it takes less than 0.1 us, so the rate's error is below 1 / 20,000.
+/// Readings of both clocks at each end of [`SPAN`], of which the quickest counts. On an idle
+/// machine it takes less than 0.1 us, so the rate's error is below 1 / 20,000.
 const TRIES: usize = 100;
 
 /// If reading both clocks takes longer than this, the two readings make no anchor.
@@ -119,7 +119,8 @@ impl Counter {
         let last = quickest_reading(&clock)?;
         let steps = u128::from(last.raw.checked_sub(first.raw)?);
         let nanos = u128::from(last.nanos.checked_sub(first.nanos)?);
-        // Rounded up by 2^-14: the rate's error and the system's adjustments make no time too early.
+        // Rounded up by 2^-14, so that neither its error nor the system's adjustments make a time
+        // too early.
         let rate = u64::try_from((nanos << FRACTION).checked_div(steps)?).ok()?;
         let rate = rate + (rate >> 14) + 1;
         let steps = |wanted: Duration| ((wanted.as_nanos() << FRACTION) / u128::from(rate)) as u64;
