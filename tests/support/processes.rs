@@ -41,9 +41,16 @@ pub(crate) fn survives_in<F: FnOnce()>(mut command: Command, threads: usize, lim
     assert!(output.status.success(), "{test}: {}\n{errors}", output.status);
 }
 
-/// The program that runs this target's tests.
+/// The program that runs this target's tests, under the emulator that `SHARDWHEEL_EMULATOR` names, if
+/// any.
 pub(crate) fn this_binary() -> Command {
-    Command::new(env::current_exe().expect("a test has a file"))
+    let file = env::current_exe().expect("a test has a file");
+    let emulator = env::var("SHARDWHEEL_EMULATOR").unwrap_or_default();
+    let mut words = emulator.split_whitespace();
+    let Some(program) = words.next() else { return Command::new(file) };
+    let mut command = Command::new(program);
+    command.args(words).arg(file);
+    command
 }
 
 /// The name of the test whose closure is an `F`.
