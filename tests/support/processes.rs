@@ -35,7 +35,8 @@ pub(crate) fn survives_in<F: FnOnce()>(mut command: Command, threads: usize, lim
     if env::var(CHILD).is_ok_and(|child| child == test) {
         return body();
     }
-    select(&mut command, test, threads).env(CHILD, test);
+    // Under a sanitizer, a backtrace takes seconds.
+    select(&mut command, test, threads).env(CHILD, test).env("RUST_BACKTRACE", "0");
     let output = output_within(limit, command);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{test}: {}\n{errors}", output.status);
