@@ -108,9 +108,10 @@ mod tests {
     fn every_engine_fires_the_same_in_every_section() {
         for section in SUITES.iter().flat_map(|(suite, _)| suite.sections) {
             let measure = |run: &Run| (run.measure)(&Task::small(700));
-            let outcomes = section.runs.iter().map(measure).collect::<Vec<_>>();
+            let here = section.runs.iter().filter(|run| run.is_here()).collect::<Vec<_>>();
+            let outcomes = here.iter().copied().map(measure).collect::<Vec<_>>();
             let expected = &outcomes[0];
-            for (run, outcome) in section.runs.iter().zip(&outcomes) {
+            for (run, outcome) in here.iter().zip(&outcomes) {
                 assert_eq!(outcome.checksum, expected.checksum, "{}, {}", section.name, run.engine);
                 for (what, figure) in &outcome.figures {
                     assert!(figure.is_finite() && expected.figures.iter().any(|it| it.0 == *what), "{what}");

@@ -17,9 +17,11 @@ mod measure {
     pub(crate) mod clock;
     pub(crate) mod memory;
     pub(crate) mod one_thread;
+    pub(crate) mod tails;
     pub(crate) mod two_threads;
 }
 mod names;
+mod other_build;
 mod passes;
 mod peers;
 mod programs;
