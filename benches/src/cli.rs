@@ -10,7 +10,7 @@ use crate::args::{Cli, Command, Plan};
 use crate::charts;
 use crate::driver::{self, Job, Judge, names};
 use crate::suite::Suite;
-use crate::{live, peers, report, scale};
+use crate::{live, peers, report, scale, tables};
 
 /// Every suite with its verdicts.
 static SUITES: [(&Suite, Judge); 4] = [
@@ -56,9 +56,10 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
         Command::Live(plan) => measure(2, &plan),
         Command::Scale(plan) => measure(3, &plan),
         Command::Chart { figures, table } => {
-            charts::renew(&figures, table.as_deref()).map_err(|error| io::Error::other(error.to_string()))?;
+            charts::renew(&figures, &table).map_err(|error| io::Error::other(error.to_string()))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Tables { rounds, quick } => tables::run(rounds.get(), quick, &measure_line),
         Command::Child { job } => {
             let job = serde_json::from_str::<Job>(&job)?;
             let suite = SUITES.iter().find(|(suite, _)| suite.name == job.suite);
@@ -66,6 +67,13 @@ fn dispatch(command: Command) -> io::Result<ExitCode> {
             driver::run_child(suite, &job)
         }
     }
+}
+
+/// Runs what a command line asks for.
+fn measure_line(line: &[&str]) -> io::Result<ExitCode> {
+    let line = ["shardwheel-benches"].iter().chain(line);
+    let matches = command().try_get_matches_from(line).map_err(io::Error::other)?;
+    dispatch(Cli::from_arg_matches(&matches).map_err(io::Error::other)?.command)
 }
 
 fn measure(nth: usize, plan: &Plan) -> io::Result<ExitCode> {

@@ -33,6 +33,7 @@ mod scale;
 mod suite;
 mod summary;
 mod table;
+mod tables;
 mod workload;
 
 pub use cli::run;
