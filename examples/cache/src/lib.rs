@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![doc = include_str!("../DESIGN.md")]
 #![allow(clippy::unit_arg)] // A command ends with its reply: `Ok(reply.integer(1))`.
 
 mod acceptor;
