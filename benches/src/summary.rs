@@ -34,9 +34,9 @@ type Column = (&'static str, &'static str);
 const STRUCTURES: [Column; 3] = [(OURS, OURS), ("heap", "heap + mutex"), ("tree", "`BTreeMap` + mutex")];
 
 const TIMERS: [Column; 6] = [
-    (OURS, "callbacks"),
-    ("shardwheel one shard", "callbacks, one shard"),
-    ("shardwheel sleeps", "sleeps"),
+    (OURS, "shardwheel, callbacks"),
+    ("shardwheel one shard", "the same, one shard"),
+    ("shardwheel sleeps", "shardwheel, sleeps"),
     ("tokio", "tokio"),
     (ALTERNATIVE, "tokio, alternative timer"),
     ("heap thread", "heap + thread"),
