@@ -27,5 +27,8 @@ pub mod coming_from {}
 #[doc = include_str!("guide/how_it_works.md")]
 pub mod how_it_works {}
 
+#[doc = include_str!("guide/design.md")]
+pub mod design {}
+
 #[doc = include_str!("guide/promises.md")]
 pub mod promises {}

@@ -9,8 +9,9 @@
 //! --document-private-items` documents the folders, with the invariants of each.
 //!
 #![doc = include_str!("guide/wheels.svg")]
-// A page of the documentation has no files beside it, so the README's pictures are hidden there.
+// A page of the documentation has no files beside it: the README's pictures and links are hidden.
 #![doc = "<style>#main-content img[src$='.svg'] { display: none }</style>"]
+#![doc = "<style>#main-content a[href$='.md'] { pointer-events: none; color: inherit }</style>"]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // Without `timer`, what a shard offers to a `Timer` alone is not used.
 #![cfg_attr(

@@ -32,9 +32,18 @@ pub(crate) enum Command {
     Chart {
         #[arg(required = true)]
         figures: Vec<PathBuf>,
-        /// Renews the table between `<!-- figures -->` and `<!-- /figures -->` in this file
+        /// Renews the tables between `<!-- figures NAME -->` and `<!-- /figures -->` in these files
         #[arg(long)]
-        table: Option<PathBuf>,
+        table: Vec<PathBuf>,
+    },
+    /// Measures all that the README pages show, draws the charts and renews the tables
+    Tables {
+        /// How often each figure is measured
+        #[arg(long, default_value = "3")]
+        rounds: NonZeroUsize,
+        /// Tries it with few timers: prints the tables, and writes into a temporary folder only
+        #[arg(long)]
+        quick: bool,
     },
     /// One run, for the parent process
     #[command(hide = true)]

@@ -1,7 +1,7 @@
-//! Charts of what `peers` and `live` measured, and the README's table.
+//! Charts of what `peers` and `live` measured, and the tables of the README pages.
 //!
 //! A chart has a line for each engine over two logarithmic axes; `shardwheel` is red and thick. It
-//! names the machine and the commit of its figures, and goes with light and dark pages.
+//! names the machine and the date of its figures, and goes with light and dark pages.
 
 use std::error::Error;
 use std::fs;
@@ -54,8 +54,8 @@ struct Chart {
 const DARK: &str = "<style>@media (prefers-color-scheme: dark) { text { fill: #e6edf3 } \
     rect[fill='#FFFFFF'] { fill: #0d1117 } [stroke='#000000'] { stroke: #e6edf3 } }</style>";
 
-/// Draws the charts of all figures beside the first file; renews the table of a Markdown file.
-pub(crate) fn renew(files: &[PathBuf], table: Option<&Path>) -> Result<(), Box<dyn Error>> {
+/// Draws the charts of all figures beside the first file; renews the tables of Markdown files.
+pub(crate) fn renew(files: &[PathBuf], pages: &[PathBuf]) -> Result<(), Box<dyn Error>> {
     let mut all = Results::default();
     for file in files {
         let mut results: Results = serde_json::from_slice(&fs::read(file)?)?;
@@ -64,7 +64,11 @@ pub(crate) fn renew(files: &[PathBuf], table: Option<&Path>) -> Result<(), Box<d
     }
     let dir = files.first().and_then(|file| file.parent()).unwrap_or(Path::new(""));
     draw_charts(dir, &all)?.iter().for_each(|file| println!("drawn: {file}"));
-    table.map_or(Ok(()), |table| Ok(fs::write(table, summary::renewed(&fs::read_to_string(table)?, &all)?)?))
+    for page in pages {
+        fs::write(page, summary::renewed(&fs::read_to_string(page)?, &all)?)?;
+        println!("renewed: {}", page.display());
+    }
+    Ok(())
 }
 
 /// Draws every chart that `results` has figures for into `dir`; returns the names of the files.
@@ -73,7 +77,7 @@ fn draw_charts(dir: &Path, results: &Results) -> Result<Vec<String>, Box<dyn Err
     let charts = costs.into_iter().chain([lateness(results)]).filter(|chart| !chart.lines.is_empty());
     let draw = |chart: Chart| {
         let file = format!("{}.svg", chart.name);
-        let drawn = chart.draw(&source(&results.heading))?;
+        let drawn = chart.draw(&summary::origin(results))?;
         fs::write(dir.join(&file), drawn.replacen('>', &format!(">\n{DARK}"), 1))?;
         Ok(file)
     };
@@ -111,15 +115,6 @@ fn lateness(results: &Results) -> Chart {
         y: "microseconds after the deadline (median of the rounds)",
         lines: lines(results, |engine| LATE.into_iter().filter_map(|share| at(engine, share)).collect()),
     }
-}
-
-/// Returns the machines and the commits.
-fn source(heading: &str) -> String {
-    let of = |what| {
-        let lines = heading.lines().filter_map(|line| line.strip_prefix("- ")?.strip_prefix(what));
-        names(lines.map(str::to_owned).collect::<Vec<_>>().iter()).join(", ")
-    };
-    format!("machine: {}; commit: {}", of("machine: "), of("commit: "))
 }
 
 /// Returns the points of each engine that has any. A logarithmic axis has no zero.
@@ -222,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_chart_that_has_figures_is_drawn() {
-        let heading = "- machine: a fast one\n- compiler: x\n- commit: abc123\n".to_owned();
+        let heading = "- machine: a fast one\n- compiler: x\n- date: 2026-01-02\n".to_owned();
         let mut results = Results { heading, ..Results::default() };
         for (engine, cost) in [(OURS, 20.0), ("heap", 90.0)] {
             results.add((RANDOM, 10_000), engine, Outcome::of(SCHEDULE, cost));
@@ -235,10 +230,12 @@ mod tests {
         fs::create_dir_all(&dir).unwrap();
         let figures = dir.join("figures.json");
         fs::write(&figures, serde_json::to_string(&results).unwrap()).unwrap();
-        renew(&[figures], None).unwrap();
+        renew(&[figures], &[]).unwrap();
         let [cost, late] =
             ["schedule.svg", "late-fire.svg"].map(|file| fs::read_to_string(dir.join(file)).unwrap());
-        for text in [OURS, "heap", "10k", "1M", "ns a timer", "a fast one", "abc123", "stroke-width=\"4\""] {
+        for text in
+            [OURS, "heap", "10k", "1M", "ns a timer", "a fast one", "2026-01-02", "stroke-width=\"4\""]
+        {
             assert!(cost.contains(text), "{text}");
         }
         assert!(["90", "99.9", "99.999"].iter().all(|tick| late.contains(&format!("\n{tick}\n"))));

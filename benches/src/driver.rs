@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::args::{Memory, Plan, label};
 use crate::machine::{Usage, describe, pin};
 use crate::names::OURS;
+use crate::other_build;
 use crate::results::Results;
-use crate::suite::{Outcome, Section, Sizes, Suite, Task};
+use crate::suite::{Outcome, Run, Section, Sizes, Suite, Task};
 use crate::table::Requirement;
 
 /// The figures that a suite judges.
@@ -90,14 +91,15 @@ fn turn(suite: &Suite, nth: usize, timers: usize, round: usize, plan: &Plan, res
     let task = Task { timers, round, operations: suite.operations, span, cold };
     let mut fired = Vec::new();
     for turn in 0..section.runs.len() {
-        let engine = section.runs[(turn + round) % section.runs.len()].engine;
+        let run = &section.runs[(turn + round) % section.runs.len()];
+        let engine = run.engine;
         if !wants(&plan.engines, engine) || results.has_failed(section.name, engine) {
             continue;
         }
         eprintln!("round {} of {}: {}, {}, {engine}", round + 1, plan.rounds, section.name, label(timers));
         task.back(if section.once { 0 } else { timers * suite.backing });
         let job = Job { suite: suite.name.to_owned(), section: nth, engine: engine.to_owned(), task };
-        match if suite.apart || section.once { ask(&job) } else { measure(suite, &job) } {
+        match if suite.apart || section.once { ask(&job, run) } else { measure(suite, &job) } {
             Ok(outcome) => {
                 fired.extend((!outcome.figures.is_empty()).then_some((engine, outcome.checksum)));
                 results.add((section.name, timers), engine, outcome);
@@ -116,9 +118,10 @@ fn compare(section: &Section, fired: &[(&str, u64)], results: &mut Results) {
     }
 }
 
-/// Starts this program again for one run; the child writes one line of JSON.
-fn ask(job: &Job) -> io::Result<Outcome> {
-    let mut command = Command::new(std::env::current_exe()?);
+/// Starts this program, or its other build, for one run; the child writes one line of JSON.
+fn ask(job: &Job, run: &Run) -> io::Result<Outcome> {
+    let program = if run.is_here() { std::env::current_exe()? } else { other_build::program()? };
+    let mut command = Command::new(program);
     command.arg("child").arg(serde_json::to_string(job)?);
     let output = command.stderr(Stdio::inherit()).output()?;
     if !output.status.success() {

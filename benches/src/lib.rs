@@ -17,9 +17,11 @@ mod measure {
     pub(crate) mod clock;
     pub(crate) mod memory;
     pub(crate) mod one_thread;
+    pub(crate) mod tails;
     pub(crate) mod two_threads;
 }
 mod names;
+mod other_build;
 mod passes;
 mod peers;
 mod programs;
@@ -31,6 +33,7 @@ mod scale;
 mod suite;
 mod summary;
 mod table;
+mod tables;
 mod workload;
 
 pub use cli::run;

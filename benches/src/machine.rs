@@ -19,17 +19,23 @@ pub(crate) fn pin(nth: usize) -> bool {
     cores().get(nth).is_some_and(|&core| core_affinity::set_for_current(core))
 }
 
-/// Lists the machine, the compiler and the commit in Markdown.
+/// Pins the calling thread to one of the cores, in turn.
+pub(crate) fn pin_in_turn(nth: usize) -> bool {
+    pin(nth % cores().len().max(1))
+}
+
+/// Lists the machine, the date, the compiler and the commit in Markdown.
 pub(crate) fn describe() -> String {
     // A thread of its own, so that the caller and its child processes stay unpinned.
     let pinned = cores().len() > 1 && thread::spawn(|| pin(1)).join().is_ok_and(|pinned| pinned);
     let unknown = || "unknown".to_owned();
     format!(
-        "- machine: {}, {} cores, {}\n- pinned threads: {}\n- compiler: {}\n- commit: {}\n\
+        "- machine: {}, {} cores, {}\n- date: {}\n- pinned threads: {}\n- compiler: {}\n- commit: {}\n\
          - huge pages (transparent): {}\n",
         cpu_model().unwrap_or_else(unknown),
         cores().len(),
         env::consts::OS,
+        today().unwrap_or_else(unknown),
         if pinned { "yes, to the first and the second core" } else { "no, or one core only" },
         env!("SHARDWHEEL_BENCH_RUSTC"),
         commit().unwrap_or_else(unknown),
@@ -51,6 +57,11 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 fn huge_pages() -> Option<String> {
     let settings = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok()?;
     Some(settings.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+fn today() -> Option<String> {
+    let output = Command::new("date").args(["-u", "+%F"]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn commit() -> Option<String> {

@@ -3,6 +3,9 @@
 /// The engine that the others are compared with.
 pub(crate) const OURS: &str = "shardwheel";
 
+/// The engine that only a build with `--cfg tokio_unstable` has.
+pub(crate) const ALTERNATIVE: &str = "tokio alternative";
+
 /// Numbers of timers.
 pub(crate) const MILLION: usize = 1_000_000;
 pub(crate) const TEN_MILLION: usize = 10_000_000;
@@ -14,6 +17,9 @@ pub(crate) const RANDOM: &str = "random";
 pub(crate) const SCHEDULE: &str = "schedule";
 pub(crate) const FIRE: &str = "fire";
 pub(crate) const BOTH: &str = "schedule + fire";
+
+/// The section of `peers` with the percentiles of single operations.
+pub(crate) const TAILS: &str = "tails";
 
 /// A section of `report` and `peers`, and its layouts.
 pub(crate) const PRODUCERS: &str = "producers";

@@ -9,8 +9,9 @@ use crate::measure::clock::{
     BESIDE, IDLE, INTO, burst, event_loop, idle_ticks, idle_ticks_beside, small, ticks, worst,
 };
 use crate::measure::one_thread::{EXTEND, PAIR, churn, constant, extend, random, second};
+use crate::measure::tails::tails;
 use crate::measure::two_threads::{CROSS, OPERATIONS, cross_cancel, producers, producers_of_a_lock};
-use crate::names::{APART, BOTH, FIRE, MILLION, OURS, PRODUCERS, RANDOM, SHARED, TEN_MILLION};
+use crate::names::{APART, BOTH, FIRE, MILLION, OURS, PRODUCERS, RANDOM, SHARED, TAILS, TEN_MILLION};
 use crate::results::Results;
 use crate::rhythm::{LOOPED, TICKED};
 use crate::samples::{Samples, Times};
@@ -44,6 +45,7 @@ type Quad = Unlocked<QuadWheel>;
 type Flat = Unlocked<FlatWheel>;
 
 const BESIDE_RUNS: &[Run] = runs!(idle_ticks_beside: Wheel, Heap, Locked<Tree>);
+const TAILS_RUNS: &[Run] = runs!(tails: Wheel, Heap, Locked<FlatWheel>);
 const CROSS_RUNS: &[Run] = runs!(cross_cancel: Wheel, Heap, Locked<Tree>);
 const PRODUCERS_RUNS: &[Run] = runs!(producers: Wheel; producers_of_a_lock: Heap, Locked<Tree>, Queue);
 
@@ -88,6 +90,8 @@ pub(crate) static SUITE: Suite = Suite {
             .with(Sizes::Fixed(&[FEW])),
         Section::new("cross-cancel", "Cancelled in random order by another thread, ns a cancel", CROSS_RUNS)
             .with(Sizes::Many),
+        Section::new(TAILS, "Single operations beside that many threads on the same engine, ns", TAILS_RUNS)
+            .with(Sizes::Fixed(&[0, 2, 4, 16])),
     ],
 };
 

@@ -53,6 +53,10 @@ impl Samples {
     }
 }
 
+/// The names and the shares of what [`Times::percentiles`] returns.
+pub(crate) const PERCENTILES: [(&str, f64); 4] =
+    [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9), ("maximum", 100.0)];
+
 /// How long each operation of a kind took. The figures include the reading of the clock, some tens
 /// of ns. The system can cause the longest one, so the least of the rounds counts.
 pub(crate) struct Times(Histogram<u64>);
@@ -76,6 +80,16 @@ impl Times {
         let result = black_box(operation());
         self.0.saturating_record(start.elapsed().as_nanos() as u64);
         result
+    }
+
+    /// Adds the operations of another thread.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0.add(&other.0).expect("the limits are the same");
+    }
+
+    /// Returns each of [`PERCENTILES`], in ns.
+    pub(crate) fn percentiles(&self, what: &str) -> [(String, f64); 4] {
+        PERCENTILES.map(|(name, share)| (format!("{what}, {name}"), self.0.value_at_percentile(share) as f64))
     }
 
     /// Returns the mean, what 99.99 % do not exceed, and the longest, in ns.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::back_memory;
+use crate::names::ALTERNATIVE;
 use crate::workload::{Spread, Workload};
 
 /// A subcommand that measures.
@@ -63,6 +64,13 @@ pub(crate) enum Sizes {
 pub(crate) struct Run {
     pub(crate) engine: &'static str,
     pub(crate) measure: fn(&Task) -> Outcome,
+}
+
+impl Run {
+    /// Returns whether this build can measure it.
+    pub(crate) fn is_here(&self) -> bool {
+        cfg!(tokio_unstable) || self.engine != ALTERNATIVE
+    }
 }
 
 /// Makes runs of generic functions: each function has engines of its own.

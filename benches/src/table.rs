@@ -15,8 +15,14 @@ impl Table {
     pub(crate) fn cross(corner: &str, names: [&[String]; 2], cell: &dyn Fn(usize, usize) -> String) -> Self {
         let [rows, columns] = names;
         if columns.len() > rows.len() {
-            return Self::cross(corner, [columns, rows], &|row, column| cell(column, row));
+            return Self::new(corner, [columns, rows], &|row, column| cell(column, row));
         }
+        Self::new(corner, names, cell)
+    }
+
+    /// Makes a table of rows and columns by their names.
+    pub(crate) fn new(corner: &str, names: [&[String]; 2], cell: &dyn Fn(usize, usize) -> String) -> Self {
+        let [rows, columns] = names;
         let head = [corner.to_owned()].into_iter().chain(columns.iter().cloned()).collect();
         let row = |(nth, name): (usize, &String)| {
             let cells = (0..columns.len()).map(|column| cell(nth, column));

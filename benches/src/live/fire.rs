@@ -73,9 +73,10 @@ fn place<E: Live>(engine: &E, begin: Instant, ledger: &'static Ledger, orders: O
     thread::scope(|scope| {
         let spawn = |order: Vec<_>| {
             scope.spawn(move || {
-                let _entered = engine.enter();
-                let place = |(timer, due)| engine.place(begin + due, ledger.note(timer));
-                order.into_iter().map(place).collect::<Vec<_>>()
+                engine.inside(move |engine| {
+                    let place = |(timer, due)| engine.place(begin + due, ledger.note(timer));
+                    order.into_iter().map(place).collect::<Vec<_>>()
+                })
             })
         };
         let placers = orders.into_iter().map(spawn).collect::<Vec<_>>();

@@ -17,7 +17,7 @@ use costs::{AFTER_CANCELLED, AFTER_FIRED, idle, schedule, sleeps};
 use fire::{FIRING, WAKES_A_TICK, coarse, fine, wakes};
 use ledger::NEVER;
 use own_thread::{Exact, Flat};
-use timer::{Global, Live, OneShard, Shardwheel, ShardwheelSleeps, SixteenShards, Tokio};
+use timer::{Global, Live, OneShard, Shardwheel, ShardwheelSleeps, SixteenShards, Tokio, TokioAlternative};
 
 const WAKES: &str = "wakes";
 const SLEEP: &str = "sleep";
@@ -43,17 +43,18 @@ pub(crate) static SUITE: Suite = Suite {
             .with(Sizes::Fixed(&[SLEEPS])),
         Section::new(SCHEDULE, "Closures, one thread, within 30 minutes", runs!(schedule: Shardwheel, Exact))
             .with(Sizes::Fixed(&[MILLION])),
-        Section::new(IDLE, "A timer an hour away, watched for 5 s", runs!(idle: Shardwheel, Tokio, Exact))
-            .with(Sizes::Fixed(&[1])),
+        Section::new(IDLE, "A timer an hour away, watched for 5 s", IDLE_RUNS).with(Sizes::Fixed(&[1])),
     ],
 };
 
 /// Sleeps of each thread.
 const SLEEPS: usize = 2 * MILLION;
 
-const FIRE_RUNS: &[Run] = runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, Exact, Flat);
+const FIRE_RUNS: &[Run] =
+    runs!(coarse: Shardwheel, ShardwheelSleeps, OneShard, Tokio, TokioAlternative, Exact, Flat);
 const SLEEP_RUNS: &[Run] = runs!(sleeps: Shardwheel, Global, Tokio);
-const WAKES_RUNS: &[Run] = runs!(wakes: Shardwheel, OneShard, SixteenShards, Tokio);
+const WAKES_RUNS: &[Run] = runs!(wakes: Shardwheel, OneShard, SixteenShards, Tokio, TokioAlternative);
+const IDLE_RUNS: &[Run] = runs!(idle: Shardwheel, Tokio, TokioAlternative, Exact);
 
 const A_MILLION: At<'_> = (LIVE_FIRE, MILLION);
 const CALLS: &[&str] = &[Shardwheel::NAME];

@@ -1,4 +1,4 @@
-//! The timers that run in real time: the traits, `Timer` of `shardwheel`, and the timer of `tokio`.
+//! The timers that run in real time: the traits, `Timer` of `shardwheel`, and the two timers of `tokio`.
 //!
 //! Every engine is a [`Live`]. Sleeps and closures are traits of their own, and an engine takes part
 //! in the sections that it can do.
@@ -12,6 +12,7 @@ use shardwheel::{ScheduleError, Sleep, Timer, TimerKey};
 use tokio::runtime::{Builder, Runtime};
 
 use super::ledger::Note;
+use crate::names::ALTERNATIVE;
 
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -21,17 +22,23 @@ const WORKERS: usize = 2;
 const AS_IT_COMES: usize = 0;
 
 /// A timer with threads that goes by real time.
-pub(super) trait Live: Sync {
+pub(super) trait Live: Sized + Sync {
     const NAME: &'static str;
 
     /// What the owner of a timer keeps until it has fired.
-    type Kept: Send;
+    type Kept: Send + 'static;
 
     /// Starts it with ticks of this length, if it has a choice.
     fn start(tick: Duration) -> Self;
 
     /// Returns what a thread holds while it uses the timer.
     fn enter(&self) -> impl Sized {}
+
+    /// Runs a job that places timers: on the calling thread, or where the engine expects it.
+    fn inside<R: Send + 'static>(&self, job: impl FnOnce(&Self) -> R + Send + 'static) -> R {
+        let _entered = self.enter();
+        job(self)
+    }
 
     /// Lets the engine's own thread write `note` at `due`.
     fn place(&self, due: Instant, note: Note) -> Self::Kept;
@@ -195,4 +202,43 @@ impl Sleeps for Tokio {
     fn sleep(&self, duration: Duration) -> impl Future {
         tokio::time::sleep(duration)
     }
+}
+
+/// The alternative timer of `tokio`, with a wheel for each worker. It is made for sleeps that tasks
+/// create, so tasks place them: a thread outside of the workers takes a lock and wakes a worker.
+pub(super) struct TokioAlternative(Arc<Runtime>);
+
+impl Live for TokioAlternative {
+    const NAME: &'static str = ALTERNATIVE;
+
+    type Kept = Polled<tokio::time::Sleep>;
+
+    fn start(_: Duration) -> Self {
+        let mut builder = Builder::new_multi_thread();
+        enable_alternative(builder.worker_threads(WORKERS));
+        Self(Arc::new(builder.build().expect("a runtime can start")))
+    }
+
+    fn enter(&self) -> impl Sized {
+        self.0.enter()
+    }
+
+    fn inside<R: Send + 'static>(&self, job: impl FnOnce(&Self) -> R + Send + 'static) -> R {
+        let engine = Self(Arc::clone(&self.0));
+        self.0.block_on(self.0.spawn(async move { job(&engine) })).expect("a placing task panicked")
+    }
+
+    fn place(&self, due: Instant, note: Note) -> Self::Kept {
+        poll_once(tokio::time::sleep_until(due.into()), note)
+    }
+}
+
+#[cfg(tokio_unstable)]
+fn enable_alternative(builder: &mut Builder) {
+    builder.enable_alt_timer();
+}
+
+#[cfg(not(tokio_unstable))]
+fn enable_alternative(_: &mut Builder) {
+    panic!("the alternative timer needs a build with `--cfg tokio_unstable`");
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# This cache beside Debian's redis-server, in turns: the measurements of the package's README. The servers run on core
+# This cache beside Debian's redis-server, in turns: the measurements of README.md beside this file. The servers run on core
 # 0, the clients on core 1. On a machine that does nothing else:
 #
 #   examples/cache/benches/compare.sh [--rounds N] [--threads N] [--scale N] [PART ...]

@@ -1,10 +1,11 @@
 #![doc = include_str!("../README.md")]
+#![doc = include_str!("../DESIGN.md")]
 #![allow(clippy::unit_arg)] // A command ends with its reply: `Ok(reply.integer(1))`.
 
+mod acceptor;
 mod clock;
 mod commands;
 mod desk;
-mod door;
 mod events;
 mod keyspace;
 mod mail;

@@ -9,9 +9,9 @@ use std::{process, thread};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 
+use crate::acceptor;
 use crate::commands::config::Settings;
 use crate::desk::Desk;
-use crate::door;
 use crate::keyspace::timers;
 use crate::mail::Mailbox;
 use crate::shared::Shared;
@@ -42,7 +42,7 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
     out.flush()?;
 
     let mut mailboxes = Mailbox::all(threads + 1)?;
-    let door = mailboxes.remove(threads);
+    let mailbox = mailboxes.remove(threads);
     let signals = Signals::new([SIGTERM, SIGINT])?;
     let workers = mailboxes.into_iter().zip(advancers).enumerate();
     let running = workers.map(|(number, ((poll, mailbox), advancer))| {
@@ -54,7 +54,7 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
         })
     });
     let running = running.collect::<io::Result<Vec<_>>>()?;
-    let served = door::serve(door, listener, signals, &shared);
+    let served = acceptor::serve(mailbox, listener, signals, &shared);
     running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| process::abort()))?;
     served
 }

@@ -55,7 +55,7 @@ impl Shared {
         self.max_clients.store(limit, Ordering::Relaxed);
     }
 
-    /// Whether there is room for one more client; if so, it counts from now on. Only the door asks.
+    /// Whether there is room for one more client; if so, it counts from now on. Only the acceptor asks.
     pub(crate) fn admit(&self) -> bool {
         let is_admitted = self.clients() < self.max_clients.load(Ordering::Relaxed);
         self.clients.fetch_add(usize::from(is_admitted), Ordering::Relaxed);

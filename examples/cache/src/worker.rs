@@ -118,7 +118,7 @@ impl Worker {
     }
 
     fn take_messages(&mut self) -> io::Result<()> {
-        // The last one is the door.
+        // The last one is the acceptor.
         let (start, senders) = (Instant::now(), self.desk.shared.threads() + 1);
         for from in (self.first_sender..senders).chain(0..self.first_sender) {
             while let Some(message) = self.desk.mailbox.receive(from) {

@@ -1,4 +1,4 @@
-//! The door: the main thread accepts all connections, and hands each to a worker in turn.
+//! The acceptor: the main thread accepts all connections, and hands each to a worker in turn.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::mail::{Mailbox, Message};
 use crate::shared::Shared;
 use crate::stats::Figure;
 
-/// If there was no descriptor for a connection, or no room for a message, the door tries again after this.
+/// If there was no descriptor for a connection, or no room for a message, the acceptor tries again after this.
 const SOON: Duration = Duration::from_millis(1);
 
 /// Accepts until a signal comes, or a worker fails. Then nothing listens any more.
@@ -51,7 +51,7 @@ fn accept(listener: &TcpListener, shared: &Shared, mailbox: &mut Mailbox, turn: 
                 *turn += 1;
             }
             Ok((mut stream, _)) => {
-                // The first worker does not count these, so the door does.
+                // The first worker does not count these, so the acceptor does.
                 shared.stats[0].add(Figure::Refused, 1);
                 // The first bytes always fit; a client that has left needs none.
                 let _ = stream.write(b"-ERR max number of clients reached\r\n");
