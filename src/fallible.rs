@@ -5,13 +5,13 @@
 
 mod stack;
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ops::Deref;
-use std::ptr::{NonNull, null_mut};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::sync::{AtomicPtr, AtomicU64, plain};
 
@@ -63,14 +63,14 @@ macro_rules! zeroable_plain {
     )*};
 }
 
-zeroable_plain!(u16, u64, [u32; 1], [u32; 16]);
+zeroable_plain!(u64);
 
 /// Makes a slice of `len` zeroes; `None` if there is no memory. The allocator clears memory that it
 /// uses again. Fresh memory comes zeroed from the system, which backs only the pages that are used:
 /// there, a table of half a megabyte costs an almost empty slab nothing.
 #[cfg(not(shardwheel_loom))]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
-    let layout = std::alloc::Layout::array::<Z>(len).ok()?;
+    let layout = Layout::array::<Z>(len).ok()?;
     if layout.size() == 0 {
         return Some(Box::default());
     }
@@ -84,6 +84,12 @@ pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
 #[cfg(shardwheel_loom)]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     Some((0..len).map(|_| Z::zero()).collect())
+}
+
+/// As [`zeroed`], of a fixed length. Without memory it ends the process, as a box does.
+pub(crate) fn zeroed_array<Z: Zeroable, const N: usize>() -> Box<[Z; N]> {
+    let zeroes = zeroed(N).unwrap_or_else(|| handle_alloc_error(Layout::new::<[Z; N]>()));
+    zeroes.try_into().ok().expect("it has this length")
 }
 
 /// Moves a value into a box; `None` if there is no memory.
@@ -112,125 +118,24 @@ pub(crate) fn has_memory(bytes: usize) -> bool {
     has_memory
 }
 
-/// A counted handle to a value, like an `Arc`, whose allocation may fail. Its counter is the
-/// standard library's in every build, so it adds no steps to a model.
-pub(crate) struct Handle<T>(NonNull<Counted<T>>);
-
-/// A value and the number of its handles. It exists only in an allocation of [`Handle::new`].
-pub(crate) struct Counted<T> {
-    /// The pointer that was allocated. A pointer made from a reference must not free it.
-    origin: NonNull<Self>,
-    handles: AtomicUsize,
-    value: T,
-}
-
-// SAFETY: as for an `Arc`: the handles share the value, and the last handle, on any thread, drops
-// it.
-unsafe impl<T: Send + Sync> Send for Handle<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Handle<T> {}
-
-impl<T> Handle<T> {
-    /// Makes the first handle. `None` if there is no memory; `value` is then dropped.
-    pub(crate) fn new(value: T) -> Option<Self> {
-        let counted = boxed(Counted { origin: NonNull::dangling(), handles: AtomicUsize::new(1), value })?;
-        let origin = NonNull::from(Box::leak(counted));
-        // SAFETY: the pointer was just allocated, and no other reference to the value exists.
-        unsafe { (*origin.as_ptr()).origin = origin };
-        Some(Self(origin))
-    }
-
-    pub(crate) fn into_raw(self) -> *mut Counted<T> {
-        ManuallyDrop::new(self).0.as_ptr()
-    }
-
-    /// Takes back a handle from its pointer.
-    ///
-    /// # Safety
-    ///
-    /// The pointer came from [`into_raw`](Self::into_raw), and each call of `into_raw` is matched
-    /// by one call of this at most.
-    pub(crate) unsafe fn from_raw(counted: NonNull<Counted<T>>) -> Self {
-        Self(counted)
-    }
-
-    /// Makes a further handle to a value that has a handle.
-    pub(crate) fn further(counted: &Counted<T>) -> Self {
-        // Ordering: Relaxed, the reference keeps the value alive meanwhile.
-        counted.handles.fetch_add(1, Ordering::Relaxed);
-        Self(counted.origin)
-    }
-
-    /// Returns the number of handles at some moment.
-    pub(crate) fn count(&self) -> usize {
-        // Ordering: Relaxed, an estimate.
-        self.counted().handles.load(Ordering::Relaxed)
-    }
-
-    fn counted(&self) -> &Counted<T> {
-        // SAFETY: the value lives as long as a handle exists.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T> Deref for Counted<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> Deref for Handle<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.counted().value
-    }
-}
-
-impl<T> Clone for Handle<T> {
-    fn clone(&self) -> Self {
-        Self::further(self.counted())
-    }
-}
-
-impl<T> Drop for Handle<T> {
-    fn drop(&mut self) {
-        // Ordering: AcqRel, pairs with itself: every use through any handle comes before the drop.
-        if self.counted().handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: the pointer came from a box, and this was the last handle.
-            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-        }
-    }
-}
-
 /// A list that owns its values and only grows. Any thread adds to it.
 ///
-/// Invariant: each pointer in the list came from `Handle::into_raw`, and the list keeps that handle
-/// until it is dropped.
+/// Invariant: each pointer in the list came from `Box::into_raw`, and the list owns the box.
 pub(crate) struct List<T> {
-    head: plain::AtomicPtr<Counted<Linked<T>>>,
-    owns: PhantomData<Handle<Linked<T>>>,
+    head: plain::AtomicPtr<Linked<T>>,
+    owns: PhantomData<Box<Linked<T>>>,
 }
 
-/// A value in a list. Made by [`List::push`], so it is in one list at most.
-pub(crate) struct Linked<T> {
+struct Linked<T> {
     /// The value added before this one. Written before this one is published, never after.
-    next: plain::AtomicPtr<Counted<Self>>,
+    next: *mut Self,
     value: T,
 }
 
-impl<T> Deref for Linked<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
+// SAFETY: as a box of the values; `next` is not written after the value was published.
+unsafe impl<T: Send> Send for Linked<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Linked<T> {}
 
 impl<T> List<T> {
     pub(crate) fn new() -> Self {
@@ -239,51 +144,43 @@ impl<T> List<T> {
 
     /// Adds a value; `None` if there is no memory. Lock-free: another thread's push has succeeded
     /// if the loop repeats.
-    pub(crate) fn push(&self, value: T) -> Option<&Counted<Linked<T>>> {
-        let handle = Handle::new(Linked { next: plain::AtomicPtr::new(null_mut()), value })?;
+    pub(crate) fn push(&self, value: T) -> Option<&T> {
         // Ordering: Relaxed, the value is only linked to.
         let mut seen = self.head.load(Ordering::Relaxed);
-        let pushed = handle.into_raw();
-        // SAFETY: the list keeps the handle for as long as it lives.
-        let linked = unsafe { &*pushed };
+        let pushed = Box::into_raw(boxed(Linked { next: seen, value })?);
         loop {
-            // Ordering: Relaxed, published below.
-            linked.next.store(seen, Ordering::Relaxed);
             // Ordering: Release, pairs with the Acquire of `iter`: the value is complete. So are
             // the values behind it, because each later push continues the release sequences of the
             // earlier ones.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.head.compare_exchange_weak(seen, pushed, success, failure) {
-                Ok(_) => return Some(linked),
+                // SAFETY: the list keeps the box for as long as it lives.
+                Ok(_) => return Some(unsafe { &(*pushed).value }),
                 Err(now) => seen = now,
             }
+            // SAFETY: it is not published yet.
+            unsafe { (*pushed).next = seen };
         }
     }
 
     /// The values, the last one first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Counted<Linked<T>>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         // Ordering: Acquire, pairs with the Release in `push`.
         let head = self.head.load(Ordering::Acquire);
-        // SAFETY: by the invariant, the list keeps the value for as long as it lives.
-        let head = unsafe { head.as_ref() };
-        std::iter::successors(head, |linked| {
-            // Ordering: Relaxed, written before the value was published.
-            let next = linked.next.load(Ordering::Relaxed);
-            // SAFETY: as above.
-            unsafe { next.as_ref() }
-        })
+        // SAFETY: by the invariant, null or a box that the list keeps.
+        let first = unsafe { head.as_ref() };
+        // SAFETY: as above.
+        std::iter::successors(first, |linked| unsafe { linked.next.as_ref() }).map(|linked| &linked.value)
     }
 }
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
         // Ordering: Relaxed, the last owner is here.
-        let mut next = NonNull::new(self.head.load(Ordering::Relaxed));
-        while let Some(linked) = next {
-            // SAFETY: the list's own handle, given up once. There may be further handles.
-            let linked = unsafe { Handle::from_raw(linked) };
-            // Ordering: Relaxed, as above.
-            next = NonNull::new(linked.next.load(Ordering::Relaxed));
+        let mut next = self.head.load(Ordering::Relaxed);
+        while !next.is_null() {
+            // SAFETY: by the invariant a box, which the list gives up.
+            next = unsafe { Box::from_raw(next) }.next;
         }
     }
 }

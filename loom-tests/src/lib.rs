@@ -207,16 +207,6 @@ pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     (scheduler, advancer)
 }
 
-/// Makes a small shard at tick 6 with an idle overflow wheel: the wheel's only timer, `number`, has
-/// fired.
-#[must_use]
-pub fn shard_with_an_idle_wheel(ledger: &Ledger, number: usize) -> (Scheduler<Payload>, Advancer<Payload>) {
-    let (scheduler, mut advancer) = small_shard();
-    scheduler.schedule(5, ledger.payload(number)).unwrap();
-    assert_eq!(ledger.advance(&mut advancer, 6), 1);
-    (scheduler, advancer)
-}
-
 /// A waker that counts its calls.
 #[derive(Default)]
 pub struct CountingWake(AtomicUsize);

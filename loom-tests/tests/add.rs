@@ -2,13 +2,8 @@
 
 #![allow(missing_docs)]
 
-use std::sync::Arc;
-
-use shardwheel::model::List;
 use shardwheel::{Key, Scheduler, Tick};
-use shardwheel_loom_tests::{
-    Ledger, Payload, model, model_within, shard_with_an_idle_wheel, small_shard, small_shard_from, thread,
-};
+use shardwheel_loom_tests::{Ledger, Payload, model, model_within, small_shard, small_shard_from, thread};
 
 /// With two producers, a second preemption takes minutes.
 fn add_while_advancing(deadlines: &'static [Tick], clock: &'static [Tick]) {
@@ -259,55 +254,4 @@ fn hazard_4_a_cancel_while_its_bucket_is_drawn_ahead() {
 #[test]
 fn hazard_1_an_add_to_a_bucket_whose_bit_is_set_already() {
     add_beside_one_that_fires(1, 1);
-}
-
-/// The overflow wheel is idle, and the advancer gives it back while producers add timers to it. All
-/// of them fire in time, those in the old wheel and those in the new one.
-fn give_back(preemptions: usize, deadlines: &'static [Tick]) {
-    model_within(preemptions, move || {
-        let ledger = Ledger::new(deadlines.len() + 1);
-        let (scheduler, mut advancer) = shard_with_an_idle_wheel(&ledger, deadlines.len());
-        assert_eq!(scheduler.stats().wheels, 2);
-        let add = |(number, &deadline)| {
-            let (scheduler, payload) = (scheduler.clone(), ledger.payload(number));
-            thread::spawn(move || drop(scheduler.schedule(deadline, payload)))
-        };
-        let adders = deadlines.iter().enumerate().map(add).collect::<Vec<_>>();
-        // Twice the span of an overflow bucket after the wheel's last use.
-        ledger.advance(&mut advancer, 14);
-        adders.into_iter().for_each(|adder| adder.join().unwrap());
-        for (number, &deadline) in deadlines.iter().enumerate() {
-            ledger.advance(&mut advancer, deadline);
-            assert!(ledger.has_fired(number));
-        }
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
-}
-
-#[test]
-fn hazard_3_the_overflow_wheel_is_given_back_while_one_adds_to_it() {
-    give_back(2, &[17]);
-}
-
-#[test]
-fn hazard_3_the_overflow_wheel_is_given_back_while_two_add_to_it() {
-    give_back(1, &[16, 17]);
-}
-
-/// Two nodes are pushed while the advancer gives the wheel up: each is taken out, or refused.
-#[test]
-fn hazard_3_a_list_is_given_up_while_nodes_are_pushed() {
-    model(|| {
-        let list = Arc::new(List::new(2));
-        let adder = {
-            let list = Arc::clone(&list);
-            thread::spawn(move || [1, 2].map(|node| list.push(node)))
-        };
-        let mut found = list.give_up();
-        let pushed = adder.join().unwrap();
-        found.sort_unstable();
-        let pushed = [1, 2].into_iter().zip(pushed).filter_map(|(node, is_pushed)| is_pushed.then_some(node));
-        assert_eq!(found, pushed.collect::<Vec<_>>());
-    });
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use shardwheel::model::Epochs;
-use shardwheel_loom_tests::{Ledger, model_within, shard_with_an_idle_wheel, small_shard, thread};
+use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
 
 /// A flush frees a node, which goes through a grace period and may be handed out again, while a
 /// canceller with the old key is pinned and reads it.
@@ -36,47 +36,6 @@ fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
     });
 }
 
-/// An idle overflow wheel goes through a grace period while a pinned producer may be using it. loom
-/// detects it if the wheel is freed while the producer uses it.
-#[test]
-fn hazard_3_an_overflow_wheel_goes_through_a_grace_period_against_an_add() {
-    model_within(2, || {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = shard_with_an_idle_wheel(&ledger, 0);
-        let adder = {
-            let (scheduler, payload) = (scheduler.clone(), ledger.payload(1));
-            thread::spawn(move || drop(scheduler.schedule(17, payload)))
-        };
-        // The last four advances complete the wheel's grace period, unless the producer uses the
-        // wheel.
-        (0..5).for_each(|_| assert_eq!(ledger.advance(&mut advancer, 14), 0));
-        adder.join().unwrap();
-        ledger.advance(&mut advancer, 17);
-        assert!(ledger.has_fired(1));
-        drop((scheduler, advancer));
-        ledger.balance();
-    });
-}
-
-/// The advancer ends just after it has unlinked an idle overflow wheel that a producer may be
-/// using. The wheel stays as long as the shard.
-#[test]
-fn hazard_10_an_end_with_a_wheel_out_of_reach_against_an_add() {
-    model_within(2, || {
-        let ledger = Ledger::new(2);
-        let (scheduler, mut advancer) = shard_with_an_idle_wheel(&ledger, 0);
-        let adder = {
-            let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
-            thread::spawn(move || ledger.schedule(&scheduler, 17, 1))
-        };
-        assert_eq!(ledger.advance(&mut advancer, 14), 0);
-        advancer.into_pending().for_each(|(_, payload)| ledger.handed_back(&payload));
-        adder.join().unwrap();
-        drop(scheduler);
-        ledger.balance();
-    });
-}
-
 /// Memory that a pinned reader may find.
 struct Memory {
     reachable: AtomicBool,
@@ -98,10 +57,8 @@ fn hazard_7_a_grace_period_waits_for_a_reader() {
         let unlinked = Arc::clone(&memory);
         let advancer = thread::spawn(move || {
             unlinked.reachable.store(false, Ordering::Relaxed);
-            let grace = advancer.begin_grace();
-            if grace.has_passed() {
-                unlinked.contents.with_mut(|_| ());
-            }
+            advancer.defer(move || unlinked.contents.with_mut(|_| ()));
+            advancer.help();
         });
         reader.pinned(|| {
             if memory.reachable.load(Ordering::Relaxed) {

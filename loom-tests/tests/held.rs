@@ -56,10 +56,10 @@ fn hazard_7_a_held_node_whose_bucket_is_past() {
     });
 }
 
-/// The advancer has set the held node aside. The producer then has no use for the node, gives it up
-/// and claims it: the timer that it puts there fires in time.
+/// The advancer has set the held node aside. The producer then has no use for the node, and gives it
+/// up: its next timers fire in time, and the node is freed once.
 #[test]
-fn hazard_7_a_node_that_was_held_is_claimed_where_its_bucket_is_past() {
+fn hazard_7_a_node_that_was_held_is_given_up_where_its_bucket_is_past() {
     model_within(3, || {
         let ledger = Ledger::new(3);
         let (scheduler, mut advancer) = holding_shard();

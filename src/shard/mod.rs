@@ -42,14 +42,13 @@ pub(crate) use shared::bound::Bound;
 pub(crate) use wheel::geometry::{Geometry, Slot};
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) use {
-    memory::epochs::{Epochs, Grace, Participant},
+    memory::epochs::{Epochs, Participant},
     memory::free_bits::{FreeBits, WORD_NODES},
-    node::{Node, Observed, Taken, Vacant},
-    shared::protocol::ShardClock,
-    wheel::{ListSlot, Wheel},
+    node::{Node, Observed, Taken},
 };
 
 use crate::config::Config;
+use crate::fallible;
 use crate::hardware;
 use shared::Shared;
 use shared::consumer::Consumer;
@@ -87,6 +86,9 @@ pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
     shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1)).expect("no memory for a shard")
 }
 
+/// Bytes that a new shard takes, about: its tables.
+const SHARD_BYTES: usize = 2 << 20;
+
 /// As [`shard()`], with the given number, and with a bound on pending timers that shards share; the
 /// config's own bound is ignored. `None` if there is no memory. The caller sees to it that
 /// [`hardware::has_membarrier`] is called before timers are due.
@@ -95,6 +97,9 @@ pub(crate) fn shard_within<T: Send>(
     bound: &Bound,
     id: ShardId,
 ) -> Option<(Scheduler<T>, Advancer<T>)> {
-    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?)?);
+    if !fallible::has_memory(SHARD_BYTES) {
+        return None;
+    }
+    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)));
     Some((advancer.scheduler(), advancer))
 }

@@ -11,8 +11,8 @@ pub mod stall;
 #[cfg(feature = "timer")]
 pub(crate) use imp::AtomicWaker;
 pub(crate) use imp::{
-    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Mutex, MutexGuard, Token, Trace,
-    UnsafeCell, fence, thread, thread_token, yield_now,
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Mutex, MutexGuard, Trace,
+    UnsafeCell, fence, model_thread, thread, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -20,8 +20,6 @@ pub(crate) use std::sync::atomic::Ordering;
 /// for data that belongs to one thread at a time and would only multiply the interleavings of every
 /// model (lanes, counters). A test with `shardwheel_stall` can stop a thread at these atomics too.
 pub(crate) mod plain {
-    pub(crate) use std::cell::UnsafeCell;
-    pub(crate) use std::sync::Arc;
     #[cfg(not(shardwheel_stall))]
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
@@ -43,13 +41,9 @@ mod imp {
         AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence,
     };
 
-    /// What a lane's maker and its next owner must have in common: nothing, any thread may take a
-    /// lane over.
-    #[derive(Debug, PartialEq, Eq)]
-    pub(crate) struct Token;
-
-    pub(crate) fn thread_token() -> Token {
-        Token
+    /// In a model, the number of the calling thread.
+    pub(crate) fn model_thread() -> Option<usize> {
+        None
     }
 
     /// Empty; in a model it detects a use that is not ordered before the end.
@@ -170,6 +164,13 @@ mod imp {
         }
     }
 
+    /// The number of the calling thread. A model ends before the locals of its threads do, so its
+    /// threads cannot give numbers back.
+    pub(crate) fn model_thread() -> Option<usize> {
+        let id = format!("{:?}", loom::thread::current().id());
+        Some(id.chars().filter(char::is_ascii_digit).collect::<String>().parse().expect("a number"))
+    }
+
     /// A use counts as a read of a cell, the end as a write: loom reports a use that may meet the
     /// end.
     #[derive(Debug)]
@@ -225,14 +226,5 @@ mod imp {
             // Ordering: Relaxed, as above.
             self.0.load(super::Ordering::Relaxed);
         }
-    }
-
-    /// What a lane's maker and its next owner must have in common: the thread. Models do not
-    /// observe lanes, so they would not notice that one thread's writes come before the other
-    /// thread's reads.
-    pub(crate) use loom::thread::ThreadId as Token;
-
-    pub(crate) fn thread_token() -> Token {
-        loom::thread::current().id()
     }
 }

@@ -300,7 +300,6 @@ impl TimerBuilder {
         prepare_process();
         let board = Arc::new(Board::without_threads(shards, Limits::for_tick(time.tick())));
         let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
-        workers.iter().for_each(Worker::spare_thread_ends);
         let crew = Arc::new(Crew::new(board, workers.into_iter().map(Box::new)));
         let timer = timer(Drive::Threads(Threads::new(Arc::clone(&crew), Vec::new())));
         let driver = Driver::new(crew, &timer.inner);

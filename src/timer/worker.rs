@@ -344,11 +344,6 @@ impl Worker {
 
     // ---- for a driver without a thread --------------------------------------------------------
 
-    /// Makes threads that end leave the bell alone: a ring runs the user's waker.
-    pub(crate) fn spare_thread_ends(&self) {
-        self.advancer.iter().for_each(|advancer| advancer.spare_thread_ends());
-    }
-
     /// Runs what is due, within the budget. Returns how many timers have fired.
     pub(crate) fn visit_once(&mut self) -> usize {
         self.pay_maintenance();

@@ -53,11 +53,6 @@ fn a_shard_that_cannot_grow_goes_on() {
         };
         let keys = fill(set);
         assert_eq!(scheduler.len(), keys.len());
-        // There is room again for as many timers as were cancelled.
-        for (number, &key) in keys.iter().enumerate().take(1_000) {
-            assert_eq!(scheduler.cancel(key), Some(number));
-        }
-        (0..1_000).for_each(|number| assert!(scheduler.schedule(20_000, number).is_ok()));
         let fired: usize = (1..=200).map(|step| advancer.advance(step * 100).count()).sum();
         assert_eq!((fired, scheduler.len()), (keys.len(), 0));
         (0..1_000).for_each(|number| assert!(scheduler.schedule(30_000, number).is_ok()));

@@ -1,5 +1,5 @@
-//! Refused requests for memory: a call returns an error with the payload, or does without the
-//! memory. It never aborts, loses no timer, and everything works afterwards.
+//! Refused requests for memory: a call that schedules returns an error with the payload, or does
+//! without the memory. It never aborts, loses no timer, and everything works afterwards.
 //!
 //! Each test repeats its work: the first, the second, the n-th request for memory fails, that
 //! request alone or all from then on, until the work makes no such request any more. An abort would
@@ -10,10 +10,9 @@
 //! |---|---|
 //! | `faults.rs` | the allocator, and which requests it refuses |
 //! | `child.rs` | work in processes of its own, with each request refused in turn |
-//! | `producer.rs`, `advancer.rs`, `timer.rs` | each half of a shard, and a `Timer`, with memory refused |
+//! | `producer.rs`, `timer.rs` | the producers' half of a shard, and a `Timer`, with memory refused |
 //! | `limit.rs`, `recurring.rs` | the system refuses: `RLIMIT_AS` |
 
-mod advancer;
 mod child;
 mod faults;
 #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use shardwheel::{DelayQueue, ManualClock, ScheduleErrorKind, Timer};
+use shardwheel::{ManualClock, ScheduleErrorKind, Timer};
 
 use crate::child::at_every_request;
 use crate::faults::short;
@@ -74,26 +74,6 @@ fn a_recurring_timer_is_accepted_or_refused() {
     });
 }
 
-/// The turns of a worker, with callbacks, wakers and recurring timers.
-#[test]
-fn a_worker_turns_without_memory() {
-    at_every_request(|| {
-        let ((timer, clock), runs) = (timer(), Arc::new(AtomicUsize::new(0)));
-        for i in 0..50 {
-            let counted = Arc::clone(&runs);
-            let count = move || add(&counted, 1);
-            timer.schedule_after(Duration::from_millis(1 + i * i), count).expect("there is memory");
-        }
-        let counted = Arc::clone(&runs);
-        let count = move || add(&counted, 1);
-        timer.schedule_every(Duration::from_millis(100), count).expect("there is memory");
-        for _ in 0..30 {
-            short(|| clock.advance(Duration::from_millis(100)));
-        }
-        assert_eq!(runs.load(Ordering::Relaxed), 80);
-    });
-}
-
 /// A sleep is pending, or its poll returns the refusal.
 #[test]
 fn a_sleep_is_pending_or_refused() {
@@ -133,39 +113,6 @@ fn a_global_sleep_tries_again() {
         assert_eq!((timer.stats().pending, bell.has_rung()), (1, was_refused));
         drop(sleep);
         assert_eq!(timer.stats().pending, 0);
-    });
-}
-
-/// A delay queue's value is accepted or comes back; a reset that finds no memory leaves it as it is;
-/// nothing else needs memory.
-#[test]
-fn a_delay_queue_accepts_values_or_returns_them() {
-    at_every_request(|| {
-        let (timer, clock) = timer();
-        let queue = DelayQueue::new(&timer);
-        let (mut set, mut keys) = (0, Vec::with_capacity(40));
-        for number in 0..40_u64 {
-            match short(|| queue.insert(number, HOUR + Duration::from_millis(1 << (number % 20)))) {
-                Ok(key) => {
-                    set += 1;
-                    keys.push(key);
-                }
-                Err(refused) => {
-                    assert!(is_no_memory(refused.kind()));
-                    assert_eq!(refused.into_payload(), number);
-                }
-            }
-        }
-        // Every second one is brought forward, or stays where it is.
-        for key in keys.iter().step_by(2) {
-            assert!(short(|| queue.reset(key, Duration::from_millis(7))));
-        }
-        assert!(short(|| keys.iter().skip(20).all(|key| queue.remove(key).is_some())));
-        let left = set - keys.len().saturating_sub(20);
-        assert_eq!((queue.len(), timer.stats().pending), (left, left));
-        short(|| clock.advance(2 * HOUR));
-        assert_eq!(short(|| std::iter::from_fn(|| queue.try_recv()).count()), left);
-        assert!(queue.is_empty());
     });
 }
 

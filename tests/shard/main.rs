@@ -14,7 +14,7 @@
 //! | `draining.rs` | use of the shard while timers are being taken |
 //! | `keys.rs`, `limits.rs` | keys; limits and refusals |
 //! | `clocks.rs` | clocks that jump, stand still or go backwards |
-//! | `memory.rs`, `maintenance.rs` | memory that cancelled timers and idle wheels give back |
+//! | `memory.rs`, `maintenance.rs` | memory that cancelled timers give back |
 //! | `random.rs` | random operations against a model, and periods |
 //! | `surface/` | types, payloads, errors, panics and ends |
 //! | `threads/` | several threads on one shard, with a ledger of all payloads |

@@ -1,4 +1,4 @@
-//! Memory that cancelled timers and idle wheels give back.
+//! Memory that cancelled timers give back.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -69,27 +69,4 @@ fn ever_shorter_cancelled_timeouts_hold_no_memory() {
         check_memory(&mut rig);
     }
     assert!(standing.into_iter().all(|key| rig.scheduler.cancel(key).is_some()), "the standing ones stand");
-}
-
-/// The shard frees a coarse overflow wheel after it has been empty for a while, and creates it
-/// again for the next timer that needs it. While a timer waits in it the wheel stays, and the timer
-/// fires when it is due. (Kafka keeps the overflow wheels that it has made.)
-#[test]
-fn an_idle_overflow_wheel_is_freed_and_created_again() {
-    let (far, jump) = (100_000, 5_000);
-    let mut rig = Rig::new(256, 0);
-    assert_eq!(rig.scheduler.stats().wheels, 1);
-    for _ in 0..3 {
-        let start = rig.scheduler.now();
-        let deadline = start + far;
-        rig.set(deadline);
-        for now in (start..deadline).step_by(jump) {
-            assert_eq!(rig.at(now), []);
-            assert_eq!(rig.scheduler.stats().wheels, 2, "at {now}");
-        }
-        assert_eq!(rig.at(deadline - 1), []);
-        assert_eq!(rig.at(deadline), [deadline]);
-        let mut idle = (deadline..deadline + 2 * far).step_by(jump);
-        assert!(idle.any(|now| rig.at(now).is_empty() && rig.scheduler.stats().wheels == 1), "kept for ever");
-    }
 }

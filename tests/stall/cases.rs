@@ -33,8 +33,6 @@ fn cases() -> Vec<Case<Hand>> {
         case("schedule for a missing wheel", PINS, warm, |hand| hand.set(BEYOND)),
         case("schedule in a held node", KEEPS_UNPINNED, hold, |hand| hand.set(NEAR)),
         case("schedule too early for a held node", PINS, hold_far, |hand| hand.set(NEAR)),
-        case("schedule in a claimed node", KEEPS_UNPINNED, hint, |hand| hand.set(NEAR)),
-        case("schedule in a claimed node of another segment", PINS, hint_elsewhere, |hand| hand.set(NEAR)),
         case("schedule in a new segment", PINS, fill, |hand| hand.set(NEAR)),
         case("schedule for the first time", PINS, |_| {}, |hand| hand.set(NEAR)),
         case("schedule in another's lane", PINS, leave_a_lane, |hand| hand.set(NEAR)),
@@ -101,13 +99,6 @@ fn hold_of_two(hand: &mut Hand) {
     hand.cancel();
 }
 
-/// The producer holds no node, and has cancelled a timer whose node is linked.
-fn hint(hand: &mut Hand) {
-    (0..2).for_each(|_| hand.set(NEAR));
-    (0..2).for_each(|_| hand.cancel());
-    hand.set(NEAR);
-}
-
 fn anothers(hand: &mut Hand) {
     thread::scope(|scope| scope.spawn(|| set_near(hand)).join()).expect("the thread does not panic");
 }
@@ -133,13 +124,6 @@ fn elsewhere(hand: &mut Hand) {
     fill(hand);
     hand.set(FURNITURE);
     hand.keys.rotate_left(2);
-}
-
-/// And the node that it may claim is in that other segment.
-fn hint_elsewhere(hand: &mut Hand) {
-    elsewhere(hand);
-    (0..2).for_each(|_| hand.cancel());
-    hand.set(NEAR);
 }
 
 /// The next cancel requests a sweep.

@@ -14,7 +14,7 @@ use crate::sync::{AtomicU32, Ordering};
 
 /// Room for the lists of each source.
 const CHAINS: usize = SOURCES * STRIPES;
-const SOURCES: usize = 3;
+const SOURCES: usize = 2;
 
 /// Where a bucket's lists come from. Each source has its own chains, so lists are added as they
 /// are.
@@ -24,8 +24,6 @@ pub(crate) enum Source {
     Own,
     /// The shared lists.
     Shared,
-    /// What a sweep has detached from either.
-    Sweep,
 }
 
 #[derive(Clone, Debug)]
@@ -43,7 +41,7 @@ impl Chains {
         Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
     }
 
-    /// Chains of the lists of one half bucket, from either half; no other lists are added.
+    /// Chains of the private lists of one bucket.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
         let mut chains = Self::new();
         chains.add(Source::Own, lists, nodes);
@@ -160,9 +158,9 @@ mod tests {
     /// A shard's nodes, with those up to `last` taken.
     fn taken(last: NodeId) -> Consumer<u64> {
         let shared = Shared::new(&Config::default(), &Bound::new(usize::MAX), ShardId::block(1));
-        let nodes = Consumer::new(shared.expect("there is memory")).expect("there is memory");
+        let nodes = Consumer::new(shared);
         let mut free = FreeWord::default();
-        let who = Epochs::new().join().expect("there is memory");
+        let who = Epochs::new().join();
         let mut take = || nodes.slab.take(&mut free, &who, 0).map(|owned| owned.id());
         (1..=last).for_each(|id| assert_eq!(take(), Ok(id)));
         nodes
@@ -191,7 +189,7 @@ mod tests {
         assert!(chains.is_empty() && chains.pop(&nodes).is_none());
         // Rows of sixteen nodes, a row for each source; each row has a node of each stripe.
         let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
-        for (source, row) in [(Source::Sweep, 0), (Source::Own, 1), (Source::Shared, 2)] {
+        for (source, row) in [(Source::Shared, 0), (Source::Own, 1)] {
             chains.add(source, lists(&nodes, of(row)), &nodes);
         }
         assert!(!chains.is_empty());
@@ -200,7 +198,7 @@ mod tests {
             nodes.sort_by_key(|&id| id as usize % STRIPES);
             nodes
         };
-        let expected = [by_stripe(1), by_stripe(2), by_stripe(0)].concat();
+        let expected = [by_stripe(1), by_stripe(0)].concat();
         assert_eq!(chains.ids(&nodes), expected);
         assert_eq!(drain(&mut chains, &nodes), expected);
         assert!(chains.is_empty());

@@ -10,17 +10,12 @@
 //! # The share of a tick
 //!
 //! A bucket's nodes are not counted, but no bucket holds more than what is pending in the shard. So
-//! an advance places, for each tick by which the clock has moved,
-//!
-//! - in the first quarter of the lead: 1 / 16 of what is pending, divided by the lead. Most buckets
-//!   are empty after a few such steps;
-//! - after that: what is pending and has not been placed in this lead, divided by the ticks that
-//!   are left, without the last eighth of the lead. A bucket with all that is pending is then
-//!   placed in equal shares: 1.6 times what is pending, divided by the lead.
-//!
-//! The last eighth serves clocks that do not move at each tick, and timers that are scheduled
-//! meanwhile. A bucket that is not emptied in time, because the clock jumps or nothing makes the
-//! advancer move it, is cascaded when it expires.
+//! an advance places, for each tick of the lead by which the clock has moved, 1.25 times what is
+//! pending, divided by the lead. A bucket with all that is pending is then empty after four fifths
+//! of its lead. The last fifth serves clocks that do not move at each tick, and timers that are
+//! scheduled meanwhile. A bucket that is not emptied in time, because the clock jumps or nothing
+//! makes the advancer move it, is cascaded when it expires. So is each bucket while no more than
+//! [`FEW`] timers are pending.
 //!
 //! # Lists
 //!
@@ -32,69 +27,33 @@
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
 use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::shared::crowd::FEW;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
 
-/// A step places at least this many nodes of a bucket for each tick that the clock has moved by. In
-/// the first quarter of the lead it counts at most [`MOST_TICKS`] ticks.
+/// A step places at least this many nodes of a bucket for each tick that the clock has moved by.
 const LEAST_NODES: u64 = if crate::config::SMALL { 1 } else { 64 };
-const MOST_TICKS: Tick = if crate::config::SMALL { 3 } else { 8 };
 
-/// The share in the first quarter of the lead is 1 / `SLOW`.
-const SLOW: u64 = 16;
-
-/// The rest after a step that has left nothing to move early: 1 / `REST` of the shortest lead. It is
-/// shorter than the first quarter of a lead, so a bucket that is full when its lead begins loses no
-/// step of the other quarters. Models and fuzzers do not rest.
+/// The rest after a step that has left nothing to move early: 1 / `REST` of the shortest lead. A
+/// bucket that is filled meanwhile is then placed for all ticks since its lead began. Models and
+/// fuzzers do not rest.
 const REST: Tick = 8;
 
 /// When the last step of the early cascade was, and when the next one is due.
 pub(super) struct EarlyCascade {
     last: Tick,
     next: Tick,
-    leads: Box<[Lead]>,
-}
-
-/// What has been placed early of a level's next bucket.
-#[derive(Clone, Copy, Default)]
-struct Lead {
-    expiration: Tick,
-    placed: u64,
 }
 
 impl EarlyCascade {
-    pub(super) fn new(levels: usize, start: Tick) -> Self {
-        Self { last: start, next: start, leads: vec![Lead::default(); levels].into() }
+    pub(super) fn new(start: Tick) -> Self {
+        Self { last: start, next: start }
     }
 
     /// No step is due before this tick.
     pub(super) fn next(&self) -> Tick {
         self.next
-    }
-
-    /// The lead of that level's bucket that expires at `expiration`.
-    fn lead(&mut self, level: usize, expiration: Tick) -> &mut Lead {
-        let lead = &mut self.leads[level];
-        if lead.expiration != expiration {
-            *lead = Lead { expiration, placed: 0 };
-        }
-        lead
-    }
-}
-
-impl Lead {
-    /// How many nodes a step places, with `left` of the lead's `span` ticks to go. The clock has
-    /// moved by `moved` ticks since the last step.
-    fn share(&self, span: Tick, left: Tick, moved: Tick, pending: u64) -> u64 {
-        let fast = span - span / 4;
-        if left > fast {
-            return moved.min(MOST_TICKS) * (LEAST_NODES + pending / SLOW / span);
-        }
-        // If steps were left out, all the ticks that are left make up for it, not this one alone.
-        let moved = if left.saturating_add(moved) > fast { 1 } else { moved };
-        let ticks = left.saturating_sub(span / 8).max(1);
-        moved.saturating_mul(LEAST_NODES + pending.saturating_sub(self.placed).div_ceil(ticks))
     }
 }
 
@@ -103,35 +62,47 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn cascade_early(&mut self) {
         if self.now >= self.early_cascade.next {
+            if !self.is_bucket_due() && !self.holds_due() {
+                // The bucket whose lead begins now is the next one only from here on.
+                self.set_flushed(self.now);
+            }
             self.cascade_each_level_early();
         }
     }
 
-    /// Places a share of the next bucket of each overflow wheel, finer wheels first.
+    /// Places a share of the next bucket of each overflow wheel, finer wheels first: for each tick by
+    /// which the clock has moved, 1.25 times what is pending, divided by the ticks of the bucket.
     #[inline(never)]
     fn cascade_each_level_early(&mut self) {
-        let moved = self.now - std::mem::replace(&mut self.early_cascade.last, self.now);
+        let last = std::mem::replace(&mut self.early_cascade.last, self.now);
         let geometry = self.shared.geometry;
-        let mut is_done = true;
-        for level in 1..self.shared.height().max(self.private.height()) {
+        // Models have few timers. A count of them would multiply the interleavings.
+        let are_many = cfg!(shardwheel_loom) || self.pending() > FEW;
+        let levels = if are_many { self.shared.height().max(self.private.height()) } else { 0 };
+        // A bucket that is about to be flushed hides the one after it.
+        let mut is_done =
+            self.flushed >= self.now || !geometry.has_overflow_start(self.flushed + 1, self.now);
+        for level in 1..levels {
             let Some(slot) = self.next_early_bucket(level).filter(|&slot| self.may_place_early(slot)) else {
                 continue;
             };
-            let (expiration, pending) = (geometry.expiration(slot), self.pending() as u64);
-            let lead = self.early_cascade.lead(level, expiration);
-            let mut share = lead.share(geometry.span(level), expiration - self.now, moved, pending);
+            let span = geometry.span(level);
+            // Since the last step, or since the bucket before this one expired.
+            let moved = self.now - last.max(geometry.expiration(slot).saturating_sub(span)).min(self.now - 1);
+            let pending = self.pending() as u64;
+            let mut share = moved.saturating_mul(LEAST_NODES + (pending + pending / 4) / span);
             while share > 0
                 && let Some(lists) = self.take_early_lists(slot)
             {
-                let placed = self.place_early(slot, lists, share);
-                self.early_cascade.leads[level].placed += placed;
-                share -= placed;
+                share -= self.place_early(slot, lists, share);
             }
             is_done &= share > 0;
         }
         let is_small = cfg!(shardwheel_loom) || crate::config::SMALL;
         let rest = if is_done && !is_small { (geometry.span(1) / REST).max(1) } else { 1 };
-        self.early_cascade.next = self.now.saturating_add(rest);
+        // A lead begins where an overflow bucket starts.
+        let next_lead = (self.now | (geometry.span(1) - 1)).saturating_add(1);
+        self.early_cascade.next = self.now.saturating_add(rest).min(next_lead);
     }
 
     /// The next bucket of that level, unless the clock has already reached its expiration.
@@ -158,7 +129,7 @@ impl<T> Advancer<T> {
     fn take_early_lists(&mut self, slot: Slot) -> Option<[NodeId; STRIPES]> {
         let (geometry, level) = (self.shared.geometry, slot.level);
         let private = geometry.private_index(slot);
-        if self.sweep.has_private(level, private) {
+        if self.sweep.has(slot) {
             // The sweep relies on the bucket's bit, which `take` would clear.
             return None;
         }
@@ -176,7 +147,6 @@ impl<T> Advancer<T> {
     /// Places up to `budget` of the nodes, and leaves the rest in the bucket's private lists.
     /// Returns how many nodes it has placed.
     fn place_early(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
-        self.idle.note_use(slot.level, self.flushed);
         let mut chains = Chains::of(lists, &self.shared);
         let mut placed = 0;
         while placed < budget {
@@ -187,14 +157,7 @@ impl<T> Advancer<T> {
             placed += 1;
         }
         self.shared.tally.cascaded.add(placed);
-        // A pass of the sweep that has already visited the private lists does not meet these nodes.
-        self.sweep.note_transfer();
-        if !self.private.put_lists_back(self.shared.geometry, slot, chains.lists()) {
-            // No memory: each node goes wherever there is a place for it.
-            while let Some(id) = chains.pop(&self.shared).map(|hand| hand.id()) {
-                self.relink(id);
-            }
-        }
+        self.private.put_lists_back(self.shared.geometry, slot, chains.lists());
         placed
     }
 
@@ -211,9 +174,7 @@ impl<T> Advancer<T> {
             let id = hand.id();
             match hand.observe() {
                 Observed::Pending(deadline, word) if deadline >= from && hand.displace(word) => {
-                    if !private.splice(geometry, geometry.place_private(from, deadline), id, hand.next()) {
-                        shared.push_to_inbox(id, id);
-                    }
+                    private.splice(geometry, geometry.place_private(from, deadline), id, hand.next());
                     placed += 1;
                 }
                 _ => return (placed, Some(id)),

@@ -35,9 +35,8 @@ pub struct Fired<T> {
 
 /// Yields the timers that are due; made by [`Advancer::advance`].
 ///
-/// Deadlines never decrease (unless the system has no memory for the list of late timers). A timer
-/// fires when it is yielded: until then it is pending, counts in `len`, and can be cancelled or
-/// rescheduled. A timer that is not taken stays due and comes first at the next advance. So a
+/// Deadlines never decrease. A timer fires when it is yielded: until then it is pending, counts in
+/// `len`, and can be cancelled or rescheduled. A timer that is not taken stays due and comes first at the next advance. So a
 /// budget is `take(n)`, and a caller's loop that panics loses only the timer that it has taken.
 ///
 /// A timer that is scheduled during the drain, for a tick that the clock has reached, comes in this

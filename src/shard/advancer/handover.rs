@@ -24,11 +24,12 @@
 //!
 //! # Two ways to hand back
 //!
-//! - [`PendingWalk`] takes a timer out when the caller asks for the next one; until then the timer
+//! - [`Pending`] takes a timer out when the caller asks for the next one; until then the timer
 //!   can be cancelled. It serves callers that know nothing of the payloads.
 //! - [`Advancer::end`] goes over all nodes at once. It takes the timers that it does not keep out
-//!   for good. It wins the others, but leaves them in their nodes, linked to each other ([`Kept`]).
-//!   So each timer has its outcome when the walk is over, and nothing is copied or allocated.
+//!   for good. It wins the others, but leaves them in their nodes, from which a second walk takes
+//!   them ([`Kept`]). So each timer has its outcome when the first walk is over, and nothing is
+//!   copied or allocated.
 //!
 //! If a payload panics when it is dropped, the others are still dropped; the first panic resumes
 //! after that.
@@ -42,7 +43,7 @@ use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::Word;
-use crate::shard::node::{Filled, KeptTimer, NIL, Node, NodeId, Observed, join};
+use crate::shard::node::{Filled, Node, NodeId, Observed, join};
 use crate::shard::shared::consumer::Consumer;
 use crate::sync::yield_now;
 use crate::tick::Tick;
@@ -59,9 +60,8 @@ const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };
 const YIELDS: usize = 16;
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// Yields the timers of a closed shard; drops those that are not taken.
-pub(super) struct PendingWalk<T> {
-    shared: Consumer<T>,
+/// A walk over the nodes of a closed shard.
+pub(super) struct Walk {
     word: usize,
     ids: Ids,
     walks_left: usize,
@@ -72,35 +72,38 @@ pub(super) struct PendingWalk<T> {
     moved: u64,
 }
 
-impl<T> PendingWalk<T> {
-    pub(super) fn new(shared: Consumer<T>) -> Self {
-        let moved = shared.moved();
+impl Walk {
+    fn new<T>(shared: &Consumer<T>) -> Self {
         let walks_left = (WORDS_WALKED / shared.slab.words().max(1)).clamp(LEAST_WALKS, MOST_WALKS);
-        Self { shared, word: 0, ids: Ids::default(), walks_left, waits: 0, met_busy: false, moved }
+        Self { word: 0, ids: Ids::default(), walks_left, waits: 0, met_busy: false, moved: shared.moved() }
     }
 
-    /// Goes on to the next word of nodes; false at the end of the last walk.
-    fn next_word(&mut self) -> bool {
-        if self.word >= self.shared.slab.words() && !self.start_again() {
-            return false;
+    /// The next node in use, whatever its status.
+    fn next<T>(&mut self, shared: &Consumer<T>) -> Option<NodeId> {
+        loop {
+            if let Some(id) = self.ids.next() {
+                return Some(id);
+            }
+            if self.walks_left == 0 || self.word >= shared.slab.words() && !self.start_again(shared.moved()) {
+                return None;
+            }
+            self.ids = shared.slab.taken(self.word, shared.keep());
+            self.word += 1;
         }
-        self.ids = self.shared.slab.taken(self.word, self.shared.keep());
-        self.word += 1;
-        true
     }
 
-    fn start_again(&mut self) -> bool {
-        let moved = self.shared.moved();
+    /// Begins another walk, unless this one was the last.
+    fn start_again(&mut self, moved: u64) -> bool {
         let met_busy = std::mem::take(&mut self.met_busy);
         self.walks_left -= 1;
-        if self.walks_left == 0 || !(met_busy || moved != self.moved) {
-            return false;
+        if !(met_busy || moved != self.moved) {
+            self.walks_left = 0;
         }
-        if met_busy {
+        if met_busy && self.walks_left > 0 {
             self.wait();
         }
         (self.moved, self.word) = (moved, 0);
-        true
+        self.walks_left > 0
     }
 
     /// Gives the producer that is at work in a node time to go on.
@@ -115,8 +118,12 @@ impl<T> PendingWalk<T> {
 
     /// Lets `win` take the timer in that node, and returns what it makes of it. `None` if there is
     /// no timer or it is being run.
-    fn settle<W>(&mut self, id: NodeId, win: impl Fn(&Node<T>, Tick, Word) -> Option<W>) -> Option<W> {
-        let Self { shared, met_busy, .. } = self;
+    fn settle<T, W>(
+        &mut self,
+        shared: &Consumer<T>,
+        id: NodeId,
+        win: impl Fn(&Node<T>, Tick, Word) -> Option<W>,
+    ) -> Option<W> {
         let node = shared.node(id);
         loop {
             match node.observe() {
@@ -135,63 +142,59 @@ impl<T> PendingWalk<T> {
                     return None;
                 }
                 met => {
-                    *met_busy |= met == Observed::Busy;
+                    self.met_busy |= met == Observed::Busy;
                     return None;
                 }
             }
         }
     }
-}
 
-impl<T> PendingWalk<T> {
-    fn take(&mut self, id: NodeId) -> Option<(Tick, T)> {
-        self.settle(id, |node, deadline, word| node.fire(word).map(|(_, payload)| (deadline, payload)))
-    }
-
-    /// The next node in use, whatever its status.
-    fn next_id(&mut self) -> Option<NodeId> {
-        if self.walks_left == 0 {
-            return None;
-        }
+    /// Takes the next pending timer.
+    fn take_next<T>(&mut self, shared: &Consumer<T>) -> Option<(Tick, T)> {
+        let take = |node: &Node<T>, deadline, word| node.fire(word).map(|(_, payload)| (deadline, payload));
         loop {
-            if let Some(id) = self.ids.next() {
-                return Some(id);
-            }
-            if !self.next_word() {
-                self.walks_left = 0;
-                return None;
-            }
-        }
-    }
-}
-
-impl<T> Iterator for PendingWalk<T> {
-    type Item = (Tick, T);
-
-    fn next(&mut self) -> Option<(Tick, T)> {
-        loop {
-            let id = self.next_id()?;
-            if let Some(pending) = self.take(id) {
+            let id = self.next(shared)?;
+            if let Some(pending) = self.settle(shared, id, take) {
                 return Some(pending);
             }
         }
     }
+
+    /// Drops the pending timers that are left. The first panic of a payload's drop resumes at the end.
+    fn drop_the_rest<T>(&mut self, shared: &Consumer<T>) {
+        let mut panics = FirstPanic::new();
+        while let Some((_, payload)) = self.take_next(shared) {
+            panics.catch_drop(payload);
+        }
+        panics.resume();
+    }
 }
 
-impl<T> Drop for PendingWalk<T> {
+/// Yields the timers of a closed shard; drops those that are not taken.
+pub(super) struct Pending<T> {
+    advancer: Advancer<T>,
+    walk: Walk,
+}
+
+impl<T> Iterator for Pending<T> {
+    type Item = (Tick, T);
+
+    fn next(&mut self) -> Option<(Tick, T)> {
+        self.walk.take_next(&self.advancer.shared)
+    }
+}
+
+impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        let mut panics = FirstPanic::new();
-        self.for_each(|(_, payload)| panics.catch_drop(payload));
-        panics.resume();
+        self.walk.drop_the_rest(&self.advancer.shared);
     }
 }
 
 /// Timers that had not fired when their shard ended. Each is still in its node, in memory order.
 /// Yields them; drops those that are not taken.
 pub(crate) struct Kept<T> {
-    shared: Consumer<T>,
-    /// The first node; each names the next.
-    first: NodeId,
+    advancer: Box<Advancer<T>>,
+    walk: Walk,
     count: usize,
 }
 
@@ -201,32 +204,54 @@ impl<T> Advancer<T> {
         self.shared.clock.close();
     }
 
+    /// Ends what only the advancer does, and closes the shard. There is one walk: a timer that is armed
+    /// behind it is its producer's, which sees that the shard is closed.
+    fn close_down(&mut self) -> Walk {
+        self.is_closed_down = true;
+        let (shared, reclaimer) = self.shared.parts();
+        self.waker_owner.end(&shared.clock.waker, reclaimer);
+        self.close();
+        Walk::new(&self.shared)
+    }
+
+    pub(super) fn pending_at_the_end(mut self) -> Pending<T> {
+        Pending { walk: self.close_down(), advancer: self }
+    }
+
     /// Shuts the shard down. The walk passes each payload that `keeps` refuses to `dispose` at
     /// once, and returns the other timers. All count as handed back, and none can be cancelled any
     /// more.
     ///
     /// `keeps` runs no user code. `dispose` may run user code, and does not panic.
-    pub(crate) fn end(mut self, keeps: impl Fn(&T) -> bool, mut dispose: impl FnMut(T)) -> Kept<T> {
-        let mut kept = Kept { shared: self.hand_over(), first: NIL, count: 0 };
-        // The walk needs neither the private wheels nor the lists.
-        drop(self);
-        let (mut walk, mut last) = (PendingWalk::new(kept.shared.pass_on()), NIL);
-        let win = |filled: Filled<'_, T>| {
-            if filled.look(&keeps) {
-                filled.keep();
+    pub(crate) fn end(mut self, keeps: impl Fn(&T) -> bool + Copy, mut dispose: impl FnMut(T)) -> Kept<T> {
+        let mut walk = self.close_down();
+        let (mut kept, win) = (0, |filled: Filled<'_, T>| {
+            if filled.look(keeps) {
+                filled.leave();
                 None
             } else {
                 Some(filled.take())
             }
-        };
-        while let Some(id) = walk.next_id() {
-            match walk.settle(id, |node, _, word| node.win_for_the_end(word).map(win)) {
-                None => {}
-                Some(None) => kept.push(id, std::mem::replace(&mut last, id)),
-                Some(Some(payload)) => dispose(payload),
-            }
+        });
+        while let Some(id) = walk.next(&self.shared) {
+            let won = walk.settle(&self.shared, id, |node, _, word| node.win_for_the_end(word).map(win));
+            kept += usize::from(matches!(won, Some(None)));
+            won.flatten().into_iter().for_each(&mut dispose);
         }
-        kept
+        Kept {
+            walk: Walk { walks_left: 1, ..Walk::new(&self.shared) },
+            advancer: Box::new(self),
+            count: kept,
+        }
+    }
+}
+
+impl<T> Drop for Advancer<T> {
+    /// Shuts the shard down, and drops the timers that are pending.
+    fn drop(&mut self) {
+        if !self.is_closed_down {
+            self.close_down().drop_the_rest(&self.shared);
+        }
     }
 }
 
@@ -234,32 +259,24 @@ impl<T> Kept<T> {
     pub(crate) fn len(&self) -> usize {
         self.count
     }
-
-    /// Appends a node, which links to no other yet, after `last`.
-    fn push(&mut self, id: NodeId, last: NodeId) {
-        self.count += 1;
-        if last == NIL {
-            self.first = id;
-        } else {
-            // SAFETY: the chain owns its nodes, and `last` is the last of them.
-            unsafe { self.shared.node(last).link(id) };
-        }
-    }
 }
 
 impl<T> Iterator for Kept<T> {
     type Item = (Key, Tick, T);
 
     fn next(&mut self) -> Option<(Key, Tick, T)> {
-        if self.first == NIL {
-            return None;
+        let shared = &self.advancer.shared;
+        loop {
+            let id = self.walk.next(shared)?;
+            let node = shared.node(id);
+            if let Observed::Kept(deadline, word) = node.observe()
+                && let Some(payload) = node.take_kept(word)
+            {
+                self.count -= 1;
+                let key = Key::new(shared.id, id, join(node.era(), word.version()));
+                return Some((key, deadline, payload));
+            }
         }
-        let node = self.shared.node(self.first);
-        // SAFETY: the chain owns its nodes, and this is the first of them.
-        let KeptTimer { next, version, deadline, payload } = unsafe { node.take_kept() };
-        let key = Key::new(self.shared.id, self.first, join(node.era(), version));
-        (self.first, self.count) = (next, self.count - 1);
-        Some((key, deadline, payload))
     }
 }
 

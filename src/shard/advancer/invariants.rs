@@ -58,7 +58,7 @@ impl<T> Advancer<T> {
                 self.check_private(&mut census, level, private, flushed);
             }
         }
-        self.check_sweep(&mut census, flushed);
+        self.check_sweep(&mut census);
         self.check_unlinked(&mut census);
         assert_eq!(census.pending, self.shared.len(), "timers that are pending but not linked, or twice");
         assert_eq!(census.dead as u64, self.shared.dead(), "dead nodes are miscounted");
@@ -106,15 +106,15 @@ impl<T> Advancer<T> {
             let (lists, occupied) = private.lists(index);
             let holds = lists.iter().any(|&first| first != NIL);
             assert!(occupied || !holds, "level {level}, own bucket {index}: a list without its bit");
-            assert!(holds || !occupied || self.sweep.has_private(level, index), "a bit without a list");
             let slot = self.shared.geometry.slot_ahead(level, index, private.size(), flushed);
+            assert!(holds || !occupied || self.sweep.has(slot), "a bit without a list");
             lists.into_iter().for_each(|first| self.check_list(census, slot, self.list(first)));
         }
     }
 
-    fn check_sweep(&self, census: &mut Census, flushed: Tick) {
+    fn check_sweep(&self, census: &mut Census) {
         let geometry = self.shared.geometry;
-        if let Some((slot, chains)) = self.sweep.in_hand(geometry, flushed) {
+        if let Some((slot, chains)) = self.sweep.in_hand() {
             let shared = self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
             let private = self
                 .private

@@ -3,8 +3,7 @@
 //! # Algorithm
 //!
 //! An advance stores the clock, seals a window of ticks if the clock has left the last one, takes
-//! in newcomers, does a step of each background task (lane totals, epochs, sweep, recycling, early
-//! cascade), and then moves `flushed` from one occupied bucket to the next up to the clock. Timers
+//! in newcomers, does a step of each background task (sweep, recycling, early cascade), and then moves `flushed` from one occupied bucket to the next up to the clock. Timers
 //! fire as the caller takes them from [`Expired`]. At a tick at which nothing of this is due, an
 //! advance compares a few words and stores the clock.
 //!
@@ -17,8 +16,7 @@
 //! | [`early_cascade`] | emptying overflow buckets before they expire |
 //! | [`recurring`] | timers that recur |
 //! | [`sweep`] | freeing dead nodes before their bucket is due |
-//! | [`idle_wheels`] | giving back idle overflow wheels |
-//! | [`lane_totals`] | sums over the lanes' counters |
+//! | [`leftovers`] | taking the nodes that idle threads keep |
 //! | [`next_expiration`] | the earliest tick at which anything may be due |
 //! | [`upkeep`] | when the background work is next due, and what is left of it for an idle owner |
 //! | [`handover`] | the walk that ends the shard |
@@ -55,9 +53,8 @@ pub(in crate::shard) mod chains;
 pub(in crate::shard) mod early_cascade;
 pub(crate) mod fire;
 pub(crate) mod handover;
-pub(crate) mod idle_wheels;
 pub(in crate::shard) mod invariants;
-pub(in crate::shard) mod lane_totals;
+pub(in crate::shard) mod leftovers;
 pub(in crate::shard) mod next_expiration;
 pub(crate) mod recurring;
 pub(in crate::shard) mod relink;
@@ -72,9 +69,6 @@ use std::task::Waker;
 use crate::shard::advancer::chains::Chains;
 use crate::shard::advancer::early_cascade::EarlyCascade;
 use crate::shard::advancer::fire::Expired;
-use crate::shard::advancer::handover::PendingWalk;
-use crate::shard::advancer::idle_wheels::IdleWatch;
-use crate::shard::advancer::lane_totals::LaneTotals;
 use crate::shard::advancer::next_expiration::earlier;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::sweep::Sweep;
@@ -126,7 +120,6 @@ pub struct Advancer<T> {
     /// The expiration of the first shared bucket that may hold something, if it is after `flushed`
     /// and no later than `sealed`.
     next_in_shared: Option<Tick>,
-    idle: IdleWatch,
     due: Chains,
     /// Empty except within a cascade: the nodes that it has detached and not yet placed.
     moving: Chains,
@@ -138,15 +131,14 @@ pub struct Advancer<T> {
     recycler: Recycler<T>,
     sweep: Sweep,
     early_cascade: EarlyCascade,
-    /// No background work is due before this tick.
-    upkeep_due: Tick,
-    /// How many leaps of the clock may still leave out the background work.
-    leaps_left: u32,
+    /// Moves of the clock until the next upkeep.
+    upkeep_in: u32,
     /// Nodes freed since the number of dead nodes was last checked.
     ended: usize,
-    handed_over: bool,
     waker_owner: WakerOwner,
-    lane_totals: LaneTotals,
+    is_closed_down: bool,
+    /// How many timers had been scheduled and nodes left dead when the leftovers were last reclaimed.
+    reclaimed_at: u64,
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change behind.
@@ -156,30 +148,27 @@ impl<T> RefUnwindSafe for Advancer<T> {}
 impl<T> Advancer<T> {
     pub(super) fn new(shared: Consumer<T>) -> Self {
         let start = shared.clock.flushed();
-        let levels = shared.geometry.levels();
         Self {
-            shared,
             now: start,
             flushed: start,
-            private: PrivateWheels::new(levels),
+            private: PrivateWheels::new(shared.geometry.levels()),
             sealed: start,
             next_in_shared: None,
-            idle: IdleWatch::new(levels, start),
             due: Chains::new(),
             moving: Chains::new(),
             overdue: Vec::new(),
             deferred: Vec::new(),
             deferred_before: Vec::new(),
             aside: Vec::new(),
-            recycler: Recycler::new(),
+            recycler: Recycler::new(&shared.slab),
             sweep: Sweep::new(),
-            early_cascade: EarlyCascade::new(levels, start),
-            upkeep_due: start,
-            leaps_left: 0,
+            early_cascade: EarlyCascade::new(start),
+            upkeep_in: 0,
             ended: 0,
-            handed_over: false,
-            waker_owner: WakerOwner::default(),
-            lane_totals: LaneTotals::default(),
+            waker_owner: WakerOwner::new(&shared.clock.waker),
+            reclaimed_at: 0,
+            is_closed_down: false,
+            shared,
         }
     }
 
@@ -202,7 +191,7 @@ impl<T> Advancer<T> {
     /// - It makes freed nodes reusable: 512 words of up to 64 nodes, and more in proportion to the
     ///   nodes freed since the last advance. After a drain that has freed 16,384 nodes it does so
     ///   with all that no other thread can be reading.
-    /// - It gives at most one segment or one idle wheel back to the system. A shard's first segment
+    /// - It gives at most one segment back to the system. A shard's first segment
     ///   goes in parts of 256 KiB, where the system can do that.
     /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
     ///   the number of cancels.
@@ -216,6 +205,7 @@ impl<T> Advancer<T> {
     pub(crate) fn move_to(&mut self, now: Tick) {
         let moved = now.saturating_sub(self.now);
         self.now += moved;
+        self.upkeep_in = self.upkeep_in.saturating_sub(u32::from(moved > 0));
         self.shared.clock.publish_now(self.now);
         if self.now > self.sealed {
             self.seal();
@@ -229,7 +219,7 @@ impl<T> Advancer<T> {
 
     #[inline(never)]
     fn work(&mut self, moved: Tick) {
-        if self.is_look_for_idle_wheels_due() || self.has_newcomers() {
+        if self.has_newcomers() {
             self.take_in_newcomers();
         }
         if moved == 0 || self.is_upkeep_due() || self.is_upkeep_asked_for() {
@@ -259,7 +249,6 @@ impl<T> Advancer<T> {
         self.shared.clock.publish_wake_at(first);
         let earliest = self.earliest(in_hand, pending);
         self.shared.clock.lower_published(earliest);
-        self.shared.bring_check_near();
         self.note_excess();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
         // no further cancel may come to ask for the next step of a pass that is under way.
@@ -287,10 +276,10 @@ impl<T> Advancer<T> {
     }
 
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
-    /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an
-    /// advance that frees them or keep memory that [`maintain`](Self::maintain) can give back, when a thread that has used the shard ends, or when thousands of
-    /// timers have come since that answer that must begin to move to a finer wheel before it. It
-    /// replaces the former waker.
+    /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an advance
+    /// that frees them or keep memory that [`maintain`](Self::maintain) can give back, or when
+    /// thousands of timers have come since that answer that must begin to move to a finer wheel
+    /// before it. It replaces the former waker.
     ///
     /// To sleep: register, call `next_expiration`, then sleep until the answer or the wake. The
     /// waker stays registered; registering the same waker again is cheap. Each registration and
@@ -307,17 +296,10 @@ impl<T> Advancer<T> {
     ///
     /// # Performance
     ///
-    /// Allocates if the waker is not the one registered; if there is no memory, it wakes the waker
-    /// at once. Never blocks.
+    /// Allocates if the waker is not the one registered. Never blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
         let (shared, reclaimer) = self.shared.parts();
         self.waker_owner.register(&shared.clock.waker, waker, reclaimer);
-    }
-
-    /// Makes threads that end leave the waker alone: see
-    /// [`AdvancerWaker`](crate::shard::shared::advancer_waker::AdvancerWaker::spare_thread_ends).
-    pub(crate) fn spare_thread_ends(&self) {
-        self.shared.clock.waker.spare_thread_ends();
     }
 
     /// Returns a further handle of the producers' half.
@@ -335,19 +317,8 @@ impl<T> Advancer<T> {
     ///
     /// O(nodes in use). If another thread has stopped within a call, in the node of a timer, the
     /// iterator waits for it, for about a tenth of a second at most.
-    pub fn into_pending(mut self) -> impl Iterator<Item = (Tick, T)> {
-        PendingWalk::new(self.hand_over())
-    }
-
-    /// Ends what only the advancer does, and closes the shard. Returns a handle for the walk over
-    /// the nodes.
-    fn hand_over(&mut self) -> Consumer<T> {
-        self.handed_over = true;
-        let (shared, reclaimer) = self.shared.parts();
-        self.waker_owner.end(&shared.clock.waker, reclaimer);
-        self.shared.bury(self.recycler.end());
-        self.shared.clock.close();
-        self.shared.pass_on()
+    pub fn into_pending(self) -> impl Iterator<Item = (Tick, T)> {
+        self.pending_at_the_end()
     }
 
     /// The shared wheel of a level, if it exists.
@@ -359,14 +330,6 @@ impl<T> Advancer<T> {
     /// A node that the advancer has in hand.
     pub(in crate::shard) fn node(&self, id: NodeId) -> InHand<'_, T> {
         self.shared.node(id)
-    }
-}
-
-impl<T> Drop for Advancer<T> {
-    fn drop(&mut self) {
-        if !self.handed_over {
-            drop(PendingWalk::new(self.hand_over()));
-        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::idle_wheels::Closed;
 use crate::shard::memory::slab::Freed;
 use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::wheel::geometry::Slot;
@@ -60,24 +59,14 @@ impl<T> Advancer<T> {
         !self.deferred.is_empty() || self.shared.has_inbox() || self.shared.is_aside_used()
     }
 
-    /// Takes in the newcomers, and gives back wheels that have been idle.
+    /// Takes in the newcomers.
     #[inline(never)]
     pub(super) fn take_in_newcomers(&mut self) {
-        let closed = self.close_idle_wheels();
-        if !closed.is_empty() {
-            self.seal();
-        }
-        self.admit_newcomers(closed);
-    }
-
-    /// Takes in the nodes of the inbox, of `deferred` and of closed wheels: timers that are due to
-    /// `overdue`, the others to their buckets.
-    fn admit_newcomers(&mut self, closed: Vec<Closed>) {
         if self.shared.take_aside_used() {
             self.visit_aside();
         }
         let inbox = self.shared.take_inbox();
-        if self.deferred.is_empty() && closed.is_empty() && inbox == NIL {
+        if self.deferred.is_empty() && inbox == NIL {
             return;
         }
         let known = self.overdue.len();
@@ -85,7 +74,6 @@ impl<T> Advancer<T> {
         let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
         deferred.drain(..).for_each(|id| self.admit(id));
         self.deferred_before = deferred;
-        self.drain_wheels(closed, Self::admit_list);
         self.admit_list(inbox);
         sort_in(&mut self.overdue, known);
     }
@@ -103,29 +91,9 @@ impl<T> Advancer<T> {
     fn admit(&mut self, id: NodeId) {
         match self.observe_displaced(id) {
             Observed::Pending(deadline, _) if deadline <= self.flushed => {
-                self.put_overdue(self.overdue.len(), deadline, id)
+                self.overdue.push(Overdue { deadline, place: 0, id });
             }
             _ => self.relink(id),
-        }
-    }
-
-    /// Puts a timer that is due at that position of `overdue`; without memory, in front of the
-    /// bucket that is being yielded, out of order.
-    fn put_overdue(&mut self, at: usize, deadline: Tick, id: NodeId) {
-        if self.overdue.try_reserve(1).is_ok() {
-            self.overdue.insert(at, Overdue { deadline, place: 0, id });
-        } else {
-            let Self { shared, due, .. } = self;
-            due.push(id, shared.node(id).next());
-        }
-    }
-
-    /// Defers a node to the next advance; without memory, through the inbox.
-    fn defer(&mut self, id: NodeId) {
-        if self.deferred.try_reserve(1).is_ok() {
-            self.deferred.push(id);
-        } else {
-            self.shared.push_to_inbox(id, id);
         }
     }
 
@@ -164,11 +132,11 @@ impl<T> Advancer<T> {
             Destination::Bucket(slot) => self.link(slot, id, id),
             Destination::Overdue(deadline) => {
                 let at = self.overdue.partition_point(|later| later.deadline > deadline);
-                self.put_overdue(at, deadline, id);
+                self.overdue.insert(at, Overdue { deadline, place: 0, id });
             }
             Destination::Dead(node) => self.retire_dead(node),
-            Destination::Aside if self.aside.try_reserve(1).is_ok() => self.aside.push(id),
-            Destination::Deferred | Destination::Aside => self.defer(id),
+            Destination::Aside => self.aside.push(id),
+            Destination::Deferred => self.deferred.push(id),
         }
     }
 
@@ -182,7 +150,7 @@ impl<T> Advancer<T> {
             let slot = self.shared.geometry.place_private(self.flushed + 1, base);
             self.link(slot, id, id);
         } else {
-            self.defer(id);
+            self.deferred.push(id);
         }
     }
 
@@ -221,10 +189,8 @@ impl<T> Advancer<T> {
     }
 
     /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the private
-    /// wheels; without memory, puts it on the inbox.
+    /// wheels.
     pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
-        if !self.private.splice(self.shared.geometry, slot, first, self.shared.node(last).next()) {
-            self.shared.push_to_inbox(first, last);
-        }
+        self.private.splice(self.shared.geometry, slot, first, self.shared.node(last).next());
     }
 }

@@ -78,7 +78,7 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         let holds_none = !self.is_bucket_due() && !self.holds_due() && !self.has_newcomers();
-        let is_rest = !self.is_upkeep_due() && !self.is_look_for_idle_wheels_due();
+        let is_rest = !self.is_upkeep_due();
         holds_none && is_rest && !self.is_upkeep_asked_for()
     }
 
@@ -144,9 +144,7 @@ impl<T> Advancer<T> {
             match hand.observe() {
                 Observed::Pending(deadline, _) if deadline <= tick => due.push(id, hand.next()),
                 Observed::Pending(deadline, word) if hand.displace(word) => {
-                    if !private.splice(geometry, geometry.place_private(tick, deadline), id, hand.next()) {
-                        shared.push_to_inbox(id, id);
-                    }
+                    private.splice(geometry, geometry.place_private(tick, deadline), id, hand.next());
                     placed += 1;
                 }
                 _ => {
@@ -159,11 +157,14 @@ impl<T> Advancer<T> {
         other
     }
 
-    /// Takes in hand all that a bucket holds: shared lists, private lists, and what the sweep has
-    /// detached. Level 0 goes to `due`, other levels to `moving`.
+    /// Takes in hand all that a bucket holds: shared lists and private lists. Level 0 goes to `due`,
+    /// other levels to `moving`.
     #[inline]
     fn take_bucket(&mut self, slot: Slot) {
-        let Self { shared, private, due, moving, sweep, .. } = self;
+        if self.sweep.has(slot) {
+            self.sweep_detached(u64::MAX);
+        }
+        let Self { shared, private, due, moving, .. } = self;
         let (geometry, level) = (shared.geometry, slot.level);
         let chains = if level == 0 { due } else { moving };
         if self.next_in_shared == Some(geometry.expiration(slot)) {
@@ -171,12 +172,6 @@ impl<T> Advancer<T> {
         }
         let add = |stripe, first| chains.add_list(Source::Own, stripe, first, shared);
         private.take(level, geometry.private_index(slot), add);
-        if let Some(lists) = sweep.take(geometry, slot) {
-            chains.add(Source::Sweep, lists, shared);
-        }
-        if level > 0 && !chains.is_empty() {
-            self.idle.note_use(level, self.flushed);
-        }
     }
 }
 

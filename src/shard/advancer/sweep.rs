@@ -2,14 +2,15 @@
 //!
 //! The node of a cancelled timer stays linked. When a shard has more dead nodes than three quarters
 //! of what promise 5 allows, a canceller asks for a sweep. The advancer then goes through all lists
-//! in steps: it detaches a bucket's lists (the bits and rounds of shared lists stay), frees the
-//! dead nodes, and links the living into the private lists of the same bucket. A pass visits the
-//! private wheels first, so it meets no node twice, except nodes that are moved meanwhile.
+//! in steps: it detaches a bucket's lists, private and shared (the bits and rounds of shared lists
+//! stay), frees the dead nodes, and links the living into the private lists of the bucket. A pass
+//! goes from the coarsest level to the finest. So nodes that are cascaded meanwhile come to a level
+//! that the pass has yet to visit, and it misses no node that was dead when it began.
 //!
 //! **No timer is lost.** Between detaching and linking, the living nodes are in the advancer's
-//! hand. A producer goes on pushing to the same list, and a canceller finds its node by its key. A
-//! flush of the bucket also takes what the sweep has detached from it; the bit, which stays set,
-//! still says where to look.
+//! hand. A producer goes on pushing to the same list, and a canceller finds its node by its key.
+//! Before a flush of the bucket, the advancer sweeps what is detached of it; the bit, which stays
+//! set, still says where to look.
 //!
 //! **Cost.** A pass begins when the dead nodes are three quarters of what is tolerated. With `live`
 //! timers pending at that moment it visits 1.75 x `live` nodes. At 16 nodes per cancel it ends
@@ -25,10 +26,10 @@
 //! above the bound until the pass reaches them.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::Chains;
-use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::advancer::chains::{Chains, Source};
+use crate::shard::node::{NodeId, Observed};
 use crate::shard::wheel::STRIPES;
-use crate::shard::wheel::geometry::{Geometry, Slot};
+use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
@@ -37,47 +38,21 @@ const NODES_PER_CANCEL: u64 = 16;
 const LEAST_NODES: u64 = if crate::config::SMALL { 4 } else { 4096 };
 
 pub(super) struct Sweep {
-    /// The next half bucket to visit, while a pass is under way.
-    next: Option<SweepPosition>,
+    /// The bucket to visit next, while a pass is under way.
+    next: Option<Position>,
     detached: Option<Detached>,
     /// How many dead nodes had been made when the last step began; never falls within a pass.
     made: u64,
     /// Nodes freed in this pass.
     freed: u64,
-    /// Whether nodes that the pass had not yet met were put where it has already been.
-    has_missed: bool,
 }
 
-/// A half bucket: the private or the shared lists of one bucket. A pass visits them in this order.
+/// Where a pass goes on: at the first bucket of that level which starts at or after `from`, or at the
+/// next finer level if that is `None`.
 #[derive(Clone, Copy)]
-struct SweepPosition {
-    half: Half,
+struct Position {
     level: usize,
-    index: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Half {
-    Own,
-    Shared,
-}
-
-impl SweepPosition {
-    const FIRST: Self = Self { half: Half::Own, level: 0, index: 0 };
-
-    fn slot(self, geometry: Geometry, flushed: Tick) -> Slot {
-        geometry.slot_ahead(self.level, self.index, self.half.size(geometry), flushed)
-    }
-}
-
-impl Half {
-    /// How many buckets a wheel of this half has.
-    fn size(self, geometry: Geometry) -> usize {
-        match self {
-            Self::Own => geometry.private_wheel_size(),
-            Self::Shared => geometry.wheel_size(),
-        }
-    }
+    from: Option<Tick>,
 }
 
 /// A chain of the living nodes of one stripe, in their former order. Most links then stay as they
@@ -90,15 +65,15 @@ struct Chain {
     link: NodeId,
 }
 
-/// What is left to visit of a half bucket's detached lists.
+/// What is left to visit of a bucket's detached lists.
 struct Detached {
-    at: SweepPosition,
+    slot: Slot,
     chains: Chains,
 }
 
 impl Sweep {
     pub(super) fn new() -> Self {
-        Self { next: None, detached: None, made: 0, freed: 0, has_missed: false }
+        Self { next: None, detached: None, made: 0, freed: 0 }
     }
 
     /// Whether a pass is under way.
@@ -106,33 +81,15 @@ impl Sweep {
         self.next.is_some()
     }
 
-    /// Takes what is detached from that bucket; for a flush.
+    /// Whether lists of that bucket are detached.
     #[inline]
-    pub(super) fn take(&mut self, geometry: Geometry, slot: Slot) -> Option<[NodeId; STRIPES]> {
-        let is_meant = |Detached { at, .. }: &mut Detached| {
-            let index =
-                if at.half == Half::Own { geometry.private_index(slot) } else { geometry.index(slot) };
-            (at.level, at.index) == (slot.level, index)
-        };
-        self.detached.take_if(is_meant).map(|detached| detached.chains.lists())
-    }
-
-    /// Notes that nodes have moved from shared lists to private lists, which a pass may already
-    /// have visited.
-    pub(super) fn note_transfer(&mut self) {
-        self.has_missed = self.is_under_way();
-    }
-
-    /// Whether the sweep has detached the private lists of that bucket.
-    pub(super) fn has_private(&self, level: usize, index: usize) -> bool {
-        let private =
-            |Detached { at, .. }: &Detached| (at.half, at.level, at.index) == (Half::Own, level, index);
-        self.detached.as_ref().is_some_and(private)
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        self.detached.as_ref().is_some_and(|detached| detached.slot == slot)
     }
 
     /// The bucket and the nodes that are detached; for invariant checks.
-    pub(super) fn in_hand(&self, geometry: Geometry, flushed: Tick) -> Option<(Slot, &Chains)> {
-        self.detached.as_ref().map(|Detached { at, chains }| (at.slot(geometry, flushed), chains))
+    pub(super) fn in_hand(&self) -> Option<(Slot, &Chains)> {
+        self.detached.as_ref().map(|Detached { slot, chains }| (*slot, chains))
     }
 }
 
@@ -141,14 +98,15 @@ impl<T> Advancer<T> {
     pub(super) fn sweep_in_steps(&mut self) {
         // Also while a pass is under way: cancellers then ask, and wake, for the next step.
         let owed = self.shared.take_sweep_request();
-        if self.sweep.next.is_none() {
-            if !owed {
-                return;
+        if owed && !self.sweep.is_under_way() {
+            if self.shared.is_sweep_due() {
+                self.begin_pass();
+            } else {
+                self.shared.check_dead();
             }
-            self.sweep.next = Some(SweepPosition::FIRST);
-            self.visit_aside();
-            // Earlier cancels do not count: the first step of a pass is as short as the others.
-            self.sweep.made = self.shared.dead_made();
+        }
+        if !self.sweep.is_under_way() {
+            return;
         }
         let made = self.shared.dead_made();
         let mut budget = LEAST_NODES + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
@@ -160,61 +118,77 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Detaches the next half bucket of the pass that may hold something. False at the end of a
-    /// pass, unless another pass begins.
+    /// Begins a pass.
+    pub(super) fn begin_pass(&mut self) {
+        self.sweep.next = Some(self.first_of_a_pass());
+        self.visit_aside();
+        // Earlier cancels do not count: the first step of a pass is as short as the others.
+        self.sweep.made = self.shared.dead_made();
+    }
+
+    /// Where a pass begins.
+    fn first_of_a_pass(&self) -> Position {
+        let levels = self.shared.height().max(self.private.height());
+        Position { level: levels.saturating_sub(1), from: Some(0) }
+    }
+
+    /// Detaches the next bucket of the pass that may hold something. False at the end of a pass,
+    /// unless another pass begins.
     fn detach_next(&mut self) -> bool {
         let Some(next) = self.sweep.next else { return false };
-        let Some(at) = self.occupied_from(next) else {
+        let Some(slot) = self.occupied_from(next) else {
             self.end_pass();
             return self.sweep.next.is_some();
         };
-        self.sweep.next = Some(SweepPosition { index: at.index + 1, ..at });
-        let lists = match at.half {
-            Half::Shared => self.wheel(at.level).map_or([NIL; STRIPES], |wheel| wheel.detach_all(at.index)),
-            Half::Own => self.private.detach(at.level, at.index),
-        };
-        self.sweep.detached = Some(Detached { at, chains: Chains::of(lists, &self.shared) });
+        let geometry = self.shared.geometry;
+        self.sweep.next =
+            Some(Position { level: slot.level, from: geometry.expiration(slot).checked_add(1) });
+        let private = self.private.detach(slot.level, geometry.private_index(slot));
+        let mut chains = Chains::of(private, &self.shared);
+        if self.is_within(slot, geometry.wheel_size())
+            && let Some(wheel) = self.wheel(slot.level)
+        {
+            chains.add(Source::Shared, wheel.detach_all(geometry.index(slot)), &self.shared);
+        }
+        self.sweep.detached = Some(Detached { slot, chains });
         true
     }
 
-    /// The first half bucket at or after `next` that may hold something.
-    fn occupied_from(&self, next: SweepPosition) -> Option<SweepPosition> {
-        let levels = self.shared.geometry.levels();
-        let this_half = (next.level..levels).map(|level| SweepPosition { level, ..next });
-        let other_half = (0..levels).map(|level| SweepPosition { level, half: Half::Shared, ..next });
-        let stops = this_half.chain(other_half.filter(|_| next.half == Half::Own));
-        stops.enumerate().find_map(|(passed, stop)| {
-            let from = if passed == 0 { stop.index } else { 0 };
-            let index = self.occupied_index(SweepPosition { index: from, ..stop })?;
-            Some(SweepPosition { index, ..stop })
+    /// The first bucket of the pass, at or after `next`, that may hold something.
+    fn occupied_from(&self, next: Position) -> Option<Slot> {
+        let (geometry, flushed) = (self.shared.geometry, self.flushed);
+        (0..=next.level).rev().find_map(|level| {
+            let from = if level == next.level { next.from? } else { 0 };
+            let from = from.max(flushed.checked_add(1)?);
+            let slot = |tick| geometry.slot(level, tick);
+            let private = self.private.next_occupied_at(level, geometry, from).map(slot);
+            let private = private.filter(|&slot| self.is_within(slot, geometry.private_wheel_size()));
+            let shared = self.shared.next_occupied_at(level, from, Tick::MAX).map(slot);
+            let shared = shared.filter(|&slot| self.is_within(slot, geometry.wheel_size()));
+            private.into_iter().chain(shared).min_by_key(|slot| slot.number)
         })
     }
 
-    /// The index of the first bucket at or after `index` that may hold something, in that half and
-    /// level.
-    fn occupied_index(&self, SweepPosition { half, level, index }: SweepPosition) -> Option<usize> {
-        let ahead = half.size(self.shared.geometry).checked_sub(index).filter(|&ahead| ahead > 0)?;
-        let found = match half {
-            Half::Shared => self.wheel(level)?.next_occupied(index, ahead),
-            Half::Own => self.private.level(level)?.next_occupied(index).filter(|&found| found < ahead),
-        };
-        Some(index + found?)
+    /// Whether the bucket is one of the next `size` buckets of its level. A wheel of that size holds
+    /// these; a search that goes round it finds them again as later ones.
+    fn is_within(&self, slot: Slot, size: usize) -> bool {
+        let geometry = self.shared.geometry;
+        let first = self.flushed.checked_add(1).and_then(|from| geometry.first_from(slot.level, from));
+        first.is_some_and(|first| slot.number - first.number < size as u64)
     }
 
-    /// Ends a pass. The next one begins if this one freed or missed nodes, and a sweep is still
-    /// due.
+    /// Ends a pass. The next one begins if this one freed nodes, and a sweep is still due.
     fn end_pass(&mut self) {
-        self.shared.bring_check_near();
+        self.shared.check_dead();
         let freed = std::mem::take(&mut self.sweep.freed);
-        let has_missed = std::mem::take(&mut self.sweep.has_missed);
-        let again = (freed > 0 || has_missed) && self.shared.is_sweep_due();
-        self.sweep.next = again.then_some(SweepPosition::FIRST);
+        let again = freed > 0 && self.shared.is_sweep_due();
+        self.sweep.next = again.then(|| self.first_of_a_pass());
     }
 
     /// Frees the dead among the next `budget` detached nodes, and links the living again. Returns
     /// how many nodes it has visited.
-    fn sweep_detached(&mut self, budget: u64) -> u64 {
-        let Some(Detached { at, mut chains }) = self.sweep.detached.take() else { return 0 };
+    pub(super) fn sweep_detached(&mut self, budget: u64) -> u64 {
+        let Some(Detached { slot, mut chains }) = self.sweep.detached.take() else { return 0 };
         let mut living = [None; STRIPES];
         let mut seen = 0;
         while seen < budget
@@ -225,12 +199,11 @@ impl<T> Advancer<T> {
                 self.keep(&mut living[id as usize % STRIPES], id);
             }
         }
-        let slot = at.slot(self.shared.geometry, self.flushed);
         living.into_iter().flatten().for_each(|Chain { first, last, .. }| self.link(slot, first, last));
-        if !chains.is_empty() {
-            self.sweep.detached = Some(Detached { at, chains });
-        } else if at.half == Half::Own {
-            self.private.settle(at.level, at.index);
+        if chains.is_empty() {
+            self.private.settle(slot.level, self.shared.geometry.private_index(slot));
+        } else {
+            self.sweep.detached = Some(Detached { slot, chains });
         }
         seen
     }

@@ -30,24 +30,25 @@ impl Woken {
     }
 }
 
-/// The tick at which an idle shard has given its memory back, with `advances` advances to each
-/// tick.
-fn given_back_at(advances: usize) -> Tick {
+/// How many ticks an idle shard takes to give back three quarters of its memory, with `advances`
+/// advances to each tick.
+fn ticks_to_give_back(advances: usize) -> Tick {
     let (scheduler, mut advancer) = crate::shard::<[u8; 4096]>(&crate::Config::default());
     let schedule = |deadline| assert!(scheduler.schedule(deadline, [0; 4096]).is_ok());
     schedule(1 << 40);
     (0..256 * 40).for_each(|_| schedule(5));
     assert_eq!(advancer.advance(5).count(), 256 * 40);
-    let has_gone = |now: &Tick| {
+    let mut has_gone = |now: &Tick, left: usize| {
         (0..advances).for_each(|_| assert_eq!(advancer.advance(*now).count(), 0));
-        scheduler.shared.slab.size() <= 2
+        scheduler.shared.slab.size() <= left
     };
-    (6..10_000).find(has_gone).expect("memory goes back")
+    let begin = (6..10_000).find(|now| has_gone(now, 32)).expect("memory goes back");
+    (begin + 1..10_000).find(|now| has_gone(now, 2)).expect("memory goes back") - begin
 }
 
 #[test]
-fn memory_goes_back_as_fast_with_several_advances_to_a_tick() {
-    assert_eq!([2, 3].map(given_back_at), [given_back_at(1); 2]);
+fn a_tick_gives_back_one_segment_at_most_however_many_advances_it_has() {
+    assert_eq!([1, 2, 3].map(|advances| ticks_to_give_back(advances) >= 30), [true; 3]);
 }
 
 /// A producer that has counted its timer and has not put it into a list is no reason to wake at the
@@ -68,17 +69,17 @@ fn an_idle_tick_does_no_upkeep() {
     let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
     assert!(scheduler.schedule(1 << 30, 0).is_ok());
     (1..5_000).for_each(|now| drop(advancer.advance(now)));
-    let due = advancer.upkeep_due;
-    assert!(due > 5_000);
+    let left = advancer.upkeep_in;
+    assert!(left > 1);
     drop(advancer.advance(5_000));
-    assert_eq!(advancer.upkeep_due, due);
+    assert_eq!(advancer.upkeep_in, left - 1);
     // Ordering: Relaxed, there is one thread.
     scheduler.shared.sweep_requested.store(true, crate::sync::Ordering::Relaxed);
     drop(advancer.advance(5_001));
-    assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep_due > due - 64);
+    assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep_in > left);
 }
 
-/// An event loop, whose clock leaps, does the background work at one of several advances.
+/// An event loop, whose clock leaps, does the background work at one of many advances.
 #[test]
 fn leaps_leave_out_the_upkeep() {
     let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
@@ -86,12 +87,12 @@ fn leaps_leave_out_the_upkeep() {
     (1..10_000).for_each(|now| drop(advancer.advance(now)));
     let mut done = 0;
     for i in 0..100 {
-        let due = advancer.upkeep_due;
+        let left = advancer.upkeep_in;
         assert_eq!(advancer.advance(10_000 + 100 * i).count(), 1);
-        done += u32::from(advancer.upkeep_due != due);
+        done += u32::from(advancer.upkeep_in >= left);
         advancer.check_invariants();
     }
-    assert!((8..=20).contains(&done), "{done} of 100");
+    assert!((1..=20).contains(&done), "{done} of 100");
     assert_eq!(advancer.next_expiration(), None);
 }
 
@@ -226,17 +227,6 @@ fn a_bucket_is_cascaded_where_the_clock_leaps() {
         let drain = advancer.advance(now);
         assert_eq!(drain.inspect(|fired| assert_eq!(fired.deadline, now)).count(), fired);
         assert_eq!(scheduler.stats().cascaded, 15, "all but those that were due at once");
-    }
-}
-
-/// The early cascade runs only when the clock moves.
-#[test]
-fn a_clock_that_stands_draws_nothing() {
-    let (scheduler, mut advancer) = small();
-    schedule(&scheduler, 18, 1);
-    for (now, drawn) in [(0, 0), (1, 1), (1, 1), (0, 1)] {
-        drop(advancer.advance(now));
-        assert_eq!(scheduler.stats().cascaded, drawn, "at {now}");
     }
 }
 

@@ -1,13 +1,11 @@
 //! Memory: segments of nodes, their free bits, the epochs, and how a freed node returns to the
 //! producers.
 
-pub(crate) mod batch;
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
 mod leaving;
 #[cfg(not(shardwheel_loom))]
 mod pages;
-mod patience;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;

@@ -61,7 +61,7 @@ pub(crate) struct Slab<T> {
     /// one given back hands out generations that were never used there, whichever thread added it.
     next_era: AtomicU32,
     /// A bit for each segment that may have free nodes; kept like the summary within a segment.
-    open: Box<[AtomicU64]>,
+    open: Box<[AtomicU64; TABLE.div_ceil(WORD_NODES)]>,
     /// The number of segments.
     size: PlainU32,
     /// How often a producer has given free nodes back.
@@ -69,16 +69,16 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// An empty slab; `None` if there is no memory for its table.
-    pub(crate) fn new() -> Option<Self> {
-        Some(Self {
-            segments: Slots::new()?,
-            addresses: fallible::zeroed(TABLE)?.try_into().ok()?,
+    /// An empty slab.
+    pub(crate) fn new() -> Self {
+        Self {
+            segments: Slots::new(),
+            addresses: fallible::zeroed_array(),
             next_era: AtomicU32::new(0),
-            open: fallible::zeroed(TABLE.div_ceil(WORD_NODES))?,
+            open: fallible::zeroed_array(),
             size: PlainU32::new(0),
             given_back: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Keeps the node's segment: by the caller's free nodes if they lie there, else by a pin, which
@@ -127,24 +127,6 @@ impl<T> Slab<T> {
         let (node, era) = unsafe { self.owned(id) };
         // SAFETY: the vacant node's right became the one that is given up here.
         OwnedNode { id, era, vacant: unsafe { node.regain(word) } }
-    }
-
-    /// Claims the cancelled node with that name for a timer due at `deadline`, as [`Node::claim`].
-    #[inline]
-    pub(crate) fn claim(
-        &self,
-        id: NodeId,
-        free: &FreeWord,
-        who: &Participant,
-        deadline: Tick,
-    ) -> Option<OwnedNode<'_, T>> {
-        // Protects: the node, whose segment the advancer may give back meanwhile.
-        let stay = self.stay(id, free, who);
-        let word = self.get(&stay)?.0.claim(deadline)?.word();
-        // SAFETY: the node has just been claimed, so it is in use, and its segment stays.
-        let (node, era) = unsafe { self.owned(id) };
-        // SAFETY: the claim's right is given up here.
-        Some(OwnedNode { id, era, vacant: unsafe { node.regain(word) } })
     }
 
     /// Prefetches the node's cache line for writing. Safe for any name, at any time.

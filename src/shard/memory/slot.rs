@@ -4,20 +4,20 @@
 //! pinned participant, for the shard's one [`Reclaimer`], and for a thread that owns a part of the
 //! memory, which then is not taken away.
 //!
-//! Memory goes in three steps. [`Slots::replace`] takes it out of its slot, so that no later reader
-//! finds it. A [`Grace`] period outlasts the readers that found it before. [`Unlinked::reclaim`]
-//! then makes it a box again. What is unlinked and not reclaimed when the shard ends is
-//! [buried](Slots::bury), and goes with the slots.
+//! Memory goes in two steps. [`Slots::replace`] takes it out of its slot, so that no later reader
+//! finds it. When the readers that found it before have unpinned, it is on the list of the
+//! [`Retired`], from which the advancer takes it.
 //!
 //! A shard makes its slots, its epochs and its reclaimer together. A [`Keep`] from another shard
 //! would keep nothing, but no part of a shard is ever handed to another.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use crate::fallible;
-use crate::shard::memory::epochs::{Grace, GraceNumber, Guard, Reclaimer};
+use crate::fallible::{self, Stack, Stacked};
+use crate::shard::memory::epochs::{Guard, Reclaimer};
 use crate::sync::{AtomicPtr, AtomicU32, Ordering};
 
 /// Shows that what a slot holds is not taken away during `'g`.
@@ -41,30 +41,29 @@ impl<'g> Keep<'g> {
     ///
     /// # Safety
     ///
-    /// What is read with it is not unlinked during `'g`.
+    /// What is read with it is not retired during `'g`.
     #[inline(always)]
     pub(crate) unsafe fn owned() -> Self {
         Self(PhantomData)
     }
 }
 
-/// `N` slots, numbered from 0. The first `P` are *permanent*: what they hold stays as long as the
-/// slots.
-pub(crate) struct Slots<M, const N: usize, const P: usize = 0> {
+/// `N` slots, numbered from 0.
+pub(crate) struct Slots<M, const N: usize> {
     /// Null, or a pointer from `Box::into_raw`, which the slot owns.
     places: Box<[AtomicPtr<M>; N]>,
     /// One past the highest slot that was ever filled, or is about to be.
     height: AtomicU32,
-    graveyard: Mutex<Vec<Unlinked<M>>>,
+    /// Taken out of its slot, and out of reach. It is freed with the slots at the latest.
+    free: Arc<Stack<Unreachable<M>>>,
     /// Slots lend `M` to several threads, and drop it.
     owns: PhantomData<Arc<M>>,
 }
 
-impl<M, const N: usize, const P: usize> Slots<M, N, P> {
-    /// Makes empty slots; `None` if there is no memory.
-    pub(crate) fn new() -> Option<Self> {
-        let places = fallible::zeroed(N)?.try_into().ok()?;
-        Some(Self { places, height: AtomicU32::new(0), graveyard: Mutex::default(), owns: PhantomData })
+impl<M, const N: usize> Slots<M, N> {
+    pub(crate) fn new() -> Self {
+        let (places, free) = (fallible::zeroed_array(), Arc::new(Stack::new()));
+        Self { places, height: AtomicU32::new(0), free, owns: PhantomData }
     }
 
     /// What a slot holds.
@@ -74,18 +73,6 @@ impl<M, const N: usize, const P: usize> Slots<M, N, P> {
         let held = self.places.get(index)?.load(Ordering::Acquire);
         // SAFETY: null, or a box's pointer. By the `Keep` it is not reclaimed during `'g`.
         unsafe { held.as_ref() }
-    }
-
-    /// As [`get`](Self::get). Without a `Keep`, only a permanent slot is looked at.
-    ///
-    /// # Panics
-    ///
-    /// If there is no `Keep`, and the slot is not permanent.
-    #[inline(always)]
-    pub(crate) fn get_or_permanent<'g>(&'g self, index: usize, keep: Option<Keep<'g>>) -> Option<&'g M> {
-        assert!(keep.is_some() || index < P, "what slot {index} holds may be taken away");
-        // SAFETY: there is a `Keep`, or the slot is permanent: `replace` leaves it as it is.
-        self.get(index, unsafe { Keep::owned() })
     }
 
     /// Fills an empty slot; returns the box if another thread has filled it.
@@ -121,92 +108,99 @@ impl<M, const N: usize, const P: usize> Slots<M, N, P> {
         self.height.load(Ordering::Relaxed) as usize
     }
 
-    /// Puts `held` into a slot that is not permanent, in the place of what it held. Nothing happens
-    /// if the reclaimer no longer unlinks.
+    /// Replaces what a slot holds. The [`Retired`] of these slots has it once its readers have
+    /// unpinned.
     pub(crate) fn replace(
         &self,
         index: usize,
         held: Option<Box<M>>,
+        retired: &mut Retired<M>,
         reclaimer: &mut Reclaimer,
-    ) -> Option<Unlinked<M>> {
-        if !reclaimer.may_unlink() {
-            return None;
-        }
-        assert!(index >= P, "what slot {index} holds stays");
+    ) {
         if held.is_some() {
             self.note_height(index);
         }
-        // Ordering: Release, pairs with `get`. The grace period orders the readers of what was
-        // there.
+        // Ordering: Release, pairs with `get`. The deferred call comes after the readers.
         let former = self.places[index].swap(held.map_or(null_mut(), Box::into_raw), Ordering::Release);
-        // After the swap: a period that begins later begins after it.
-        let number = reclaimer.participant().last_grace();
-        Some(Unlinked { held: NonNull::new(former)?, of: self.identity(), number })
-    }
-
-    /// Takes what was unlinked from these slots and could not be reclaimed, until they are dropped.
-    /// Without memory to remember it by, it is never freed.
-    pub(crate) fn bury(&self, unlinked: Vec<Unlinked<M>>) {
-        let mut graveyard = self.graveyard.lock().unwrap_or_else(PoisonError::into_inner);
-        if graveyard.try_reserve(unlinked.len()).is_ok() {
-            graveyard.extend(unlinked.into_iter().filter(|unlinked| unlinked.of == self.identity()));
+        if let Some(former) = NonNull::new(former) {
+            retired.add(Unreachable(former), reclaimer);
         }
     }
 
     /// Everything that the slots hold, for the last owner.
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &M> {
-        // SAFETY: the slots are borrowed exclusively: nothing is unlinked.
+        // SAFETY: the slots are borrowed exclusively: nothing is retired.
         (0..self.height()).filter_map(|index| self.get(index, unsafe { Keep::owned() }))
-    }
-
-    fn identity(&self) -> usize {
-        self.places.as_ptr().addr()
     }
 }
 
-impl<M, const N: usize, const P: usize> Drop for Slots<M, N, P> {
+impl<M, const N: usize> Drop for Slots<M, N> {
     fn drop(&mut self) {
         let height = self.height();
         // Ordering: Relaxed, the last owner is here.
         let held = self.places[..height].iter().map(|place| place.load(Ordering::Relaxed));
-        let buried = std::mem::take(self.graveyard.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let buried = buried.into_iter().map(|unlinked| unlinked.held.as_ptr());
-        for held in held.chain(buried).filter(|held| !held.is_null()) {
+        for held in held.filter(|held| !held.is_null()) {
             // SAFETY: it came from `into_raw`. Each reader borrows the slots, so no reader is left.
             drop(unsafe { Box::from_raw(held) });
         }
     }
 }
 
-/// Memory that no new reader can reach, but that readers pinned before may still be reading; so it
-/// stays behind a pointer. If it is neither reclaimed nor buried, it is never freed.
-#[derive(Debug)]
-#[must_use = "it is never freed, unless it is reclaimed or buried"]
-pub(crate) struct Unlinked<M> {
-    held: NonNull<M>,
-    /// The slots from which it was unlinked.
-    of: usize,
-    /// The last grace period that had begun by then.
-    number: GraceNumber,
+/// Memory that no new reader can reach. Earlier readers may still be reading it, so it stays behind
+/// a pointer until they have unpinned.
+struct Unreachable<M>(NonNull<M>);
+
+// SAFETY: it owns the memory, and other threads may read it meanwhile.
+unsafe impl<M: Send + Sync> Send for Unreachable<M> {}
+
+impl<M> Drop for Unreachable<M> {
+    fn drop(&mut self) {
+        // SAFETY: it came from `into_raw`, and was taken out of its slot once. It is dropped after
+        // its readers have unpinned: by a deferred call, or on a list that only deferred calls fill.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
-// SAFETY: it owns the memory. Other threads may read it meanwhile, so `M` must be `Sync` as well.
-unsafe impl<M: Send + Sync> Send for Unlinked<M> {}
+/// What has been taken out of some slots and not yet given up; for the advancer.
+pub(crate) struct Retired<M> {
+    /// The list of the slots.
+    free: Arc<Stack<Unreachable<M>>>,
+    /// From that list.
+    taken: Stack<Unreachable<M>>,
+    count: usize,
+}
 
-impl<M> Unlinked<M> {
-    pub(crate) fn get(&self) -> &M {
-        // SAFETY: the memory lives until `self` is reclaimed or buried, and a buried one is not
-        // lent.
-        unsafe { self.held.as_ref() }
+impl<M> Retired<M> {
+    pub(crate) fn of<const N: usize>(slots: &Slots<M, N>) -> Self {
+        Self { free: Arc::clone(&slots.free), taken: Stack::new(), count: 0 }
     }
 
-    /// Takes back the memory, if `grace` began after it was unlinked and has passed.
-    pub(crate) fn reclaim(self, grace: &Grace) -> Result<Box<M>, Self> {
-        if !grace.has_passed() || !grace.is_after(self.number) {
-            return Err(self);
+    /// How many there are, with those that readers may still reach.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn add(&mut self, memory: Unreachable<M>, reclaimer: &Reclaimer) {
+        self.count += 1;
+        let (free, memory) = (Arc::clone(&self.free), Stacked::new(Box::new_uninit(), memory));
+        // Protects: each reader that has found the memory in its slot, and is pinned.
+        // SAFETY: a participant's owner borrows the shard. The call pushes to a list of which it owns
+        // a part.
+        unsafe { reclaimer.participant().defer(move || free.push(memory)) };
+    }
+
+    /// Takes one that no reader can reach, if there is one by now.
+    pub(crate) fn take(&mut self, reclaimer: &Reclaimer) -> Option<Box<M>> {
+        if self.count == 0 {
+            return None;
         }
-        // SAFETY: it came from `into_raw`, and was unlinked once. Every reader that had found it
-        // has unpinned since.
-        Ok(unsafe { Box::from_raw(self.held.as_ptr()) })
+        let memory = self.taken.pop().or_else(|| {
+            reclaimer.participant().help();
+            self.taken = self.free.take_all();
+            self.taken.pop()
+        })?;
+        self.count -= 1;
+        // SAFETY: it came from `into_raw`, and its readers have unpinned.
+        Some(unsafe { Box::from_raw(ManuallyDrop::new(memory).0.as_ptr()) })
     }
 }

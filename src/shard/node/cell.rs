@@ -2,8 +2,7 @@
 //!
 //! The thread that wins a transition out of `Pending` has the node to itself until it stores the
 //! word again: it gets a [`Filled`], takes the payload out of that, and then has a [`Vacant`]. A
-//! thread that claims a cancelled node, or takes a free one, gets a [`Vacant`] as well. Only a
-//! `Vacant` is filled. Neither can be copied, so the payload has one user at a time, and a word
+//! thread that takes a free node gets a [`Vacant`] as well. Only a `Vacant` is filled. Neither can be copied, so the payload has one user at a time, and a word
 //! says `Pending` only while a payload is in. A right that is dropped leaves the node as it is: the
 //! node is lost to the shard, and its payload, if there is one, is leaked.
 //!
@@ -12,8 +11,6 @@
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-use super::NodeId;
-use super::kept::{self, KeptTimer};
 use super::state::{Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::tick::Tick;
@@ -160,12 +157,16 @@ impl<T> Node<T> {
         is_won.then_some(Filled { node: self, word: won })
     }
 
-    /// Moves a cancelled node to the status of `next`: free, or claimed for a later version.
-    #[inline]
-    pub(super) fn win_cancelled(&self, word: Word, next: Word) -> Option<Vacant<'_, T>> {
-        let is_next = next.is(Status::Free) || next.is(Status::Claimed);
-        let is_won = word.is(Status::Cancelled) && is_next && self.replace(word, next);
-        is_won.then_some(Vacant { node: self, word: next })
+    /// Frees a dead node; `None` if the word has changed.
+    pub(super) fn win_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
+        let free = word.with_status(Status::Free);
+        (word.is(Status::Cancelled) && self.replace(word, free)).then_some(Vacant { node: self, word: free })
+    }
+
+    /// Frees a node that is kept with its timer; `None` if the word has changed.
+    pub(super) fn win_kept(&self, word: Word) -> Option<Filled<'_, T>> {
+        let free = word.with_status(Status::Free);
+        (word.is(Status::Kept) && self.replace(word, free)).then_some(Filled { node: self, word: free })
     }
 
     /// Gives a pending timer another extension; false if the word has changed.
@@ -199,32 +200,6 @@ impl<T> Node<T> {
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
     }
-
-    /// Takes out a timer that the shard's end has [kept](Filled::keep), which then is no longer in
-    /// the chain. The node is not used again.
-    ///
-    /// # Safety
-    ///
-    /// The caller owns the chain, and the node is in it.
-    pub(crate) unsafe fn take_kept(&self) -> KeptTimer<T> {
-        let word = self.peek();
-        let (vacant, payload) = Filled { node: self, word }.read();
-        let _ = vacant.free();
-        // Ordering: Relaxed, the caller owns the node.
-        kept::timer(word, self.base.load(Ordering::Relaxed), payload)
-    }
-
-    /// Makes `next` the node after this one in the chain of kept timers.
-    ///
-    /// # Safety
-    ///
-    /// The caller owns the chain, and the node is its last.
-    pub(crate) unsafe fn link(&self, next: NodeId) {
-        // Ordering: Relaxed, as in `Filled::keep`.
-        let base = self.base.load(Ordering::Relaxed);
-        // Ordering: Relaxed, likewise.
-        self.base.store(kept::followed_by(base, next), Ordering::Relaxed);
-    }
 }
 
 impl<'n, T> Filled<'n, T> {
@@ -253,20 +228,8 @@ impl<'n, T> Filled<'n, T> {
         payload
     }
 
-    /// Leaves the payload in the node, as the end of a chain of kept timers: the shard's end has
-    /// won the timer.
-    ///
-    /// No lane names the node, so no other thread writes the word or `base` from now on, and no key
-    /// finds a pending timer in it.
-    pub(crate) fn keep(self) {
-        let (word, base) = kept::at_the_end(self.word, self.node.deadline(self.word));
-        // Ordering: Relaxed, the caller alone writes the node, and publishes nothing by it: a
-        // thread that loads the word finds `Held` and stops there. A thread that has found the
-        // timer pending before fails with its swap.
-        self.node.base.store(base, Ordering::Relaxed);
-        // Ordering: Relaxed, as above.
-        self.node.word.store(word.raw(), Ordering::Relaxed);
-    }
+    /// Leaves the payload in the node.
+    pub(crate) fn leave(self) {}
 
     /// Calls `look` with the payload.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
@@ -280,12 +243,6 @@ impl<'n, T> Filled<'n, T> {
 }
 
 impl<'n, T> Vacant<'n, T> {
-    /// The tick that the node, which is linked, is linked for, or a later one.
-    #[inline]
-    pub(crate) fn linked_for(&self) -> Tick {
-        self.node.linked_for(self.word)
-    }
-
     /// The node's word, unless it has been stopped meanwhile.
     pub(crate) fn word(&self) -> Word {
         self.word
@@ -338,11 +295,10 @@ impl<'n, T> Vacant<'n, T> {
         });
     }
 
-    /// Makes the node, which is linked, one that any producer may claim: at the end of a cancel, or
-    /// to give back unused what [`Node::claim`] took.
+    /// Leaves the node, which is linked, to the advancer.
     #[inline]
     pub(crate) fn cancelled(self) {
-        // Ordering: Release, pairs with the Acquire in `claim` and `observe`: the payload is out
+        // Ordering: Release, pairs with the Acquire in `observe`: the payload is out
         // before another thread may write a new one.
         self.node.word.store(self.word.with_status(Status::Cancelled).raw(), Ordering::Release);
     }

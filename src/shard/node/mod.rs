@@ -12,13 +12,11 @@
 //!   after it has detached the list.
 
 mod cell;
-mod kept;
 mod recurring;
 mod reuse;
 pub(crate) mod state;
 
 pub(crate) use cell::{Armed, Filled, Node, PayloadSlot, Running, Vacant};
-pub(crate) use kept::KeptTimer;
 pub(crate) use recurring::{Ended, Run};
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
@@ -45,9 +43,7 @@ pub(crate) enum Extended {
 /// A pending timer that a producer has taken out of the node, and may put back.
 pub(crate) struct Taken<'n, T> {
     vacant: Vacant<'n, T>,
-    /// The node is linked for this tick or for an earlier one.
-    pub(crate) linked_for: Tick,
-    pub(crate) payload: T,
+    payload: T,
 }
 
 /// The state of a node as the advancer finds it.
@@ -63,8 +59,10 @@ pub(crate) enum Observed {
     Running(Word),
     /// As `Running`, and the timer was stopped.
     Stopped,
-    /// Kept: dead, by a producer for its next timer; or with its payload, by the shard's end.
+    /// Dead, and held by its canceller for the next timer.
     Held(Word),
+    /// Kept by the shard's end: the timer's deadline, and the word.
+    Kept(Tick, Word),
     /// Free. A free node is in no list.
     Free,
 }
@@ -76,13 +74,12 @@ impl<T> Node<T> {
         self.peek().is_last_version()
     }
 
-    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload,
-    /// and the tick from which on the node can be reused in place. A thread that comes second finds
-    /// another status or version and gets `None`.
-    pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<(Tick, T)> {
+    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload. A
+    /// thread that comes second finds another status or version and gets `None`.
+    pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<T> {
         let mut place = None;
-        let linked_for = self.cancel_into(era, generation, &mut place, |slot| Some(slot.read()))?;
-        place.map(|payload| (linked_for, payload))
+        self.cancel_into(era, generation, &mut place, |slot| Some(slot.read()))?;
+        place
     }
 
     /// As [`cancel`](Self::cancel), and writes the result of `harvest` directly to `place`, without
@@ -94,12 +91,11 @@ impl<T> Node<T> {
         generation: u64,
         place: &mut Option<R>,
         harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<Tick> {
+    ) -> Option<()> {
         let (vacant, harvested) = self.win_of(era, generation, Status::Cancelling)?.harvest(harvest);
         *place = harvested;
-        let linked_for = self.linked_for(vacant.word());
         vacant.cancelled();
-        Some(linked_for)
+        Some(())
     }
 
     /// Does the first half of a cancel: the payload is out, and the node is
@@ -107,7 +103,7 @@ impl<T> Node<T> {
     /// [`Vacant::cancelled`].
     pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<'_, T>> {
         let (vacant, payload) = self.win_of(era, generation, Status::Cancelling)?.read();
-        Some(Taken { linked_for: self.linked_for(vacant.word()), vacant, payload })
+        Some(Taken { vacant, payload })
     }
 
     /// Moves the pending timer of that generation to `status`.
@@ -228,6 +224,8 @@ impl<T> Node<T> {
             Observed::Stopped
         } else if word.is(Status::Held) {
             Observed::Held(word)
+        } else if word.is(Status::Kept) {
+            Observed::Kept(self.deadline(word), word)
         } else {
             Observed::Busy
         }
@@ -239,13 +237,18 @@ impl<T> Node<T> {
         self.win(word, Status::Free).map(Filled::read)
     }
 
-    /// Keeps the timer that [`observe`](Self::observe) found in its node, for the shard's end.
-    /// `None` if the timer has changed since.
+    /// Wins the timer that [`observe`](Self::observe) found, for the shard's end, which takes it or
+    /// [leaves](Filled::leave) it in its node. `None` if the timer has changed since.
     ///
     /// Against a cancel or a move: one of the two compare-and-swaps fails, and its caller gets
     /// nothing.
     pub(crate) fn win_for_the_end(&self, word: Word) -> Option<Filled<'_, T>> {
-        self.win(word, Status::Held)
+        self.win(word, Status::Kept)
+    }
+
+    /// Takes out the timer that [`observe`](Self::observe) found kept.
+    pub(crate) fn take_kept(&self, word: Word) -> Option<T> {
+        self.win_kept(word).map(|filled| filled.read().1)
     }
 
     /// Marks the timer that [`observe`](Self::observe) found as displaced, because the advancer is
@@ -255,10 +258,10 @@ impl<T> Node<T> {
         word.extension() == 0 || word.is_displaced() || self.set_displaced(word)
     }
 
-    /// Frees the dead node that [`observe`](Self::observe) found. `None` if a producer has claimed
-    /// it since.
+    /// Frees the dead node that [`observe`](Self::observe) found. `None` if it has
+    /// changed since.
     pub(crate) fn free_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
-        self.win_cancelled(word, word.with_status(Status::Free))
+        self.win_cancelled(word)
     }
 
     pub(super) fn deadline(&self, word: Word) -> Tick {
@@ -268,7 +271,7 @@ impl<T> Node<T> {
 
     /// Returns the earliest deadline for which the node can be reused in place: the tick that the
     /// node is linked for, or a later one.
-    pub(crate) fn linked_for(&self, word: Word) -> Tick {
+    pub(super) fn linked_for(&self, word: Word) -> Tick {
         self.deadline(if word.is_displaced() { word } else { word.with_extension(0) })
     }
 
@@ -289,10 +292,9 @@ impl<'n, T> Vacant<'n, T> {
 }
 
 impl<'n, T> Taken<'n, T> {
-    /// Takes the parts apart: the right to the node, the tick that the node is linked for, and the
-    /// payload.
-    pub(crate) fn into_parts(self) -> (Vacant<'n, T>, Tick, T) {
-        (self.vacant, self.linked_for, self.payload)
+    /// Takes the parts apart: the right to the node, and the payload.
+    pub(crate) fn into_parts(self) -> (Vacant<'n, T>, T) {
+        (self.vacant, self.payload)
     }
 
     /// Puts the payload back: the timer is pending as before.

@@ -10,7 +10,7 @@ use crate::tick::Tick;
 /// How a timer was stopped.
 pub(crate) enum Ended<T> {
     /// It was pending: the tick from which on the node can be reused in place, and the payload.
-    Cancelled(Tick, T),
+    Cancelled(T),
     /// Its payload is out: the callback is running.
     Running,
 }
@@ -38,8 +38,8 @@ impl<T> Node<T> {
                 return None;
             }
             if word.is(Status::Pending) {
-                if let Some((linked_for, payload)) = self.cancel(era, generation) {
-                    return Some(Ended::Cancelled(linked_for, payload));
+                if let Some(payload) = self.cancel(era, generation) {
+                    return Some(Ended::Cancelled(payload));
                 }
             } else if !word.is(Status::Running) {
                 return None;

@@ -41,11 +41,8 @@
 //! | `Pending` v | `Held` v | any thread with the key | cancel, by a producer that keeps the node for its next timer |
 //! | `Held` v | `Pending` v + 1 | that producer | reuse in place; the new payload is in (a store, likewise) |
 //! | `Held` v | `Cancelled` v | that producer, or the advancer once it has taken the node from the lane | no timer needs the node (a store, likewise) |
-//! | `Pending` v | `Held` | the shard's end | it keeps the timer in its node; the deadline's low bits replace the extension |
-//! | `Held` | `Free` | the shard's end | the payload is out (a store, likewise); the node is not used again |
-//! | `Cancelled` v | `Claimed` v + 1 | any producer | reuse in place |
-//! | `Claimed` v | `Pending` v | that producer | the new payload is in (a store, likewise) |
-//! | `Claimed` v | `Cancelled` v | that producer | it gives the node back unused (a store, likewise) |
+//! | `Pending` v | `Kept` v | the shard's end | it leaves the timer in its node for its caller |
+//! | `Kept` v | `Free` v | the shard's end | it takes the payload out |
 //! | `Pending` v | `Free` v | the advancer, or the shard's end | fire; it takes the payload out and then owns the node |
 //! | `Cancelled` v | `Free` v | the advancer | a flush or a sweep met a dead node, unlinked it and owns it |
 //! | `Pending` v | `Running` v | the advancer | fire, where timers may recur; it takes the payload out to find out |
@@ -57,8 +54,8 @@
 //! All transitions but the stores are compare-and-swaps, so each timer leaves `Pending` for its
 //! outcome once: promise 2 on the `proof` page.
 //!
-//! The advancer waits for no producer. `Cancelling` and `Claimed` last for a part of one producer's
-//! call. An advancer that meets a node in one of them sets the node aside until its next advance.
+//! The advancer waits for no producer. `Cancelling` lasts for a part of one producer's call. An
+//! advancer that meets such a node sets the node aside until its next advance.
 //! `Held` may last for any time: once the tick has come for which such a node is linked, the
 //! advancer sets the node aside until a producer says that it is in use again (see
 //! [`protocol`](crate::shard::shared::protocol)). A `Running` or `Stopped` node is in no list, and
@@ -91,8 +88,6 @@
 //!
 //! - `cancel_into`, `take`, `hold` and `exchange` (cancel, stop, move) read it after they have won
 //!   the word, while no thread writes it.
-//! - `claim` swaps from `Cancelled`, and a timer never returns from there. The next timer in the
-//!   node has another version, so the swap fails.
 //! - `observe`, `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
 //!   timers anew, and not between its look and its swap.
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
@@ -109,10 +104,6 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 /// The largest extension, in ticks: three days at 1 ms a tick. A later deadline needs a new node.
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
-/// The number of bits of a kept timer's deadline that its word holds: those of the extension and
-/// the displaced bit, which have no meaning then.
-pub(crate) const KEPT_BITS: u32 = VERSION_SHIFT - STATUS_BITS;
-
 /// The number of timers that a node can hold, one after the other. Small under fuzzing and Miri, so
 /// that they reach worn-out nodes.
 const LAST_VERSION: u32 = if crate::config::SMALL { 7 } else { u32::MAX };
@@ -128,14 +119,13 @@ pub(crate) enum Status {
     Cancelling,
     /// Holds nothing, and is still linked.
     Cancelled,
-    /// Still linked, and claimed by a producer that is putting a new timer in.
-    Claimed,
+    /// Kept with its timer by the shard's end.
+    Kept,
     /// In no list: the timer has fired, its payload is out, and it may be armed anew.
     Running,
     /// As `Running`, and stopped by a producer: it will not be armed anew.
     Stopped,
-    /// Cancelled, still linked, and kept by its canceller for the next timer that it schedules. Or
-    /// kept with its timer by the shard's end.
+    /// Cancelled, still linked, and held by its canceller for the next timer that it schedules.
     Held,
 }
 
@@ -166,17 +156,6 @@ impl Word {
     #[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
     pub(crate) fn with_version(self, version: u32) -> Self {
         Self((u64::from(version) << VERSION_SHIFT) | self.0 & u64::from(u32::MAX))
-    }
-
-    /// The word of a kept timer: it holds the low [`KEPT_BITS`] of `bits`.
-    pub(crate) fn with_kept_bits(self, bits: u64) -> Self {
-        let kept = bits & ((1 << KEPT_BITS) - 1);
-        Self((u64::from(self.version()) << VERSION_SHIFT) | (kept << STATUS_BITS) | self.0 & STATUS_MASK)
-    }
-
-    /// What [`with_kept_bits`](Self::with_kept_bits) has stored.
-    pub(crate) fn kept_bits(self) -> u64 {
-        (self.0 & u64::from(u32::MAX)) >> STATUS_BITS
     }
 
     pub(crate) fn extension(self) -> Tick {
@@ -213,10 +192,9 @@ impl Word {
         Self((u64::from(version) << VERSION_SHIFT) | status as u64)
     }
 
-    /// The next timer in a node that is reused in place. It has the former extension until the
-    /// caller sets its own.
-    pub(crate) fn next_version_in_place(self, status: Status) -> Self {
-        let next = self.next_version(status).with_extension(self.extension());
+    /// The next timer in a node that is reused in place, due `extension` ticks after `base`.
+    pub(crate) fn next_version_in_place(self, extension: Tick) -> Self {
+        let next = self.next_version(Status::Pending).with_extension(extension);
         Self(next.0 | (self.0 & DISPLACED))
     }
 
@@ -249,7 +227,7 @@ mod tests {
         Status::Pending,
         Status::Cancelling,
         Status::Cancelled,
-        Status::Claimed,
+        Status::Kept,
         Status::Running,
         Status::Stopped,
         Status::Held,
@@ -292,19 +270,9 @@ mod tests {
         let next = word.next_version(Status::Pending);
         assert_eq!((next.version(), next.extension(), next.status()), (6, 0, Status::Pending));
         assert!(!next.is_displaced());
-        let next = word.next_version_in_place(Status::Claimed);
-        assert_eq!((next.version(), next.extension(), next.status()), (6, 7, Status::Claimed));
+        let next = word.next_version_in_place(9);
+        assert_eq!((next.version(), next.extension(), next.status()), (6, 9, Status::Pending));
         assert!(next.is_displaced());
-    }
-
-    #[test]
-    fn kept_bits_leave_version_and_status() {
-        let word = Word(5 << VERSION_SHIFT).with_extension(7).displaced().with_status(Status::Held);
-        for bits in [0, 1, (1 << KEPT_BITS) - 1] {
-            let kept = word.with_kept_bits(bits);
-            assert_eq!((kept.kept_bits(), kept.version(), kept.status()), (bits, 5, Status::Held));
-        }
-        assert_eq!(word.with_kept_bits(1 << KEPT_BITS).kept_bits(), 0);
     }
 
     #[test]

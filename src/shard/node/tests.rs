@@ -34,37 +34,14 @@ fn pending<T>(node: &Node<T>) -> (Tick, Word) {
     }
 }
 
-/// Returns whether the node can be claimed for `deadline`; gives the claim back.
-fn can_be_claimed(node: &Node<Name>, deadline: Tick) -> bool {
-    let before = node.observe();
-    let Some(claimed) = node.claim(deadline) else {
-        assert_eq!(node.observe(), before);
-        return false;
-    };
-    assert!(node.observe() == Observed::Busy && node.claim(deadline).is_none());
-    claimed.cancelled();
-    assert!(matches!(node.observe(), Observed::Cancelled(_)));
-    true
+/// The right to the node of a timer that has been cancelled, and the tick that the node is linked for.
+fn hold(node: &Node<Name>, generation: u64) -> (Vacant<'_, Name>, Tick) {
+    node.hold(0, generation, &mut None, |slot| Some(slot.read())).expect("pending")
 }
 
+/// A displaced node is linked for its extended deadline.
 #[test]
-fn a_cancelled_node_is_claimed_for_what_its_list_is_in_time_for() {
-    let (node, generation) = armed();
-    assert!(!can_be_claimed(&node, BASE), "it is in use");
-    assert_eq!(node.cancel(0, generation), Some((BASE, "first")));
-    for (deadline, can) in [(0, false), (BASE - 1, false), (BASE, true), (BASE + 1, true)] {
-        assert_eq!(can_be_claimed(&node, deadline), can, "{deadline}");
-    }
-    assert!(can_be_claimed(&node, BASE + MAX_EXTENSION) && !can_be_claimed(&node, BASE + MAX_EXTENSION + 1));
-    let Observed::Cancelled(word) = node.observe() else { panic!("it was given back") };
-    assert!(node.free_cancelled(word).is_some() && node.observe() == Observed::Free);
-    assert!(!can_be_claimed(&node, BASE), "it is free");
-}
-
-/// A displaced node is linked for its extended deadline, so it can be claimed for that deadline or
-/// a later one only.
-#[test]
-fn a_displaced_node_is_claimed_for_its_later_deadline() {
+fn a_displaced_node_is_held_for_its_later_deadline() {
     for is_displaced in [false, true] {
         let (node, generation) = armed();
         assert_eq!(node.extend(0, generation, BASE + 50), Extended::Done);
@@ -75,21 +52,8 @@ fn a_displaced_node_is_claimed_for_its_later_deadline() {
         }
         let linked_for = if is_displaced { BASE + 50 } else { BASE };
         assert_eq!(node.linked_for(pending(&node).1), linked_for);
-        assert_eq!(node.cancel(0, generation), Some((linked_for, "first")));
-        assert_eq!(can_be_claimed(&node, BASE + 49), !is_displaced);
-        assert!(can_be_claimed(&node, BASE + 50) && !can_be_claimed(&node, BASE - 1));
+        assert_eq!(hold(&node, generation).1, linked_for);
     }
-}
-
-#[test]
-fn a_claimed_node_holds_the_next_timer() {
-    let (node, generation) = armed();
-    assert!(node.cancel(0, generation).is_some());
-    let claimed = node.claim(BASE + 7).expect("it is in time");
-    let next: u64 = claimed.arm_claimed(BASE + 7, "second").into();
-    assert!(next != generation && pending(&node).0 == BASE + 7);
-    assert!(node.cancel(0, generation).is_none() && node.cancel(1, next).is_none());
-    assert_eq!(node.cancel(0, next), Some((BASE, "second")));
 }
 
 #[test]
@@ -98,14 +62,15 @@ fn a_held_node_holds_the_next_timer() {
     let mut place = None;
     let (held, linked_for) = node.hold(0, generation, &mut place, |slot| Some(slot.read())).expect("pending");
     assert_eq!((linked_for, place), (BASE, Some("first")));
-    assert!(node.observe() == Observed::Held(held.word()) && node.claim(BASE).is_none());
+    assert_eq!(node.observe(), Observed::Held(held.word()));
     assert!(held.can_be_armed(BASE) && held.can_be_armed(BASE + MAX_EXTENSION));
     assert!(!held.can_be_armed(BASE + MAX_EXTENSION + 1));
     let next: u64 = held.arm_held(BASE + 3, "second").into();
     assert!(next != generation && pending(&node).0 == BASE + 3 && node.is_pending(0, next));
-    let (held, _) = node.hold(0, next, &mut place, |slot| Some(slot.read())).expect("pending");
-    held.cancelled();
-    assert!(can_be_claimed(&node, BASE));
+    assert!(node.cancel(0, generation).is_none() && node.cancel(1, next).is_none());
+    hold(&node, next).0.cancelled();
+    let Observed::Cancelled(word) = node.observe() else { panic!("it is dead") };
+    assert!(node.free_cancelled(word).is_some() && node.observe() == Observed::Free);
 }
 
 #[test]
@@ -136,7 +101,7 @@ fn what_is_taken_in_vain_is_put_back() {
     let (node, generation) = armed();
     assert_eq!(node.extend(0, generation, BASE + 5), Extended::Done);
     let taken = node.take(0, generation).expect("pending");
-    assert_eq!((taken.payload, taken.linked_for, node.observe()), ("first", BASE, Observed::Busy));
+    assert_eq!((taken.payload, node.observe()), ("first", Observed::Busy));
     assert!(node.take(0, generation).is_none());
     taken.restore();
     assert_eq!((pending(&node).0, node.is_pending(0, generation)), (BASE + 5, true));
@@ -192,6 +157,4 @@ fn a_worn_out_node_is_not_used_again() {
     // SAFETY: as above.
     let held = unsafe { node.regain(node.peek()) };
     assert!(!held.can_be_armed(BASE));
-    held.cancelled();
-    assert!(!can_be_claimed(&node, BASE));
 }

@@ -1,31 +1,25 @@
-//! Where a producer puts a timer: into the node that its lane holds, into a cancelled node that a
-//! hint names, or into a free node.
+//! Where a producer puts a timer: into the node that its lane holds, or into a free node.
 
 use crate::error::ScheduleErrorKind;
 use crate::shard::key::Key;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::{OwnedNode, Slab};
-use crate::shard::node::{NodeId, join};
+use crate::shard::node::join;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::lanes::{Lane, Nodes};
 use crate::tick::Tick;
-
-/// How many hinted nodes a schedule tries to claim; each try may be a cache miss.
-const HINTS_TRIED: usize = 4;
 
 /// A node to put a timer into, by its origin.
 pub(super) enum Acquired<'g, T> {
     /// Free, linked nowhere, and prepared for the deadline.
     Free(OwnedNode<'g, T>),
-    /// A cancelled node, claimed where it is linked.
-    Claimed(OwnedNode<'g, T>),
-    /// As `Claimed`; the lane has held the node since its timer was cancelled. With the tick that the
-    /// node is linked for.
+    /// A cancelled node where it is linked, which the lane has held since its timer was cancelled. With
+    /// the tick that the node is linked for.
     Held(OwnedNode<'g, T>, Tick),
 }
 
 impl<T> Scheduler<T> {
-    /// Returns a cancelled node to reuse where it is linked, or else a free node.
+    /// Returns the held node to reuse where it is linked, or else a free node.
     #[inline(always)]
     pub(super) fn acquire(
         &self,
@@ -39,41 +33,12 @@ impl<T> Scheduler<T> {
             if linked_for <= deadline && owned.vacant().can_be_armed(deadline) {
                 return Ok(Acquired::Held(owned, linked_for));
             }
-            nodes.hints.push(owned.id(), linked_for);
             owned.into_vacant().cancelled();
             if self.shared.may_have_come(linked_for) {
                 self.shared.note_aside_used();
             }
         }
-        if let Some(id) = nodes.hints.pop(deadline)
-            && let Some(claimed) = self.claim(who, nodes, id, deadline)
-        {
-            return Ok(Acquired::Claimed(claimed));
-        }
         slab.take(&mut nodes.free, who, deadline).map(Acquired::Free)
-    }
-
-    /// Claims the node that `hint` names, or else a node that a further hint names.
-    #[inline]
-    fn claim(
-        &self,
-        who: &Participant,
-        nodes: &mut Nodes,
-        hint: NodeId,
-        deadline: Tick,
-    ) -> Option<OwnedNode<'_, T>> {
-        self.shared.counting.note_look();
-        let mut id = hint;
-        for tried in 1..=HINTS_TRIED {
-            let claimed = self.shared.slab.claim(id, &nodes.free, who, deadline);
-            if claimed.is_some() {
-                return claimed;
-            }
-            if tried < HINTS_TRIED {
-                id = nodes.hints.pop(deadline)?;
-            }
-        }
-        None
     }
 
     /// Arms the node and makes it reachable. Returns the timer's key, and whether the caller must
@@ -86,7 +51,6 @@ impl<T> Scheduler<T> {
     pub(super) fn arm_and_insert(
         &self,
         lane: &Lane,
-        who: &Participant,
         acquired: Acquired<'_, T>,
         deadline: Tick,
         payload: T,
@@ -96,14 +60,8 @@ impl<T> Scheduler<T> {
             Acquired::Free(owned) => {
                 let (id, era) = (owned.id(), owned.era());
                 let (version, armed) = owned.into_vacant().arm_free(payload);
-                let must_wake = shared.insert(id, armed, deadline, who);
+                let must_wake = shared.insert(id, armed, deadline);
                 (id, era, version, must_wake)
-            }
-            Acquired::Claimed(owned) => {
-                lane.tally.reused.add(1);
-                let (id, era, linked_for) = (owned.id(), owned.era(), owned.vacant().linked_for());
-                let version = owned.into_vacant().arm_claimed(deadline, payload);
-                (id, era, version, shared.note_in_place(linked_for, deadline))
             }
             Acquired::Held(owned, linked_for) => {
                 lane.tally.reused.add(1);
@@ -120,7 +78,6 @@ impl<T> Acquired<'_, T> {
     pub(super) fn give_back(self, nodes: &mut Nodes) {
         match self {
             Self::Free(owned) => Slab::<T>::put_back(&mut nodes.free, owned),
-            Self::Claimed(owned) => owned.into_vacant().cancelled(),
             Self::Held(owned, _) => nodes.held.hold_again(owned),
         }
     }

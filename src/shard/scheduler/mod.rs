@@ -157,8 +157,7 @@ impl<T> Scheduler<T> {
             local.nodes.held = self.shared.slab.hold(&stay, key.generation, &mut place, harvest)?;
         } else {
             let (node, era) = self.shared.slab.get(&stay)?;
-            let linked_for = node.cancel_into(era, key.generation, &mut place, harvest)?;
-            local.nodes.hints.push(key.node(), linked_for);
+            node.cancel_into(era, key.generation, &mut place, harvest)?;
         }
         drop(stay);
         self.count_cancelled(lane);
@@ -319,7 +318,7 @@ impl<T> Scheduler<T> {
         // Before the timer can be seen, so that `len` never misses it.
         self.shared.counting.note_change();
         let scheduled = lane.tally.scheduled.add(1);
-        let (key, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, payload);
+        let (key, must_wake) = self.arm_and_insert(lane, acquired, deadline, payload);
         if self.shared.clock.is_closed()
             && let Some(payload) = self.take_back(lane, local, key)
         {
@@ -336,10 +335,9 @@ impl<T> Scheduler<T> {
         // before.
         let stay = Stay::pinned(key.node(), &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
-        let (linked_for, payload) = node.cancel(era, key.generation)?;
+        let payload = node.cancel(era, key.generation)?;
         lane.tally.scheduled.take_back();
         self.shared.bound.release();
-        local.nodes.hints.push(key.node(), linked_for);
         Some(payload)
     }
 

@@ -38,15 +38,12 @@ impl<T> Scheduler<T> {
         drop(stay);
         self.count_cancelled(lane);
         match ended {
-            Ended::Cancelled(linked_for, payload) => {
-                local.nodes.hints.push(key.node(), linked_for);
+            Ended::Cancelled(payload) => {
                 if self.note_dead(lane, local) {
                     self.wake_advancer(entered);
                 }
                 Some(Stopped::Pending(payload))
             }
-            // No hint: the node is linked nowhere and never becomes `Cancelled`, so no producer can
-            // claim it.
             Ended::Running => {
                 lane.tally.stopped.add(1);
                 Some(Stopped::Running)

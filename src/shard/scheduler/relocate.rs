@@ -49,18 +49,17 @@ impl<T> Scheduler<T> {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
         let taken = node.take(era, key.generation).and_then(|taken| self.keep_unless_closed(taken));
-        let Some((vacant, linked_for, payload)) = taken.map(Taken::into_parts) else {
+        let Some((vacant, payload)) = taken.map(Taken::into_parts) else {
             acquired.give_back(&mut local.nodes);
             self.return_spare_nodes(lane, local);
             return None;
         };
-        let (moved, must_wake) = self.arm_and_insert(lane, &local.participant, acquired, deadline, payload);
+        let (moved, must_wake) = self.arm_and_insert(lane, acquired, deadline, payload);
         self.shared.counting.note_change();
         lane.tally.moved.add(1);
         vacant.cancelled();
         drop(stay);
         self.return_spare_nodes(lane, local);
-        local.nodes.hints.push(key.node(), linked_for);
         let owes_request = self.note_dead(lane, local);
         Some((moved, must_wake || owes_request))
     }

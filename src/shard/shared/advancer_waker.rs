@@ -38,19 +38,20 @@
 //! | [`PendingWake::wake`] | that producer, out of its lane | wakes, raises `woken`, drops the handle |
 //! | [`WakerOwner::register`] | the advancer | clones, swaps the pointer, drops the former after a grace period |
 
+use std::sync::Arc;
 use std::task::Waker;
 
-use crate::fallible::{self, Handle};
-use crate::shard::memory::epochs::{Grace, IS_STAND_IN, Participant, Reclaimer};
-use crate::shard::memory::slot::{Keep, Slots, Unlinked};
-use crate::sync::{AtomicU64, Ordering, plain};
+use crate::shard::memory::epochs::{Participant, Reclaimer};
+use crate::shard::memory::slot::{Keep, Retired, Slots};
+use crate::sync::{AtomicU64, Ordering};
 use crate::unwind::{DropQuietly, quietly};
 
-/// How often the advancer helps the epochs on before it leaves a replaced waker for later.
+/// How often the advancer helps the epochs on before it leaves a replaced waker for later: a participant
+/// that is not pinned delays a deferred call by three of these at most.
 const ATTEMPTS: usize = 4;
 
 /// A handle to the waker.
-type WakerHandle = DropQuietly<Handle<Waker>>;
+type WakerHandle = DropQuietly<Arc<Waker>>;
 
 pub(crate) struct AdvancerWaker {
     /// One slot, written by the advancer.
@@ -60,9 +61,6 @@ pub(crate) struct AdvancerWaker {
     /// The last sleep that has had a completed wake. Raised by producers, and by the advancer for
     /// its own wake.
     woken: AtomicU64,
-    /// Whether a thread that ends wakes the advancer. Written by the advancer, before its first
-    /// sleep.
-    at_thread_ends: plain::AtomicBool,
 }
 
 /// A wake that the caller must do.
@@ -74,22 +72,14 @@ pub(crate) struct PendingWake<'b> {
 }
 
 /// The advancer's side of its shard's waker.
-#[derive(Default)]
 pub(in crate::shard) struct WakerOwner {
     current: Option<WakerHandle>,
-    /// No longer reachable, but a producer may still be taking a handle to any of them.
-    replaced: Vec<Unlinked<WakerHandle>>,
+    replaced: Retired<WakerHandle>,
 }
 
 impl AdvancerWaker {
-    /// `None` if there is no memory.
-    pub(in crate::shard) fn new() -> Option<Self> {
-        Some(Self {
-            waker: Slots::new()?,
-            sleep: AtomicU64::new(0),
-            woken: AtomicU64::new(0),
-            at_thread_ends: plain::AtomicBool::new(true),
-        })
+    pub(in crate::shard) fn new() -> Self {
+        Self { waker: Slots::new(), sleep: AtomicU64::new(0), woken: AtomicU64::new(0) }
     }
 
     /// Begins a sleep; for the advancer, after it has registered its waker.
@@ -99,22 +89,6 @@ impl AdvancerWaker {
         // Ordering: Release, pairs with `pending_wake`: a producer that sees the number finds the
         // waker.
         self.sleep.store(last + 1, Ordering::Release);
-    }
-
-    /// From now on a thread that ends does not wake the advancer. Its lane waits for the next
-    /// advance.
-    ///
-    /// A waker may use thread-local data, which may be gone when a thread ends: a task of tokio's
-    /// `LocalSet` is lost then.
-    pub(in crate::shard) fn spare_thread_ends(&self) {
-        // Ordering: Relaxed. A thread that ends and has not seen it wakes the advancer once.
-        self.at_thread_ends.store(false, Ordering::Relaxed);
-    }
-
-    /// The wake that a thread must do when it ends.
-    pub(crate) fn pending_wake_at_end(&self, who: &Participant) -> Option<PendingWake<'_>> {
-        // Ordering: Relaxed, see `spare_thread_ends`.
-        self.at_thread_ends.load(Ordering::Relaxed).then(|| self.pending_wake(who)).flatten()
     }
 
     /// The wake that a producer must do; `None` if this sleep has had a completed wake, or no waker
@@ -167,9 +141,11 @@ impl PendingWake<'_> {
 }
 
 impl WakerOwner {
-    /// Registers the waker to be woken from now on. If there is no memory to keep it, it is woken
-    /// at once: a task that is woken for nothing registers again, and a task that slept on would
-    /// never be woken.
+    pub(in crate::shard) fn new(advancer_waker: &AdvancerWaker) -> Self {
+        Self { current: None, replaced: Retired::of(&advancer_waker.waker) }
+    }
+
+    /// Registers the waker to be woken from now on.
     pub(in crate::shard) fn register(
         &mut self,
         advancer_waker: &AdvancerWaker,
@@ -178,13 +154,12 @@ impl WakerOwner {
     ) {
         if !self.current.as_ref().is_some_and(|current| current.will_wake(waker)) {
             // First, because it may panic: the former waker then stays.
-            let new = waker.clone();
-            if self.replace(advancer_waker, new, reclaimer).is_none() {
-                quietly(|| waker.wake_by_ref());
-            }
+            let handle = DropQuietly::new(Arc::new(waker.clone()));
+            self.current = Some(handle.clone());
+            self.replace(advancer_waker, Some(Box::new(handle)), reclaimer);
         }
         advancer_waker.begin_sleep();
-        self.let_go(reclaimer);
+        self.drop_replaced(reclaimer);
     }
 
     /// Wakes the advancer's own waker.
@@ -197,45 +172,26 @@ impl WakerOwner {
         }
     }
 
-    /// Unlinks the waker; for the advancer's end.
+    /// Takes the waker out; for the advancer's end.
     pub(in crate::shard) fn end(&mut self, advancer_waker: &AdvancerWaker, reclaimer: &mut Reclaimer) {
-        // Without memory, the last waker stays in `AdvancerWaker` and is dropped with it.
-        if self.replaced.try_reserve(1).is_ok() {
-            self.replaced.extend(advancer_waker.waker.replace(0, None, reclaimer));
-        }
-        self.let_go(reclaimer);
+        self.replace(advancer_waker, None, reclaimer);
         self.current = None;
-        advancer_waker.waker.bury(std::mem::take(&mut self.replaced));
+        self.drop_replaced(reclaimer);
     }
 
-    /// Replaces the waker; `None` if there is no memory.
     fn replace(
         &mut self,
         advancer_waker: &AdvancerWaker,
-        waker: Waker,
+        waker: Option<Box<WakerHandle>>,
         reclaimer: &mut Reclaimer,
-    ) -> Option<()> {
-        self.replaced.try_reserve(1).ok()?;
-        let handle = DropQuietly::new(Handle::new(waker)?);
-        let shared = fallible::boxed(handle.clone())?;
-        self.current = Some(handle);
-        self.replaced.extend(advancer_waker.waker.replace(0, Some(shared), reclaimer));
-        Some(())
+    ) {
+        advancer_waker.waker.replace(0, waker, &mut self.replaced, reclaimer);
     }
 
-    /// Drops the replaced wakers, unless a producer may still be taking a handle to one of them.
-    fn let_go(&mut self, reclaimer: &Reclaimer) {
-        let who = reclaimer.participant();
-        // In a model without epochs, nothing shows when a producer has unpinned.
-        if self.replaced.is_empty() || IS_STAND_IN {
-            return;
-        }
-        let Some(grace) = Grace::begin(who) else { return };
-        (0..ATTEMPTS).take_while(|_| !grace.has_passed()).for_each(|_| Grace::help(who));
-        if grace.has_passed() {
-            let replaced = std::mem::take(&mut self.replaced);
-            replaced.into_iter().for_each(|waker| drop(waker.reclaim(&grace)));
-        }
+    /// Drops the replaced wakers that no producer can be taking a handle to. The others go later, at
+    /// the latest with the shard.
+    fn drop_replaced(&mut self, reclaimer: &Reclaimer) {
+        (0..ATTEMPTS).for_each(|_| drop(self.replaced.take(reclaimer)));
     }
 }
 
@@ -318,10 +274,10 @@ mod tests {
 
     #[test]
     fn a_sleep_is_owed_a_wake_until_one_has_returned() {
-        let (epochs, advancer_waker, mut owner) =
-            (Epochs::new(), AdvancerWaker::new().expect("there is memory"), WakerOwner::default());
-        let mut advancer = epochs.reclaimer().expect("there is memory");
-        let [one, other] = [(); 2].map(|()| epochs.join().expect("there is memory"));
+        let (epochs, mut advancer) = Epochs::with_reclaimer();
+        let advancer_waker = AdvancerWaker::new();
+        let mut owner = WakerOwner::new(&advancer_waker);
+        let [one, other] = [(); 2].map(|()| epochs.join());
         let (count, waker) = counted();
         assert!(advancer_waker.pending_wake(&one).is_none(), "nobody sleeps");
         owner.register(&advancer_waker, &waker, &mut advancer);
@@ -347,10 +303,10 @@ mod tests {
     }
 
     fn registered() -> Scene {
-        let (epochs, advancer_waker, mut owner) =
-            (Epochs::new(), AdvancerWaker::new().expect("there is memory"), WakerOwner::default());
-        let mut advancer = epochs.reclaimer().expect("there is memory");
-        let producer = epochs.join().expect("there is memory");
+        let (epochs, mut advancer) = Epochs::with_reclaimer();
+        let advancer_waker = AdvancerWaker::new();
+        let mut owner = WakerOwner::new(&advancer_waker);
+        let producer = epochs.join();
         let (first, waker) = counted();
         owner.register(&advancer_waker, &waker, &mut advancer);
         Scene { advancer_waker, owner, advancer, producer, first }
@@ -379,7 +335,8 @@ mod tests {
         owner.register(&advancer_waker, &counted().1, &mut advancer);
         owner.end(&advancer_waker, &mut advancer);
         assert_eq!(Arc::strong_count(&first), 2, "a pinned producer may have its pointer");
-        drop((pinned, advancer_waker));
+        drop(pinned);
+        drop((advancer_waker, owner, advancer, producer));
         assert_eq!(Arc::strong_count(&first), 1);
     }
 }

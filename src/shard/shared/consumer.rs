@@ -3,29 +3,26 @@
 use std::ops::Deref;
 
 use super::Shared;
-use crate::shard::memory::batch::Retired;
 use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slab::InHand;
-use crate::shard::memory::slot::{Keep, Unlinked};
+use crate::shard::memory::slot::Keep;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::{Arc, Ordering};
 use crate::tick::Tick;
 
-/// A shard has one while the advancer lives. Its owner is the advancer, or a walk over the nodes
-/// after the advancer has closed the shard. Only its reclaimer takes segments and wheels away, so
-/// what the handle lends stays there.
+/// A shard has one, which its advancer owns. Only its reclaimer takes segments away, so what the
+/// handle lends stays there.
 pub(crate) struct Consumer<T> {
     shared: Arc<Shared<T>>,
     reclaimer: Reclaimer,
 }
 
 impl<T> Consumer<T> {
-    /// Makes the handle of a shard that has none yet; `None` if there is no memory.
-    pub(crate) fn new(shared: Shared<T>) -> Option<Self> {
-        let reclaimer = shared.lanes.reclaimer()?;
-        Some(Self { shared: Arc::new(shared), reclaimer })
+    /// Makes the handle of a new shard.
+    pub(crate) fn new((shared, reclaimer): (Shared<T>, Reclaimer)) -> Self {
+        Self { shared: Arc::new(shared), reclaimer }
     }
 
     /// A further reference, for producers.
@@ -43,7 +40,7 @@ impl<T> Consumer<T> {
         self.reclaimer.participant()
     }
 
-    /// Keeps all segments and wheels.
+    /// Keeps all segments.
     pub(crate) fn keep(&self) -> Keep<'_> {
         Keep::by(&self.reclaimer)
     }
@@ -61,12 +58,7 @@ impl<T> Consumer<T> {
     /// The shared wheel of a level, if it exists.
     #[inline]
     pub(crate) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        self.shared.wheels.get(level, self.keep())
-    }
-
-    /// Unlinks an overflow wheel: producers no longer reach it.
-    pub(crate) fn unlink_wheel(&mut self, level: usize) -> Option<Unlinked<Wheel>> {
-        self.shared.wheels.unlink(level, &mut self.reclaimer)
+        self.shared.wheels.get(level)
     }
 
     /// The earliest tick within `from..=to` at which a shared bucket that may hold something
@@ -123,12 +115,6 @@ impl<T> Consumer<T> {
         self.shared.wheels.height()
     }
 
-    /// Puts a chain of nodes that the advancer owns on the inbox, from `first` to `last`.
-    #[cold]
-    pub(crate) fn push_to_inbox(&self, first: NodeId, last: NodeId) {
-        self.shared.push_to_inbox(first, &self.node(last));
-    }
-
     /// Whether the inbox holds a node.
     #[inline]
     pub(crate) fn has_inbox(&self) -> bool {
@@ -164,20 +150,6 @@ impl<T> Consumer<T> {
     pub(crate) fn peek_inbox(&self) -> NodeId {
         // Ordering: Acquire, as in `take_inbox`.
         self.shared.inbox.load(Ordering::Acquire)
-    }
-
-    /// Keeps what the advancer has unlinked and not reclaimed until the last owner of the shard
-    /// drops it: readers may still be pinned.
-    pub(crate) fn bury(&mut self, remains: Retired<T>) {
-        let (segments, wheels) = remains.into_parts();
-        self.shared.slab.bury(segments);
-        self.shared.wheels.bury(wheels);
-    }
-
-    /// A further handle, for a walk over the nodes that ends the shard. From now on neither handle
-    /// takes segments or wheels away.
-    pub(crate) fn pass_on(&mut self) -> Self {
-        Self { shared: self.share(), reclaimer: self.reclaimer.split() }
     }
 }
 

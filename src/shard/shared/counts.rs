@@ -18,72 +18,34 @@ const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
     4096
 };
 
-/// The least number of dead nodes between two sums over all lanes.
+/// The least number of dead nodes between two looks of the advancer.
 const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
 
-/// The greatest number of dead nodes between two sums over all lanes.
-const MOST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { DEAD_FLOOR / 8 };
+/// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
+/// reported.
+const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
 
-/// How far the next check may be above the estimate, where the check is above `SURELY_TOLERATED`.
-/// `FAR` and the dead nodes not yet reported (1,024 + 512) are together still below the floor.
-const FAR: i64 = 2 * MOST_STEP as i64;
-
-/// Up to this many reported dead nodes, no sum over all lanes is needed.
-const SURELY_TOLERATED: i64 = (DEAD_FLOOR * 3 / 4) as i64 - UNREPORTED as i64;
-
-/// The dead nodes that the producers of a shard have reported. Without reports, each cancel or each
-/// tick would take a sum over all lanes, which takes longer the more threads there are.
+/// The dead nodes of a shard, as far as producers have reported them.
 ///
-/// `check_at` is the estimate of the dead nodes at which a canceller takes the next sum. It must
-/// not stay far above the estimate; otherwise no thread would take a sum while too many timers are
-/// cancelled.
+/// Producers compare two words instead of a sum over all lanes. A producer adds to `reported` some
+/// nodes at a time, passes a SeqCst fence, and asks for a sweep if `sweep_at` is reached. The
+/// advancer writes `sweep_at` from exact counts: no sweep is due before, unless timers fire. It
+/// does so when timers have fired and when a pass of the sweep ends; then it passes a fence and
+/// reads `reported`. One fence is first: the producer sees the new `sweep_at`, or the advancer sees
+/// the report.
 ///
-/// - *Cancels meanwhile* only raise the estimate.
-/// - *Nodes freed meanwhile* lower the estimate. The advancer then brings the check
-///   [near](Shared::bring_check_near), and so does every setter after it has set the check. Both
-///   write, pass a SeqCst fence, and read what the other writes. At least one of the two sees the
-///   other's write.
-/// - *A setter that is stopped before it sets the check* uses old counts when it sets it. It sets
-///   by compare-and-swap, from the value that it read before the counts. That value has a version,
-///   so the compare-and-swap fails if the check has been set meanwhile. If the check has not been
-///   set, the estimate has passed the value read by no more than what other producers were
-///   reporting at that moment. So the new value is at most that much, and one step, above the value
-///   read.
+/// Timers that are scheduled, and dead nodes that are freed, put the sweep off. So a producer may
+/// ask too early. The advancer then finds that no sweep is due, and writes `sweep_at` anew.
 pub(crate) struct DeadReports {
     /// Dead nodes made, less those reused, in all lanes. Written by producers.
     reported: AtomicU64,
-    /// A [`Check`]. Written by producers and the advancer.
-    check_at: AtomicU64,
-}
-
-/// The estimate at which a canceller takes the next sum over all lanes, and a version, so that no
-/// value occurs twice within 2^20 changes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Check(u64);
-
-impl Check {
-    const VERSION_BITS: u32 = 20;
-    const MOST: i64 = i64::MAX >> Self::VERSION_BITS;
-
-    fn new(version: u64, estimate: i64) -> Self {
-        let estimate = estimate.clamp(-Self::MOST, Self::MOST);
-        let version = version & ((1 << Self::VERSION_BITS) - 1);
-        Self((estimate as u64) << Self::VERSION_BITS | version)
-    }
-
-    fn estimate(self) -> i64 {
-        self.0 as i64 >> Self::VERSION_BITS
-    }
-
-    fn next(self, estimate: i64) -> Self {
-        Self::new(self.0.wrapping_add(1), estimate)
-    }
+    /// The number of reported nodes at which a producer asks for a sweep. Written by the advancer.
+    sweep_at: AtomicU64,
 }
 
 impl DeadReports {
     pub(crate) fn new() -> Self {
-        let check = Check::new(0, SURELY_TOLERATED);
-        Self { reported: AtomicU64::new(0), check_at: AtomicU64::new(check.0) }
+        Self { reported: AtomicU64::new(0), sweep_at: AtomicU64::new(SURELY_TOLERATED) }
     }
 }
 
@@ -109,6 +71,11 @@ fn pending(ended: impl Fn() -> u64, scheduled: impl Fn() -> u64) -> u64 {
         before = after;
     }
     least
+}
+
+/// Whether a count has come to `limit`. The counts may wrap.
+fn is_reached(limit: u64, count: u64) -> bool {
+    count.wrapping_sub(limit) as i64 >= 0
 }
 
 impl<T> Shared<T> {
@@ -153,17 +120,28 @@ impl<T> Shared<T> {
     }
 
     /// Reports the nodes that the lane's owner has left dead since its last report, and asks for a
-    /// sweep if one is due. Returns true if the caller must wake the advancer for that. O(1),
-    /// except where there may be too many dead nodes.
+    /// sweep if one is due. Returns true if the caller must wake the advancer for that. O(1).
     #[cold]
     pub(crate) fn report_dead(&self, lane: &Lane, local: &mut Local) -> bool {
         // Reused nodes are subtracted, so a lane's sum may be negative.
         let left = lane.tally.dead_made().wrapping_sub(lane.tally.reused.get());
         let more = left.wrapping_sub(std::mem::replace(&mut local.reported, left));
         local.until_report = lane.dead_per_report - 1;
-        // Ordering: Relaxed, a count.
+        // Ordering: Relaxed, ordered by the fence.
         let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
-        self.estimate(reported) >= self.check_at().estimate() && (self.join_request() || self.request_sweep())
+        // Ordering: SeqCst, see `DeadReports`.
+        fence(Ordering::SeqCst);
+        // Ordering: Relaxed, as above.
+        let is_due = is_reached(self.dead.sweep_at.load(Ordering::Relaxed), reported);
+        if is_due {
+            // Ordering: Release, pairs with `take_sweep_request`: the pass that begins sees what is
+            // dead. A swap, because loom does not order two stores that are not ordered otherwise.
+            self.sweep_requested.swap(true, Ordering::Release);
+            // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the
+            // request before it sleeps, or the caller sees the sleep and wakes the advancer.
+            fence(Ordering::SeqCst);
+        }
+        is_due
     }
 
     /// Whether the caller, which has left a dead node, must wake the advancer because it sleeps with
@@ -180,102 +158,36 @@ impl<T> Shared<T> {
         self.wakes_for_cancel.load(Ordering::Relaxed) && self.wakes_for_cancel.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether a sweep has been asked for and the advancer has not begun it. The caller then makes
-    /// that request its own and wakes the advancer: the thread that made the request may have been
-    /// stopped before its wake. While the advancer is away, this spares each canceller the sums.
-    fn join_request(&self) -> bool {
-        let is_owed = self.is_sweep_requested();
-        if is_owed {
-            // Ordering: SeqCst, as in `request_sweep`. As an Acquire fence it pairs with the
-            // Release of the request, so the request comes before it.
-            fence(Ordering::SeqCst);
-        }
-        is_owed
-    }
-
-    /// Asks for a sweep if one is due and returns true. Otherwise sets the estimate at which the
-    /// next check takes place. O(threads).
-    #[cold]
-    pub(crate) fn request_sweep(&self) -> bool {
-        // Read before the counts: see `DeadReports`.
-        let check = self.check_at();
-        // Ordering: Relaxed, a count. It is read before the count of freed nodes.
-        let reported = self.dead.reported.load(Ordering::Relaxed);
-        let (dead, tolerated) = (self.dead(), self.tolerated_dead());
-        let Some(left) = (3 * tolerated).checked_sub(4 * dead) else {
-            // Ordering: Release, pairs with `take_sweep_request`: the pass that begins sees the
-            // counts read here.
-            self.sweep_requested.store(true, Ordering::Release);
-            // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the
-            // request before it sleeps, or the caller sees the sleep and wakes the advancer.
-            fence(Ordering::SeqCst);
-            return true;
-        };
-        // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
-        // quarters.
-        let step = (left / 7).clamp(LEAST_STEP, MOST_STEP);
-        self.set_check(check, self.estimate(reported).saturating_add(step as i64));
-        self.bring_check_near();
-        false
-    }
-
-    /// Asks for a sweep if timers that have ended, or nodes that were freed, make one due; for the
-    /// advancer. O(1), except where there may be too many dead nodes.
+    /// Writes anew at how many dead nodes producers ask for a sweep, and asks for one if it is due;
+    /// for the advancer. O(1), except where there may be too many dead nodes: then O(threads).
     #[inline]
     pub(crate) fn check_dead(&self) {
-        // Ordering: Relaxed, a count.
-        if self.estimate(self.dead.reported.load(Ordering::Relaxed)) > SURELY_TOLERATED {
-            self.request_sweep();
-        } else {
-            self.bring_check_near();
+        // Ordering: Relaxed, a count. It is read before the other counts.
+        let reported = self.dead.reported.load(Ordering::Relaxed);
+        let surely = self.tally.dead_freed.get().wrapping_add(SURELY_TOLERATED);
+        let sweep_at = if is_reached(surely, reported) { self.next_sweep(reported) } else { surely };
+        // Ordering: Relaxed, only the advancer writes it.
+        let before = self.dead.sweep_at.load(Ordering::Relaxed);
+        // Ordering: Relaxed, ordered by the fence.
+        self.dead.sweep_at.store(sweep_at, Ordering::Relaxed);
+        // A producer that finds a former, lower value asks too early.
+        if !is_reached(before, sweep_at) {
+            // Ordering: SeqCst, see `DeadReports`.
+            fence(Ordering::SeqCst);
+        }
+        // Ordering: Relaxed for both, as above; the advancer sees its own request.
+        if is_reached(sweep_at, self.dead.reported.load(Ordering::Relaxed)) {
+            self.sweep_requested.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Lowers the check if so many nodes have been freed since it was set that it is far above the
-    /// estimate. O(1). Lock-free: it retries only if another thread has set the check.
-    #[inline]
-    pub(crate) fn bring_check_near(&self) {
-        loop {
-            let check = self.check_at();
-            // Ordering: Relaxed, a count.
-            let estimate = self.estimate(self.dead.reported.load(Ordering::Relaxed));
-            let near = estimate.saturating_add(FAR).max(SURELY_TOLERATED);
-            if check.estimate() <= near {
-                return;
-            }
-            self.set_check(check, near);
-        }
-    }
-
-    #[inline]
-    fn check_at(&self) -> Check {
-        // Ordering: Acquire, pairs with `set_check`: the counts that the caller reads next are no
-        // older than those that the setter used.
-        Check(self.dead.check_at.load(Ordering::Acquire))
-    }
-
-    /// Sets the check, unless another thread has set it since the caller read `seen`.
-    fn set_check(&self, seen: Check, estimate: i64) {
-        let next = seen.next(estimate);
-        // Ordering: Release, pairs with `check_at`; on failure nothing is read.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        let _ = self.dead.check_at.compare_exchange(seen.0, next.0, success, failure);
-        // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees this check
-        // before it sleeps, or the caller sees the nodes that the advancer has freed.
-        fence(Ordering::SeqCst);
-    }
-
-    /// The current [`estimate`](Self::estimate).
-    #[cfg(test)]
-    pub(super) fn reported_dead(&self) -> i64 {
-        // Ordering: Relaxed, a count.
-        self.estimate(self.dead.reported.load(Ordering::Relaxed))
-    }
-
-    /// An estimate of the dead nodes: those reported, less those freed. The result may be negative.
-    #[inline]
-    fn estimate(&self, reported: u64) -> i64 {
-        reported.wrapping_sub(self.tally.dead_freed.get()) as i64
+    /// The number of reported nodes at which a sweep is due: `reported`, or more.
+    #[cold]
+    fn next_sweep(&self, reported: u64) -> u64 {
+        // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
+        // quarters.
+        let left = (3 * self.tolerated_dead()).checked_sub(4 * self.dead());
+        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(LEAST_STEP)))
     }
 
     /// Takes the request for a sweep: true if a sweep was asked for since the last call. For the
@@ -330,20 +242,20 @@ mod tests {
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
-    /// A canceller may set the check from counts that it read before nodes were freed. Afterwards
-    /// only `next_expiration` runs.
+    /// Timers fire between two reports of a canceller, so that fewer dead nodes are tolerated.
     #[test]
-    fn a_look_that_is_far_off_is_brought_near() {
-        let (scheduler, advancer) = shard::<u32>(&Config::default());
-        scheduler.shared.set_check(scheduler.shared.check_at(), 100_000);
-        assert_eq!(advancer.next_expiration(), None);
-        let far = |deadline| scheduler.schedule(deadline, 0).expect("open");
-        let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| far(1_000_000 + i)).collect();
-        let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize / 2);
+    fn a_limit_is_lowered_when_timers_have_fired() {
+        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
+        let set = |deadline| scheduler.schedule(deadline, 0).expect("open");
+        let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| set(1_000_000 + i)).collect();
+        (0..4 * super::DEAD_FLOOR).for_each(|_| _ = set(1));
+        let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize);
         cancel(&scheduler, first);
-        assert!(!scheduler.shared.is_sweep_requested(), "more are pending");
-        cancel(&scheduler, rest);
+        drop(advancer.advance(0));
+        assert!(!scheduler.shared.is_sweep_requested(), "many are pending");
+        assert_eq!(advancer.advance(1).count() as u64, 4 * super::DEAD_FLOOR);
         assert!(scheduler.shared.is_sweep_requested());
+        cancel(&scheduler, rest);
     }
 
     /// Four timers are pending throughout. The reader loses its processor before its first sum of the

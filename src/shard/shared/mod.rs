@@ -17,8 +17,6 @@ pub(crate) mod protocol;
 pub(crate) mod stats;
 pub(crate) mod table;
 
-use std::sync::Arc;
-
 use crossbeam_utils::CachePadded;
 
 use self::bound::Bound;
@@ -29,6 +27,7 @@ use self::stats::AdvancerTally;
 use self::table::WheelTable;
 use crate::config::Config;
 use crate::shard::key::ShardId;
+use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::slab::Slab;
 use crate::shard::node::NIL;
 use crate::shard::wheel::geometry::Geometry;
@@ -63,14 +62,15 @@ pub(crate) struct Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// An empty shard; `None` if there is no memory.
-    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Option<Self> {
+    /// An empty shard, and the right to take memory away from it.
+    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> (Self, Reclaimer) {
         let geometry = Geometry::new(config.wheel_size());
         let start = config.start();
-        let clock = ShardClock::new(start)?;
-        let wheels = WheelTable::new(geometry, start)?;
-        let (slab, lanes) = (Slab::new()?, Lanes::new(Arc::clone(&clock.waker))?);
-        Some(Self {
+        let clock = ShardClock::new(start);
+        let wheels = WheelTable::new(geometry, start);
+        let (lanes, reclaimer) = Lanes::new();
+        let slab = Slab::new();
+        let shared = Self {
             id,
             geometry,
             slab,
@@ -86,6 +86,7 @@ impl<T> Shared<T> {
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels,
-        })
+        };
+        (shared, reclaimer)
     }
 }

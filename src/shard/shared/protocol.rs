@@ -103,8 +103,7 @@
 //! fence, looks again, and *sets the node aside*. From then on it visits the node only if the word
 //! `aside_used` says so.
 //!
-//! A node that is set aside is used again in place: by the producer that holds it or, once that one
-//! has given it up, by a producer that claims it. Either one stores the node's word, passes its
+//! The producer that holds a node uses it again in place. It stores the node's word, passes its
 //! fence, and loads `now`. If the node was linked for a tick that has come, it swaps `aside_used`
 //! for true, passes a second fence, and only then loads `wake_below`.
 //!
@@ -116,8 +115,8 @@
 //!   finds it, as with the inbox. As with the inbox, the second fence orders the note against the
 //!   advancer's look before a sleep.
 //!
-//! Two uses in turn: the second producer may find the node linked for a later tick, the first
-//! timer's, and note nothing. The first one's note is enough: at its visit the advancer finds the
+//! Two uses in turn: at the second, the producer may find the node linked for a later tick, the
+//! first timer's, and note nothing. The first note is enough: at its visit the advancer finds the
 //! second timer, or a held node that is linked for a later tick, and places that.
 //!
 //! A producer that gives up a node which is set aside notes that too, so that the node is freed.
@@ -125,9 +124,8 @@
 //!
 //! # No memory
 //!
-//! If there is no memory for an overflow wheel, the node goes to the inbox. Each advance tries
-//! again to place it, and the advancer wakes by the deadlines in the inbox, so the timer fires in
-//! time. If the advancer has no memory for its own lists, it puts the node back on the inbox.
+//! If there is no memory for an overflow wheel, the node goes to the inbox, from which the advancer
+//! places it in its private wheels.
 //!
 //! # The end
 //!
@@ -135,14 +133,10 @@
 //! `closed` after its fence. Either it sees `closed` and takes its timer back, or the end sees its
 //! node. So no timer that was accepted is lost.
 
-use std::sync::Arc;
-
 use crossbeam_utils::CachePadded;
 
 use super::Shared;
 use super::advancer_waker::AdvancerWaker;
-use super::table::WheelTable;
-use crate::shard::memory::epochs::Participant;
 use crate::shard::node::{Armed, NIL, Node, NodeId};
 use crate::shard::wheel::geometry::Slot;
 use crate::shard::wheel::{ListSlot, STRIPES};
@@ -156,8 +150,7 @@ const AWAKE: Tick = 0;
 /// The clock of a shard: written by the advancer, read by every producer.
 pub(crate) struct ShardClock {
     words: CachePadded<Words>,
-    /// Shared with the lanes, whose owners wake the advancer when they give a lane up.
-    pub(crate) waker: Arc<AdvancerWaker>,
+    pub(crate) waker: AdvancerWaker,
 }
 
 /// What every producer reads and only the advancer writes.
@@ -189,8 +182,7 @@ impl Reading {
 }
 
 impl ShardClock {
-    /// `None` if there is no memory.
-    pub(crate) fn new(start: Tick) -> Option<Self> {
+    pub(crate) fn new(start: Tick) -> Self {
         let words = Words {
             now: AtomicU64::new(start),
             sealed: AtomicU64::new(start),
@@ -198,7 +190,7 @@ impl ShardClock {
             wake_below: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
         };
-        Some(Self { words: CachePadded::new(words), waker: Arc::new(AdvancerWaker::new()?) })
+        Self { words: CachePadded::new(words), waker: AdvancerWaker::new() }
     }
 
     #[inline]
@@ -312,20 +304,15 @@ impl<T> Shared<T> {
     /// advancer. Lock-free.
     #[inline]
     #[must_use]
-    pub(crate) fn insert(&self, id: NodeId, node: Armed<'_, T>, deadline: Tick, who: &Participant) -> bool {
+    pub(crate) fn insert(&self, id: NodeId, node: Armed<'_, T>, deadline: Tick) -> bool {
         let flushed = self.clock.flushed();
         if deadline > self.clock.sealed_since(flushed) {
             let slot = self.geometry.place(flushed, deadline);
-            // Protects: a wheel that the advancer may give back meanwhile.
-            let pinned = WheelTable::stay(slot.level, who);
-            if let Some(wheel) = self.wheels.get_or_create(slot.level, flushed, pinned.as_ref()) {
+            if let Some(wheel) = self.wheels.get_or_create(slot.level, flushed) {
                 let place = self.place(slot, id);
                 wheel.mark(slot.number, place.index, place.stripe);
                 let reading = self.clock.read();
-                if reading.sealed < self.geometry.expiration(slot)
-                    && !wheel.is_closed()
-                    && wheel.push(place, id, node.next())
-                {
+                if reading.sealed < self.geometry.expiration(slot) && wheel.push(place, id, node.next()) {
                     return reading.must_wake(deadline);
                 }
             }

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use crate::fallible;
-
 const WORD: usize = u64::BITS as usize;
 
 /// A set of numbers below 64 x the number of words.
@@ -16,14 +14,9 @@ pub(in crate::shard) struct Bitmap {
 }
 
 impl Bitmap {
-    /// Makes an empty set without room for any number.
-    pub(in crate::shard) fn empty() -> Self {
-        Self { words: Box::default(), summary: Box::default() }
-    }
-
-    /// Makes an empty set with room for 64 x `words` numbers. `None` if there is no memory.
-    pub(in crate::shard) fn new(words: usize) -> Option<Self> {
-        Some(Self { words: fallible::zeroed(words)?, summary: fallible::zeroed(words.div_ceil(WORD))? })
+    /// Makes an empty set with room for 64 x `words` numbers.
+    pub(in crate::shard) fn new(words: usize) -> Self {
+        Self { words: vec![0; words].into(), summary: vec![0; words.div_ceil(WORD)].into() }
     }
 
     /// The number of words.
@@ -154,7 +147,7 @@ mod tests {
     #[test]
     fn it_agrees_with_a_tree() {
         let (words, mut seed) = (200, 12345_u64);
-        let mut bitmap = Bitmap::new(words).expect("there is memory");
+        let mut bitmap = Bitmap::new(words);
         let mut tree = BTreeSet::new();
         for step in 0..20_000 {
             seed ^= seed << 13;
@@ -191,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_larger_one_absorbs_a_smaller() {
-        let [mut small, mut large] = [80, 100].map(|words| Bitmap::new(words).expect("there is memory"));
+        let [mut small, mut large] = [80, 100].map(Bitmap::new);
         let far = 70 * WORD + 5;
         [3, 63, far].into_iter().for_each(|number| small.insert(number));
         [4, 6399].into_iter().for_each(|number| large.insert(number));
@@ -202,11 +195,11 @@ mod tests {
         };
         assert_eq!(all(&large), [3, 4, 63, far, 6399]);
         for to in [1, 28, 29] {
-            let mut later = Bitmap::new(100).expect("there is memory");
+            let mut later = Bitmap::new(100);
             later.absorb(&small, 70..71, to);
             assert_eq!((all(&later), later.words_between()), (vec![to * WORD + 5], to..to + 1));
         }
-        assert_eq!(Bitmap::empty().words_between(), 0..0);
+        assert_eq!(Bitmap::new(0).words_between(), 0..0);
         assert_eq!((large.len(), large.take_word(0)), (100, 1 << 3 | 1 << 4 | 1 << 63));
     }
 }

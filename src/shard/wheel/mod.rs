@@ -18,9 +18,6 @@
 //! | [`Wheel::push`] | producer | pushes, unless the list has been flushed past the round |
 //! | [`Wheel::flush`] | advancer | clears the bucket's bits, then swaps the heads whose bit was set |
 //! | [`Wheel::detach`] | advancer | empties a list within its round (sweep, early cascade) |
-//! | [`Wheel::close`], [`Wheel::drain_closed`] | advancer | give an [idle wheel][idle] back |
-//!
-//! [idle]: crate::shard::advancer::idle_wheels
 //!
 //! # Invariants
 //!
@@ -39,7 +36,7 @@ pub(crate) mod private;
 
 use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Life, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache
 /// misses in flight: about as many as it takes to wait for none of them. A producer selects the
@@ -111,9 +108,6 @@ pub(crate) struct Wheel {
     occupied: Box<[AtomicU64]>,
     /// No bucket of a later number has ever been marked. Raised by producers, never lowered.
     last: AtomicU64,
-    /// Whether the advancer is giving the wheel back. Written by the advancer.
-    closed: AtomicBool,
-    life: Life,
 }
 
 impl Wheel {
@@ -127,8 +121,6 @@ impl Wheel {
             buckets: fallible::slice(size, bucket)?,
             occupied: fallible::zeroed(words)?,
             last: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-            life: Life::begin(),
         })
     }
 
@@ -146,7 +138,6 @@ impl Wheel {
     /// its SeqCst fence, loads `sealed`, and pushes if the bucket is not sealed.
     #[inline]
     pub(crate) fn mark(&self, number: u64, index: usize, stripe: usize) {
-        self.life.note_use();
         // Ordering: Relaxed for both, as below. The word only rises: if the producer finds it high
         // enough, the advancer does, too.
         if self.last.load(Ordering::Relaxed) < number {
@@ -168,7 +159,6 @@ impl Wheel {
     /// succeeded.
     #[inline]
     pub(crate) fn push(&self, place: ListSlot, id: NodeId, next: &AtomicU32) -> bool {
-        self.life.note_use();
         let head = self.head(place.index, place.stripe);
         // Ordering: Relaxed, the value is only compared, and the node that it names is not
         // accessed.
@@ -178,7 +168,7 @@ impl Wheel {
             // Ordering: Relaxed, published by the compare-and-swap.
             next.store(link, Ordering::Relaxed);
             let pushed = Head::new(place.round, id).0;
-            // Ordering: Release, pairs with the Acquire of `flush`, `detach` and `drain_closed`:
+            // Ordering: Release, pairs with the Acquire of `flush` and `detach`:
             // they see the link. Relaxed on failure: the value is only compared.
             match head.compare_exchange_weak(seen, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -209,8 +199,7 @@ impl Wheel {
     }
 
     fn clear_bits(&self, word: &AtomicU64, shift: u32) -> u64 {
-        // Ordering: Relaxed. The advancer sealed the bucket or closed the wheel, and passed a
-        // SeqCst fence, before this. So a producer whose bit this misses sees that, and does not
+        // Ordering: Relaxed. The advancer sealed the bucket and passed a SeqCst fence before this. So a producer whose bit this misses sees that, and does not
         // push. A producer of the next round has acquired the `flushed` tick that the advancer
         // publishes after this.
         (word.fetch_and(!(STRIPE_MASK << shift), Ordering::Relaxed) >> shift) & STRIPE_MASK
@@ -240,49 +229,6 @@ impl Wheel {
     /// Takes all lists of a bucket, each as [`detach`](Self::detach) does.
     pub(crate) fn detach_all(&self, index: usize) -> [NodeId; STRIPES] {
         std::array::from_fn(|stripe| self.detach(index, stripe).unwrap_or(NIL))
-    }
-
-    /// Refuses pushes from now on. The advancer then passes its SeqCst fence and calls
-    /// [`drain_closed`].
-    ///
-    /// [`drain_closed`]: Self::drain_closed
-    pub(crate) fn close(&self) {
-        // Ordering: Relaxed, the caller's fence orders it.
-        self.closed.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the advancer is giving the wheel back. For producers, after their fence.
-    #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        // Ordering: Relaxed, the caller's fence orders it.
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Calls `take` with the first node of each list that a closed wheel holds, and shuts every
-    /// list that a producer may still be about to push to. Those are the lists whose bit is set: a
-    /// producer that sets a bit after the fence sees that the wheel is closed.
-    ///
-    /// `round` is that of the last tick flushed. The rounds of producers are near it, whatever the
-    /// heads contain. A list that is 2^30 rounds ahead, a quarter of the circle, accepts none of
-    /// their pushes.
-    pub(crate) fn drain_closed(&self, round: u32, mut take: impl FnMut(NodeId)) {
-        let shut = Head::new(round.wrapping_add(1 << 30), NIL).0;
-        for index in 0..self.size() {
-            let (word, shift) = self.bits(index);
-            let mut set = self.clear_bits(word, shift);
-            while set != 0 {
-                // Ordering: Acquire, as in `flush`.
-                let swapped = self.head(index, set.trailing_zeros() as usize).swap(shut, Ordering::Acquire);
-                Some(Head(swapped).first()).filter(|&first| first != NIL).into_iter().for_each(&mut take);
-                set &= set - 1;
-            }
-        }
-    }
-
-    /// Returns whether no list can hold a node.
-    pub(crate) fn is_empty(&self) -> bool {
-        // Ordering: Relaxed, a hint: `drain_closed` takes what this misses.
-        self.occupied.iter().all(|bits| bits.load(Ordering::Relaxed) == 0)
     }
 
     /// Returns whether the bucket may hold a node.

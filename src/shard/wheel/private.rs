@@ -22,7 +22,6 @@
 
 mod buckets;
 
-use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
@@ -67,34 +66,24 @@ impl PrivateWheels {
     }
 
     /// Links a chain of one stripe, from `first` to the node whose link is `last`, in front of its
-    /// list. False if there is no memory for the wheel.
+    /// list.
     #[inline]
-    #[must_use]
     pub(in crate::shard) fn splice(
         &mut self,
         geometry: Geometry,
         slot: Slot,
         first: NodeId,
         last: &AtomicU32,
-    ) -> bool {
-        let wheel = self.wheel_or_new(geometry, slot);
-        wheel.map(|wheel| wheel.splice(geometry.private_index(slot), first, last)).is_some()
+    ) {
+        self.wheel_or_new(geometry, slot).splice(geometry.private_index(slot), first, last);
     }
 
     /// The wheel of a slot that is about to hold a node.
     #[inline]
-    fn wheel_or_new(&mut self, geometry: Geometry, slot: Slot) -> Option<&mut PrivateWheel> {
+    fn wheel_or_new(&mut self, geometry: Geometry, slot: Slot) -> &mut PrivateWheel {
         self.none_before = self.none_before.min(geometry.expiration(slot));
-        if self.levels[slot.level].is_none() {
-            self.make_wheel(geometry, slot.level);
-        }
-        self.levels[slot.level].as_mut()
-    }
-
-    #[cold]
-    fn make_wheel(&mut self, geometry: Geometry, level: usize) {
-        self.levels[level] = PrivateWheel::new(geometry.private_wheel_size());
-        self.height = self.height.max(level + 1);
+        self.height = self.height.max(slot.level + 1);
+        self.levels[slot.level].get_or_insert_with(|| PrivateWheel::new(geometry.private_wheel_size()))
     }
 
     /// Takes a bucket's lists and clears its bit. `take` gets the stripe and the first node of each
@@ -107,24 +96,22 @@ impl PrivateWheels {
     }
 
     /// Puts lists into a bucket that is empty, for example because [`take`](Self::take) has emptied
-    /// it. False if there is no memory for the wheel.
-    #[must_use]
+    /// it.
     pub(in crate::shard) fn put_lists_back(
         &mut self,
         geometry: Geometry,
         slot: Slot,
         lists: [NodeId; STRIPES],
-    ) -> bool {
+    ) {
         if lists == [NIL; STRIPES] {
-            return true;
+            return;
         }
         let index = geometry.private_index(slot);
-        let Some(wheel) = self.wheel_or_new(geometry, slot) else { return false };
+        let wheel = self.wheel_or_new(geometry, slot);
         debug_assert_eq!((wheel.buckets.get(index), wheel.set[index]), ([NIL; STRIPES], 0));
         *wheel.buckets.get_mut(index) = lists;
         wheel.set[index] = lists.iter().rev().fold(0, |set, &first| set << 1 | u16::from(first != NIL));
         wheel.occupied.insert(index);
-        true
     }
 
     /// Takes a bucket's lists and leaves its bit, because the sweep links the nodes again.
@@ -231,19 +218,13 @@ impl PrivateWheels {
         let wheel = self.level(level)?;
         geometry.expiration_of(level, from, |slot| wheel.next_occupied(geometry.private_index(slot)))
     }
-
-    /// Drops an empty wheel. It is made anew when it is needed.
-    pub(in crate::shard) fn drop_empty(&mut self, level: usize) {
-        debug_assert!(self.level(level).is_none_or(PrivateWheel::is_empty));
-        self.levels[level] = None;
-    }
 }
 
 impl PrivateWheel {
-    /// `None` if there is no memory.
-    fn new(size: usize) -> Option<Self> {
-        let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize))?;
-        Some(Self { buckets: Buckets::new(size)?, set: fallible::zeroed(size)?, occupied })
+    #[cold]
+    fn new(size: usize) -> Self {
+        let occupied = Bitmap::new(size.div_ceil(u64::BITS as usize));
+        Self { buckets: Buckets::new(size), set: vec![0; size].into(), occupied }
     }
 
     pub(in crate::shard) fn size(&self) -> usize {
@@ -255,10 +236,12 @@ impl PrivateWheel {
         let stripe = first as usize % STRIPES;
         let lists = self.buckets.get_mut(index);
         // Ordering: Relaxed, no other thread accesses the link.
-        last.store(lists[stripe], Ordering::Relaxed);
-        lists[stripe] = first;
-        self.set[index] |= 1 << stripe;
-        self.occupied.insert(index);
+        let former = std::mem::replace(&mut lists[stripe], first);
+        last.store(former, Ordering::Relaxed);
+        if former == NIL {
+            self.set[index] |= 1 << stripe;
+            self.occupied.insert(index);
+        }
     }
 
     #[inline]

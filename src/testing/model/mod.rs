@@ -10,7 +10,7 @@ pub mod delay_queue {
     pub use crate::delay_queue::model::Queue;
 }
 
-pub use parts::{Epochs, FreeNodes, Grace, List, Node, Participant};
+pub use parts::{Epochs, FreeNodes, Node, Participant};
 
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};
 use crate::tick::Tick;

@@ -1,7 +1,6 @@
 //! Single parts of a shard. Models of them are small enough to be explored exhaustively.
 
 use crate::shard;
-use crate::sync::{AtomicU32, Ordering};
 use crate::tick::Tick;
 
 /// A single node, for models of its word: it is in no list and belongs to no segment.
@@ -25,19 +24,13 @@ impl<T> Node<T> {
 
     /// Cancels the timer of that generation.
     pub fn cancel(&self, generation: u64) -> Option<T> {
-        self.0.cancel(0, generation).map(|(_, payload)| payload)
+        self.0.cancel(0, generation)
     }
 
     /// Begins a move and gives it up: takes the payload out and puts it back. Returns false if the
     /// timer is gone.
     pub fn take_in_vain(&self, generation: u64) -> bool {
         self.0.take(0, generation).map(shard::Taken::restore).is_some()
-    }
-
-    /// Claims a cancelled node for a timer, and gives it back unused. Returns false if it cannot be
-    /// claimed.
-    pub fn claim_in_vain(&self, deadline: Tick) -> bool {
-        self.0.claim(deadline).map(shard::Vacant::cancelled).is_some()
     }
 
     /// Does what the advancer does with a cancelled node that it meets. If that succeeds, the node
@@ -99,9 +92,6 @@ pub struct Epochs(shard::Epochs);
 /// A participant of the epochs, which can be pinned.
 pub struct Participant(shard::Participant);
 
-/// A grace period: after it, no participant holds what was unreachable at its start.
-pub struct Grace(shard::Grace);
-
 impl Epochs {
     /// Makes epochs without participants.
     #[must_use]
@@ -113,7 +103,7 @@ impl Epochs {
     /// Adds a participant.
     #[must_use]
     pub fn join(&self) -> Participant {
-        Participant(self.0.join().expect("there is memory"))
+        Participant(self.0.join())
     }
 }
 
@@ -124,64 +114,13 @@ impl Participant {
         act()
     }
 
-    /// Begins a grace period.
-    #[must_use]
-    pub fn begin_grace(&self) -> Grace {
-        Grace(shard::Grace::begin(&self.0).expect("there is memory"))
+    /// Calls `run` once no participant is pinned that was pinned before this call.
+    pub fn defer(&self, run: impl FnOnce() + Send + 'static) {
+        self.0.defer_static(run);
     }
 
     /// Helps the epochs advance.
     pub fn help(&self) {
-        shard::Grace::help(&self.0);
-    }
-}
-
-impl Grace {
-    /// Returns whether the grace period has passed.
-    #[must_use]
-    pub fn has_passed(&self) -> bool {
-        self.0.has_passed()
-    }
-}
-
-/// A single list of an overflow wheel, and nodes to push to it, numbered from 1.
-pub struct List {
-    clock: shard::ShardClock,
-    wheel: shard::Wheel,
-    links: Vec<AtomicU32>,
-}
-
-/// The slot of the list.
-const LIST: shard::ListSlot = shard::ListSlot { index: 0, stripe: 0, round: 0 };
-
-impl List {
-    /// Makes an empty list, and `nodes` nodes.
-    #[must_use]
-    pub fn new(nodes: usize) -> Self {
-        let links = (0..=nodes).map(|_| AtomicU32::new(0)).collect();
-        Self {
-            clock: shard::ShardClock::new(0).expect("there is memory"),
-            wheel: shard::Wheel::new(4, LIST.round).expect("there is memory"),
-            links,
-        }
-    }
-
-    /// Does what a producer does. Returns false if the wheel is given up.
-    pub fn push(&self, node: u32) -> bool {
-        self.wheel.mark(0, LIST.index, LIST.stripe);
-        self.clock.read();
-        !self.wheel.is_closed() && self.wheel.push(LIST, node, &self.links[node as usize])
-    }
-
-    /// Gives the wheel up, and returns the nodes that were pushed.
-    pub fn give_up(&self) -> Vec<u32> {
-        self.wheel.close();
-        self.clock.seal(1);
-        let mut first = None;
-        self.wheel.drain_closed(LIST.round, |list| first = first.or(Some(list)));
-        // Ordering: Relaxed, as for any thread that walks a list which it has swapped out.
-        let next =
-            |&node: &u32| Some(self.links[node as usize].load(Ordering::Relaxed)).filter(|&next| next != 0);
-        std::iter::successors(first, next).collect()
+        self.0.help();
     }
 }

@@ -93,9 +93,7 @@ fn a_pending_timer_is_stopped_as_it_is_cancelled() {
     assert_eq!(scheduler.stop(key), Stopped::Gone);
     advancer.check_invariants();
     assert_eq!(counts(&scheduler), (1, 0, 1, 1, 0, 0, 1));
-    // Its node is reused where it is linked.
     scheduler.schedule(6, 1).unwrap();
-    assert_eq!(scheduler.stats().reused, 1);
     assert!(advance(&mut advancer, 5, |_, _, _| ()).is_empty());
     assert_eq!(advance(&mut advancer, 6, |_, _, _| ()), [(6, 1)]);
 }
@@ -210,16 +208,15 @@ fn a_timer_that_was_put_off_or_moved_recurs_from_its_last_deadline() {
     assert_eq!(counts(&scheduler), (1, 1, 1, 0, 0, 0, scheduler.stats().dead_nodes));
 }
 
-/// A producer puts another timer into the node before the advancer places it.
+/// The timer is stopped before the advancer places its node.
 #[test]
-fn a_node_armed_anew_may_be_cancelled_and_reused_before_it_is_placed() {
+fn a_node_armed_anew_may_be_cancelled_before_it_is_placed() {
     let (scheduler, mut advancer) = small();
     let key = scheduler.schedule(3, RECURS).unwrap();
     let (running, payload) = run_one(&mut advancer, 3);
     advancer.rearm(running, 2, payload).unwrap();
     assert_eq!(scheduler.stop(key), Stopped::Pending(RECURS));
     scheduler.schedule(6, 1).unwrap();
-    assert_eq!(scheduler.stats().reused, 1);
     advancer.check_invariants();
     assert_eq!(advance(&mut advancer, 5, |_, _, _| ()), []);
     assert_eq!(advance(&mut advancer, 6, |_, _, _| ()), [(6, 1)]);

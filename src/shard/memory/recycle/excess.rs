@@ -6,11 +6,10 @@
 //! to the next, memory goes back faster. The last segment goes like the others when nothing is
 //! pending, but not before many timers have used it.
 
-use super::{Recycler, WORDS_PER_STEP};
+use super::{Recycler, STEPS, WORDS_PER_STEP};
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Slab, staying};
-use crate::tick::Tick;
 
 /// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
 /// is scheduled.
@@ -25,14 +24,13 @@ pub(super) const SHARE: usize = 16;
 pub(super) const USED_SHARE: usize = 2;
 
 impl<T> Recycler<T> {
-    /// Notes that the clock has moved to `now`, and may unlink a segment. `scheduled` timers have
+    /// Notes that the clock has moved, and may retire a segment. `scheduled` timers have
     /// been scheduled so far, and `live` timers are pending.
     ///
     /// Returns true if nothing has been scheduled since the last move and memory is not needed.
     #[inline]
     pub(crate) fn note_move(
         &mut self,
-        now: Tick,
         slab: &Slab<T>,
         scheduled: u64,
         live: usize,
@@ -40,7 +38,11 @@ impl<T> Recycler<T> {
     ) -> bool {
         self.moves += 1;
         let excess = self.excess(slab, live);
-        self.patience.note_move(now, live, excess);
+        self.most_steps = match (live, excess) {
+            (0, _) => 0,
+            (_, 0) => usize::MAX,
+            _ => STEPS,
+        };
         let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
         if is_idle || self.moves >= self.moves_per_segment {
             self.moves = 0;
@@ -56,9 +58,9 @@ impl<T> Recycler<T> {
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = self.excess(slab, live);
         let share = (excess + self.leaving.segments()).div_ceil(SHARE);
-        self.patience.end();
+        self.steps = usize::MAX;
         self.step(WORDS_PER_STEP, slab, reclaimer);
-        (0..share.max(1)).for_each(|_| self.leaving.give_whole());
+        (0..share.max(1)).take_while(|_| self.leaving.give_whole(reclaimer)).for_each(drop);
         self.give_back(slab, share.min(excess), reclaimer);
     }
 
@@ -66,13 +68,13 @@ impl<T> Recycler<T> {
     /// False once the slab has all freed nodes and a search since then has found no empty segment:
     /// one timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        if !self.leaving.is_empty() || self.batches().any(|batch| !batch.remains.is_empty()) {
+        if !self.leaving.is_empty() {
             return true;
         }
         if self.excess(slab, live) == 0 {
             return false;
         }
-        let is_settled = self.waiting.is_none() && self.nodes().next().is_none();
+        let is_settled = self.nodes().next().is_none();
         let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
         !is_settled || may_be_empty
     }
@@ -110,7 +112,7 @@ impl<T> Recycler<T> {
         segments.saturating_sub(staying().max(usize::from(is_last_kept)))
     }
 
-    /// Unlinks up to `segments` empty segments, the highest first. Each attempt looks at a limited
+    /// Retires up to `segments` empty segments, the highest first. Each attempt looks at a limited
     /// number of places; the next one continues below them.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize, reclaimer: &mut Reclaimer) {
         let given_back = slab.given_back();
@@ -118,11 +120,8 @@ impl<T> Recycler<T> {
             self.note_given();
         }
         for _ in 0..segments {
-            if !self.collecting.remains.has_room(1, 0) {
-                break;
-            }
-            match slab.unlink_one(self.looked_above, reclaimer) {
-                Ok(segment) => self.collecting.remains.push_segment(segment),
+            match slab.retire_one(self.looked_above, &mut self.leaving.retired, reclaimer) {
+                Ok(()) => {}
                 Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
                 Err(_) => {
                     self.looked_above = usize::MAX;
@@ -134,8 +133,8 @@ impl<T> Recycler<T> {
         if slab.size() == 0 {
             (self.ended, self.asked) = (0, 0);
         }
-        for batch in [&mut self.collecting, &mut self.releasing, &mut self.spare] {
-            batch.trim(slab);
+        for batch in [&mut self.collecting, &mut self.giving] {
+            Self::trim(batch, slab);
         }
     }
 }

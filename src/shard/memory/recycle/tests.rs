@@ -5,7 +5,6 @@ use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::pages::PART;
-use crate::shard::memory::patience::LEAST_POLLS;
 use crate::shard::memory::slab::{FreeWord, Freed};
 
 /// A payload with 256 nodes to a segment.
@@ -27,10 +26,9 @@ impl<T> Scene<T> {
 
     /// A scene in which all nodes of that many segments are taken, and those nodes in memory order.
     fn full(segments: usize) -> (Self, Vec<NodeId>) {
-        let epochs = Epochs::new();
-        let advancer = epochs.reclaimer().expect("there is memory");
-        let scene =
-            Self { slab: Slab::new().expect("there is memory"), epochs, advancer, recycler: Recycler::new() };
+        let (epochs, advancer) = Epochs::with_reclaimer();
+        let slab = Slab::new();
+        let scene = Self { recycler: Recycler::new(&slab), slab, epochs, advancer };
         // Node 0 is never handed out.
         let mut free = FreeWord::default();
         let take = |_| scene.take(&mut free);
@@ -64,7 +62,7 @@ impl<T> Scene<T> {
     /// Moves the clock once, with nothing pending and `scheduled` timers scheduled since the
     /// beginning.
     fn note_move(&mut self, scheduled: u64) {
-        self.recycler.note_move(0, &self.slab, scheduled, 0, &mut self.advancer);
+        self.recycler.note_move(&self.slab, scheduled, 0, &mut self.advancer);
     }
 
     fn in_use(&self) -> usize {
@@ -85,28 +83,6 @@ impl<T> Scene<T> {
     }
 }
 
-impl<T> Drop for Scene<T> {
-    /// As at the advancer's end: what is not reclaimed goes with the slab.
-    fn drop(&mut self) {
-        self.slab.bury(self.recycler.end().into_parts().0);
-    }
-}
-
-#[test]
-fn freed_nodes_wait_until_a_reader_has_gone() {
-    let (mut scene, nodes) = Scene::<Large>::full(1);
-    let reader = scene.epochs.join().expect("there is memory");
-    let guard = reader.pin();
-    scene.retire(&nodes);
-    assert_eq!(scene.recycler.len(), nodes.len());
-    scene.poll(POLLS);
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
-    assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len(), nodes.len()));
-    drop(guard);
-    scene.poll(POLLS);
-    assert_eq!((scene.in_use(), scene.recycler.len()), (0, 0));
-}
-
 #[test]
 fn freed_nodes_of_each_segment_are_handed_out_again() {
     let (mut scene, nodes) = Scene::<Large>::full(5);
@@ -119,7 +95,7 @@ fn freed_nodes_of_each_segment_are_handed_out_again() {
 }
 
 #[test]
-fn a_batch_is_ripe_when_it_is_worth_a_grace_period() {
+fn a_batch_is_ripe_when_it_has_a_share_of_all_nodes() {
     let (mut scene, nodes) = Scene::<Large>::full(16);
     scene.retire(&nodes[..LEAST_WORTH + QUEUE - 1]);
     assert!(!scene.recycler.is_ripe());
@@ -135,20 +111,27 @@ fn a_batch_is_ripe_when_it_is_worth_a_grace_period() {
     assert!(scene.recycler.is_ripe());
 }
 
+/// If nothing is pending, no batch waits for more.
 #[test]
-fn a_small_batch_waits_for_more() {
+fn a_small_batch_waits_for_more_while_timers_need_the_memory() {
     let (mut scene, nodes) = Scene::<Large>::full(1);
+    scene.recycler.note_move(&scene.slab, 0, nodes.len(), &mut scene.advancer);
     scene.retire(&nodes[..3]);
-    scene.poll(LEAST_POLLS - 1);
-    assert!(scene.recycler.waiting.is_none());
-    scene.poll(1);
-    assert!(scene.recycler.waiting.is_some());
     scene.poll(POLLS);
+    assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len(), 3));
+    scene.note_move(0);
+    scene.poll(1);
     assert_eq!((scene.in_use(), scene.recycler.len()), (nodes.len() - 3, 0));
-    // The wait for more nodes has begun again.
-    scene.retire(&nodes[3..6]);
-    scene.poll(LEAST_POLLS.saturating_sub(2 * POLLS));
-    assert!(scene.recycler.waiting.is_none());
+}
+
+/// Of a payload of a megabyte, a segment has 64 nodes.
+#[test]
+fn a_quarter_of_a_segment_is_enough() {
+    let (mut scene, nodes) = Scene::<[u8; 1 << 20]>::full(1);
+    scene.retire(&nodes[..16 + QUEUE - 1]);
+    assert!(!scene.recycler.is_ripe());
+    scene.retire(&nodes[16 + QUEUE - 1..][..1]);
+    assert!(scene.recycler.is_ripe());
 }
 
 #[test]
@@ -164,13 +147,6 @@ fn a_batch_is_given_in_steps() {
     let words = one_of_each_word.len();
     assert_eq!(words, 6 * WORDS_PER_STEP);
     scene.retire(&one_of_each_word);
-    scene.poll(1);
-    while scene.recycler.releasing.is_empty() {
-        assert_eq!(scene.recycler.len(), words);
-        let others = scene.epochs.join().expect("there is memory");
-        drop(others.pin());
-        scene.recycler.finish_waiting(&scene.slab, &scene.advancer);
-    }
     scene.poll(1);
     assert_eq!(scene.recycler.len(), words - WORDS_PER_STEP);
     // A step is longer where nodes are freed meanwhile: half of the nodes that make the next batch ripe
@@ -222,7 +198,6 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
     assert_eq!(left, [4, 3, 2, 1, 0]);
     assert!(scene.owes_memory(), "it has to wait for readers");
     scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
-    assert_eq!(scene.recycler.batches().map(|batch| batch.remains.segments()).sum::<usize>(), 0);
     // A segment at each poll, and the first one, which is on ordinary pages, in parts.
     let mut left = scene.recycler.leaving.segments();
     for _ in 0..4 + Segment::<Large>::bytes() / PART {
@@ -246,7 +221,7 @@ fn a_step_gives_a_part_of_a_segment() {
         scene.poll(1);
         scene.recycler.leaving.segments() == 1
     };
-    let steps = (0..POLLS + LEAST_POLLS + parts).filter(is_going).count();
+    let steps = (0..POLLS + parts).filter(is_going).count();
     assert_eq!((steps, scene.owes_memory()), (if cfg!(target_os = "linux") { parts - 1 } else { 0 }, false));
 }
 
@@ -297,7 +272,7 @@ fn what_timers_need_is_kept() {
     scene.free(&nodes);
     let pending = 3 * Scene::<Large>::NODES;
     for _ in 0..9 {
-        scene.recycler.note_move(0, &scene.slab, 0, pending, &mut scene.advancer);
+        scene.recycler.note_move(&scene.slab, 0, pending, &mut scene.advancer);
     }
     assert_eq!(scene.capacity(), 7, "one more than twice what is pending");
     assert!(scene.recycler.owes_memory(&scene.slab, 0));
@@ -376,22 +351,16 @@ fn a_share_of_what_waits_to_go_goes() {
     }
 }
 
+/// What readers may still reach at the advancer's end goes when they have unpinned.
 #[test]
-fn what_a_recycler_has_at_its_end_is_handed_over() {
+fn a_segment_outlasts_a_reader_at_the_end() {
     let (mut scene, nodes) = Scene::<Large>::full(6);
     scene.free(&nodes);
-    let reader = scene.epochs.join().expect("there is memory");
-    scene.note_move(0);
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
+    let reader = scene.epochs.join();
     let guard = reader.pin();
     scene.note_move(0);
-    scene.poll(LEAST_POLLS);
-    scene.note_move(0);
-    let (leaving, waiting) = (scene.recycler.leaving.segments(), scene.recycler.waiting.is_some());
-    let collecting = scene.recycler.collecting.remains.segments();
-    assert!(waiting && collecting == 1, "one stage each: {leaving} leaving, {waiting}, {collecting}");
-    let remains = scene.recycler.end();
-    assert_eq!((remains.segments(), scene.recycler.end().segments()), (2, 0));
-    scene.slab.bury(remains.into_parts().0);
+    scene.poll(POLLS);
+    assert_eq!((scene.capacity(), scene.recycler.leaving.segments()), (5, 1));
+    drop(scene);
     drop(guard);
 }

@@ -58,7 +58,7 @@ pub(crate) struct FreedNodes {
 
 impl FreedNodes {
     pub(in crate::shard::memory) fn new() -> Self {
-        Self { ids: Bitmap::empty(), base: 0, below: 0, count: 0, from: 0 }
+        Self { ids: Bitmap::new(0), base: 0, below: 0, count: 0, from: 0 }
     }
 
     pub(in crate::shard::memory) fn count(&self) -> usize {
@@ -83,22 +83,21 @@ impl FreedNodes {
         );
     }
 
-    /// Adds a node. If there is no memory for the bitmap, the node stays unused until the shard
-    /// ends.
+    /// Adds a node.
     #[inline]
     pub(in crate::shard::memory) fn add(&mut self, Freed(id): Freed) {
         let word = id as usize / WORD_NODES;
-        if word.wrapping_sub(self.base) >= self.ids.len() && !self.make_room(word) {
-            return;
+        if word.wrapping_sub(self.base) >= self.ids.len() {
+            self.make_room(word);
         }
         self.ids.insert(id as usize - self.base * WORD_NODES);
         self.count += 1;
     }
 
-    /// Moves or grows the bitmap so that it holds `word`; false if there is no memory. Takes time
-    /// proportional to the words between the nodes.
+    /// Moves or grows the bitmap so that it holds `word`. Takes time proportional to the words between
+    /// the nodes.
     #[cold]
-    fn make_room(&mut self, word: usize) -> bool {
+    fn make_room(&mut self, word: usize) {
         if self.count == 0 {
             self.base = word.saturating_sub(self.below);
         } else if word < self.base {
@@ -108,15 +107,14 @@ impl FreedNodes {
         let span = self.span_with(word, &used);
         let needs_more = span.len() > self.ids.len();
         if self.count == 0 && !needs_more {
-            return true;
+            return;
         }
         let length = if needs_more { span.len().next_power_of_two() } else { self.ids.len() };
-        let Some(mut ids) = Bitmap::new(length) else { return false };
+        let mut ids = Bitmap::new(length);
         let below = if word < self.base { (length - span.len()) / 2 } else { 0 };
         let base = span.start.saturating_sub(below);
         ids.absorb(&self.ids, used.clone(), self.base + used.start - base);
         (self.ids, self.base) = (ids, base);
-        true
     }
 
     /// The words from the first to the last that must have room: those in use, and `word`.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::unlink::{LAST_ERA_GIVEN_BACK, LOOKED_AT};
 use super::*;
 use crate::shard::memory::epochs::Epochs;
+use crate::shard::memory::slot::Retired;
 
 /// A payload with 256 nodes to a segment.
 type Large = [u8; 4096];
@@ -17,16 +18,19 @@ struct Scene {
     slab: Slab<Large>,
     who: Participant,
     reclaimer: RefCell<Reclaimer>,
+    retired: RefCell<Retired<Segment<Large>>>,
     free: FreeWord,
 }
 
 impl Scene {
     fn new() -> Self {
-        let epochs = Epochs::new();
+        let (epochs, reclaimer) = Epochs::with_reclaimer();
+        let slab = Slab::new();
         Self {
-            slab: Slab::new().expect("there is memory"),
-            who: epochs.join().expect("there is memory"),
-            reclaimer: RefCell::new(epochs.reclaimer().expect("there is memory")),
+            retired: RefCell::new(slab.retired()),
+            slab,
+            who: epochs.join(),
+            reclaimer: RefCell::new(reclaimer),
             free: FreeWord::default(),
         }
     }
@@ -70,10 +74,10 @@ impl Scene {
 
     fn unlink(&self, above: usize) -> Result<u32, usize> {
         let mut reclaimer = self.reclaimer.borrow_mut();
-        let unlinked = self.slab.unlink_one(above, &mut reclaimer)?;
-        let era = unlinked.get().era;
-        self.slab.bury(vec![unlinked]);
-        Ok(era)
+        let mut retired = self.retired.borrow_mut();
+        self.slab.retire_one(above, &mut retired, &mut reclaimer)?;
+        let segment = (0..100).find_map(|_| retired.take(&reclaimer));
+        Ok(segment.expect("no participant is pinned").era)
     }
 }
 
@@ -244,8 +248,7 @@ fn a_segment_goes_without_its_worn_nodes() {
 /// A payload that was not taken out is dropped with the slab.
 #[test]
 fn what_is_pending_ends_with_the_slab() {
-    let (payload, slab, who) =
-        (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join().expect("there is memory"));
+    let (payload, slab, who) = (Arc::new(()), Slab::new(), Epochs::new().join());
     let mut free = FreeWord::default();
     for deadline in 1..=3 {
         let owned = slab.take(&mut free, &who, deadline).expect("there is memory");

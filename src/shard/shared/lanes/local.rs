@@ -1,6 +1,5 @@
 //! What the owner of a lane has to itself.
 
-use super::hints::Hints;
 use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::{FreeWord, Held};
 
@@ -17,12 +16,11 @@ pub(crate) struct Local {
 pub(crate) struct Nodes {
     pub(crate) free: FreeWord,
     pub(crate) held: Held,
-    pub(crate) hints: Hints,
 }
 
 impl Local {
-    pub(super) fn new(participant: Participant, keeps: bool) -> Self {
-        let (free, held, hints) = (FreeWord::default(), Held::default(), Hints::new(keeps));
-        Self { participant, nodes: Nodes { free, held, hints }, until_report: 0, reported: 0 }
+    pub(super) fn new(participant: Participant) -> Self {
+        let nodes = Nodes { free: FreeWord::default(), held: Held::default() };
+        Self { participant, nodes, until_report: 0, reported: 0 }
     }
 }

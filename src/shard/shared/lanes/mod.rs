@@ -1,102 +1,311 @@
-//! A lane: what one producer has to itself. These are its counters, its participant in the epochs,
-//! its free nodes, the node that it holds, and its hints.
+//! A lane: what one thread has to itself in a shard. These are its counters, its participant in the
+//! epochs, its free nodes, and the node that it holds.
 //!
-//! A producer must not share with another what it writes at each call. A shard keeps lists of lanes
-//! (see [`lane`]), and a lane has one owner at a time.
+//! A thread finds its own lane by its [number](thread_number). When it ends, the next thread with
+//! that number has the lane in each shard, with all that is in it. A thread without a number (more
+//! than 64 threads have one, or it is ending), a thread that is already in a call (a destructor
+//! that the call runs), and a thread whose lane the advancer is revoking use a *common* lane for
+//! one call. There are as many of these as such calls were ever under way at once, and they keep no
+//! nodes. So what lanes keep does not grow with the number of threads.
 //!
-//! - Up to [`KEEPERS`] threads own a lane each until they end, and find it through a thread local
-//!   (see [`cache`]). A lane outlives its owner, and another thread takes it over.
-//! - In all other cases a call is lent a *common* lane: for a thread beyond that number; for a
-//!   thread that is already in a call (a destructor that the call runs) or is ending; for a thread
-//!   whose lane the advancer is revoking; and for a thread that has no memory for a lane of its
-//!   own. There are as many of these lanes as such calls were ever under way at once, not as many
-//!   as threads.
+//! Invariant: only the thread that has [entered](Entered) a lane uses its `local` and writes its
+//! `tally`, except that the advancer takes nodes from `local` while the lane is revoked.
 //!
-//! So what lanes keep does not grow with the number of threads. With thousands of threads, each
-//! call pays for that with one more compare-and-swap.
+//! # A call against a revocation
 //!
-//! Invariant: only the owner of a lane uses `local` and writes `tally`. It uses the nodes kept in
-//! `local` only within a call, because the advancer may take those from an owner that is in no call
-//! (see [`Lanes::revoke`]). [`lane`] keeps the part of this that memory safety depends on, and has
-//! all unsafe code of the lanes.
-//!
-//! # A lane without an owner
-//!
-//! A thread that ends leaves the epochs and frees its hints. Its free nodes and the node that it
-//! holds stay in the lane for the advancer, because only the advancer frees a dead node. The thread
-//! wakes the advancer. At its next advance the advancer takes such a lane for a moment, gives the
-//! nodes back, and adds the lane's counters to its own sum (see
-//! [`lane_totals`](crate::shard::advancer::lane_totals)). From then on the lane costs an advance
-//! nothing, and keeps some hundred bytes.
-//!
-//! A common lane keeps no nodes. The first [`STAYING`] of them stay in the epochs and in the
-//! advancer's list, lent or not. The others (*extra* lanes) are tidied like lanes that a thread
-//! owned.
+//! The advancer takes the nodes that idle threads keep. A thread sets `busy` and then reads
+//! `revoked`. The advancer sets `revoked`, has every thread pass a barrier (`membarrier`), and then
+//! reads `busy`. So the thread needs no barrier of its own: either it sees that the lane is
+//! revoked, or the advancer sees that it is busy.
 //!
 //! # Where there is no memory for a lane
 //!
-//! One common lane is made with the shard. A thread for whose lane the system has no memory is lent
-//! that one, so a timer can be cancelled all the same. Two such threads wait for each other's
-//! calls; no other thread waits.
+//! One common lane is made with the shard. A thread for whose lane the system has no memory waits
+//! for that one, so a timer can be cancelled all the same. No other thread waits.
 
-mod cache;
-mod hints;
-mod lane;
-mod list;
 mod local;
-mod state;
-mod turnover;
+mod thread_number;
 
-pub(crate) use self::lane::{Entered, Lane, LaneHandle};
-pub(crate) use self::list::Lanes;
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+use std::sync::atomic::compiler_fence;
+
+use crossbeam_utils::CachePadded;
+
 pub(crate) use self::local::{Local, Nodes};
+use self::thread_number::NUMBERS;
+use crate::fallible::{self, List};
+use crate::hardware;
+use crate::shard::memory::epochs::{Epochs, Participant, Reclaimer};
+use crate::shard::memory::slab::{FreeWord, Held};
+use crate::shard::shared::stats::Tally;
+use crate::sync::plain::{AtomicBool, AtomicPtr, AtomicU64};
+use crate::sync::{Ordering, yield_now};
 
-/// How many of a shard's lanes threads may own. An owner may keep free nodes and a held node from
-/// one call to the next.
-const KEEPERS: u32 = 64;
-
-/// How many common lanes stay in the epochs and in the advancer's list.
-const STAYING: u32 = 8;
-
-/// How many dead nodes a lane's owner leaves before it reports them: by the lane's kind, and for a
-/// thread's own lane by its number. Most shards have few producers, and these report seldom.
-const fn dead_per_report(kind: Kind, number: u32) -> u32 {
-    if cfg!(shardwheel_loom) || crate::config::SMALL {
-        return 1;
-    }
-    match kind {
-        Kind::Own if number < 4 => 64,
-        Kind::Own if number < 20 => 8,
-        Kind::Own => 2,
-        Kind::Common => 8,
-        Kind::Extra => 1,
-    }
-}
+/// How many dead nodes a thread leaves before it reports them.
+const DEAD_PER_REPORT: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
 
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
-pub(crate) const UNREPORTED: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 512 };
+pub(crate) const UNREPORTED: u32 = (DEAD_PER_REPORT - 1) * NUMBERS as u32;
 
-const _: () = {
-    let (mut sum, mut number) = (STAYING * (dead_per_report(Kind::Common, 0) - 1), 0);
-    // One lane more than `KEEPERS`: a thread may take a lane while the advancer tidies another.
-    while number <= KEEPERS {
-        sum += dead_per_report(Kind::Own, number) - 1;
-        number += 1;
-    }
-    assert!(sum <= UNREPORTED);
-};
+/// Bytes; more than crossbeam-epoch requests for a participant.
+const PARTICIPANT_BYTES: usize = 4096;
 
-/// Who uses a lane, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Owned by a thread, which keeps nodes and hints in it.
-    Own,
-    /// Lent for a call. It always takes part in the epochs.
-    Common,
-    /// Lent for a call while all common lanes are taken. It takes part in the epochs until it is
-    /// tidied.
-    Extra,
+pub(crate) struct Lanes {
+    /// By the number of the thread. Null, or from `Box::into_raw`.
+    own: [AtomicPtr<Lane>; NUMBERS],
+    /// A bit for each of `own` that exists.
+    made: AtomicU64,
+    common: List<Lane>,
+    epochs: Epochs,
+    /// Whether threads may hold nodes. False in most models, which test nodes that are left in
+    /// their lists.
+    may_hold: AtomicBool,
 }
 
-#[cfg(all(test, not(shardwheel_loom)))]
+pub(crate) struct Lane {
+    is_own: bool,
+    /// Whether a thread is in a call that uses the lane. Written by the thread with the lane's
+    /// number; in a common lane, by the thread that sets it first.
+    busy: AtomicBool,
+    /// Whether the advancer may take the nodes in the lane. Written by the advancer.
+    revoked: AtomicBool,
+    pub(crate) dead_per_report: u32,
+    pub(crate) may_hold: bool,
+    /// Written by the thread in the call, read by any thread.
+    pub(crate) tally: CachePadded<Tally>,
+    local: UnsafeCell<Local>,
+}
+
+// SAFETY: `local` is used by the thread that has entered the lane, or by the advancer while the lane
+// is revoked and not busy. A thread that is given a number acquires what the last one with that
+// number has released.
+unsafe impl Sync for Lane {}
+
+/// A lane in a call. It stays with the thread: it is not Send.
+pub(crate) struct Entered<'l> {
+    lane: &'l Lane,
+    thread: PhantomData<*const ()>,
+}
+
+impl Lane {
+    fn new(is_own: bool, may_hold: bool, participant: Participant) -> Self {
+        Self {
+            is_own,
+            busy: AtomicBool::new(!is_own),
+            revoked: AtomicBool::new(false),
+            dead_per_report: if is_own { DEAD_PER_REPORT } else { 1 },
+            may_hold: is_own && may_hold,
+            tally: CachePadded::new(Tally::new()),
+            local: UnsafeCell::new(Local::new(participant)),
+        }
+    }
+
+    /// Whether the free nodes that a call leaves over stay in the lane.
+    #[inline]
+    pub(crate) fn may_keep(&self) -> bool {
+        self.is_own
+    }
+
+    /// Begins a call of the thread with the lane's number. `None` if the thread is already in a
+    /// call, or the advancer is revoking the lane.
+    #[inline]
+    fn enter(&self) -> Option<Entered<'_>> {
+        // Ordering: Relaxed, no other thread writes it.
+        if self.busy.load(Ordering::Relaxed) {
+            return None;
+        }
+        // Ordering: Relaxed. The compiler fence orders it for the compiler, the advancer's
+        // `membarrier` for the processor.
+        self.busy.store(true, Ordering::Relaxed);
+        compiler_fence(std::sync::atomic::Ordering::SeqCst);
+        let entered = Entered { lane: self, thread: PhantomData };
+        // Ordering: Acquire, pairs with the end of `revoke`: the advancer has finished with `local`.
+        (!self.revoked.load(Ordering::Acquire)).then_some(entered)
+    }
+
+    /// Begins a call of any thread in a common lane; `None` if another call uses the lane.
+    fn enter_common(&self) -> Option<Entered<'_>> {
+        // Ordering: Relaxed for the load, a hint. Acquire, pairs with the end of a call.
+        let is_ours = !self.busy.load(Ordering::Relaxed) && !self.busy.swap(true, Ordering::Acquire);
+        // Not earlier: its drop ends the call.
+        is_ours.then(|| Entered { lane: self, thread: PhantomData })
+    }
+
+    /// Takes the nodes in the lane, unless a call is under way.
+    ///
+    /// # Safety
+    ///
+    /// Only the advancer calls this. Every thread has passed a barrier since the lane was revoked.
+    unsafe fn take_nodes(&self) -> Option<(FreeWord, Held)> {
+        // Ordering: Acquire, pairs with the end of a call: what it has left in `local` is visible.
+        if self.busy.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: no call is under way, and none begins while the lane is revoked.
+        let nodes = unsafe { &mut (*self.local.get()).nodes };
+        Some((std::mem::take(&mut nodes.free), std::mem::take(&mut nodes.held)))
+    }
+}
+
+impl Entered<'_> {
+    /// The lane, and what its thread has to itself.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&Lane, &mut Local) {
+        // SAFETY: the thread is in the one call that uses the lane, and the call has this one
+        // handle, which is borrowed exclusively.
+        (self.lane, unsafe { &mut *self.lane.local.get() })
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Ordering: Release, pairs with `take_nodes` and `enter_common`: what the call has left in
+        // `local` is visible. Also where the call has found the lane revoked: an advancer that loads
+        // this value has to see what the call before it has left.
+        self.lane.busy.store(false, Ordering::Release);
+    }
+}
+
+impl Lanes {
+    /// Makes the lanes with a single, common one, and the right to take memory away from their
+    /// threads.
+    pub(crate) fn new() -> (Self, Reclaimer) {
+        let (epochs, reclaimer) = Epochs::with_reclaimer();
+        let lanes = Self {
+            own: [const { AtomicPtr::new(null_mut()) }; NUMBERS],
+            made: AtomicU64::new(0),
+            common: List::new(),
+            epochs,
+            may_hold: AtomicBool::new(!cfg!(shardwheel_loom)),
+        };
+        drop(lanes.add_common());
+        (lanes, reclaimer)
+    }
+
+    /// A lane that the caller alone uses while it keeps the returned handle. Lock-free while there
+    /// is memory.
+    #[inline]
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        let number = thread_number::get();
+        match self.own(number).and_then(Lane::enter) {
+            Some(entered) => entered,
+            None => self.enter_slowly(number),
+        }
+    }
+
+    #[inline]
+    fn own(&self, number: usize) -> Option<&Lane> {
+        // Ordering: Acquire, pairs with `add_own`.
+        let lane = self.own.get(number)?.load(Ordering::Acquire);
+        // SAFETY: null, or a lane that lives as long as `self`.
+        unsafe { lane.as_ref() }
+    }
+
+    #[cold]
+    fn enter_slowly(&self, number: usize) -> Entered<'_> {
+        if number < NUMBERS
+            && self.own(number).is_none()
+            && let Some(entered) = self.add_own(number)
+        {
+            return entered;
+        }
+        loop {
+            let free = self.common.iter().find_map(Lane::enter_common);
+            if let Some(entered) = free.or_else(|| self.add_common()) {
+                return entered;
+            }
+            // There is no memory.
+            yield_now();
+        }
+    }
+
+    /// Makes the lane of the thread with that number, which is the caller; `None` if there is no
+    /// memory.
+    fn add_own(&self, number: usize) -> Option<Entered<'_>> {
+        // Ordering: Relaxed, it was set before there were producers.
+        let may_hold = self.may_hold.load(Ordering::Relaxed);
+        let lane = fallible::boxed(Lane::new(true, may_hold, self.participant()?))?;
+        // Ordering: Release, pairs with `own`. Only the thread with the number writes it.
+        self.own[number].store(Box::into_raw(lane), Ordering::Release);
+        // Ordering: Release, pairs with `iter`. The lane's first count comes after it, so an advancer
+        // that sees what the thread has done finds the lane.
+        self.made.fetch_or(1 << number, Ordering::Release);
+        self.own(number)?.enter()
+    }
+
+    /// Makes a common lane, which the caller has entered; `None` if there is no memory.
+    fn add_common(&self) -> Option<Entered<'_>> {
+        // Ordering: Relaxed, as in `add_own`.
+        let may_hold = self.may_hold.load(Ordering::Relaxed);
+        let lane = self.common.push(Lane::new(false, may_hold, self.participant()?))?;
+        Some(Entered { lane, thread: PhantomData })
+    }
+
+    /// A participant for a new lane; `None` if there is no memory. crossbeam-epoch would end the
+    /// process.
+    fn participant(&self) -> Option<Participant> {
+        fallible::has_memory(PARTICIPANT_BYTES).then(|| self.epochs.join())
+    }
+
+    /// Takes the nodes that threads keep (free nodes and held nodes) if they are in no call. Does
+    /// nothing if the system offers no `membarrier`. For the advancer.
+    pub(crate) fn revoke(&self, _: &Reclaimer, take_in: impl FnMut((FreeWord, Held))) {
+        if !hardware::has_membarrier() {
+            return;
+        }
+        // Ordering: Relaxed, the barrier orders it.
+        self.own_lanes().for_each(|lane| lane.revoked.store(true, Ordering::Relaxed));
+        if hardware::membarrier() {
+            // A lane that is made only now is not revoked: it is new, so it is left out.
+            // Ordering: Relaxed, only the advancer writes it.
+            let revoked = self.own_lanes().filter(|lane| lane.revoked.load(Ordering::Relaxed));
+            // SAFETY: the advancer's right is here, and the barrier has passed.
+            revoked.filter_map(|lane| unsafe { lane.take_nodes() }).for_each(take_in);
+        }
+        // Ordering: Release, pairs with `enter`: the advancer has finished with `local`.
+        self.own_lanes().for_each(|lane| lane.revoked.store(false, Ordering::Release));
+    }
+
+    /// The lanes of threads.
+    fn own_lanes(&self) -> impl Iterator<Item = &Lane> {
+        // Ordering: Acquire, pairs with `add_own`.
+        let mut made = self.made.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            let number = (made != 0).then(|| made.trailing_zeros())?;
+            made &= made - 1;
+            self.own(number as usize)
+        })
+    }
+
+    /// All lanes, in no particular order.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Lane> {
+        self.own_lanes().chain(self.common.iter())
+    }
+
+    /// Lets threads hold nodes in lanes made from now on, also in a model.
+    #[cfg(any(shardwheel_loom, shardwheel_model))]
+    pub(crate) fn let_hold(&self) {
+        // Ordering: Relaxed, before there are producers.
+        self.may_hold.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for lane in &self.own {
+            // Ordering: Relaxed, the last owner is here.
+            let lane = lane.swap(null_mut(), Ordering::Relaxed);
+            if !lane.is_null() {
+                // SAFETY: it came from `into_raw`, and each user borrows the lanes.
+                drop(unsafe { Box::from_raw(lane) });
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
 mod tests;

@@ -4,7 +4,6 @@
 
 use std::mem::MaybeUninit;
 
-use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
@@ -22,10 +21,9 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// `None` if there is no memory.
-    pub(super) fn new(size: usize) -> Option<Self> {
-        let cleared = Bitmap::new(size.div_ceil(GROUP).div_ceil(u64::BITS as usize))?;
-        Some(Self { lists: fallible::slice(size, MaybeUninit::uninit)?, cleared })
+    pub(super) fn new(size: usize) -> Self {
+        let cleared = Bitmap::new(size.div_ceil(GROUP).div_ceil(u64::BITS as usize));
+        Self { lists: Box::new_uninit_slice(size), cleared }
     }
 
     /// The lists of a bucket. All are empty if its group has not been cleared.
@@ -63,7 +61,7 @@ mod tests {
     /// No call clears more than one group.
     #[test]
     fn groups_are_cleared_when_needed() {
-        let mut buckets = Buckets::new(4 * GROUP).expect("there is memory");
+        let mut buckets = Buckets::new(4 * GROUP);
         let cleared =
             |buckets: &Buckets| (0..4).map(|group| buckets.cleared.contains(group)).collect::<Vec<_>>();
         assert_eq!((buckets.get(GROUP), cleared(&buckets)), ([NIL; STRIPES], vec![false; 4]));
@@ -76,7 +74,7 @@ mod tests {
     /// A wheel may be smaller than a group.
     #[test]
     fn a_small_wheel_is_one_group() {
-        let mut buckets = Buckets::new(2).expect("there is memory");
+        let mut buckets = Buckets::new(2);
         assert_eq!((*buckets.get_mut(1), buckets.get(0)), ([NIL; STRIPES], [NIL; STRIPES]));
     }
 }
