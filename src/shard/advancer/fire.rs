@@ -3,8 +3,8 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use crate::shard::advancer::Advancer;
 use crate::shard::advancer::relink::Overdue;
+use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::{Freed, InHand};
 use crate::shard::node::state::Word;
@@ -97,7 +97,7 @@ impl<T> Advancer<T> {
         take: impl Fn(&InHand<'_, T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
         loop {
-            let Self { shared, overdue, due, .. } = self;
+            let Self { shared, hands: Hands { overdue, due, .. }, .. } = self;
             let (deadline, hand) = if let Some(Overdue { deadline, id, .. }) = overdue.pop() {
                 (deadline, shared.node(id))
             } else if let Some(hand) = due.pop(shared) {
@@ -135,7 +135,7 @@ impl<T> Advancer<T> {
     /// Retires a node whose timer has been counted.
     #[inline(always)]
     pub(super) fn retire(&mut self, node: Freed) {
-        self.ended += 1;
+        self.upkeep.ended += 1;
         self.recycler.retire(node);
     }
 
@@ -158,7 +158,7 @@ impl<T> Advancer<T> {
     #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
-        if self.ended >= ENOUGH {
+        if self.upkeep.ended >= ENOUGH {
             self.note_ended();
         }
     }
@@ -169,12 +169,12 @@ impl<T> Advancer<T> {
         // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
         // check to be near.
         self.shared.check_dead();
-        if std::mem::take(&mut self.ended) >= LONG_DRAIN {
+        if std::mem::take(&mut self.upkeep.ended) >= LONG_DRAIN {
             let (shared, reclaimer) = self.shared.parts();
             self.recycler.poll_to_the_end(&shared.slab, reclaimer);
         }
-        if self.overdue.is_empty() && self.overdue.capacity() > KEPT_BUFFER {
-            self.overdue = Vec::new();
+        if self.hands.overdue.is_empty() && self.hands.overdue.capacity() > KEPT_BUFFER {
+            self.hands.overdue = Vec::new();
         }
     }
 }

@@ -65,17 +65,17 @@ impl<T> Advancer<T> {
     }
 
     fn check_hands(&self, census: &mut Census, flushed: Tick) {
-        assert!(self.moving.is_empty(), "a cascade has stopped half way");
-        for id in self.due.ids(&self.shared) {
+        assert!(self.hands.moving.is_empty(), "a cascade has stopped half way");
+        for id in self.hands.due.ids(&self.shared) {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");
         }
-        for &Overdue { deadline: recorded, id, .. } in &self.overdue {
+        for &Overdue { deadline: recorded, id, .. } in &self.hands.overdue {
             let linked_for = self.record(census, id);
             assert!(recorded <= flushed && linked_for >= recorded);
         }
-        assert!(self.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
-        for &id in self.deferred.iter().chain(&self.aside) {
+        assert!(self.hands.overdue.is_sorted_by_key(|due| std::cmp::Reverse(due.deadline)));
+        for &id in self.hands.deferred.iter().chain(&self.hands.aside) {
             self.record(census, id);
         }
     }

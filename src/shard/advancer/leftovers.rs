@@ -41,7 +41,7 @@ impl<T> Advancer<T> {
     /// scheduled or nodes left dead since the last time. O(threads).
     pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
-            && self.reclaimed_at != self.activity()
+            && self.upkeep.reclaimed_at != self.activity()
             && self.recycler.is_worth_asking(&self.shared.slab, pending)
     }
 
@@ -51,7 +51,7 @@ impl<T> Advancer<T> {
         if !self.are_leftovers_due(pending) {
             return;
         }
-        self.reclaimed_at = self.activity();
+        self.upkeep.reclaimed_at = self.activity();
         self.recycler.note_asked();
         self.take_from_lanes();
         // A node that is left dead after this look makes leftovers due again.

@@ -26,20 +26,13 @@
 //! No other thread can reach what the advancer has in hand through a list. A producer finds a node
 //! there by its key only, and cancels it or puts it off by its word, as any other node.
 //!
-//! | field | what it holds |
-//! |---|---|
-//! | `private` | the private lists of each bucket: nodes from a cascade, a sweep or the inbox |
-//! | `due` | the detached lists of the bucket of tick `flushed + 1`, which are being yielded |
-//! | `moving` | within a cascade: what is left of the overflow bucket |
-//! | `overdue` | timers due at or before `flushed`, latest first |
-//! | `deferred` | for the next advance: busy nodes, and timers rearmed for the past |
-//! | `aside` | held nodes whose tick has come: an advance visits them if a producer says so |
-//! | `sweep` | what a sweep has detached and not yet linked again |
+//! These are in the private wheels (nodes from a cascade, a sweep or the inbox), in [`Hands`], or
+//! with the [`sweep`], which has detached them and not yet linked them again.
 //!
 //! # Invariants
 //!
 //! - `flushed <= now <= sealed`.
-//! - Every linked node is in one of these fields, in the inbox, or in a shared bucket that expires
+//! - Every linked node is in one of these places, in the inbox, or in a shared bucket that expires
 //!   after `flushed`, in a list whose occupancy bit is set.
 //! - A bucket expires no later than any tick that its nodes are linked for (see
 //!   [`state`](crate::shard::node::state)).
@@ -72,6 +65,7 @@ use crate::shard::advancer::fire::Expired;
 use crate::shard::advancer::next_expiration::earlier;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::sweep::Sweep;
+use crate::shard::advancer::upkeep::Upkeep;
 use crate::shard::memory::recycle::Recycler;
 use crate::shard::memory::slab::InHand;
 use crate::shard::node::NodeId;
@@ -120,25 +114,34 @@ pub struct Advancer<T> {
     /// The expiration of the first shared bucket that may hold something, if it is after `flushed`
     /// and no later than `sealed`.
     next_in_shared: Option<Tick>,
-    due: Chains,
-    /// Empty except within a cascade: the nodes that it has detached and not yet placed.
-    moving: Chains,
-    overdue: Vec<Overdue>,
-    deferred: Vec<NodeId>,
-    /// Always empty: kept for its memory.
-    deferred_before: Vec<NodeId>,
-    aside: Vec<NodeId>,
+    hands: Hands,
     recycler: Recycler<T>,
     sweep: Sweep,
     early_cascade: EarlyCascade,
-    /// Moves of the clock until the next upkeep.
-    upkeep_in: u32,
-    /// Nodes freed since the number of dead nodes was last checked.
-    ended: usize,
+    upkeep: Upkeep,
     waker_owner: WakerOwner,
     is_closed_down: bool,
-    /// How many timers had been scheduled and nodes left dead when the leftovers were last reclaimed.
-    reclaimed_at: u64,
+}
+
+/// Nodes in hand, apart from the private wheels and what the sweep has detached.
+struct Hands {
+    /// The detached lists of the bucket of tick `flushed + 1`, which are being yielded.
+    due: Chains,
+    /// Empty except within a cascade: what is left of the overflow bucket.
+    moving: Chains,
+    /// Timers due at or before `flushed`, latest first.
+    overdue: Vec<Overdue>,
+    /// For the next advance: busy nodes, and timers rearmed for the past.
+    deferred: Vec<NodeId>,
+    /// Held nodes whose tick has come: an advance visits them if a producer says so.
+    aside: Vec<NodeId>,
+}
+
+impl Hands {
+    fn new() -> Self {
+        let [due, moving] = [(); 2].map(|()| Chains::new());
+        Self { due, moving, overdue: Vec::new(), deferred: Vec::new(), aside: Vec::new() }
+    }
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change behind.
@@ -154,19 +157,12 @@ impl<T> Advancer<T> {
             private: PrivateWheels::new(shared.geometry.levels()),
             sealed: start,
             next_in_shared: None,
-            due: Chains::new(),
-            moving: Chains::new(),
-            overdue: Vec::new(),
-            deferred: Vec::new(),
-            deferred_before: Vec::new(),
-            aside: Vec::new(),
+            hands: Hands::new(),
             recycler: Recycler::new(&shared.slab),
             sweep: Sweep::new(),
             early_cascade: EarlyCascade::new(start),
-            upkeep_in: 0,
-            ended: 0,
+            upkeep: Upkeep::default(),
             waker_owner: WakerOwner::new(&shared.clock.waker),
-            reclaimed_at: 0,
             is_closed_down: false,
             shared,
         }
@@ -205,7 +201,7 @@ impl<T> Advancer<T> {
     pub(crate) fn move_to(&mut self, now: Tick) {
         let moved = now.saturating_sub(self.now);
         self.now += moved;
-        self.upkeep_in = self.upkeep_in.saturating_sub(u32::from(moved > 0));
+        self.upkeep.due_in = self.upkeep.due_in.saturating_sub(u32::from(moved > 0));
         self.shared.clock.publish_now(self.now);
         if self.now > self.sealed {
             self.seal();

@@ -30,9 +30,9 @@ impl<T> Advancer<T> {
     /// The earliest tick of what is left of the last drain, and of what is deferred.
     #[cold]
     fn earliest_left(&self) -> Option<Tick> {
-        let overdue = self.overdue.last().map(|due| due.deadline);
-        let due = (!self.due.is_empty()).then(|| self.flushed.saturating_add(1));
-        earlier(earlier(overdue, due), self.earliest_of(&self.deferred))
+        let overdue = self.hands.overdue.last().map(|due| due.deadline);
+        let due = (!self.hands.due.is_empty()).then(|| self.flushed.saturating_add(1));
+        earlier(earlier(overdue, due), self.earliest_of(&self.hands.deferred))
     }
 
     fn earliest_of(&self, nodes: &[NodeId]) -> Option<Tick> {
@@ -63,8 +63,9 @@ impl<T> Advancer<T> {
     /// The earliest tick of what producers may have changed or added, other than in the wheels.
     #[inline]
     fn earliest_known_anew(&self) -> Option<Tick> {
-        let deferred = if self.deferred.is_empty() { None } else { self.earliest_of(&self.deferred) };
-        let aside = if self.shared.is_aside_used() { self.earliest_of(&self.aside) } else { None };
+        let deferred =
+            if self.hands.deferred.is_empty() { None } else { self.earliest_of(&self.hands.deferred) };
+        let aside = if self.shared.is_aside_used() { self.earliest_of(&self.hands.aside) } else { None };
         earlier(earlier(deferred, aside), self.earliest_in_inbox())
     }
 

@@ -56,7 +56,7 @@ impl<T> Advancer<T> {
     /// Whether nodes wait for the next advance to take them in.
     #[inline]
     pub(super) fn has_newcomers(&self) -> bool {
-        !self.deferred.is_empty() || self.shared.has_inbox() || self.shared.is_aside_used()
+        !self.hands.deferred.is_empty() || self.shared.has_inbox() || self.shared.is_aside_used()
     }
 
     /// Takes in the newcomers.
@@ -66,16 +66,16 @@ impl<T> Advancer<T> {
             self.visit_aside();
         }
         let inbox = self.shared.take_inbox();
-        if self.deferred.is_empty() && inbox == NIL {
+        if self.hands.deferred.is_empty() && inbox == NIL {
             return;
         }
-        let known = self.overdue.len();
-        // Nodes that are deferred again go to the other of two buffers, which take turns.
-        let mut deferred = std::mem::replace(&mut self.deferred, std::mem::take(&mut self.deferred_before));
-        deferred.drain(..).for_each(|id| self.admit(id));
-        self.deferred_before = deferred;
+        let known = self.hands.overdue.len();
+        // Nodes that are deferred again come after these.
+        let deferred = self.hands.deferred.len();
+        (0..deferred).for_each(|at| self.admit(self.hands.deferred[at]));
+        self.hands.deferred.drain(..deferred);
         self.admit_list(inbox);
-        sort_in(&mut self.overdue, known);
+        sort_in(&mut self.hands.overdue, known);
     }
 
     fn admit_list(&mut self, first: NodeId) {
@@ -91,7 +91,7 @@ impl<T> Advancer<T> {
     fn admit(&mut self, id: NodeId) {
         match self.observe_displaced(id) {
             Observed::Pending(deadline, _) if deadline <= self.flushed => {
-                self.overdue.push(Overdue { deadline, place: 0, id });
+                self.hands.overdue.push(Overdue { deadline, place: 0, id });
             }
             _ => self.relink(id),
         }
@@ -101,12 +101,12 @@ impl<T> Advancer<T> {
     /// once more.
     pub(super) fn visit_aside(&mut self) {
         let mut at = 0;
-        while let Some(&id) = self.aside.get(at) {
+        while let Some(&id) = self.hands.aside.get(at) {
             let node = self.node(id);
             if matches!(node.observe(), Observed::Held(word) if node.linked_for(word) <= self.now) {
                 at += 1;
             } else {
-                self.aside.swap_remove(at);
+                self.hands.aside.swap_remove(at);
                 self.relink(id);
             }
         }
@@ -131,12 +131,12 @@ impl<T> Advancer<T> {
         match self.find_destination(id) {
             Destination::Bucket(slot) => self.link(slot, id, id),
             Destination::Overdue(deadline) => {
-                let at = self.overdue.partition_point(|later| later.deadline > deadline);
-                self.overdue.insert(at, Overdue { deadline, place: 0, id });
+                let at = self.hands.overdue.partition_point(|later| later.deadline > deadline);
+                self.hands.overdue.insert(at, Overdue { deadline, place: 0, id });
             }
             Destination::Dead(node) => self.retire_dead(node),
-            Destination::Aside => self.aside.push(id),
-            Destination::Deferred => self.deferred.push(id),
+            Destination::Aside => self.hands.aside.push(id),
+            Destination::Deferred => self.hands.deferred.push(id),
         }
     }
 
@@ -150,7 +150,7 @@ impl<T> Advancer<T> {
             let slot = self.shared.geometry.place_private(self.flushed + 1, base);
             self.link(slot, id, id);
         } else {
-            self.deferred.push(id);
+            self.hands.deferred.push(id);
         }
     }
 

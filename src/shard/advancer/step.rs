@@ -9,8 +9,8 @@
 //! passes the bucket that the look found. No other bucket that expires in the window comes to hold
 //! anything meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
-use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, Source};
+use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::node::{NodeId, Observed};
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
@@ -61,7 +61,7 @@ impl<T> Advancer<T> {
             if tick == self.now {
                 self.private.find_next(geometry, tick);
             }
-            if !self.due.is_empty() {
+            if !self.hands.due.is_empty() {
                 return true;
             }
         }
@@ -85,13 +85,13 @@ impl<T> Advancer<T> {
     /// Whether timers that are due are in hand.
     #[inline]
     pub(super) fn holds_due(&self) -> bool {
-        !(self.due.is_empty() && self.overdue.is_empty())
+        !(self.hands.due.is_empty() && self.hands.overdue.is_empty())
     }
 
     /// Whether timers that are due, or deferred nodes, are in hand.
     #[inline]
     pub(super) fn holds_any_in_hand(&self) -> bool {
-        self.holds_due() || !self.deferred.is_empty()
+        self.holds_due() || !self.hands.deferred.is_empty()
     }
 
     /// Closes the window of the clock to producers, and looks at its buckets.
@@ -135,7 +135,7 @@ impl<T> Advancer<T> {
     /// Places the timers of an overflow bucket that expires at `tick`, or adds them to `due`. It
     /// stops at a node that does not simply hold a pending timer, and returns that node.
     fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
-        let Self { shared, private, moving, due, .. } = self;
+        let Self { shared, private, hands: Hands { moving, due, .. }, .. } = self;
         let geometry = shared.geometry;
         let (mut placed, mut turn, mut other) = (0, 0, None);
         while let Some((hand, next)) = moving.pop_from(turn, shared) {
@@ -164,7 +164,7 @@ impl<T> Advancer<T> {
         if self.sweep.has(slot) {
             self.sweep_detached(u64::MAX);
         }
-        let Self { shared, private, due, moving, .. } = self;
+        let Self { shared, private, hands: Hands { due, moving, .. }, .. } = self;
         let (geometry, level) = (shared.geometry, slot.level);
         let chains = if level == 0 { due } else { moving };
         if self.next_in_shared == Some(geometry.expiration(slot)) {

@@ -69,14 +69,14 @@ fn an_idle_tick_does_no_upkeep() {
     let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
     assert!(scheduler.schedule(1 << 30, 0).is_ok());
     (1..5_000).for_each(|now| drop(advancer.advance(now)));
-    let left = advancer.upkeep_in;
+    let left = advancer.upkeep.due_in;
     assert!(left > 1);
     drop(advancer.advance(5_000));
-    assert_eq!(advancer.upkeep_in, left - 1);
+    assert_eq!(advancer.upkeep.due_in, left - 1);
     // Ordering: Relaxed, there is one thread.
     scheduler.shared.sweep_requested.store(true, crate::sync::Ordering::Relaxed);
     drop(advancer.advance(5_001));
-    assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep_in > left);
+    assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep.due_in > left);
 }
 
 /// An event loop, whose clock leaps, does the background work at one of many advances.
@@ -87,9 +87,9 @@ fn leaps_leave_out_the_upkeep() {
     (1..10_000).for_each(|now| drop(advancer.advance(now)));
     let mut done = 0;
     for i in 0..100 {
-        let left = advancer.upkeep_in;
+        let left = advancer.upkeep.due_in;
         assert_eq!(advancer.advance(10_000 + 100 * i).count(), 1);
-        done += u32::from(advancer.upkeep_in >= left);
+        done += u32::from(advancer.upkeep.due_in >= left);
         advancer.check_invariants();
     }
     assert!((1..=20).contains(&done), "{done} of 100");
@@ -144,7 +144,7 @@ fn after_a_long_drain_nodes_are_free_at_once() {
         // Those of the long drain do not count again.
         schedule(&scheduler, 2, 1);
         assert_eq!(advancer.advance(2).count(), 1);
-        assert_eq!(advancer.ended, 1);
+        assert_eq!(advancer.upkeep.ended, 1);
         assert!(advancer.recycler.len() > 0);
     }
 }
@@ -158,10 +158,10 @@ fn a_large_buffer_is_given_back() {
         let mut drain = advancer.advance(9);
         assert!(drain.next().is_some());
         drop(drain);
-        let capacity = advancer.overdue.capacity();
+        let capacity = advancer.hands.overdue.capacity();
         assert!(capacity >= late, "it is in use");
         assert_eq!(advancer.advance(9).count(), late - 1);
-        assert_eq!(advancer.overdue.capacity(), if is_kept { capacity } else { 0 }, "{late} were late");
+        assert_eq!(advancer.hands.overdue.capacity(), if is_kept { capacity } else { 0 }, "{late} were late");
     }
 }
 

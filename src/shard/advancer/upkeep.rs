@@ -29,6 +29,17 @@ const EVERY: u32 = if cfg!(shardwheel_loom) {
     64
 };
 
+/// When the background work is due, and since when it counts.
+#[derive(Default)]
+pub(super) struct Upkeep {
+    /// Moves of the clock until the next upkeep.
+    pub(super) due_in: u32,
+    /// Nodes freed since the number of dead nodes was last checked.
+    pub(super) ended: usize,
+    /// How many timers had been scheduled and nodes left dead when the leftovers were last taken.
+    pub(super) reclaimed_at: u64,
+}
+
 impl<T> Advancer<T> {
     /// Returns whether memory that the shard does not need waits to be given back to the system. An
     /// idle event loop then calls [`maintain`](Self::maintain), for example every 10 ms, until this
@@ -74,13 +85,13 @@ impl<T> Advancer<T> {
         self.help();
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.shed(&shared.slab, pending, reclaimer);
-        self.upkeep_in = 0;
+        self.upkeep.due_in = 0;
     }
 
     /// Whether there is work.
     #[inline]
     pub(super) fn is_upkeep_due(&self) -> bool {
-        self.upkeep_in == 0 || self.now >= self.early_cascade.next()
+        self.upkeep.due_in == 0 || self.now >= self.early_cascade.next()
     }
 
     /// Whether a producer has asked for a sweep.
@@ -94,14 +105,14 @@ impl<T> Advancer<T> {
         if moved > 0 {
             self.cascade_early();
         }
-        if moved == 0 || self.upkeep_in == 0 || self.is_upkeep_asked_for() {
+        if moved == 0 || self.upkeep.due_in == 0 || self.is_upkeep_asked_for() {
             self.keep_all_up(moved > 0);
         }
     }
 
     #[inline(never)]
     fn keep_all_up(&mut self, moves: bool) {
-        if self.ended > 0 {
+        if self.upkeep.ended > 0 {
             self.note_ended();
         }
         self.sweep_in_steps();
@@ -111,14 +122,14 @@ impl<T> Advancer<T> {
         let is_at_work = self.is_at_work() || has_excess;
         let next = if is_at_work { 1 } else { EVERY };
         // What goes by the clock was not done if the clock stands.
-        self.upkeep_in = if moves { next } else { next.min(self.upkeep_in) };
+        self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
     /// Notes that a drain has begun to give a batch: the rest of it is due from the next tick on. If
     /// it waited for the end of a rest, a single step would give what many ticks have freed.
     #[inline]
     pub(super) fn note_recycling(&mut self) {
-        self.upkeep_in = self.upkeep_in.min(1);
+        self.upkeep.due_in = self.upkeep.due_in.min(1);
     }
 
     /// May unlink a segment; true if there is more memory than the pending timers need.
@@ -153,7 +164,7 @@ mod tests {
             advancer.advance(tick).for_each(drop);
             if advancer.recycler.is_giving() {
                 given += 1;
-                assert_eq!(advancer.upkeep_in, 1);
+                assert_eq!(advancer.upkeep.due_in, 1);
             }
         }
         assert!(given > 0, "no drain has given a batch");

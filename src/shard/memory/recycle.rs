@@ -19,7 +19,7 @@
 
 mod excess;
 
-use self::excess::MOST_MOVES;
+use self::excess::Trim;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::leaving::Leaving;
 use crate::shard::memory::segment::Segment;
@@ -62,17 +62,11 @@ pub(crate) struct Recycler<T> {
     /// Steps since a batch was last given, and after how many a batch that is not ripe is given.
     steps: usize,
     most_steps: usize,
+    /// Nodes freed since the last step.
     freed: usize,
-    ended: usize,
-    asked: usize,
-    moves: usize,
-    moves_per_segment: usize,
-    scheduled: u64,
-    looked_above: usize,
-    have_changed: bool,
-    none_is_empty: bool,
+    /// The nodes that make a batch ripe.
     worth: usize,
-    given_back: u64,
+    trim: Trim,
 }
 
 /// A bitmap of up to this many words (8 KiB) keeps its memory.
@@ -80,7 +74,7 @@ const KEPT_WORDS: usize = 1024;
 
 impl<T> Recycler<T> {
     /// Frees a bitmap that is empty and far larger than the segments need.
-    fn trim(bitmap: &mut FreedNodes, slab: &Slab<T>) {
+    fn shrink(bitmap: &mut FreedNodes, slab: &Slab<T>) {
         let is_large = |segments: usize| bitmap.words() > 8 * segments * Segment::<T>::WORDS;
         if bitmap.count() == 0
             && bitmap.words() > KEPT_WORDS
@@ -102,16 +96,8 @@ impl<T> Recycler<T> {
             steps: 0,
             most_steps: 0,
             freed: 0,
-            ended: 0,
-            asked: 0,
             worth: Self::least_worth(),
-            moves: 0,
-            moves_per_segment: MOST_MOVES,
-            scheduled: 0,
-            looked_above: usize::MAX,
-            have_changed: true,
-            none_is_empty: false,
-            given_back: 0,
+            trim: Trim::new(),
         }
     }
 
@@ -163,7 +149,7 @@ impl<T> Recycler<T> {
     fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         self.empty_queue();
         let freed = std::mem::take(&mut self.freed);
-        self.ended = self.ended.saturating_add(freed);
+        self.trim.ended = self.trim.ended.saturating_add(freed);
         self.steps = self.steps.saturating_add(1);
         let mut words = least;
         if self.giving.count() > 0 {
@@ -179,8 +165,8 @@ impl<T> Recycler<T> {
 
     /// Notes that a lane's leftover free nodes have been given to the slab.
     pub(crate) fn note_given(&mut self) {
-        self.none_is_empty = false;
-        self.have_changed = true;
+        self.trim.none_is_empty = false;
+        self.trim.have_changed = true;
     }
 
     /// Gives all nodes to the slab. For the end of a long drain.

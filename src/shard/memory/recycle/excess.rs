@@ -23,6 +23,42 @@ pub(super) const SHARE: usize = 16;
 /// The last segment of an idle shard goes back once 1 / `USED_SHARE` of its nodes has been used.
 pub(super) const USED_SHARE: usize = 2;
 
+/// What decides which segments go, and when.
+pub(super) struct Trim {
+    /// Nodes freed since the slab was last empty, and when the lanes were last asked for theirs.
+    pub(super) ended: usize,
+    asked: usize,
+    /// Moves of the clock since a segment was last looked for, and after how many it is.
+    moves: usize,
+    moves_per_segment: usize,
+    /// Timers scheduled up to the last move.
+    scheduled: u64,
+    /// The search goes on below this place of the table.
+    looked_above: usize,
+    /// Whether nodes have become free since the search began.
+    pub(super) have_changed: bool,
+    /// Whether a search has found no empty segment, and no node has become free since.
+    pub(super) none_is_empty: bool,
+    /// How often producers had given nodes back when that was last looked at.
+    given_back: u64,
+}
+
+impl Trim {
+    pub(super) fn new() -> Self {
+        Self {
+            ended: 0,
+            asked: 0,
+            moves: 0,
+            moves_per_segment: MOST_MOVES,
+            scheduled: 0,
+            looked_above: usize::MAX,
+            have_changed: true,
+            none_is_empty: false,
+            given_back: 0,
+        }
+    }
+}
+
 impl<T> Recycler<T> {
     /// Notes that the clock has moved, and may retire a segment. `scheduled` timers have
     /// been scheduled so far, and `live` timers are pending.
@@ -36,17 +72,17 @@ impl<T> Recycler<T> {
         live: usize,
         reclaimer: &mut Reclaimer,
     ) -> bool {
-        self.moves += 1;
+        self.trim.moves += 1;
         let excess = self.excess(slab, live);
         self.most_steps = match (live, excess) {
             (0, _) => 0,
             (_, 0) => usize::MAX,
             _ => STEPS,
         };
-        let is_idle = std::mem::replace(&mut self.scheduled, scheduled) == scheduled;
-        if is_idle || self.moves >= self.moves_per_segment {
-            self.moves = 0;
-            self.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
+        let is_idle = std::mem::replace(&mut self.trim.scheduled, scheduled) == scheduled;
+        if is_idle || self.trim.moves >= self.trim.moves_per_segment {
+            self.trim.moves = 0;
+            self.trim.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
             self.give_back(slab, excess.min(1), reclaimer);
             return is_idle && excess > 0;
         }
@@ -75,32 +111,32 @@ impl<T> Recycler<T> {
             return false;
         }
         let is_settled = self.nodes().next().is_none();
-        let may_be_empty = !self.none_is_empty || slab.given_back() != self.given_back;
+        let may_be_empty = !self.trim.none_is_empty || slab.given_back() != self.trim.given_back;
         !is_settled || may_be_empty
     }
 
     /// Whether there is more memory than `live` timers need, and some of it may be empty.
     pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
-        !self.none_is_empty && self.excess(slab, live) > 0
+        !self.trim.none_is_empty && self.excess(slab, live) > 0
     }
 
     /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for
     /// the nodes that they keep. For the last segment, not again before a good part of it has been
     /// used again.
     pub(crate) fn is_worth_asking(&self, slab: &Slab<T>, live: usize) -> bool {
-        Self::excess_used(slab, live, self.ended - self.asked) > 0
+        Self::excess_used(slab, live, self.trim.ended - self.trim.asked) > 0
     }
 
     /// Notes that the lanes are asked.
     pub(crate) fn note_asked(&mut self) {
-        self.asked = self.ended;
+        self.trim.asked = self.trim.ended;
     }
 
     /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
     /// spare. With none pending, all segments are excess, but an idle shard keeps its last segment
     /// for an occasional timer until a good part of it has been used.
     fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
-        Self::excess_used(slab, live, self.ended)
+        Self::excess_used(slab, live, self.trim.ended)
     }
 
     fn excess_used(slab: &Slab<T>, live: usize, used: usize) -> usize {
@@ -116,25 +152,25 @@ impl<T> Recycler<T> {
     /// number of places; the next one continues below them.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize, reclaimer: &mut Reclaimer) {
         let given_back = slab.given_back();
-        if std::mem::replace(&mut self.given_back, given_back) != given_back {
+        if std::mem::replace(&mut self.trim.given_back, given_back) != given_back {
             self.note_given();
         }
         for _ in 0..segments {
-            match slab.retire_one(self.looked_above, &mut self.leaving.retired, reclaimer) {
+            match slab.retire_one(self.trim.looked_above, &mut self.leaving.retired, reclaimer) {
                 Ok(()) => {}
-                Err(looked_above) if looked_above > staying() => self.looked_above = looked_above,
+                Err(looked_above) if looked_above > staying() => self.trim.looked_above = looked_above,
                 Err(_) => {
-                    self.looked_above = usize::MAX;
-                    self.none_is_empty = !std::mem::take(&mut self.have_changed);
+                    self.trim.looked_above = usize::MAX;
+                    self.trim.none_is_empty = !std::mem::take(&mut self.trim.have_changed);
                     break;
                 }
             }
         }
         if slab.size() == 0 {
-            (self.ended, self.asked) = (0, 0);
+            (self.trim.ended, self.trim.asked) = (0, 0);
         }
         for batch in [&mut self.collecting, &mut self.giving] {
-            Self::trim(batch, slab);
+            Self::shrink(batch, slab);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Freed nodes and memory that is not needed, step by step, in one thread.
 
-use super::excess::{MOVES_PER_SEGMENT, SHARE, USED_SHARE};
+use super::excess::{MOST_MOVES, MOVES_PER_SEGMENT, SHARE, USED_SHARE};
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
