@@ -43,7 +43,7 @@ const TRIES: usize = 100;
 /// If reading both clocks takes longer than this, the two readings make no anchor.
 const SAME_MOMENT: Duration = Duration::from_nanos(MARGIN);
 
-struct Counter {
+struct CycleCounter {
     clock: Clock,
     /// The counter's steps in [`WINDOW`], and in [`SAME_MOMENT`].
     window: u64,
@@ -61,7 +61,7 @@ struct Anchor {
 }
 
 /// `None` where the counter cannot be trusted.
-static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
+static COUNTER: OnceLock<Option<CycleCounter>> = OnceLock::new();
 
 /// The nanoseconds of an anchor count from here.
 static BASE: OnceLock<Instant> = OnceLock::new();
@@ -80,7 +80,7 @@ pub(crate) struct FastClock {
 impl FastClock {
     /// Calibrates the counter, if no other thread has.
     pub(crate) fn calibrate() {
-        COUNTER.get_or_init(|| if is_trusted() { Counter::calibrate() } else { None });
+        COUNTER.get_or_init(|| if is_trusted() { CycleCounter::calibrate() } else { None });
     }
 
     /// Starts counting now, and returns the time of the start.
@@ -110,7 +110,7 @@ impl FastClock {
     }
 }
 
-impl Counter {
+impl CycleCounter {
     /// `None` if a clock stands still or goes back.
     fn calibrate() -> Option<Self> {
         let clock = Clock::new();
@@ -192,7 +192,7 @@ mod tests {
         if !is_trusted() {
             return;
         }
-        let [one, two] = [(); 2].map(|()| Counter::calibrate().expect("the clocks agree").rate);
+        let [one, two] = [(); 2].map(|()| CycleCounter::calibrate().expect("the clocks agree").rate);
         assert!(one.abs_diff(two) <= one >> 13, "{one} and {two}");
     }
 }

@@ -58,10 +58,10 @@ pub(crate) trait Driven: Send + Sync {
 /// ```
 #[derive(Clone)]
 pub struct ManualClock {
-    shared: Arc<Shared>,
+    shared: Arc<ManualState>,
 }
 
-struct Shared {
+struct ManualState {
     start: Instant,
     /// Nanoseconds since the start. Written by every thread that moves the clock.
     elapsed: AtomicU64,
@@ -83,7 +83,7 @@ impl ManualClock {
     pub fn new() -> Self {
         let seat = Mutex::new(Seat { driver: None, passed: false, driven: Vec::new() });
         let (start, elapsed) = (Instant::now(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { start, elapsed, seat, left: Condvar::new() }) }
+        Self { shared: Arc::new(ManualState { start, elapsed, seat, left: Condvar::new() }) }
     }
 
     /// Returns how far the clock has been moved since its creation.

@@ -48,7 +48,7 @@ pub(super) struct Entry<T> {
 }
 
 /// What the queue, its tickets and the timer's shards share.
-pub(super) struct Shared<T> {
+pub(super) struct QueueState<T> {
     /// Tells this queue from others.
     id: u64,
     /// What has expired. Written by the shards' threads and the consumers.
@@ -64,7 +64,7 @@ pub(super) struct Shared<T> {
     left: CachePadded<AtomicU64>,
 }
 
-impl<T: Send + 'static> Shared<T> {
+impl<T: Send + 'static> QueueState<T> {
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -146,7 +146,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 }
 
-impl<T: Send + 'static> WatchesEnd for Shared<T> {
+impl<T: Send + 'static> WatchesEnd for QueueState<T> {
     fn end(&self, handle: &ShardHandle) {
         self.note_end(|waker| _ = handle.run_guarded(|| waker.wake()));
     }
@@ -185,13 +185,13 @@ impl<T> Entry<T> {
 pub(super) struct Ticket<T: Send + 'static> {
     /// `None` once the value has been taken out.
     entry: Option<Box<Stacked<Entry<T>>>>,
-    shared: Arc<Shared<T>>,
+    shared: Arc<QueueState<T>>,
 }
 
 impl<T: Send + 'static> Ticket<T> {
     /// Makes a ticket, and returns the value's number.
     pub(super) fn new(
-        shared: &Arc<Shared<T>>,
+        shared: &Arc<QueueState<T>>,
         (deadline, armed_for): (Nanos, Tick),
         value: T,
     ) -> Result<(u64, Self), ScheduleError<T>> {

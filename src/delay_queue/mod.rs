@@ -4,11 +4,11 @@
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
 //! key stays the same, and `waiters.rs` how consumers are woken.
 
-mod consumer;
 mod entry;
 mod keys;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) mod model;
+mod receiver;
 mod waiters;
 
 use std::fmt;
@@ -24,9 +24,9 @@ use crate::shard::Extended;
 use crate::tick::Tick;
 use crate::timer::task;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
-use consumer::Consumer;
-use entry::{Shared, Ticket};
+use entry::{QueueState, Ticket};
 use keys::Moved;
+use receiver::Receiver;
 
 /// A queue whose values come out when their delays have passed.
 ///
@@ -72,8 +72,8 @@ use keys::Moved;
 /// ```
 pub struct DelayQueue<T: Send + 'static> {
     timer: Timer,
-    shared: Arc<Shared<T>>,
-    consumer: Consumer<T>,
+    shared: Arc<QueueState<T>>,
+    receiver: Receiver<T>,
     moved: Moved,
 }
 
@@ -85,13 +85,13 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// If the system has no memory for it.
     #[must_use]
     pub fn new(timer: &Timer) -> Self {
-        assert!(fallible::has_memory(2 * size_of::<Shared<T>>()), "no memory for a delay queue");
-        let shared = Arc::new(Shared::new());
+        assert!(fallible::has_memory(2 * size_of::<QueueState<T>>()), "no memory for a delay queue");
+        let shared = Arc::new(QueueState::new());
         let watcher = Arc::downgrade(&shared);
         if !timer.first_shard().watch_end(watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, consumer: Consumer::new(), moved: Moved::new() }
+        Self { timer: timer.clone(), shared, receiver: Receiver::new(), moved: Moved::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
@@ -209,7 +209,7 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
         self.shared.close();
         let handle = self.timer.first_shard();
         self.shared.waiters().take_all().for_each(|waker| handle.discard(waker));
-        self.consumer.drop_all(&self.shared, handle);
+        self.receiver.drop_all(&self.shared, handle);
     }
 }
 

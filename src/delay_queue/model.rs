@@ -2,15 +2,15 @@
 
 use std::task::{Poll, Waker};
 
-use super::consumer::Consumer;
-use super::entry::{Entry, Shared};
+use super::entry::{Entry, QueueState};
+use super::receiver::Receiver;
 use super::waiters::STREAM;
 use crate::fallible::{self, Stacked};
 
 /// A queue of numbers without a timer.
 pub struct Queue {
-    shared: Shared<u64>,
-    consumer: Consumer<u64>,
+    shared: QueueState<u64>,
+    receiver: Receiver<u64>,
 }
 
 impl Queue {
@@ -18,7 +18,7 @@ impl Queue {
     #[must_use]
     #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
-        Self { shared: Shared::new(), consumer: Consumer::new() }
+        Self { shared: QueueState::new(), receiver: Receiver::new() }
     }
 
     /// Passes an expired value to the consumers, as a shard's thread does.
@@ -43,7 +43,7 @@ impl Queue {
     }
 
     fn poll_for(&self, waiter: u64, waker: &Waker) -> Poll<Option<u64>> {
-        self.consumer.poll(&self.shared, waiter, waker, drop).map(|entry| entry.map(|entry| entry.value))
+        self.receiver.poll(&self.shared, waiter, waker, drop).map(|entry| entry.map(|entry| entry.value))
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) use wheel::geometry::{Geometry, Slot};
 pub(crate) use {
     memory::epochs::{Epochs, Participant},
     memory::free_bits::{FreeBits, WORD_NODES},
-    node::{Node, Observed, Taken},
+    node::{Node, Observed, TakenOut},
 };
 
 use crate::config::Config;

@@ -25,12 +25,12 @@ thread_local! {
 pub struct Stop {
     /// How many points the thread passes before the point at which it stops.
     after: u64,
-    state: Mutex<State>,
+    state: Mutex<StallState>,
     changed: Condvar,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum StallState {
     OnTheWay,
     Reached,
     /// The thread may pass, or it has ended before it stopped.
@@ -42,7 +42,7 @@ impl Stop {
     /// reach it at the very end of its life.
     #[must_use]
     pub fn after(points: u64) -> &'static Self {
-        let state = Mutex::new(State::OnTheWay);
+        let state = Mutex::new(StallState::OnTheWay);
         Box::leak(Box::new(Self { after: points, state, changed: Condvar::new() }))
     }
 
@@ -54,35 +54,35 @@ impl Stop {
     /// Waits until the thread has stopped, and returns true; false if it is
     /// [released](Self::release) before.
     pub fn is_reached(&self) -> bool {
-        let on_the_way = |state: &mut State| *state == State::OnTheWay;
+        let on_the_way = |state: &mut StallState| *state == StallState::OnTheWay;
         let state = self.changed.wait_while(self.state(), on_the_way);
-        *state.unwrap_or_else(PoisonError::into_inner) == State::Reached
+        *state.unwrap_or_else(PoisonError::into_inner) == StallState::Reached
     }
 
     /// Waits until the thread has stopped; returns false if it has not stopped within `limit`.
     pub fn is_reached_within(&self, limit: Duration) -> bool {
-        let on_the_way = |state: &mut State| *state == State::OnTheWay;
+        let on_the_way = |state: &mut StallState| *state == StallState::OnTheWay;
         let state = self.changed.wait_timeout_while(self.state(), limit, on_the_way);
-        *state.unwrap_or_else(PoisonError::into_inner).0 == State::Reached
+        *state.unwrap_or_else(PoisonError::into_inner).0 == StallState::Reached
     }
 
     /// Lets the thread continue, now or when it reaches the stop.
     pub fn release(&self) {
-        *self.state() = State::Released;
+        *self.state() = StallState::Released;
         self.changed.notify_all();
     }
 
     /// Stops the calling thread until the release; does nothing if the release came before.
     fn wait(&self) {
         let mut state = self.state();
-        if *state == State::OnTheWay {
-            *state = State::Reached;
+        if *state == StallState::OnTheWay {
+            *state = StallState::Reached;
             self.changed.notify_all();
-            drop(self.changed.wait_while(state, |state| *state == State::Reached));
+            drop(self.changed.wait_while(state, |state| *state == StallState::Reached));
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StallState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ const SOURCES: usize = 2;
 /// Where a bucket's lists come from. Each source has its own chains, so lists are added as they
 /// are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source {
+pub(crate) enum ListSource {
     /// The private lists of the bucket.
     Own,
     /// The shared lists.
@@ -44,7 +44,7 @@ impl Chains {
     /// Chains of the private lists of one bucket.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
         let mut chains = Self::new();
-        chains.add(Source::Own, lists, nodes);
+        chains.add(ListSource::Own, lists, nodes);
         chains
     }
 
@@ -54,7 +54,7 @@ impl Chains {
 
     /// Adds a bucket's lists of one source. Its former chains must be empty.
     #[inline]
-    pub(crate) fn add(&mut self, source: Source, lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) {
+    pub(crate) fn add(&mut self, source: ListSource, lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) {
         let at = source as usize * STRIPES;
         debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
         self.heads[at..at + STRIPES].copy_from_slice(&lists);
@@ -73,7 +73,7 @@ impl Chains {
     #[inline(always)]
     pub(crate) fn add_list(
         &mut self,
-        source: Source,
+        source: ListSource,
         stripe: usize,
         first: NodeId,
         nodes: &Consumer<impl Sized>,
@@ -189,7 +189,7 @@ mod tests {
         assert!(chains.is_empty() && chains.pop(&nodes).is_none());
         // Rows of sixteen nodes, a row for each source; each row has a node of each stripe.
         let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
-        for (source, row) in [(Source::Shared, 0), (Source::Own, 1)] {
+        for (source, row) in [(ListSource::Shared, 0), (ListSource::Own, 1)] {
             chains.add(source, lists(&nodes, of(row)), &nodes);
         }
         assert!(!chains.is_empty());

@@ -12,7 +12,7 @@ use crate::tick::Tick;
 /// The nodes seen so far, and what was found in them.
 #[derive(Default)]
 struct Census {
-    seen: Nodes,
+    seen: NodeSet,
     linked: usize,
     pending: usize,
     dead: usize,
@@ -20,9 +20,9 @@ struct Census {
 
 /// A set of nodes, a bit each: small and fast, since a fuzzer checks after every operation.
 #[derive(Default)]
-struct Nodes(Vec<u64>);
+struct NodeSet(Vec<u64>);
 
-impl Nodes {
+impl NodeSet {
     /// Adds a node; false if it was in the set.
     fn insert(&mut self, id: NodeId) -> bool {
         let (word, bit) = (id as usize / 64, 1 << (id % 64));
@@ -126,7 +126,7 @@ impl<T> Advancer<T> {
     }
 
     /// Checks that the list's bucket expires no later than any tick that its nodes are linked for.
-    /// Nodes of cancelled timers count too: they may be reused for that tick.
+    /// NodeSet of cancelled timers count too: they may be reused for that tick.
     fn check_list(&self, census: &mut Census, slot: Slot, ids: impl Iterator<Item = NodeId>) {
         let expiration = self.shared.geometry.expiration(slot);
         for id in ids {
@@ -196,8 +196,8 @@ impl<T> Advancer<T> {
     }
 
     /// The nodes on their way to reuse.
-    fn freed(&self, census: &Census) -> Nodes {
-        let mut freed = Nodes::default();
+    fn freed(&self, census: &Census) -> NodeSet {
+        let mut freed = NodeSet::default();
         let mut count = 0;
         for id in self.recycler.nodes() {
             assert!(freed.insert(id) && !census.seen.contains(id), "node {id} is freed twice");

@@ -18,7 +18,7 @@ use crate::shard::advancer::Advancer;
 use crate::shard::advancer::fire::Fired;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Freed;
-use crate::shard::node::{NodeId, Run, Running};
+use crate::shard::node::{NodeId, RunOutcome, Running};
 use crate::tick::Tick;
 
 /// A timer that is due.
@@ -64,8 +64,8 @@ impl<T> Advancer<T> {
     pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
         let (key, deadline, due) = self.next_taken(|hand, word| {
             Some(match hand.run(word, &recurs)? {
-                Run::Recurring(running, payload) => (AfterRun::Recurring(running), payload),
-                Run::Over(vacant, has_fired, payload) => {
+                RunOutcome::Recurring(running, payload) => (AfterRun::Recurring(running), payload),
+                RunOutcome::Over(vacant, has_fired, payload) => {
                     (AfterRun::Over(hand.freed(vacant), has_fired), payload)
                 }
             })

@@ -9,7 +9,7 @@
 //! passes the bucket that the look found. No other bucket that expires in the window comes to hold
 //! anything meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
-use crate::shard::advancer::chains::{Chains, Source};
+use crate::shard::advancer::chains::{Chains, ListSource};
 use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::node::{NodeId, Observed};
 use crate::shard::shared::consumer::Consumer;
@@ -170,7 +170,7 @@ impl<T> Advancer<T> {
         if self.next_in_shared == Some(geometry.expiration(slot)) {
             take_shared(chains, slot, shared);
         }
-        let add = |stripe, first| chains.add_list(Source::Own, stripe, first, shared);
+        let add = |stripe, first| chains.add_list(ListSource::Own, stripe, first, shared);
         private.take(level, geometry.private_index(slot), add);
     }
 }
@@ -184,7 +184,7 @@ fn take_shared(chains: &mut Chains, slot: Slot, shared: &Consumer<impl Sized>) {
     // from the end of that memory to its beginning, which a processor predicts; and the oldest
     // timer becomes the first of its new list.
     let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
-    let add = |stripe, first| chains.add_list(Source::Shared, place(stripe), first, shared);
+    let add = |stripe, first| chains.add_list(ListSource::Shared, place(stripe), first, shared);
     wheel.flush(index, geometry.round(slot), add);
 }
 

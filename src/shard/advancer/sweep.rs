@@ -26,7 +26,7 @@
 //! above the bound until the pass reaches them.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, Source};
+use crate::shard::advancer::chains::{Chains, ListSource};
 use crate::shard::node::{NodeId, Observed};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
@@ -148,7 +148,7 @@ impl<T> Advancer<T> {
         if self.is_within(slot, geometry.wheel_size())
             && let Some(wheel) = self.wheel(slot.level)
         {
-            chains.add(Source::Shared, wheel.detach_all(geometry.index(slot)), &self.shared);
+            chains.add(ListSource::Shared, wheel.detach_all(geometry.index(slot)), &self.shared);
         }
         self.sweep.detached = Some(Detached { slot, chains });
         true

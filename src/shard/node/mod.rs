@@ -17,7 +17,7 @@ mod reuse;
 pub(crate) mod state;
 
 pub(crate) use cell::{Armed, Filled, Node, PayloadSlot, Running, Vacant};
-pub(crate) use recurring::{Ended, Run};
+pub(crate) use recurring::{RunOutcome, StopOutcome};
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{Ordering, fence};
@@ -41,7 +41,7 @@ pub(crate) enum Extended {
 }
 
 /// A pending timer that a producer has taken out of the node, and may put back.
-pub(crate) struct Taken<'n, T> {
+pub(crate) struct TakenOut<'n, T> {
     vacant: Vacant<'n, T>,
     payload: T,
 }
@@ -101,9 +101,9 @@ impl<T> Node<T> {
     /// Does the first half of a cancel: the payload is out, and the node is
     /// [`Cancelling`](Status::Cancelling) until the caller puts the payload back or calls
     /// [`Vacant::cancelled`].
-    pub(crate) fn take(&self, era: u32, generation: u64) -> Option<Taken<'_, T>> {
+    pub(crate) fn take(&self, era: u32, generation: u64) -> Option<TakenOut<'_, T>> {
         let (vacant, payload) = self.win_of(era, generation, Status::Cancelling)?.read();
-        Some(Taken { vacant, payload })
+        Some(TakenOut { vacant, payload })
     }
 
     /// Moves the pending timer of that generation to `status`.
@@ -291,7 +291,7 @@ impl<'n, T> Vacant<'n, T> {
     }
 }
 
-impl<'n, T> Taken<'n, T> {
+impl<'n, T> TakenOut<'n, T> {
     /// Takes the parts apart: the right to the node, and the payload.
     pub(crate) fn into_parts(self) -> (Vacant<'n, T>, T) {
         (self.vacant, self.payload)

@@ -8,7 +8,7 @@ use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// How a timer was stopped.
-pub(crate) enum Ended<T> {
+pub(crate) enum StopOutcome<T> {
     /// It was pending: the tick from which on the node can be reused in place, and the payload.
     Cancelled(T),
     /// Its payload is out: the callback is running.
@@ -16,7 +16,7 @@ pub(crate) enum Ended<T> {
 }
 
 /// The result of firing a timer that may recur.
-pub(crate) enum Run<'n, T> {
+pub(crate) enum RunOutcome<'n, T> {
     /// It recurs: the node is kept for it.
     Recurring(Running, T),
     /// It does not recur, and the node is free. True unless it was stopped before that was known.
@@ -30,7 +30,7 @@ impl<T> Node<T> {
     /// Against the advancer, which fires a pending timer and arms a running one anew: the
     /// compare-and-swap fails, and the next look finds the timer in its other status. Lock-free:
     /// each repetition means that the advancer has fired the timer or has armed it anew.
-    pub(crate) fn stop(&self, era: u32, generation: u64) -> Option<Ended<T>> {
+    pub(crate) fn stop(&self, era: u32, generation: u64) -> Option<StopOutcome<T>> {
         loop {
             // A hint: `cancel` loads the word anew, and of a running timer nothing else is read.
             let word = self.peek();
@@ -39,12 +39,12 @@ impl<T> Node<T> {
             }
             if word.is(Status::Pending) {
                 if let Some(payload) = self.cancel(era, generation) {
-                    return Some(Ended::Cancelled(payload));
+                    return Some(StopOutcome::Cancelled(payload));
                 }
             } else if !word.is(Status::Running) {
                 return None;
             } else if self.set_stopped(word) {
-                return Some(Ended::Running);
+                return Some(StopOutcome::Running);
             }
         }
     }
@@ -54,13 +54,13 @@ impl<T> Node<T> {
     /// [`end_run`](Self::end_run).
     ///
     /// `recurs` is called once the payload is out, because until then a canceller may take it.
-    pub(crate) fn run(&self, word: Word, recurs: impl Fn(&T) -> bool) -> Option<Run<'_, T>> {
+    pub(crate) fn run(&self, word: Word, recurs: impl Fn(&T) -> bool) -> Option<RunOutcome<'_, T>> {
         let (vacant, payload) = self.win(word, Status::Running)?.read();
         if recurs(&payload) {
-            return Some(Run::Recurring(vacant.without_borrow(), payload));
+            return Some(RunOutcome::Recurring(vacant.without_borrow(), payload));
         }
         let (vacant, has_fired) = vacant.end();
-        Some(Run::Over(vacant, has_fired, payload))
+        Some(RunOutcome::Over(vacant, has_fired, payload))
     }
 
     /// Arms the timer that [`run`](Self::run) fired once more, under the same generation.

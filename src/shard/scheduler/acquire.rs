@@ -6,7 +6,7 @@ use crate::shard::memory::epochs::Participant;
 use crate::shard::memory::slab::{OwnedNode, Slab};
 use crate::shard::node::join;
 use crate::shard::scheduler::Scheduler;
-use crate::shard::shared::lanes::{Lane, Nodes};
+use crate::shard::shared::lanes::{Lane, LaneNodes};
 use crate::tick::Tick;
 
 /// A node to put a timer into, by its origin.
@@ -24,7 +24,7 @@ impl<T> Scheduler<T> {
     pub(super) fn acquire(
         &self,
         who: &Participant,
-        nodes: &mut Nodes,
+        nodes: &mut LaneNodes,
         deadline: Tick,
     ) -> Result<Acquired<'_, T>, ScheduleErrorKind> {
         let slab = &self.shared.slab;
@@ -75,7 +75,7 @@ impl<T> Scheduler<T> {
 }
 
 impl<T> Acquired<'_, T> {
-    pub(super) fn give_back(self, nodes: &mut Nodes) {
+    pub(super) fn give_back(self, nodes: &mut LaneNodes) {
         match self {
             Self::Free(owned) => Slab::<T>::put_back(&mut nodes.free, owned),
             Self::Held(owned, _) => nodes.held.hold_again(owned),

@@ -3,7 +3,7 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::shard::node::Ended;
+use crate::shard::node::StopOutcome;
 use crate::tick::Tick;
 
 /// How a timer was stopped.
@@ -38,13 +38,13 @@ impl<T> Scheduler<T> {
         drop(stay);
         self.count_cancelled(lane);
         match ended {
-            Ended::Cancelled(payload) => {
+            StopOutcome::Cancelled(payload) => {
                 if self.note_dead(lane, local) {
                     self.wake_advancer(entered);
                 }
                 Some(Stopped::Pending(payload))
             }
-            Ended::Running => {
+            StopOutcome::Running => {
                 lane.tally.stopped.add(1);
                 Some(Stopped::Running)
             }

@@ -3,7 +3,7 @@
 use super::Scheduler;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::{Extended, Taken};
+use crate::shard::node::{Extended, TakenOut};
 use crate::shard::shared::lanes::{Entered, Lane, Local};
 use crate::tick::Tick;
 
@@ -49,7 +49,7 @@ impl<T> Scheduler<T> {
             return node.is_pending(era, key.generation).then_some((key, false));
         };
         let taken = node.take(era, key.generation).and_then(|taken| self.keep_unless_closed(taken));
-        let Some((vacant, payload)) = taken.map(Taken::into_parts) else {
+        let Some((vacant, payload)) = taken.map(TakenOut::into_parts) else {
             acquired.give_back(&mut local.nodes);
             self.return_spare_nodes(lane, local);
             return None;
@@ -65,7 +65,7 @@ impl<T> Scheduler<T> {
     }
 
     /// Puts the payload back if the shard is closed: it is for the final walk.
-    fn keep_unless_closed<'n>(&self, taken: Taken<'n, T>) -> Option<Taken<'n, T>> {
+    fn keep_unless_closed<'n>(&self, taken: TakenOut<'n, T>) -> Option<TakenOut<'n, T>> {
         if self.shared.clock.is_closed() {
             taken.restore();
             return None;

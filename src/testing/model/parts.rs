@@ -30,7 +30,7 @@ impl<T> Node<T> {
     /// Begins a move and gives it up: takes the payload out and puts it back. Returns false if the
     /// timer is gone.
     pub fn take_in_vain(&self, generation: u64) -> bool {
-        self.0.take(0, generation).map(shard::Taken::restore).is_some()
+        self.0.take(0, generation).map(shard::TakenOut::restore).is_some()
     }
 
     /// Does what the advancer does with a cancelled node that it meets. If that succeeds, the node

@@ -3,12 +3,12 @@
 use super::*;
 use crate::shard::Scheduler;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::Taken;
+use crate::shard::node::TakenOut;
 use crate::shard::support::small;
 use crate::sync::Arc;
 
 /// Schedules a timer, and calls `meanwhile` in the middle of moving it.
-fn stall<R>(scheduler: &Scheduler<u32>, meanwhile: impl FnOnce(Taken<'_, u32>) -> R) -> R {
+fn stall<R>(scheduler: &Scheduler<u32>, meanwhile: impl FnOnce(TakenOut<'_, u32>) -> R) -> R {
     let key = scheduler.schedule(9, 7).expect("open");
     let mut entered = scheduler.shared.lanes.enter();
     let stay = Stay::pinned(key.node(), &entered.parts().1.participant);

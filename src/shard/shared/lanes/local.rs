@@ -5,7 +5,7 @@ use crate::shard::memory::slab::{FreeWord, Held};
 
 pub(crate) struct Local {
     pub(crate) participant: Participant,
-    pub(crate) nodes: Nodes,
+    pub(crate) nodes: LaneNodes,
     /// How many more dead nodes the owner may leave before it reports, and its total at the last
     /// report (see [`counts`](crate::shard::shared::counts)).
     pub(crate) until_report: u32,
@@ -13,14 +13,14 @@ pub(crate) struct Local {
 }
 
 /// The nodes that the owner may use for its next timers.
-pub(crate) struct Nodes {
+pub(crate) struct LaneNodes {
     pub(crate) free: FreeWord,
     pub(crate) held: Held,
 }
 
 impl Local {
     pub(super) fn new(participant: Participant) -> Self {
-        let nodes = Nodes { free: FreeWord::default(), held: Held::default() };
+        let nodes = LaneNodes { free: FreeWord::default(), held: Held::default() };
         Self { participant, nodes, until_report: 0, reported: 0 }
     }
 }

@@ -33,7 +33,7 @@ use std::sync::atomic::compiler_fence;
 
 use crossbeam_utils::CachePadded;
 
-pub(crate) use self::local::{Local, Nodes};
+pub(crate) use self::local::{LaneNodes, Local};
 use self::thread_number::NUMBERS;
 use crate::fallible::{self, List};
 use crate::hardware;

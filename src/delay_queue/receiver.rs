@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "stream")]
 use futures_core::Stream;
 
-use super::entry::{Entry, Expired, Shared};
+use super::entry::{Entry, Expired, QueueState};
 #[cfg(feature = "stream")]
 use super::waiters::STREAM;
 use super::{DelayQueue, QueueKey};
@@ -28,18 +28,18 @@ use crate::unwind::FirstPanic;
 
 /// What the consumers have taken from the stacks, the first value on top. No user code runs under
 /// the locks.
-pub(super) struct Consumer<T> {
+pub(super) struct Receiver<T> {
     due: Mutex<Stack<Entry<T>>>,
     unexpired: Mutex<Stack<Entry<T>>>,
 }
 
-impl<T: Send + 'static> Consumer<T> {
+impl<T: Send + 'static> Receiver<T> {
     pub(super) fn new() -> Self {
         Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()) }
     }
 
     /// The next entry that has expired, if there is one.
-    pub(super) fn next_due(&self, shared: &Shared<T>) -> Option<Entry<T>> {
+    pub(super) fn next_due(&self, shared: &QueueState<T>) -> Option<Entry<T>> {
         let entry = next(&self.due, shared.due())?;
         shared.note_left();
         Some(entry)
@@ -50,7 +50,7 @@ impl<T: Send + 'static> Consumer<T> {
     /// protocol.
     pub(super) fn poll(
         &self,
-        shared: &Shared<T>,
+        shared: &QueueState<T>,
         waiter: u64,
         waker: &Waker,
         discard: impl Fn(Waker),
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Consumer<T> {
     }
 
     /// Drops all that is left to the consumers. The first panic goes on, the others end in `handle`.
-    pub(super) fn drop_all(&self, shared: &Shared<T>, handle: &ShardHandle) {
+    pub(super) fn drop_all(&self, shared: &QueueState<T>, handle: &ShardHandle) {
         let due = iter::from_fn(|| next(&self.due, shared.due()));
         let unexpired = iter::from_fn(|| next(&self.unexpired, shared.unexpired()));
         let mut panics = FirstPanic::new();
@@ -91,7 +91,7 @@ fn next<T>(taken: &Mutex<Stack<Entry<T>>>, stack: &Stack<Entry<T>>) -> Option<En
 impl<T: Send + 'static> DelayQueue<T> {
     /// Returns the next value that has expired, if there is one. Does not wait.
     pub fn try_recv(&self) -> Option<Expired<T>> {
-        self.consumer.next_due(&self.shared)?.into_expired(self.shared.id())
+        self.receiver.next_due(&self.shared)?.into_expired(self.shared.id())
     }
 
     /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
@@ -219,7 +219,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// ```
     pub fn unexpired(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
         iter::from_fn(|| {
-            let entry = next(&self.consumer.unexpired, self.shared.unexpired())?;
+            let entry = next(&self.receiver.unexpired, self.shared.unexpired())?;
             self.shared.note_left();
             Some(entry.into_unexpired(self.shared.id()))
         })
@@ -238,7 +238,7 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     fn poll_recv(&self, waiter: u64, waker: &Waker) -> Poll<Option<Expired<T>>> {
         let discard = |former| self.timer.first_shard().discard(former);
-        let entry = self.consumer.poll(&self.shared, waiter, waker, discard);
+        let entry = self.receiver.poll(&self.shared, waiter, waker, discard);
         entry.map(|entry| entry?.into_expired(self.shared.id()))
     }
 }
