@@ -7,8 +7,8 @@
 //!
 //! While user code runs (a callback, a waker, a drop, an executor, a user's clock), the worker
 //! holds no lock and no pin, and the advancer lies in the shard's [slot](super::advancer_slot),
-//! where a shutdown finds it. A worker that finds the slot empty afterwards has been shut down, and
-//! ends. All user code runs under a guard: a panic in it does not end the worker.
+//! where a shutdown finds it. A worker that finds the slot empty afterwards has been shut down. All
+//! user code runs under a guard: a panic in it does not end the worker.
 //!
 //! One thread at a time runs a worker, and that thread alone writes its fields: a driver (see
 //! [`drivers`](super::drivers)), or the thread that moves a manual clock.
@@ -18,11 +18,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::advancer_slot::Code;
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
 use super::pace::Pace;
-use super::phase::Phase;
 use super::run::{Done, Outlet, Returned, Work};
 use super::shard_handle::ShardHandle;
 use super::task::Task;
@@ -64,8 +62,8 @@ pub(crate) struct Worker {
     /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
     lagged: u32,
     pace: Pace,
-    /// Rings the shard's bell. `None` if a manual clock drives the worker.
-    waker: Option<Waker>,
+    /// Requests a visit of the shard.
+    waker: Waker,
     /// Whether memory waits to be given back at the next visit.
     owes_maintenance: bool,
 }
@@ -79,7 +77,7 @@ pub(crate) enum Rest {
     Until(Nanos),
     /// A visit after this time, by the system's time.
     For(Duration),
-    /// A visit when the bell rings.
+    /// A visit when one is requested.
     Idle,
 }
 
@@ -91,7 +89,7 @@ impl Worker {
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
         let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
-        let waker = handle.bell.as_ref().map(|bell| bell.waker());
+        let waker = handle.waker.waker();
         Self {
             advancer,
             handle,
@@ -202,8 +200,7 @@ impl Worker {
     }
 
     fn run(&mut self, work: Work) -> Option<Nanos> {
-        let (done, end) =
-            self.in_user_code(Code::Own, |handle| (handle.run(work), handle.present_or_later()))?;
+        let (done, end) = self.in_user_code(|handle| (handle.run(work), handle.present_or_later()))?;
         self.settle(done);
         Some(end)
     }
@@ -212,16 +209,19 @@ impl Worker {
         let key = work.key;
         let outlet = Outlet { handle: Arc::clone(&self.handle), done: self.done.0.clone() };
         let job = Job::new(work, outlet);
-        self.in_user_code(Code::Executor, |handle| {
+        self.handle.advancer_slot.note_executor(true);
+        let end = self.in_user_code(|handle| {
             handle.panic_guard.run(&handle.counts, Some(key), || executor.execute(job));
             handle.present_or_later()
-        })
+        });
+        self.handle.advancer_slot.note_executor(false);
+        end
     }
 
     /// The time by the clock; `None` if the worker has been shut down.
     fn present(&mut self) -> Option<Nanos> {
         if self.handle.time.is_users() {
-            self.in_user_code(Code::Own, ShardHandle::present)
+            self.in_user_code(ShardHandle::present)
         } else {
             Some(self.handle.time.now())
         }
@@ -245,20 +245,20 @@ impl Worker {
         if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
-            self.in_user_code(Code::Own, |handle| handle.discard_task(None, task));
+            self.in_user_code(|handle| handle.discard_task(None, task));
             return;
         }
         self.is_behind |= tick <= self.handle.scheduler.now();
         let stopped = advancer.rearm(running, tick, task).err();
         if let Some(task) = stopped {
-            self.in_user_code(Code::Own, |handle| handle.discard_task(None, task));
+            self.in_user_code(|handle| handle.discard_task(None, task));
         }
     }
 
     /// Runs user code while the advancer lies in the slot. If the worker has been shut down, the
     /// code does not run, and the result is `None`.
-    fn in_user_code<R>(&mut self, what: Code, code: impl FnOnce(&ShardHandle) -> R) -> Option<R> {
-        self.handle.advancer_slot.put(self.advancer.take()?, what);
+    fn in_user_code<R>(&mut self, code: impl FnOnce(&ShardHandle) -> R) -> Option<R> {
+        self.handle.advancer_slot.put(self.advancer.take()?);
         let result = code(&self.handle);
         self.advancer = self.handle.advancer_slot.take();
         Some(result)
@@ -281,8 +281,8 @@ impl Worker {
 
     // ---- for a driver -------------------------------------------------------------------------
 
-    /// Runs what is due, within the budget, and prepares for a sleep if nothing is left. The bell
-    /// has been cleared: a ring from now on is about the next visit.
+    /// Runs what is due, within the budget, and prepares for a sleep if nothing is left. The request
+    /// has been cleared: one from now on is about the next visit.
     pub(crate) fn visit(&mut self) -> Rest {
         self.pay_maintenance();
         if self.turn() || self.is_sweeping() { Rest::Again } else { self.prepare_sleep() }
@@ -304,12 +304,10 @@ impl Worker {
     }
 
     /// Returns the next tick at which something is to be done. The advancer announces it, so an
-    /// earlier timer rings the bell.
+    /// earlier timer requests a visit.
     fn announce(&mut self) -> Option<Tick> {
         let advancer = self.advancer.as_mut().filter(|_| !self.handle.is_stopping())?;
-        if let Some(waker) = &self.waker {
-            advancer.register_waker(waker);
-        }
+        advancer.register_waker(&self.waker);
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
         next
@@ -344,7 +342,7 @@ impl Worker {
 
     // ---- for a driver without a thread --------------------------------------------------------
 
-    /// Makes threads that end leave the bell alone: a ring runs the user's waker.
+    /// Makes threads that end request no visit: a request runs the user's waker.
     pub(crate) fn spare_thread_ends(&self) {
         self.advancer.iter().for_each(|advancer| advancer.spare_thread_ends());
     }
@@ -361,8 +359,8 @@ impl Worker {
         self.fired
     }
 
-    /// When the next visit has something to do, by the timer's time. An earlier timer rings the bell
-    /// from now on, as does a job that comes back.
+    /// When the next visit has something to do, by the timer's time. An earlier timer requests a
+    /// visit from now on, as does a job that comes back.
     pub(crate) fn next_visit(&mut self) -> Option<Nanos> {
         self.take_back();
         if self.is_behind || self.is_sweeping() {
@@ -384,18 +382,8 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Ends the worker. The advancer has the work that is left. The shutdown takes the advancer
-    /// from the slot, unless it has taken it before.
-    ///
-    /// The executor is dropped last: its drop is user code, and may wait for a thread that waits
-    /// for the shutdown.
+    /// Ends the worker, whose advancer a shutdown has taken. The drop of the executor is user code.
     fn drop(&mut self) {
-        self.take_back();
-        if let Some(advancer) = self.advancer.take() {
-            self.handle.advancer_slot.put(advancer, Code::Own);
-        }
-        self.handle.advancer_slot.progress.enter(Phase::Left);
         self.handle.discard(self.executor.take());
-        self.handle.advancer_slot.progress.enter(Phase::Ended);
     }
 }
