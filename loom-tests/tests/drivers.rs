@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shardwheel::model::drivers::{IDLE, Pool, Step};
+use shardwheel::model::drivers::{DriverPool, DriverStep, NEVER};
 use shardwheel_loom_tests::{model, thread};
 
 const PATIENCE: u64 = 10;
@@ -27,44 +27,44 @@ impl Drop for Worker {
 }
 
 /// A pool whose shards are due at these times.
-fn pool<const SHARDS: usize>(dues: [u64; SHARDS]) -> (Arc<Pool<Worker>>, Arc<AtomicUsize>) {
+fn pool<const SHARDS: usize>(dues: [u64; SHARDS]) -> (Arc<DriverPool<Worker>>, Arc<AtomicUsize>) {
     let ends = Arc::new(AtomicUsize::new(0));
     let workers = [(); SHARDS].map(|()| Worker(Arc::clone(&ends)));
-    (Arc::new(Pool::new(workers, |shard| dues[shard], PATIENCE)), ends)
+    (Arc::new(DriverPool::new(workers, |shard| dues[shard], PATIENCE)), ends)
 }
 
 /// Drives at that time, until the driver has visited the shard. Nothing is due after a visit.
-fn drive_until(pool: &Pool<Worker>, driver: usize, now: u64, shard: usize) {
+fn drive_until(pool: &DriverPool<Worker>, driver: usize, now: u64, shard: usize) {
     while visit_next(pool, driver, now) != shard {}
 }
 
 /// Drives at that time until the driver has visited a shard.
-fn visit_next(pool: &Pool<Worker>, driver: usize, now: u64) -> usize {
+fn visit_next(pool: &DriverPool<Worker>, driver: usize, now: u64) -> usize {
     let (shard, worker) = begin_visit(pool, driver, now);
-    assert!(pool.put_back(shard, worker, IDLE).is_none());
+    assert!(pool.put_back(shard, worker, NEVER).is_none());
     shard
 }
 
 /// Drives at that time until the driver visits a shard. If the caller forgets the worker, the driver
 /// blocks.
-fn begin_visit(pool: &Pool<Worker>, driver: usize, now: u64) -> (usize, Worker) {
+fn begin_visit(pool: &DriverPool<Worker>, driver: usize, now: u64) -> (usize, Worker) {
     loop {
         match pool.next(driver, now, now) {
-            Step::Visit(shard, worker) => return (shard, worker),
-            Step::Sleep(until) => {
+            DriverStep::Visit(shard, worker) => return (shard, worker),
+            DriverStep::Sleep(until) => {
                 assert!(until > now, "it would look again and again");
                 pool.wait(driver);
             }
-            Step::Leave => unreachable!("the pool is not stopped"),
+            DriverStep::Leave => unreachable!("the pool is not stopped"),
         }
     }
 }
 
 /// Waits until the driver looks in time, `PATIENCE` from now, or visits a shard.
-fn watch(pool: &Pool<Worker>, driver: usize, now: u64) {
+fn watch(pool: &DriverPool<Worker>, driver: usize, now: u64) {
     loop {
         match pool.next(driver, now, now) {
-            Step::Sleep(until) if until > now + PATIENCE => pool.wait(driver),
+            DriverStep::Sleep(until) if until > now + PATIENCE => pool.wait(driver),
             _ => return,
         }
     }
@@ -74,7 +74,7 @@ fn watch(pool: &Pool<Worker>, driver: usize, now: u64) {
 #[test]
 fn hazard_14_requests_against_the_leaders_sleep() {
     model(|| {
-        let (pool, _) = pool([IDLE; 2]);
+        let (pool, _) = pool([NEVER; 2]);
         let producers = [0, 1].map(|shard| {
             let pool = Arc::clone(&pool);
             thread::spawn(move || pool.request(shard))
@@ -91,7 +91,7 @@ fn hazard_14_requests_against_the_leaders_sleep() {
 #[test]
 fn hazard_14_a_request_while_the_watchdog_takes_the_lead() {
     model(|| {
-        let (pool, _) = pool([NOW, NOW, IDLE]);
+        let (pool, _) = pool([NOW, NOW, NEVER]);
         std::mem::forget(begin_visit(&pool, 0, NOW));
         let requests = Arc::clone(&pool);
         let producer = thread::spawn(move || requests.request(2));
@@ -114,11 +114,11 @@ fn hazard_14_a_request_while_a_driver_becomes_spare() {
         let comes_back = Arc::clone(&pool);
         let spare = thread::spawn(move || {
             comes_back.set_thread(0);
-            drop(comes_back.put_back(first, worker, IDLE));
+            drop(comes_back.put_back(first, worker, NEVER));
             wait_for_a_visit(&comes_back, 0);
         });
         pool.set_thread(1);
-        drop(pool.put_back(second, other, IDLE));
+        drop(pool.put_back(second, other, NEVER));
         wait_for_a_visit(&pool, 1);
         producer.join().unwrap();
         spare.join().unwrap();
@@ -126,12 +126,12 @@ fn hazard_14_a_request_while_a_driver_becomes_spare() {
 }
 
 /// Drives until this or another driver visits a shard.
-fn wait_for_a_visit(pool: &Pool<Worker>, driver: usize) {
+fn wait_for_a_visit(pool: &DriverPool<Worker>, driver: usize) {
     loop {
         match pool.next(driver, LATE, LATE) {
-            Step::Sleep(_) => pool.wait(driver),
-            Step::Visit(..) => return pool.stop(),
-            Step::Leave => return,
+            DriverStep::Sleep(_) => pool.wait(driver),
+            DriverStep::Visit(..) => return pool.stop(),
+            DriverStep::Leave => return,
         }
     }
 }
@@ -148,14 +148,14 @@ fn hazard_14_a_worker_comes_back_while_the_leader_goes_to_sleep() {
         let driver = thread::spawn(move || {
             drop(comes_back.put_back(first, worker, LATE + 1));
             match comes_back.next(0, LATE, LATE) {
-                Step::Sleep(IDLE) => {}
-                Step::Sleep(_) => comes_back.stop(),
+                DriverStep::Sleep(NEVER) => {}
+                DriverStep::Sleep(_) => comes_back.stop(),
                 _ => unreachable!("nothing is due"),
             }
         });
         pool.set_thread(1);
-        drop(pool.put_back(second, other, IDLE));
-        while let Step::Sleep(IDLE) = pool.next(1, LATE, LATE) {
+        drop(pool.put_back(second, other, NEVER));
+        while let DriverStep::Sleep(NEVER) = pool.next(1, LATE, LATE) {
             pool.wait(1);
         }
         driver.join().unwrap();
@@ -167,7 +167,7 @@ fn hazard_14_a_worker_comes_back_while_the_leader_goes_to_sleep() {
 #[test]
 fn hazard_15_a_visit_that_blocks_against_the_watchdogs_sleep() {
     model(|| {
-        let (pool, _) = pool([IDLE; 2]);
+        let (pool, _) = pool([NEVER; 2]);
         let watches = Arc::clone(&pool);
         let watchdog = thread::spawn(move || {
             watches.set_thread(1);
@@ -185,7 +185,7 @@ fn hazard_15_a_visit_that_blocks_against_the_watchdogs_sleep() {
 #[test]
 fn hazard_15_a_request_against_a_visit_that_blocks() {
     model(|| {
-        let (pool, _) = pool([NOW, IDLE]);
+        let (pool, _) = pool([NOW, NEVER]);
         let watches = Arc::clone(&pool);
         let watchdog = thread::spawn(move || {
             watches.set_thread(1);
@@ -221,7 +221,7 @@ fn hazard_15_a_worker_comes_back_while_the_leader_blocks() {
 #[test]
 fn hazard_15_a_request_while_the_watchdog_blocks() {
     model(|| {
-        let (pool, _) = pool([NOW, NOW, IDLE]);
+        let (pool, _) = pool([NOW, NOW, NEVER]);
         std::mem::forget(begin_visit(&pool, 0, NOW));
         let blocks = Arc::clone(&pool);
         let watchdog = thread::spawn(move || std::mem::forget(begin_visit(&blocks, 1, LATE)));
@@ -238,7 +238,7 @@ fn hazard_15_a_request_while_the_watchdog_blocks() {
 #[test]
 fn hazard_16_a_shutdown_against_visits() {
     model(|| {
-        let (pool, ends) = pool([NOW, IDLE]);
+        let (pool, ends) = pool([NOW, NEVER]);
         let drivers = [0, 1].map(|driver| {
             let pool = Arc::clone(&pool);
             thread::spawn(move || {
@@ -254,12 +254,12 @@ fn hazard_16_a_shutdown_against_visits() {
     });
 }
 
-fn drive_until_the_end(pool: &Pool<Worker>, driver: usize) {
+fn drive_until_the_end(pool: &DriverPool<Worker>, driver: usize) {
     loop {
         match pool.next(driver, NOW, NOW) {
-            Step::Visit(shard, worker) => drop(pool.put_back(shard, worker, IDLE)),
-            Step::Sleep(_) => pool.wait(driver),
-            Step::Leave => break,
+            DriverStep::Visit(shard, worker) => drop(pool.put_back(shard, worker, NEVER)),
+            DriverStep::Sleep(_) => pool.wait(driver),
+            DriverStep::Leave => break,
         }
     }
     while pool.take_to_end().map(drop).is_some() {}

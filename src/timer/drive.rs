@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::drivers::{IDLE, Pool};
+use super::drivers::Pool;
 use super::inner::Inner;
 use super::placement;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
-use super::time::Nanos;
+use super::time::{NEVER, Nanos};
 use super::worker::Worker;
 use crate::clock::{Driven, is_user_code, unpoisoned};
 use crate::shard::Advancer;
@@ -63,7 +63,7 @@ impl Drive {
         loop {
             // Comes first: `wait` waits for changes after this look.
             let seen = slot.changes.look();
-            if let Some(mut worker) = pool.take_to_close(shard) {
+            if let Some(mut worker) = pool.take(shard) {
                 let advancer = worker.close();
                 pool.put_closed(shard, worker);
                 return advancer;
@@ -143,7 +143,7 @@ impl Driven for Inner {
                 while worker.turn() || worker.is_sweeping() {}
                 worker.note_clock(now);
                 worker.rest();
-                ((), IDLE)
+                ((), NEVER)
             });
         }
     }

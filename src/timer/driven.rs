@@ -18,9 +18,10 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::drive::{Workers, visit};
-use super::drivers::{IDLE, Parker};
+use super::drivers::Parker;
 use super::inner::Inner;
 use super::shard_handle::ShardHandle;
+use super::time::NEVER;
 use super::worker::Worker;
 use crate::clock::UserCode;
 use crate::shield::Shield;
@@ -90,7 +91,12 @@ impl Driver {
     /// O(shards), and what the due timers cost.
     pub fn turn(&mut self) -> usize {
         self.parker().clear();
-        (0..self.shards()).filter_map(|shard| self.with(shard, Worker::visit_once)).sum()
+        let turn = |worker: &mut Worker| {
+            let fired = worker.visit();
+            worker.help();
+            fired
+        };
+        (0..self.shards()).filter_map(|shard| self.with(shard, turn)).sum()
     }
 
     /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
@@ -111,7 +117,7 @@ impl Driver {
             self.parker().register(waker);
         }
         let next = |worker: &mut Worker| {
-            let at = worker.next_visit()?;
+            let at = worker.next_visit();
             worker.handle().time.instant(at)
         };
         (0..self.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
@@ -136,7 +142,7 @@ impl Driver {
     fn with<R>(&self, shard: usize, code: impl FnOnce(&mut Worker) -> R) -> Option<R> {
         let worker = self.pool.take(shard)?;
         let _user_code = UserCode::begin();
-        Some(visit(&self.pool, shard, worker, |worker| (code(worker), IDLE)))
+        Some(visit(&self.pool, shard, worker, |worker| (code(worker), NEVER)))
     }
 
     fn shards(&self) -> usize {

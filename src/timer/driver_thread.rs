@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::affinity::Core;
 use super::drive::{Workers, visit};
-use super::drivers::{IDLE, Step};
+use super::drivers::Step;
 use super::shard_handle::ShardHandle;
-use super::time::{Nanos, nanos};
-use super::worker::{Rest, Worker};
+use super::time::{NEVER, Nanos, nanos};
+use super::worker::Worker;
 use crate::clock::UserCode;
 use crate::unwind::DropQuietly;
 
@@ -69,21 +69,18 @@ impl DriverThread {
                 Step::Sleep(until) => {
                     awake_since = None;
                     let left = Duration::from_nanos(until.saturating_sub(now));
-                    self.pool.notifier.parker(self.number).wait((until < IDLE).then_some(left));
+                    self.pool.notifier.parker(self.number).wait((until < NEVER).then_some(left));
                 }
                 Step::Leave => return,
             }
         }
     }
 
-    /// Runs what is due in a shard. Returns when to visit it again.
+    /// Runs what is due in a shard. Returns when to visit it again, by the system's time.
     fn run_due(&self, worker: &mut Worker) -> Nanos {
-        match worker.visit() {
-            Rest::Again => 0,
-            Rest::Until(at) => at,
-            Rest::For(length) => self.now().saturating_add(nanos(length)),
-            Rest::Idle => IDLE,
-        }
+        worker.visit();
+        let due = worker.next_visit();
+        worker.pace_to(due).map_or(due, |rest| self.now().saturating_add(nanos(rest)))
     }
 
     fn now(&self) -> Nanos {

@@ -68,19 +68,6 @@ pub(crate) struct Worker {
     owes_maintenance: bool,
 }
 
-/// What a worker asks for at the end of a visit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Rest {
-    /// Another visit, as soon as the other shards have had theirs.
-    Again,
-    /// A visit at this time, by the timer's time.
-    Until(Nanos),
-    /// A visit after this time, by the system's time.
-    For(Duration),
-    /// A visit when one is requested.
-    Idle,
-}
-
 impl Worker {
     pub(crate) fn new(
         number: ShardNumber,
@@ -281,97 +268,56 @@ impl Worker {
 
     // ---- for a driver -------------------------------------------------------------------------
 
-    /// Runs what is due, within the budget, and prepares for a sleep if nothing is left. The request
-    /// has been cleared: one from now on is about the next visit.
-    pub(crate) fn visit(&mut self) -> Rest {
-        self.pay_maintenance();
-        if self.turn() || self.is_sweeping() { Rest::Again } else { self.prepare_sleep() }
-    }
-
-    fn pay_maintenance(&mut self) {
+    /// Runs what is due, within the budget. Returns how many timers have fired. The request for the
+    /// visit has been cleared: one from now on is about the next visit.
+    pub(crate) fn visit(&mut self) -> usize {
         if std::mem::take(&mut self.owes_maintenance)
             && let Some(advancer) = &mut self.advancer
         {
             advancer.maintain();
         }
+        self.fired = 0;
+        self.turn();
+        self.fired
     }
 
-    /// Says when to come back.
-    fn prepare_sleep(&mut self) -> Rest {
-        let rest = self.announce().map_or(Rest::Idle, |next| self.rest_until(next));
-        let longer = self.is_longer(rest, UNTIL_NEXT_SHARE);
-        if self.note_maintenance(longer) { Rest::For(BETWEEN_SHARES) } else { rest }
-    }
-
-    /// Returns the next tick at which something is to be done. The advancer announces it, so an
-    /// earlier timer requests a visit.
-    fn announce(&mut self) -> Option<Tick> {
-        let advancer = self.advancer.as_mut().filter(|_| !self.handle.is_stopping())?;
+    /// When the next visit has something to do, by the timer's time. An earlier timer requests a
+    /// visit from now on, as does a job that comes back.
+    pub(crate) fn next_visit(&mut self) -> Nanos {
+        self.take_back();
+        if self.is_behind || self.is_sweeping() {
+            return self.turned_at;
+        }
+        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else {
+            return NEVER;
+        };
+        // The advancer announces the tick.
         advancer.register_waker(&self.waker);
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
-        next
+        let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
+        let rest = Duration::from_nanos(due.saturating_sub(self.turned_at));
+        self.owes_maintenance = rest > UNTIL_NEXT_SHARE && advancer.needs_maintenance();
+        if self.owes_maintenance { self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES)) } else { due }
     }
 
-    /// Notes whether memory is to be given back during a rest that is long enough.
-    fn note_maintenance(&mut self, is_long: bool) -> bool {
-        let is_open = self.advancer.as_ref().filter(|_| !self.handle.is_stopping());
-        self.owes_maintenance = is_long && is_open.is_some_and(|advancer| advancer.needs_maintenance());
-        self.owes_maintenance
-    }
-
-    /// Whether the rest is longer than `length`.
-    fn is_longer(&self, rest: Rest, length: Duration) -> bool {
-        match rest {
-            Rest::Again => false,
-            Rest::Until(at) => at.saturating_sub(self.turned_at) > super::nanos(length),
-            Rest::For(rest) => rest > length,
-            Rest::Idle => true,
+    /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's.
+    pub(crate) fn pace_to(&mut self, due: Nanos) -> Option<Duration> {
+        if due <= self.turned_at || due == NEVER || !self.handle.time.is_users() {
+            return None;
         }
+        let now = self.present()?;
+        Some(self.pace.begin_sleep(now, due, self.handle.time.tick()))
     }
-
-    /// The longest rest before `tick`. Reads the clock if the clock is the user's.
-    fn rest_until(&mut self, tick: Tick) -> Rest {
-        let due = self.handle.time.start_of(tick);
-        if !self.handle.time.is_users() {
-            return Rest::Until(due);
-        }
-        let Some(now) = self.present() else { return Rest::Again };
-        Rest::For(self.pace.begin_sleep(now, due, self.handle.time.tick()))
-    }
-
-    // ---- for a driver without a thread --------------------------------------------------------
 
     /// Makes threads that end request no visit: a request runs the user's waker.
     pub(crate) fn spare_thread_ends(&self) {
         self.advancer.iter().for_each(|advancer| advancer.spare_thread_ends());
     }
 
-    /// Runs what is due, within the budget. Returns how many timers have fired.
-    pub(crate) fn visit_once(&mut self) -> usize {
-        self.pay_maintenance();
-        self.fired = 0;
-        self.turn();
-        if let Some(advancer) = &mut self.advancer {
-            // Otherwise the loop would have to come back for the owed steps of the epoch alone.
-            advancer.help();
-        }
-        self.fired
-    }
-
-    /// When the next visit has something to do, by the timer's time. An earlier timer requests a
-    /// visit from now on, as does a job that comes back.
-    pub(crate) fn next_visit(&mut self) -> Option<Nanos> {
-        self.take_back();
-        if self.is_behind || self.is_sweeping() {
-            return Some(self.turned_at);
-        }
-        let next = self.announce().filter(|&tick| tick < Tick::MAX);
-        let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
-        let long = self.turned_at.saturating_add(super::nanos(UNTIL_NEXT_SHARE));
-        let share_at = self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES));
-        let at = if self.note_maintenance(due > long) { share_at } else { due };
-        (at < NEVER).then_some(at)
+    /// Takes the steps of the epoch that are owed. A loop would have to come back for them alone.
+    pub(crate) fn help(&mut self) {
+        self.advancer.iter_mut().for_each(|advancer| advancer.help());
     }
 
     /// Takes the advancer, which ends the work; for a shutdown.

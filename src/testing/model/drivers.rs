@@ -6,7 +6,7 @@ use crate::timer::drivers::{self, Limits, Notifier};
 
 /// What a driver does next.
 #[derive(Debug)]
-pub enum Step<W> {
+pub enum DriverStep<W> {
     /// It visits this shard, and puts the worker back.
     Visit(usize, W),
     /// It sleeps until that time.
@@ -16,12 +16,12 @@ pub enum Step<W> {
 }
 
 /// The time at which a shard is due in which nothing is pending.
-pub const IDLE: u64 = drivers::IDLE;
+pub const NEVER: u64 = crate::timer::NEVER;
 
 /// A pool with as many drivers as shards.
-pub struct Pool<W>(Arc<drivers::Pool<W>>);
+pub struct DriverPool<W>(Arc<drivers::Pool<W>>);
 
-impl<W> Pool<W> {
+impl<W> DriverPool<W> {
     /// Makes drivers for these workers. The first driver leads, the second is the watchdog. `due`
     /// says when a visit to a shard is due.
     pub fn new(
@@ -51,11 +51,11 @@ impl<W> Pool<W> {
     }
 
     /// Says what the driver does next. It has been awake since `since`.
-    pub fn next(&self, driver: usize, now: u64, since: u64) -> Step<W> {
+    pub fn next(&self, driver: usize, now: u64, since: u64) -> DriverStep<W> {
         match self.0.next(driver, now, since) {
-            drivers::Step::Visit(shard, worker) => Step::Visit(shard, worker),
-            drivers::Step::Sleep(until) => Step::Sleep(until),
-            drivers::Step::Leave => Step::Leave,
+            drivers::Step::Visit(shard, worker) => DriverStep::Visit(shard, worker),
+            drivers::Step::Sleep(until) => DriverStep::Sleep(until),
+            drivers::Step::Leave => DriverStep::Leave,
         }
     }
 
@@ -71,7 +71,7 @@ impl<W> Pool<W> {
 
     /// Closes a shard's worker, if it is in.
     pub fn close(&self, shard: usize) -> bool {
-        self.0.take_to_close(shard).map(|worker| self.0.put_closed(shard, worker)).is_some()
+        self.0.take(shard).map(|worker| self.0.put_closed(shard, worker)).is_some()
     }
 
     /// Makes all drivers leave.

@@ -67,7 +67,7 @@ pub(crate) use notifier::{Notifier, ShardWaker};
 pub(crate) use parker::Parker;
 pub(crate) use pool::{Pool, Step};
 
-use super::time::Nanos;
+use super::time::{NEVER, Nanos};
 
 /// Which threads drive the shards of a [`Timer`](crate::Timer), for
 /// [`TimerBuilder::drivers`](crate::TimerBuilder::drivers).
@@ -90,9 +90,6 @@ pub enum Drivers {
     /// wakes for its own shard's timers only.
     OnePerShard,
 }
-
-/// The `due` of a shard in which nothing is pending.
-pub(crate) const IDLE: Nanos = Nanos::MAX;
 
 /// A callback holds up other shards for at most this, or two ticks.
 const BOUND: Nanos = 10_000_000;

@@ -6,10 +6,10 @@ use std::task::{Wake, Waker};
 
 use crossbeam_utils::CachePadded;
 
+use super::Limits;
 use super::parker::Parker;
-use super::{IDLE, Limits};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use crate::timer::Nanos;
+use crate::timer::{NEVER, Nanos};
 
 /// The `busy_since` of a leader that sleeps, or is about to.
 const RESTING: Nanos = 0;
@@ -53,7 +53,7 @@ impl Notifier {
             leader: CachePadded::new(AtomicUsize::new(0)),
             busy_since: AtomicU64::new(RESTING),
             watchdog: AtomicUsize::new(NOBODY),
-            looks_at: AtomicU64::new(IDLE),
+            looks_at: AtomicU64::new(NEVER),
         })
     }
 

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::notifier::Notifier;
-use super::{IDLE, Nanos};
+use super::{NEVER, Nanos};
 use crate::clock::unpoisoned;
 use crate::sync::{Mutex, MutexGuard};
 use crate::timer::changes::Changes;
 
 pub(crate) struct Pool<W> {
     pub(crate) notifier: Arc<Notifier>,
-    state: Mutex<State<W>>,
+    state: Mutex<PoolState<W>>,
     /// Changes when a thread leaves, and when it ends.
     left: Changes,
 }
 
-struct State<W> {
+struct PoolState<W> {
     shards: Box<[Shard<W>]>,
     threads: Box<[Role]>,
     /// Where the next search begins.
@@ -32,19 +32,14 @@ struct State<W> {
 }
 
 struct Shard<W> {
-    worker: Place<W>,
+    /// `None` while a thread is at work with it, and at the end.
+    worker: Option<W>,
+    /// The thread of the pool that is at work with the worker.
+    visitor: Option<usize>,
     /// When the next visit is due.
     due: Nanos,
-}
-
-/// Where a worker is.
-enum Place<W> {
-    In(W),
-    /// A thread is at work with it; its number, if it is one of the pool.
-    Out(Option<usize>),
-    /// A shutdown has taken its advancer. A driver that leaves ends the worker.
-    Closed(W),
-    Ended,
+    /// A shutdown has taken the worker's advancer, so no driver visits it any more.
+    is_closed: bool,
 }
 
 /// What a thread of a pool is.
@@ -86,10 +81,10 @@ impl<W> Pool<W> {
         workers: impl IntoIterator<Item = W>,
         threads: usize,
     ) -> Arc<Self> {
-        let shard = |worker| Shard { worker: Place::In(worker), due: 0 };
+        let shard = |worker| Shard { worker: Some(worker), visitor: None, due: 0, is_closed: false };
         let role = |thread| if thread == 0 { Role::Driver } else { Role::Spare };
         let (shards, threads) = (workers.into_iter().map(shard).collect(), (0..threads).map(role).collect());
-        let state = State { shards, threads, next: 0, wakes_at: 0, is_stopping: false };
+        let state = PoolState { shards, threads, next: 0, wakes_at: 0, is_stopping: false };
         notifier.set_watchdog(state.watchdog());
         Arc::new(Self { notifier, state: Mutex::new(state), left: Changes::new() })
     }
@@ -133,7 +128,7 @@ impl<W> Pool<W> {
 
     fn begin_visit(
         &self,
-        state: &mut State<W>,
+        state: &mut PoolState<W>,
         (me, shard): (usize, usize),
         now: Nanos,
         found: &Found,
@@ -143,7 +138,7 @@ impl<W> Pool<W> {
         state.next = shard + 1;
         if self.notifier.leader() != me {
             self.ensure_leader_wakes(state, found.first);
-        } else if found.first < IDLE {
+        } else if found.first < NEVER {
             // That shard is held up if the visit does not end.
             self.notifier.ensure_look(now.max(found.first).saturating_add(self.notifier.limits.patience));
         }
@@ -156,7 +151,7 @@ impl<W> Pool<W> {
         Step::Visit(shard, worker)
     }
 
-    fn begin_rest(&self, state: &mut State<W>, me: usize, first: Nanos) -> Step<W> {
+    fn begin_rest(&self, state: &mut PoolState<W>, me: usize, first: Nanos) -> Step<W> {
         if self.notifier.leader() == me {
             self.notifier.rest();
             state.wakes_at = first;
@@ -169,14 +164,14 @@ impl<W> Pool<W> {
     }
 
     /// Wakes the leader, which sleeps, if it would sleep for longer than until `first`.
-    fn ensure_leader_wakes(&self, state: &State<W>, first: Nanos) {
+    fn ensure_leader_wakes(&self, state: &PoolState<W>, first: Nanos) {
         if first < state.wakes_at {
             self.notifier.parker(self.notifier.leader()).notify();
         }
     }
 
     /// Makes the last spare thread a driver. False if there is none.
-    fn call_spare(&self, state: &mut State<W>) -> bool {
+    fn call_spare(&self, state: &mut PoolState<W>) -> bool {
         let spare = state.threads.iter().rposition(|&role| role == Role::Spare);
         if let Some(spare) = spare {
             state.threads[spare] = Role::Driver;
@@ -186,7 +181,7 @@ impl<W> Pool<W> {
     }
 
     /// Makes the first spare thread the watchdog.
-    fn appoint_watchdog(&self, state: &State<W>, me: usize) {
+    fn appoint_watchdog(&self, state: &PoolState<W>, me: usize) {
         let watchdog = state.watchdog();
         if watchdog != self.notifier.watchdog() {
             self.notifier.set_watchdog(watchdog);
@@ -197,9 +192,9 @@ impl<W> Pool<W> {
 
     /// Announces when a spare thread looks next, and returns it. If that is no later than now, some
     /// shard is late.
-    fn look(&self, state: &State<W>, me: usize) -> Nanos {
+    fn look(&self, state: &PoolState<W>, me: usize) -> Nanos {
         if self.notifier.watchdog() != Some(me) {
-            return IDLE;
+            return NEVER;
         }
         loop {
             let announced = state.late_at(&self.notifier);
@@ -224,9 +219,11 @@ impl<W> Pool<W> {
         self.take_from(&mut self.state(), shard, None)
     }
 
-    fn take_from(&self, state: &mut State<W>, shard: usize, by: Option<usize>) -> Option<W> {
-        let worker = state.shards[shard].worker.take(Place::Out(by))?;
-        self.notifier.take_request(shard);
+    fn take_from(&self, state: &mut PoolState<W>, number: usize, visitor: Option<usize>) -> Option<W> {
+        let shard = &mut state.shards[number];
+        let worker = shard.worker.take_if(|_| !shard.is_closed)?;
+        shard.visitor = visitor;
+        self.notifier.take_request(number);
         Some(worker)
     }
 
@@ -234,33 +231,23 @@ impl<W> Pool<W> {
     #[must_use = "the drop of the worker ends it"]
     pub(crate) fn put_back(&self, shard: usize, worker: W, due: Nanos) -> Option<W> {
         let mut state = self.state();
-        let is_over = state.is_stopping;
-        let (place, rest) = if is_over { (Place::Ended, Some(worker)) } else { (Place::In(worker), None) };
-        state.shards[shard] = Shard { worker: place, due };
-        rest
+        let is_stopping = state.is_stopping;
+        let shard = &mut state.shards[shard];
+        (shard.visitor, shard.due) = (None, due);
+        if is_stopping { Some(worker) } else { shard.worker.replace(worker) }
     }
 
     /// The least value that `look` returns for the workers that are not at work.
     pub(crate) fn least<R: Ord>(&self, look: impl Fn(&W) -> Option<R>) -> Option<R> {
-        let state = self.state();
-        let looks = state.shards.iter().filter_map(|shard| match &shard.worker {
-            Place::In(worker) => look(worker),
-            _ => None,
-        });
-        looks.min()
+        self.state().shards.iter().filter_map(|shard| look(shard.worker.as_ref()?)).min()
     }
 
     // ---- the end ------------------------------------------------------------------------------
 
-    /// Takes a shard's worker, which [`put_closed`](Self::put_closed) puts back. If a thread is at
-    /// work with it, the result is `None`.
-    pub(crate) fn take_to_close(&self, shard: usize) -> Option<W> {
-        self.state().shards[shard].worker.take(Place::Out(None))
-    }
-
     /// Puts a worker back that no driver visits any more.
     pub(crate) fn put_closed(&self, shard: usize, worker: W) {
-        self.state().shards[shard].worker = Place::Closed(worker);
+        let shard = &mut self.state().shards[shard];
+        (shard.worker, shard.is_closed) = (Some(worker), true);
     }
 
     /// Makes all threads leave. All workers are closed, except for those that threads are at work
@@ -272,14 +259,7 @@ impl<W> Pool<W> {
 
     /// Takes a worker that is left, for good. The pool has been stopped.
     pub(crate) fn take_to_end(&self) -> Option<W> {
-        let end = |shard: &mut Shard<W>| match std::mem::replace(&mut shard.worker, Place::Ended) {
-            Place::In(worker) | Place::Closed(worker) => Some(worker),
-            other => {
-                shard.worker = other;
-                None
-            }
-        };
-        self.state().shards.iter_mut().find_map(end)
+        self.state().shards.iter_mut().find_map(|shard| shard.worker.take())
     }
 
     /// Whether a thread has ended. Waits until it has left, and for `grace` after that. Does not
@@ -304,31 +284,31 @@ impl<W> Pool<W> {
     /// `None` if the thread is at work.
     fn role(&self, thread: usize) -> Option<Role> {
         let state = self.state();
-        let is_at_work = |shard: &Shard<W>| matches!(shard.worker, Place::Out(by) if by == Some(thread));
-        (!state.shards.iter().any(is_at_work)).then(|| state.threads[thread])
+        let is_at_work = state.shards.iter().any(|shard| shard.visitor == Some(thread));
+        (!is_at_work).then(|| state.threads[thread])
     }
 
-    fn state(&self) -> MutexGuard<'_, State<W>> {
+    fn state(&self) -> MutexGuard<'_, PoolState<W>> {
         unpoisoned(self.state.lock())
     }
 }
 
-impl<W> State<W> {
+impl<W> PoolState<W> {
     /// The shards whose workers are in, from `next` on, and when they are due: at 0 if a visit is
     /// requested.
     fn dues(&self, notifier: &Notifier) -> impl Iterator<Item = (usize, Nanos)> {
         let (before, after) = self.shards.split_at(self.next);
         let after = (self.next..).zip(after);
         after.chain((0..).zip(before)).filter_map(|(number, shard)| {
-            let is_in = matches!(shard.worker, Place::In(_));
-            is_in.then(|| (number, if notifier.is_requested(number) { 0 } else { shard.due }))
+            let can_be_visited = shard.worker.is_some() && !shard.is_closed;
+            can_be_visited.then(|| (number, if notifier.is_requested(number) { 0 } else { shard.due }))
         })
     }
 
     /// Searches for a shard whose visit is due. Another one is late if it has been due for a tick,
     /// counted from `since` on at the earliest.
     fn search(&self, notifier: &Notifier, now: Nanos, since: Nanos) -> Found {
-        let mut found = Found { ready: None, first: IDLE, late: 0 };
+        let mut found = Found { ready: None, first: NEVER, late: 0 };
         for (shard, due) in self.dues(notifier) {
             if due <= now && found.ready.is_none() {
                 found.ready = Some(shard);
@@ -342,31 +322,18 @@ impl<W> State<W> {
 
     /// When a shard is late, if the leader does not come.
     fn late_at(&self, notifier: &Notifier) -> Nanos {
-        let [mut first, mut second] = [IDLE; 2];
+        let [mut first, mut second] = [NEVER; 2];
         for (_, due) in self.dues(notifier) {
             second = second.min(due.max(first));
             first = first.min(due);
         }
         // A leader that sleeps wakes for the first shard; only the second can be held up.
         let held_up = notifier.busy_since().map_or(second, |since| first.max(since));
-        held_up.saturating_add(if held_up == IDLE { 0 } else { notifier.limits.patience })
+        held_up.saturating_add(if held_up == NEVER { 0 } else { notifier.limits.patience })
     }
 
     fn watchdog(&self) -> Option<usize> {
         self.threads.iter().position(|&role| role == Role::Spare)
-    }
-}
-
-impl<W> Place<W> {
-    /// Takes the worker if it is in, and leaves `other`.
-    fn take(&mut self, other: Self) -> Option<W> {
-        match std::mem::replace(self, other) {
-            Self::In(worker) => Some(worker),
-            other => {
-                *self = other;
-                None
-            }
-        }
     }
 }
 
@@ -419,7 +386,7 @@ mod tests {
         assert_eq!(wakes(&pool, 0, 6 * MILLIS - 1), Err(6 * MILLIS));
         assert_eq!(
             [2, 3].map(|spare| wakes(&pool, spare, 6 * MILLIS)),
-            [Err(IDLE); 2],
+            [Err(NEVER); 2],
             "no thread is called"
         );
     }
@@ -428,10 +395,10 @@ mod tests {
     fn a_leader_that_leaves_shards_a_tick_late_calls_one_thread() {
         let pool = pool([5 * MILLIS; 4]);
         assert_eq!(wakes(&pool, 0, 7 * MILLIS), Ok(0), "it was woken late, and has not worked for a tick");
-        comes_back(&pool, 0, IDLE);
-        assert_eq!(wakes(&pool, 3, 7 * MILLIS), Err(IDLE));
+        comes_back(&pool, 0, NEVER);
+        assert_eq!(wakes(&pool, 3, 7 * MILLIS), Err(NEVER));
         assert_eq!(goes_on(&pool, 0, 8 * MILLIS, 7 * MILLIS), Ok(1));
-        assert_eq!((wakes(&pool, 2, 8 * MILLIS), wakes(&pool, 3, 8 * MILLIS)), (Err(IDLE), Ok(2)));
+        assert_eq!((wakes(&pool, 2, 8 * MILLIS), wakes(&pool, 3, 8 * MILLIS)), (Err(NEVER), Ok(2)));
         comes_back(&pool, 2, 9 * MILLIS);
         comes_back(&pool, 1, 9 * MILLIS);
         assert_eq!(goes_on(&pool, 0, 8 * MILLIS, 7 * MILLIS), Ok(3));
@@ -442,19 +409,19 @@ mod tests {
 
     #[test]
     fn a_leader_that_sleeps_is_late_for_its_second_shard() {
-        let pool = pool([5 * MILLIS, 7 * MILLIS, IDLE]);
+        let pool = pool([5 * MILLIS, 7 * MILLIS, NEVER]);
         assert_eq!(wakes(&pool, 1, 0), Err(16 * MILLIS));
-        assert_eq!(wakes(&pool, 2, 0), Err(IDLE), "the first spare thread is the watchdog");
+        assert_eq!(wakes(&pool, 2, 0), Err(NEVER), "the first spare thread is the watchdog");
         pool.notifier.request(2);
         assert_eq!(wakes(&pool, 1, 0), Err(14 * MILLIS));
     }
 
     #[test]
     fn one_shard_with_timers_needs_no_watchdog() {
-        let pool = pool([5 * MILLIS, IDLE]);
-        assert_eq!(wakes(&pool, 1, 0), Err(IDLE));
+        let pool = pool([5 * MILLIS, NEVER]);
+        assert_eq!(wakes(&pool, 1, 0), Err(NEVER));
         assert_eq!(wakes(&pool, 0, 5 * MILLIS), Ok(0));
-        assert_eq!(wakes(&pool, 1, 20 * MILLIS), Err(IDLE));
+        assert_eq!(wakes(&pool, 1, 20 * MILLIS), Err(NEVER));
     }
 
     #[test]
@@ -474,11 +441,11 @@ mod tests {
     /// The callbacks of shards that are late may block, too.
     #[test]
     fn shards_that_are_late_get_a_thread_each() {
-        let pool = pool([0, 0, 0, IDLE, 0]);
+        let pool = pool([0, 0, 0, NEVER, 0]);
         assert_eq!(wakes(&pool, 0, MILLIS), Ok(0));
         assert_eq!(
             [1, 4, 3, 2].map(|driver| wakes(&pool, driver, 10 * MILLIS)),
-            [Ok(1), Ok(2), Ok(4), Err(IDLE)]
+            [Ok(1), Ok(2), Ok(4), Err(NEVER)]
         );
     }
 }
