@@ -243,15 +243,15 @@ impl TimerBuilder {
         let time = Time::start(self.clock.clone(), config.tick());
         let Some(clock) = self.manual_clock() else {
             prepare_process_aside();
-            let notifiers = self.notifiers(shards, &time);
-            let (workers, timer) = self.make(&config, &time, shards, &notifiers)?;
-            return self.start(workers, &cores, notifiers, timer);
+            let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
+            let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
+            let timer =
+                self.make(&config, time, (pools, each), |limits| Notifier::new(each, each, limits))?;
+            self.start(&timer, &cores)?;
+            return Ok(timer);
         };
         hardware::has_membarrier();
-        let notifier = Notifier::new(shards, 0, Limits::for_tick(time.tick()));
-        let (workers, timer) = self.make(&config, &time, shards, std::slice::from_ref(&notifier))?;
-        let timer =
-            timer(Drive::new([Pool::new(notifier, workers.into_iter().map(Box::new), 0)], Vec::new()));
+        let timer = self.make(&config, time, (1, shards), |limits| Notifier::new(shards, 0, limits))?;
         let driven: Arc<dyn Driven> = timer.inner.clone();
         clock.drive(Arc::downgrade(&driven));
         Ok(timer)
@@ -300,12 +300,8 @@ impl TimerBuilder {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
         prepare_process();
-        let notifier = Notifier::for_task(shards, Limits::for_tick(time.tick()));
-        let (workers, timer) = self.make(&config, &time, shards, std::slice::from_ref(&notifier))?;
-        workers.iter().for_each(Worker::spare_thread_ends);
-        let pool = Pool::new(notifier, workers.into_iter().map(Box::new), 0);
-        let timer = timer(Drive::new([Arc::clone(&pool)], Vec::new()));
-        let driver = Driver::new(pool, &timer.inner);
+        let timer = self.make(&config, time, (1, shards), |limits| Notifier::for_task(shards, limits))?;
+        let driver = Driver::new(&timer.inner);
         Ok((timer, driver))
     }
 
@@ -321,31 +317,38 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards' workers, and what makes the timer of them.
+    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many shards
+    /// each.
     fn make(
         &self,
         config: &Config,
-        time: &Time,
-        shards: usize,
-        notifiers: &[Arc<Notifier>],
-    ) -> Result<(Vec<Worker>, impl FnOnce(Drive) -> Timer + use<>), BuildError> {
-        let (id, first) = (next_timer_id(), ShardId::block(shards));
-        let workers = self.workers((id, first), config, time, (shards, notifiers))?;
-        let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
-        let shards = Shards::new(id, handles, self.placement);
-        Ok((workers, move |drive| Timer { inner: Arc::new(Inner { shards, first, drive }) }))
+        time: Time,
+        (pools, each): (usize, usize),
+        notifier: impl Fn(Limits) -> Arc<Notifier>,
+    ) -> Result<Timer, BuildError> {
+        let (id, first) = (next_timer_id(), ShardId::block(pools * each));
+        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
+        let mut worker = |shard: usize, waker| {
+            let no_memory = BuildError::OutOfMemory { shard };
+            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), waker));
+            handles.push(Arc::clone(&handle));
+            Ok(Box::new(Worker::new((id, shard as u32), advancer, handle, self.executor.as_deref().cloned())))
+        };
+        let pool = |pool| {
+            let notifier = notifier(Limits::for_tick(time.tick()));
+            let worker = |number| worker(pool * each + number, ShardWaker::new(&notifier, number));
+            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
+            Ok(Pool::new(notifier, workers))
+        };
+        let drive = Drive::new((0..pools).map(pool).collect::<Result<_, BuildError>>()?);
+        let shards = Shards::new(id, handles.into(), self.placement);
+        Ok(Timer { inner: Arc::new(Inner { shards, first, drive }) })
     }
 
     /// The clock that drives the timer instead of threads, if there is one.
     fn manual_clock(&self) -> Option<&ManualClock> {
         self.clock.as_ref().and_then(|clock| clock.as_manual())
-    }
-
-    /// A pool's notifier, or one for each shard.
-    fn notifiers(&self, shards: usize, time: &Time) -> Vec<Arc<Notifier>> {
-        let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
-        let (pools, shards) = if is_shared { (1, shards) } else { (shards, 1) };
-        (0..pools).map(|_| Notifier::new(shards, shards, Limits::for_tick(time.tick()))).collect()
     }
 
     /// A core for each shard, or none at all.
@@ -361,62 +364,23 @@ impl TimerBuilder {
         Ok(cores)
     }
 
-    fn workers(
-        &self,
-        (id, first): (u64, ShardId),
-        config: &Config,
-        time: &Time,
-        (shards, notifiers): (usize, &[Arc<Notifier>]),
-    ) -> Result<Vec<Worker>, BuildError> {
-        let bound = Bound::new(config.max_pending());
-        let worker = |shard: u32| {
-            let no_memory = || BuildError::OutOfMemory { shard: shard as usize };
-            let number = first.after(shard as usize);
-            let (scheduler, advancer) = shard_within(config, &bound, number).ok_or_else(no_memory)?;
-            let waker = match notifiers {
-                [notifier] => ShardWaker::new(notifier, shard as usize),
-                _ => ShardWaker::new(&notifiers[shard as usize], 0),
-            };
-            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), waker));
-            Ok(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned()))
-        };
-        (0..shards as u32).map(worker).collect()
-    }
-
-    /// Starts the drivers, and waits until each is set up.
-    fn start(
-        &self,
-        workers: Vec<Worker>,
-        cores: &[Core],
-        notifiers: Vec<Arc<Notifier>>,
-        timer: impl FnOnce(Drive) -> Timer,
-    ) -> Result<Timer, BuildError> {
-        let homes = workers.iter().map(|worker| Arc::clone(worker.handle())).collect::<Vec<_>>();
+    /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of
+    /// the timer ends those that did.
+    fn start(&self, timer: &Timer, cores: &[Core]) -> Result<(), BuildError> {
+        let (drive, time) = (&timer.inner.drive, &timer.first_shard().time);
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
-        let start =
-            homes.iter().find(|home| !home.time.is_users()).map_or_else(Instant::now, |home| home.time.start);
-        let (mut workers, each) = (workers.into_iter().map(Box::new), homes.len() / notifiers.len());
-        let pool = |notifier| Pool::new(notifier, workers.by_ref().take(each), each);
-        let pools: Vec<_> = notifiers.into_iter().map(pool).collect();
+        let start = if time.is_users() { Instant::now() } else { time.start };
         let (ready, started) = mpsc::channel();
-        let mut threads = Vec::new();
-        let mut failed = None;
-        for (shard, home) in homes.into_iter().enumerate() {
-            let (pool, number) = (Arc::clone(&pools[shard / each]), shard % each);
-            let driver = DriverThread { pool, number, home, start, hooks: self.hooks.clone() };
-            match self.spawn(driver, shard, cores.get(shard).copied(), ready.clone()) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    failed = Some(BuildError::Spawn { shard, error });
-                    break;
-                }
-            }
+        for (shard, home) in timer.inner.shards.handles.iter().enumerate() {
+            let (pool, number) = drive.locate(shard);
+            let (pool, home, hooks) = (Arc::clone(pool), Arc::clone(home), self.hooks.clone());
+            let driver = DriverThread { pool, number, home, start, hooks };
+            let thread = self.spawn(driver, shard, cores.get(shard).copied(), ready.clone());
+            drive.add_thread(thread.map_err(|error| BuildError::Spawn { shard, error })?);
         }
         drop(ready);
         started.into_iter().for_each(drop);
-        // If a thread failed to start, the drop of the timer ends the threads that did start.
-        let timer = timer(Drive::new(pools, threads));
-        failed.map_or(Ok(timer), Err)
+        Ok(())
     }
 
     fn spawn(

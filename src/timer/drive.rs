@@ -47,12 +47,17 @@ pub(crate) struct Drive {
 }
 
 impl Drive {
-    pub(crate) fn new(pools: impl Into<Box<[Arc<Workers>]>>, threads: Vec<JoinHandle<()>>) -> Self {
-        Self { pools: pools.into(), threads: Mutex::new(threads) }
+    pub(crate) fn new(pools: Box<[Arc<Workers>]>) -> Self {
+        Self { pools, threads: Mutex::default() }
+    }
+
+    /// Adds the thread of the next shard.
+    pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
+        unpoisoned(self.threads.lock()).push(thread);
     }
 
     /// The pool of a shard, or of a thread, and its number there.
-    fn locate(&self, number: usize) -> (&Workers, usize) {
+    pub(crate) fn locate(&self, number: usize) -> (&Arc<Workers>, usize) {
         if let [pool] = &*self.pools { (pool, number) } else { (&self.pools[number], 0) }
     }
 

@@ -74,9 +74,13 @@ impl UnwindSafe for Driver {}
 impl RefUnwindSafe for Driver {}
 
 impl Driver {
-    pub(super) fn new(pool: Arc<Workers>, timer: &Arc<Inner>) -> Self {
+    pub(super) fn new(timer: &Arc<Inner>) -> Self {
         let handle = Arc::clone(&timer.shards.handles[0]);
-        Self { pool, timer: Arc::downgrade(timer), waker: None, shield: Weak::new(), handle }
+        let (pool, _) = timer.drive.locate(0);
+        let (pool, timer) = (Arc::clone(pool), Arc::downgrade(timer));
+        let driver = Self { pool, timer, waker: None, shield: Weak::new(), handle };
+        (0..driver.shards()).for_each(|shard| _ = driver.with(shard, |worker| worker.spare_thread_ends()));
+        driver
     }
 
     /// Runs what is due by the timer's clock, and returns how many timers have fired.

@@ -32,7 +32,7 @@ impl<W> DriverPool<W> {
         let workers = workers.into_iter();
         let shards = workers.len();
         let notifier = Notifier::new(shards, shards, Limits { patience, slack: 1 });
-        let pool = drivers::Pool::new(notifier, workers, shards);
+        let pool = drivers::Pool::new(notifier, workers);
         for shard in 0..shards {
             let worker = pool.take(shard).expect("it is in");
             assert!(pool.put_back(shard, worker, due(shard)).is_none());

@@ -76,14 +76,11 @@ struct Found {
 
 impl<W> Pool<W> {
     /// Makes a pool whose first thread leads, and whose other threads are spare.
-    pub(crate) fn new(
-        notifier: Arc<Notifier>,
-        workers: impl IntoIterator<Item = W>,
-        threads: usize,
-    ) -> Arc<Self> {
+    pub(crate) fn new(notifier: Arc<Notifier>, workers: impl IntoIterator<Item = W>) -> Arc<Self> {
         let shard = |worker| Shard { worker: Some(worker), visitor: None, due: 0, is_closed: false };
-        let role = |thread| if thread == 0 { Role::Driver } else { Role::Spare };
-        let (shards, threads) = (workers.into_iter().map(shard).collect(), (0..threads).map(role).collect());
+        let role = |(thread, _)| if thread == 0 { Role::Driver } else { Role::Spare };
+        let shards = workers.into_iter().map(shard).collect();
+        let threads = notifier.parkers().enumerate().map(role).collect();
         let state = PoolState { shards, threads, next: 0, wakes_at: 0, is_stopping: false };
         notifier.set_watchdog(state.watchdog());
         Arc::new(Self { notifier, state: Mutex::new(state), left: Changes::new() })
@@ -347,7 +344,7 @@ mod tests {
 
     /// A pool with a thread for each shard; the shards are due at these times.
     fn pool<const SHARDS: usize>(dues: [Nanos; SHARDS]) -> Arc<Pool<()>> {
-        let pool = Pool::new(Notifier::new(SHARDS, SHARDS, LIMITS), [(); SHARDS], SHARDS);
+        let pool = Pool::new(Notifier::new(SHARDS, SHARDS, LIMITS), [(); SHARDS]);
         for (shard, due) in dues.into_iter().enumerate() {
             pool.take(shard).expect("it is in");
             assert!(pool.put_back(shard, (), due).is_none());
