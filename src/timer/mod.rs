@@ -95,7 +95,7 @@ use task::Once;
 /// Runs callbacks and wakes futures when they are due.
 ///
 /// By default a timer has one shard for each core. A thread sleeps until the next timer of any
-/// shard is due. More threads take shards over when there is more work, or when a callback blocks:
+/// shard is due. Other threads help when there is more work, or when a callback blocks:
 /// see [`Drivers`].
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other

@@ -70,9 +70,9 @@ impl Notifier {
     /// Makes a driver visit the shard: the leader or, if that does not come back from its visit,
     /// the watchdog.
     pub(crate) fn request(&self, shard: usize) {
-        // Ordering: AcqRel. The Release half pairs with `take_request`: what the request is about is
-        // visible. A read-modify-write continues the release sequences of earlier requests.
-        self.requested[shard].swap(true, Ordering::AcqRel);
+        // Ordering: Release, pairs with `take_request`: what the request is about is visible. A
+        // read-modify-write continues the release sequences of earlier requests.
+        self.requested[shard].swap(true, Ordering::Release);
         // Ordering: SeqCst, see the module docs of `drivers`.
         fence(Ordering::SeqCst);
         // A manual clock has no drivers.
@@ -92,9 +92,9 @@ impl Notifier {
 
     /// Clears the request for a visit that begins.
     pub(super) fn take_request(&self, shard: usize) {
-        // Ordering: AcqRel. The Acquire half pairs with `request`: what the requests are about is
-        // visible to the visit.
-        self.requested[shard].swap(false, Ordering::AcqRel);
+        // Ordering: Acquire, pairs with `request`: what the requests are about is visible to the
+        // visit.
+        self.requested[shard].swap(false, Ordering::Acquire);
     }
 
     pub(super) fn leader(&self) -> usize {

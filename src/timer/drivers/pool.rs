@@ -68,9 +68,9 @@ pub(crate) enum Step<W> {
 /// What a search for a shard to visit has found.
 struct Found {
     ready: Option<usize>,
-    /// When the first of the other shards is due.
+    /// When the first of the other shards is due, or another one that is ready.
     first: Nanos,
-    /// How many of the others have been ready for too long.
+    /// How many of the others are late.
     late: usize,
 }
 
@@ -116,9 +116,9 @@ impl<W> Pool<W> {
             notifier.lead(me, now);
         }
         let since = if is_relief { 0 } else { awake_since };
-        let found = state.search(notifier, now, since);
+        let found = state.search(notifier, now, since, is_relief);
         match found.ready {
-            Some(shard) => self.begin_visit(state, (me, shard), now, &found, is_relief),
+            Some(shard) => self.begin_visit(state, (me, shard), now, &found),
             None => self.begin_rest(state, me, found.first),
         }
     }
@@ -129,7 +129,6 @@ impl<W> Pool<W> {
         (me, shard): (usize, usize),
         now: Nanos,
         found: &Found,
-        is_relief: bool,
     ) -> Step<W> {
         let worker = self.take_from(state, shard, Some(me)).expect("a shard that is ready has its worker");
         state.next = shard + 1;
@@ -141,8 +140,7 @@ impl<W> Pool<W> {
         }
         // A driver that comes back late calls one spare thread. One that relieves a driver which has
         // not come back calls as many as are needed: their callbacks may block, too.
-        let calls = if is_relief { found.late } else { found.late.min(1) };
-        if (0..calls).take_while(|_| self.call_spare(state)).count() > 0 {
+        if (0..found.late).take_while(|_| self.call_spare(state)).count() > 0 {
             self.appoint_watchdog(state, me);
         }
         Step::Visit(shard, worker)
@@ -302,9 +300,11 @@ impl<W> PoolState<W> {
         })
     }
 
-    /// Searches for a shard whose visit is due. Another one is late if it has been due for a tick,
-    /// counted from `since` on at the earliest.
-    fn search(&self, notifier: &Notifier, now: Nanos, since: Nanos) -> Found {
+    /// Searches for a shard whose visit is due, and among the others, up to the next one that is
+    /// ready: a look at all of them for each visit would take too long. A driver that relieves another
+    /// one looks at `all`. A shard is late if it has been due for a tick, counted from `since` on at
+    /// the earliest.
+    fn search(&self, notifier: &Notifier, now: Nanos, since: Nanos, all: bool) -> Found {
         let mut found = Found { ready: None, first: NEVER, late: 0 };
         for (shard, due) in self.dues(notifier) {
             if due <= now && found.ready.is_none() {
@@ -313,6 +313,9 @@ impl<W> PoolState<W> {
             }
             found.first = found.first.min(due);
             found.late += usize::from(due.max(since).saturating_add(notifier.limits.slack) <= now);
+            if due <= now && !all {
+                break;
+            }
         }
         found
     }
