@@ -333,7 +333,7 @@ impl TimerBuilder {
             let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
             let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), waker));
             handles.push(Arc::clone(&handle));
-            Ok(Box::new(Worker::new((id, shard as u32), advancer, handle, self.executor.as_deref().cloned())))
+            Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
         };
         let pool = |pool| {
             let notifier = notifier(Limits::for_tick(time.tick()));

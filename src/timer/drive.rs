@@ -111,8 +111,7 @@ pub(crate) fn visit<R>(
     mut worker: Box<Worker>,
     code: impl FnOnce(&mut Worker) -> (R, Nanos),
 ) -> R {
-    let (timer, number) = worker.number();
-    let visit = placement::visit(timer, number as usize);
+    let visit = placement::visit(worker.number());
     let (result, due) = code(&mut worker);
     drop(visit);
     let handle = Arc::clone(worker.handle());

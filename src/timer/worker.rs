@@ -42,14 +42,12 @@ const BETWEEN_SHARES: Duration = Duration::from_millis(10);
 /// manual clock stops waiting for the worker.
 const LAGS_FORGIVEN: u32 = 3;
 
-/// A timer's number, and the number of a shard within the timer.
-pub(crate) type ShardNumber = (u64, u32);
-
 pub(crate) struct Worker {
     /// `None` once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
     handle: Arc<ShardHandle>,
-    number: ShardNumber,
+    /// The timer's number, and that of the shard within the timer.
+    number: (u64, usize),
     executor: Option<Arc<dyn Executor>>,
     done: (Sender<Returned>, Receiver<Returned>),
     /// Whether more was due than the last turn has run, or a recurring task was armed for a time
@@ -70,7 +68,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(
-        number: ShardNumber,
+        number: (u64, usize),
         advancer: Advancer<Task>,
         handle: Arc<ShardHandle>,
         executor: Option<Arc<dyn Executor>>,
@@ -97,7 +95,7 @@ impl Worker {
         &self.handle
     }
 
-    pub(crate) fn number(&self) -> ShardNumber {
+    pub(crate) fn number(&self) -> (u64, usize) {
         self.number
     }
 

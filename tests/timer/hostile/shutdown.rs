@@ -237,16 +237,17 @@ fn two_callbacks_of_manual_timers_may_end_each_other() {
     }
 }
 
-/// A callback of a timer runs until a callback of another timer has done `act`, which therefore does
-/// not wait for it.
-fn acts_beside_a_callback(timer: Timer, act: impl FnOnce() + Send + 'static) {
+/// A callback of a timer, whose clock `pass` moves, runs until a callback of another timer has done
+/// `act`, which therefore does not wait for it.
+fn acts_beside_a_callback(timer: &Timer, pass: impl FnOnce(), act: impl FnOnce() + Send + 'static) {
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel();
     let callback = move || {
         begun.send(()).expect("the test waits");
         hear(&released);
     };
-    after(&timer, ms(1), callback);
+    after(timer, ms(1), callback);
+    pass();
     hear(&has_begun);
     let (done, is_done) = mpsc::channel();
     let other = threads(1);
@@ -266,7 +267,7 @@ fn a_callback_waits_for_no_callback_of_a_timer_that_it_ends() {
         let timer = threads(1);
         after(&timer, HOUR, || ());
         let ended = timer.clone();
-        acts_beside_a_callback(timer, move || assert_eq!(ended.shutdown().len(), 1));
+        acts_beside_a_callback(&timer, || (), move || assert_eq!(ended.shutdown().len(), 1));
     });
 }
 
@@ -279,13 +280,10 @@ fn a_callback_waits_for_no_callback_of_a_clock_that_it_moves() {
         let fired = Count::default();
         let counted = fired.clone();
         after(&timer, ms(20), move || counted.one());
-        let (moved, driven) = (clock.clone(), clock.clone());
-        let driver = thread::spawn(move || {
-            thread::sleep(ms(20));
-            driven.advance(ms(1));
-        });
-        acts_beside_a_callback(timer, move || moved.advance(ms(30)));
-        driver.join().expect("the thread does not panic");
+        let (moved, driven, mut driver) = (clock.clone(), clock.clone(), None);
+        let drive = || driver = Some(thread::spawn(move || driven.advance(ms(1))));
+        acts_beside_a_callback(&timer, drive, move || moved.advance(ms(30)));
+        driver.expect("it has started").join().expect("the thread does not panic");
         assert_eq!((fired.get(), clock.elapsed()), (1, ms(31)));
     });
 }
