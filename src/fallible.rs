@@ -1,7 +1,7 @@
 //! Allocations that may fail: they return `None` if the system has no memory. The standard
 //! library's boxes abort the process instead.
 //!
-//! Also here: what owns allocations through atomic pointers ([`List`], [`MarkedBox`], [`Stack`]).
+//! Also here: what owns allocations through atomic pointers ([`List`], [`BoxSlot`], [`Stack`]).
 
 mod stack;
 
@@ -185,75 +185,45 @@ impl<T> Drop for List<T> {
     }
 }
 
-/// Set in the lowest bit of a marked box's pointer.
-const MARK: usize = 1;
-
-/// A place for a box, which any thread puts in or takes out. A box in the place may be marked.
+/// A place for a box, which any thread puts in or takes out.
 ///
-/// A put, a take and the first look of `take_if_marked` are SeqCst, because callers rely on their
-/// order relative to SeqCst accesses of their own.
+/// Both are SeqCst, because callers rely on their order relative to SeqCst accesses of their own.
 ///
-/// Invariant: the pointer is null, or came from `Box::into_raw`, marked or not. The thread that
-/// swaps it out owns the box.
-pub(crate) struct MarkedBox<T> {
+/// Invariant: the pointer is null, or came from `Box::into_raw`. The thread that swaps it out owns
+/// the box.
+pub(crate) struct BoxSlot<T> {
     place: AtomicPtr<T>,
     /// It may be sent and shared as a mutex may that holds the box.
     owns: PhantomData<Mutex<Option<Box<T>>>>,
 }
 
-impl<T> MarkedBox<T> {
+impl<T> BoxSlot<T> {
     pub(crate) fn empty() -> Self {
-        const { assert!(align_of::<T>() > MARK, "the lowest bit of a pointer is free for the mark") };
         Self { place: AtomicPtr::new(null_mut()), owns: PhantomData }
     }
 
-    /// Puts a box in, marked if `is_marked`. Returns the box that was there.
-    pub(crate) fn put(&self, value: Box<T>, is_marked: bool) -> Option<Box<T>> {
-        let mark = if is_marked { MARK } else { 0 };
-        let marked = Box::into_raw(value).map_addr(|address| address | mark);
-        // Ordering: SeqCst, see `MarkedBox`. As a Release it pairs with the Acquire of `take` and
-        // `take_if_marked`.
-        let former = self.place.swap(marked, Ordering::SeqCst);
-        // SAFETY: swapped out of the place.
-        unsafe { Self::own(former) }
+    /// Puts a box in. Returns the box that was there.
+    pub(crate) fn put(&self, value: Box<T>) -> Option<Box<T>> {
+        self.swap(Box::into_raw(value))
     }
 
-    /// Takes the box out, if there is one.
+    /// Takes the box out, if there is one. Of several threads that try to, exactly one gets it.
     pub(crate) fn take(&self) -> Option<Box<T>> {
-        // Ordering: SeqCst, see `MarkedBox`. As an Acquire it pairs with `put`.
-        let taken = self.place.swap(null_mut(), Ordering::SeqCst);
-        // SAFETY: swapped out of the place.
-        unsafe { Self::own(taken) }
+        self.swap(null_mut())
     }
 
-    /// Takes the box out, if there is one and it is marked. Of several threads that try to take the
-    /// box, exactly one gets it.
-    pub(crate) fn take_if_marked(&self) -> Option<Box<T>> {
-        // Ordering: SeqCst, see `MarkedBox`.
-        let seen = self.place.load(Ordering::SeqCst);
-        if seen.addr() & MARK == 0 {
-            return None;
-        }
-        // Ordering: Acquire, pairs with `put`. Relaxed on failure: nothing is read through the
-        // pointer.
-        let taken = self.place.compare_exchange(seen, null_mut(), Ordering::Acquire, Ordering::Relaxed);
-        // SAFETY: swapped out of the place.
-        taken.ok().and_then(|taken| unsafe { Self::own(taken) })
-    }
-
-    /// The box behind a pointer, marked or not.
-    ///
-    /// # Safety
-    ///
-    /// The caller has swapped the pointer out of the place.
-    unsafe fn own(pointer: *mut T) -> Option<Box<T>> {
-        let pointer = pointer.map_addr(|address| address & !MARK);
-        // SAFETY: by the invariant the pointer came from `into_raw`, and the caller owns it.
-        (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
+    /// Stores a pointer that came from `into_raw`, or null.
+    fn swap(&self, pointer: *mut T) -> Option<Box<T>> {
+        // Ordering: SeqCst, see `BoxSlot`. As AcqRel, a swap that puts a box in pairs with the one
+        // that takes it out.
+        let former = self.place.swap(pointer, Ordering::SeqCst);
+        // SAFETY: by the invariant the pointer came from `into_raw`, and this call has swapped it
+        // out.
+        (!former.is_null()).then(|| unsafe { Box::from_raw(former) })
     }
 }
 
-impl<T> Drop for MarkedBox<T> {
+impl<T> Drop for BoxSlot<T> {
     fn drop(&mut self) {
         drop(self.take());
     }

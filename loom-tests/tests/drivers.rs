@@ -1,7 +1,7 @@
-//! The drivers of a timer: shards change hands while producers ring them, drivers block, and the
-//! timer is shut down (hazards 14 to 16).
+//! The drivers of a timer: producers request visits while drivers go to sleep, block, or hand the
+//! lead on, and while the timer is shut down (hazards 14 to 16).
 //!
-//! A driver that blocks is a thread that does not go on: it ends in the middle of its round. A
+//! A driver that blocks is a thread that does not go on: it ends in the middle of its visit. A
 //! wake-up that is lost leaves a thread parked for ever, which loom reports as a deadlock.
 
 #![allow(missing_docs)]
@@ -9,11 +9,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shardwheel::model::drivers::{Crew, IDLE, Step};
+use shardwheel::model::drivers::{DriverPool, DriverStep, NEVER};
 use shardwheel_loom_tests::{model, thread};
 
 const PATIENCE: u64 = 10;
 const NOW: u64 = 5;
+/// A time at which what is due at `NOW` is late.
+const LATE: u64 = NOW + PATIENCE;
 
 /// A worker is the number of its shard, and counts its ends.
 struct Worker(Arc<AtomicUsize>);
@@ -24,244 +26,241 @@ impl Drop for Worker {
     }
 }
 
-/// Two shards in which nothing is pending, both held by driver 0.
-fn crew() -> (Arc<Crew<Worker>>, Arc<AtomicUsize>) {
+/// A pool whose shards are due at these times.
+fn pool<const SHARDS: usize>(dues: [u64; SHARDS]) -> (Arc<DriverPool<Worker>>, Arc<AtomicUsize>) {
     let ends = Arc::new(AtomicUsize::new(0));
-    let crew = Crew::new([(); 2].map(|()| Worker(Arc::clone(&ends))), PATIENCE);
-    put_off(&crew, IDLE);
-    (Arc::new(crew), ends)
+    let workers = [(); SHARDS].map(|()| Worker(Arc::clone(&ends)));
+    (Arc::new(DriverPool::new(workers, |shard| dues[shard], PATIENCE)), ends)
 }
 
-/// Makes both shards due at that time.
-fn put_off(crew: &Crew<Worker>, due: u64) {
-    for shard in [0, 1] {
-        let worker = crew.take(0, shard).expect("driver 0 holds it");
-        crew.put_back(shard, worker, due);
-    }
+/// Drives at that time, until the driver has visited the shard. Nothing is due after a visit.
+fn drive_until(pool: &DriverPool<Worker>, driver: usize, now: u64, shard: usize) {
+    while visit_next(pool, driver, now) != shard {}
 }
 
-/// As [`crew`]. The stand-by has announced that it looks soon, as it does while timers fire.
-fn watched_crew() -> Arc<Crew<Worker>> {
-    let (crew, _) = crew();
-    put_off(&crew, NOW - 2);
-    assert_eq!(crew.next_look(1), NOW - 2 + PATIENCE);
-    put_off(&crew, IDLE);
-    crew
+/// Drives at that time until the driver has visited a shard.
+fn visit_next(pool: &DriverPool<Worker>, driver: usize, now: u64) -> usize {
+    let (shard, worker) = begin_visit(pool, driver, now);
+    assert!(pool.put_back(shard, worker, NEVER).is_none());
+    shard
 }
 
-/// Drives until the driver visits shard 1.
-fn drive_until_shard_1(crew: &Crew<Worker>, driver: usize) {
+/// Drives at that time until the driver visits a shard. If the caller forgets the worker, the driver
+/// blocks.
+fn begin_visit(pool: &DriverPool<Worker>, driver: usize, now: u64) -> (usize, Worker) {
     loop {
-        if crew.begin_round(driver, NOW) != Step::Visit {
-            crew.wait(driver);
-            continue;
-        }
-        let worker = crew.take(driver, 1);
-        let is_found = worker.is_some();
-        if let Some(worker) = worker {
-            crew.put_back(1, worker, IDLE);
-        }
-        crew.end_round(driver);
-        if is_found {
-            return;
+        match pool.next(driver, now, now) {
+            DriverStep::Visit(shard, worker) => return (shard, worker),
+            DriverStep::Sleep(until) => {
+                assert!(until > now, "it would look again and again");
+                pool.wait(driver);
+            }
+            DriverStep::Leave => unreachable!("the pool is not stopped"),
         }
     }
 }
 
-/// A producer rings a shard while its driver hands it over. The new holder visits it.
+/// Waits until the driver looks in time, `PATIENCE` from now, or visits a shard.
+fn watch(pool: &DriverPool<Worker>, driver: usize, now: u64) {
+    loop {
+        match pool.next(driver, now, now) {
+            DriverStep::Sleep(until) if until > now + PATIENCE => pool.wait(driver),
+            _ => return,
+        }
+    }
+}
+
+/// Two producers request visits while the leader looks and goes to sleep. It makes both visits.
 #[test]
-fn hazard_14_a_ring_against_a_hand_over() {
+fn hazard_14_requests_against_the_leaders_sleep() {
     model(|| {
-        let (crew, _) = crew();
-        let rings = Arc::clone(&crew);
-        let producer = thread::spawn(move || rings.ring(1));
-        let drives = Arc::clone(&crew);
-        let second = thread::spawn(move || {
-            drives.take_seat(1);
-            drive_until_shard_1(&drives, 1);
+        let (pool, _) = pool([NEVER; 2]);
+        let producers = [0, 1].map(|shard| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || pool.request(shard))
         });
-        crew.take_seat(0);
-        assert!(crew.hand_over(1, 0, 1));
-        crew.ring(1);
-        producer.join().unwrap();
-        second.join().unwrap();
+        pool.set_thread(0);
+        let first = visit_next(&pool, 0, NOW);
+        drive_until(&pool, 0, NOW, 1 - first);
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
     });
 }
 
-/// A producer rings a shard while the stand-by takes it from a driver that is blocked. The producer
-/// may notify the wrong driver; the stand-by visits the shard all the same.
+/// The leader is blocked. A producer requests a visit while the watchdog takes a shard over, and with
+/// it the lead. The producer may notify the wrong driver; the watchdog makes the visit all the same.
 #[test]
-fn hazard_14_a_ring_against_a_take_over() {
+fn hazard_14_a_request_while_the_watchdog_takes_the_lead() {
     model(|| {
-        let (crew, _) = crew();
-        let rings = Arc::clone(&crew);
-        let producer = thread::spawn(move || rings.ring(1));
-        crew.take_seat(1);
-        assert!(crew.take_over(1, 0, 1));
-        drive_until_shard_1(&crew, 1);
+        let (pool, _) = pool([NOW, NOW, NEVER]);
+        std::mem::forget(begin_visit(&pool, 0, NOW));
+        let requests = Arc::clone(&pool);
+        let producer = thread::spawn(move || requests.request(2));
+        pool.set_thread(1);
+        drive_until(&pool, 1, LATE, 2);
         producer.join().unwrap();
     });
 }
 
-/// A driver takes a worker while the stand-by takes the shard over. One of the two has it.
+/// A producer requests a visit while a driver comes back that has lost the lead, and becomes spare,
+/// and the new leader goes to sleep. One of the two makes the visit.
 #[test]
-fn hazard_14_a_visit_against_a_take_over() {
+fn hazard_14_a_request_while_a_driver_becomes_spare() {
     model(|| {
-        let (crew, _) = crew();
-        let visits = Arc::clone(&crew);
-        let first = thread::spawn(move || visits.take(0, 1).map(|worker| visits.put_back(1, worker, IDLE)));
-        let has_taken_over = crew.take_over(1, 0, 1);
-        let worker = crew.take(1, 1);
-        assert_eq!(worker.is_some(), has_taken_over, "the holder has it");
-        if let Some(worker) = worker {
-            crew.put_back(1, worker, IDLE);
-        }
-        let visited = first.join().unwrap().is_some();
-        assert!(visited || has_taken_over);
-        let holder = usize::from(has_taken_over);
-        assert!(crew.take(1 - holder, 1).is_none() && crew.take(holder, 1).is_some());
+        let (pool, _) = pool([NOW, NOW]);
+        let (first, worker) = begin_visit(&pool, 0, NOW);
+        let (second, other) = begin_visit(&pool, 1, LATE);
+        let requests = Arc::clone(&pool);
+        let producer = thread::spawn(move || requests.request(first));
+        let comes_back = Arc::clone(&pool);
+        let spare = thread::spawn(move || {
+            comes_back.set_thread(0);
+            drop(comes_back.put_back(first, worker, NEVER));
+            wait_for_a_visit(&comes_back, 0);
+        });
+        pool.set_thread(1);
+        drop(pool.put_back(second, other, NEVER));
+        wait_for_a_visit(&pool, 1);
+        producer.join().unwrap();
+        spare.join().unwrap();
     });
 }
 
-/// Stands by until a driver could hold a shard up.
-fn stand_by(crew: &Crew<Worker>) {
-    crew.take_seat(1);
-    while crew.begin_round(1, NOW) == Step::StandBy {
-        if crew.next_look(1) <= NOW + PATIENCE {
-            return;
+/// Drives until this or another driver visits a shard.
+fn wait_for_a_visit(pool: &DriverPool<Worker>, driver: usize) {
+    loop {
+        match pool.next(driver, LATE, LATE) {
+            DriverStep::Sleep(_) => pool.wait(driver),
+            DriverStep::Visit(..) => return pool.stop(),
+            DriverStep::Leave => return,
         }
-        crew.wait(1);
     }
-    unreachable!("nobody hands it a shard");
 }
 
-/// A driver with two shards that are due begins a round and blocks, while the stand-by goes to
-/// sleep. The stand-by watches over the round.
+/// A driver that has lost the lead comes back with a worker that is due soon, while the new leader
+/// goes to sleep. One of the two sleeps until then.
 #[test]
-fn hazard_15_a_round_against_the_stand_bys_sleep() {
+fn hazard_14_a_worker_comes_back_while_the_leader_goes_to_sleep() {
     model(|| {
-        let crew = watched_crew();
-        [0, 1].into_iter().for_each(|shard| crew.ring(shard));
-        let stands_by = Arc::clone(&crew);
-        let second = thread::spawn(move || stand_by(&stands_by));
-        assert_eq!(crew.begin_round(0, NOW), Step::Visit);
-        let _blocked = crew.take(0, 0).expect("it was rung");
-        second.join().unwrap();
-    });
-}
-
-/// A driver visits one shard and blocks there. A producer rings another shard of the driver
-/// meanwhile, and the stand-by goes to sleep.
-#[test]
-fn hazard_15_a_ring_against_a_round_that_blocks() {
-    model(|| {
-        let crew = watched_crew();
-        crew.ring(0);
-        let stands_by = Arc::clone(&crew);
-        let second = thread::spawn(move || stand_by(&stands_by));
-        let rings = Arc::clone(&crew);
-        let producer = thread::spawn(move || rings.ring(1));
-        assert_eq!(crew.begin_round(0, NOW), Step::Visit);
-        let _blocked = crew.take(0, 0).expect("it was rung");
-        producer.join().unwrap();
-        second.join().unwrap();
-    });
-}
-
-/// A driver visits a shard, puts it back, and blocks in the next one. The stand-by, which the round
-/// has woken, finds the first shard: one of the two is always in its slot.
-#[test]
-fn hazard_15_a_look_while_a_driver_goes_from_shard_to_shard() {
-    model(|| {
-        let (crew, _) = crew();
-        crew.ring(0);
-        crew.ring(1);
-        crew.begin_round(0, NOW);
-        let first = crew.take(0, 0).expect("it is in");
-        let visits = Arc::clone(&crew);
+        let (pool, _) = pool([NOW, NOW]);
+        let (first, worker) = begin_visit(&pool, 0, NOW);
+        let (second, other) = begin_visit(&pool, 1, LATE);
+        let comes_back = Arc::clone(&pool);
         let driver = thread::spawn(move || {
-            visits.put_back(0, first, NOW + 1);
-            visits.take(0, 1)
+            drop(comes_back.put_back(first, worker, LATE + 1));
+            match comes_back.next(0, LATE, LATE) {
+                DriverStep::Sleep(NEVER) => {}
+                DriverStep::Sleep(_) => comes_back.stop(),
+                _ => unreachable!("nothing is due"),
+            }
         });
-        assert_ne!(crew.next_look(1), IDLE, "it sleeps for ever");
-        let _blocked = driver.join().unwrap();
+        pool.set_thread(1);
+        drop(pool.put_back(second, other, NEVER));
+        while let DriverStep::Sleep(NEVER) = pool.next(1, LATE, LATE) {
+            pool.wait(1);
+        }
+        driver.join().unwrap();
     });
 }
 
-/// The stand-by gets a shard of its own while a round counts on it, and the round blocks. The next
-/// driver without shards watches over it.
+/// A producer requests visits to two shards. The leader blocks in one of them, while the watchdog
+/// goes to sleep. The watchdog looks in time.
 #[test]
-fn hazard_15_a_round_while_the_stand_by_gets_a_shard() {
+fn hazard_15_a_visit_that_blocks_against_the_watchdogs_sleep() {
     model(|| {
-        let ends = Arc::new(AtomicUsize::new(0));
-        let crew = Arc::new(Crew::new([(); 3].map(|()| Worker(Arc::clone(&ends))), PATIENCE));
-        for shard in [0, 1, 2] {
-            let worker = crew.take(0, shard).expect("driver 0 holds it");
-            crew.put_back(shard, worker, if shard == 2 { IDLE } else { NOW });
-        }
-        let blocks = Arc::clone(&crew);
-        let first = thread::spawn(move || {
-            assert_eq!(blocks.begin_round(0, NOW), Step::Visit);
-            blocks.take(0, 0)
+        let (pool, _) = pool([NEVER; 2]);
+        let watches = Arc::clone(&pool);
+        let watchdog = thread::spawn(move || {
+            watches.set_thread(1);
+            watch(&watches, 1, NOW);
         });
-        let next = Arc::clone(&crew);
-        let third = thread::spawn(move || {
-            next.take_seat(2);
-            while next.begin_round(2, NOW) == Step::StandBy && next.next_look(2) > NOW + PATIENCE {
-                next.wait(2);
-            }
-        });
-        crew.take_seat(1);
-        assert!(crew.take_over(2, 0, 1));
-        crew.begin_round(1, NOW);
-        let _blocked = first.join().unwrap();
-        third.join().unwrap();
+        pool.request(0);
+        pool.request(1);
+        std::mem::forget(begin_visit(&pool, 0, NOW));
+        watchdog.join().unwrap();
     });
 }
 
-/// A shutdown while a driver hands a shard over. Each worker is ended once, and each driver leaves.
+/// The leader blocks in a visit. A producer requests one to another shard meanwhile, and the watchdog
+/// goes to sleep. The watchdog looks in time.
 #[test]
-fn hazard_16_a_shutdown_against_a_hand_over() {
+fn hazard_15_a_request_against_a_visit_that_blocks() {
     model(|| {
-        let (crew, ends) = crew();
-        let drives = Arc::clone(&crew);
-        let first = thread::spawn(move || {
-            drives.take_seat(0);
-            if drives.hand_over(1, 0, 1) {
-                drives.ring(1);
-            }
-            drive_until_the_end(&drives, 0);
+        let (pool, _) = pool([NOW, NEVER]);
+        let watches = Arc::clone(&pool);
+        let watchdog = thread::spawn(move || {
+            watches.set_thread(1);
+            watch(&watches, 1, NOW);
         });
-        let drives = Arc::clone(&crew);
-        let second = thread::spawn(move || {
-            drives.take_seat(1);
-            drive_until_the_end(&drives, 1);
+        let requests = Arc::clone(&pool);
+        let producer = thread::spawn(move || requests.request(1));
+        std::mem::forget(begin_visit(&pool, 0, NOW));
+        producer.join().unwrap();
+        watchdog.join().unwrap();
+    });
+}
+
+/// A driver that does not lead brings a worker back, while the leader blocks in a visit. The driver
+/// knows when that worker is due: it leads from then on, or it is the watchdog.
+#[test]
+fn hazard_15_a_worker_comes_back_while_the_leader_blocks() {
+    model(|| {
+        let (pool, _) = pool([NOW, NOW]);
+        // The leader has overslept.
+        let (first, worker) = begin_visit(&pool, 1, LATE);
+        let blocks = Arc::clone(&pool);
+        let leader = thread::spawn(move || std::mem::forget(blocks.next(0, LATE, LATE)));
+        pool.set_thread(1);
+        assert!(pool.put_back(first, worker, LATE + 1).is_none());
+        watch(&pool, 1, LATE);
+        leader.join().unwrap();
+    });
+}
+
+/// The leader is blocked. The watchdog takes a shard over and blocks, too, while a producer requests
+/// a visit to the last shard. The next watchdog looks in time.
+#[test]
+fn hazard_15_a_request_while_the_watchdog_blocks() {
+    model(|| {
+        let (pool, _) = pool([NOW, NOW, NEVER]);
+        std::mem::forget(begin_visit(&pool, 0, NOW));
+        let blocks = Arc::clone(&pool);
+        let watchdog = thread::spawn(move || std::mem::forget(begin_visit(&blocks, 1, LATE)));
+        let requests = Arc::clone(&pool);
+        let producer = thread::spawn(move || requests.request(2));
+        pool.set_thread(2);
+        watch(&pool, 2, LATE);
+        watchdog.join().unwrap();
+        producer.join().unwrap();
+    });
+}
+
+/// A shutdown while two drivers visit shards. Each worker is ended once, and each driver leaves.
+#[test]
+fn hazard_16_a_shutdown_against_visits() {
+    model(|| {
+        let (pool, ends) = pool([NOW, NEVER]);
+        let drivers = [0, 1].map(|driver| {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || {
+                pool.set_thread(driver);
+                drive_until_the_end(&pool, driver);
+            })
         });
-        crew.stop();
-        if let Some(worker) = crew.take_to_close(1) {
-            crew.put_back(1, worker, 0);
-            crew.ring(1);
-        }
-        first.join().unwrap();
-        second.join().unwrap();
+        // What a shutdown does not close it has taken the advancer of.
+        [0, 1].into_iter().for_each(|shard| _ = pool.close(shard));
+        pool.stop();
+        drivers.into_iter().for_each(|driver| driver.join().unwrap());
         assert_eq!(ends.load(Ordering::Relaxed), 2);
     });
 }
 
-fn drive_until_the_end(crew: &Crew<Worker>, driver: usize) {
+fn drive_until_the_end(pool: &DriverPool<Worker>, driver: usize) {
     loop {
-        match crew.begin_round(driver, NOW) {
-            Step::Visit => {
-                for shard in [0, 1] {
-                    if let Some(worker) = crew.take(driver, shard) {
-                        crew.put_back(shard, worker, IDLE);
-                    }
-                }
-                crew.end_round(driver);
-            }
-            Step::Sleep(_) | Step::StandBy => crew.wait(driver),
-            Step::Leave => break,
+        match pool.next(driver, NOW, NOW) {
+            DriverStep::Visit(shard, worker) => drop(pool.put_back(shard, worker, NEVER)),
+            DriverStep::Sleep(_) => pool.wait(driver),
+            DriverStep::Leave => break,
         }
     }
-    crew.leave(driver, drop);
+    while pool.take_to_end().map(drop).is_some() {}
 }

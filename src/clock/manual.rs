@@ -1,21 +1,21 @@
 //! A clock that tests and simulations move by hand.
 //!
 //! One thread at a time drives the clock: it moves the time from one expiration to the next and
-//! runs what is due there, on itself. It holds no lock while it drives: `Seat` names the driver,
-//! and its lock is released before any timer is touched. So a callback may do anything, including
-//! moving the clock. Time then passes while the callback runs, and the driver continues from there.
+//! runs what is due there, on itself. It holds no lock while it drives: `Seat` says that the clock
+//! is driven, and its lock is released before any timer is touched. So a callback may do anything,
+//! including moving the clock. Time then passes while the callback runs, and the driver continues
+//! from there.
 //!
-//! Another thread that moves the clock meanwhile waits for the seat. The exception: the driver
-//! waits for that thread in turn, directly or through other threads (see [`waits`](super::waits)).
-//! Then the other thread adds its time to the clock at once, and sets `passed` under the seat's
-//! lock. The driver checks `passed` before it leaves the seat, and drives on if it is set.
+//! Another thread that moves the clock meanwhile waits for the seat. User code of a timer does not
+//! wait (see [`caller`](super::caller)): it adds its time to the clock at once, and sets `passed`
+//! under the seat's lock. The driver checks `passed` before it leaves the seat, and drives on if it
+//! is set.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use super::waits::{ThreadNumber, Wait, this_thread};
-use super::{Clock, unpoisoned};
+use super::{Clock, UserCode, is_user_code, unpoisoned};
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
@@ -69,10 +69,10 @@ struct ManualState {
     left: Condvar,
 }
 
-/// The driver, and what the clock drives. Written under its lock.
+/// Who drives the clock, and what it drives. Written under its lock.
 struct Seat {
-    driver: Option<ThreadNumber>,
-    /// Time has been added while the driver drives: by another thread, or by a nested call.
+    is_driven: bool,
+    /// User code has added time while the clock is driven.
     passed: bool,
     driven: Vec<Weak<dyn Driven>>,
 }
@@ -81,7 +81,7 @@ impl ManualClock {
     /// Creates a clock that stands at the present moment.
     #[must_use]
     pub fn new() -> Self {
-        let seat = Mutex::new(Seat { driver: None, passed: false, driven: Vec::new() });
+        let seat = Mutex::new(Seat { is_driven: false, passed: false, driven: Vec::new() });
         let (start, elapsed) = (Instant::now(), AtomicU64::new(0));
         Self { shared: Arc::new(ManualState { start, elapsed, seat, left: Condvar::new() }) }
     }
@@ -98,9 +98,8 @@ impl ManualClock {
     ///
     /// If a callback that this clock runs calls it, time passes while the callback runs, and what
     /// becomes due meanwhile runs after the callback. If another thread is moving the clock, the
-    /// call waits for that thread. If that thread waits for the caller in turn, the call adds the
-    /// time and returns, and the other thread runs what is due. (Examples: two callbacks move each
-    /// other's clock; or a callback moves the clock whose driver shuts down the callback's timer.)
+    /// call waits for that thread, unless a callback of any timer makes it: then it adds the time
+    /// and returns, and the other thread runs what is due.
     ///
     /// The clock can be moved by about 584 years in all, and stays there.
     pub fn advance(&self, by: Duration) {
@@ -190,57 +189,52 @@ impl ManualClock {
         unpoisoned(self.shared.seat.lock())
     }
 
-    /// Takes the right to drive. `None` if this thread is already the driver, in an outer call, or
-    /// if the driver waits for this thread. In both cases the clock has been moved by `by`, and
-    /// `passed` tells the driver.
+    /// Takes the right to drive. `None` if the clock is driven and the caller is user code, of this
+    /// clock or of another timer. Then the clock has been moved by `by`, and `passed` tells the
+    /// driver.
     fn take_seat(&self, by: Duration) -> Option<Driving<'_>> {
-        let me = this_thread();
         let mut seat = self.seat();
-        while let Some(driver) = seat.driver {
-            // A thread's wait for itself is refused, too.
-            let Some(_wait) = Wait::begin(driver) else {
-                self.pass(by);
-                seat.passed = true;
-                return None;
-            };
-            seat = unpoisoned(self.shared.left.wait(seat));
+        if seat.is_driven && is_user_code() {
+            self.pass(by);
+            seat.passed = true;
+            return None;
         }
-        seat.driver = Some(me);
-        Some(Driving(self))
+        seat = unpoisoned(self.shared.left.wait_while(seat, |seat| seat.is_driven));
+        seat.is_driven = true;
+        Some(Driving { clock: self, has_left: false, _user_code: UserCode::begin() })
     }
 }
 
 /// The right to drive; released on drop.
-struct Driving<'a>(&'a ManualClock);
+struct Driving<'a> {
+    clock: &'a ManualClock,
+    has_left: bool,
+    _user_code: UserCode,
+}
 
 impl Driving<'_> {
     /// Releases the right once everything that is due by the clock has run.
-    fn leave(self) {
+    fn leave(mut self) {
         while !self.try_leave() {
-            self.0.advance_in_seat();
+            self.clock.advance_in_seat();
         }
     }
 
     /// Releases the right, unless time has passed since the last call: more may be due then.
-    fn try_leave(&self) -> bool {
-        let mut seat = self.0.seat();
-        let passed = std::mem::take(&mut seat.passed);
-        if !passed {
-            seat.driver = None;
-        }
-        !passed
+    fn try_leave(&mut self) -> bool {
+        let mut seat = self.clock.seat();
+        self.has_left = !std::mem::take(&mut seat.passed);
+        seat.is_driven = !self.has_left;
+        self.has_left
     }
 }
 
 impl Drop for Driving<'_> {
     fn drop(&mut self) {
-        let mut seat = self.0.seat();
-        if seat.driver == Some(this_thread()) {
-            seat.driver = None;
+        if !self.has_left {
+            self.clock.seat().is_driven = false;
         }
-        drop(seat);
-        // Wakes all waiting threads: each records its wait again.
-        self.0.shared.left.notify_all();
+        self.clock.shared.left.notify_one();
     }
 }
 

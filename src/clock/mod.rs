@@ -4,20 +4,20 @@
 //! unless the builder receives another. A [`ManualClock`] stands still until a caller moves it, and
 //! it drives the timers that use it on the thread that moves it.
 
+mod caller;
 #[cfg(not(any(shardwheel_loom, miri, target_family = "wasm")))]
 mod fast;
 mod manual;
 mod run;
-mod waits;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 pub(crate) use crate::unwind::unpoisoned;
+pub(crate) use caller::{UserCode, is_user_code};
 pub(crate) use fast::FastClock;
 pub(crate) use manual::Driven;
 pub use manual::ManualClock;
-pub(crate) use waits::{ThreadNumber, Wait, this_thread};
 
 /// A source of time.
 ///

@@ -17,7 +17,7 @@ impl ManualClock {
     /// future. (Pass `pin!(future).as_mut()` to keep it.) Callbacks that become due run as in
     /// [`advance`](Self::advance). The future may only wait for timers that this clock drives, and
     /// for what their callbacks do. The call does not wait for the system, nor for another thread,
-    /// except for one that moves this clock.
+    /// except for one that moves this clock; a callback does not wait for that one either.
     ///
     /// If the future never ends while a recurring timer is pending, the call never returns.
     ///

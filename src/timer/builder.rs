@@ -1,7 +1,7 @@
 //! Builds a timer: checks the settings once, makes the shards, and starts the drivers.
 //!
-//! Each driver's thread sets up its seat, and its shard's core, before `build` returns. With a
-//! manual clock there are no threads: the clock runs the workers. `build_driven` starts none either.
+//! Each driver's thread is set up, and its shard's core, before `build` returns. With a manual clock
+//! there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
@@ -11,10 +11,10 @@ use std::{fmt, io};
 
 use super::Timer;
 use super::affinity::Core;
-use super::drive::{Drive, ManualWorkers, Threads};
+use super::drive::Drive;
 use super::driven::Driver;
 use super::driver_thread::{DriverThread, ThreadHooks};
-use super::drivers::{Bell, Board, Crew, Drivers, Limits, MAX_DRIVERS};
+use super::drivers::{Drivers, Limits, Notifier, Pool, ShardWaker};
 use super::executor::{Executor, Job};
 use super::inner::Inner;
 use super::panics::{CallbackPanic, PanicGuard};
@@ -30,8 +30,8 @@ use crate::shard::{Bound, ShardId, shard_within};
 use crate::sync::Ordering;
 use crate::unwind::DropQuietly;
 
-/// The most shards that a timer can have: each may need a driver.
-const MAX_SHARDS: usize = MAX_DRIVERS;
+/// The most shards that a timer can have: each may need a thread.
+const MAX_SHARDS: usize = 1024;
 
 /// WebAssembly has threads only where its atomics are enabled, and the standard library starts none
 /// in a browser. (It has no clock there either, so `Instant::now` would panic.)
@@ -243,13 +243,15 @@ impl TimerBuilder {
         let time = Time::start(self.clock.clone(), config.tick());
         let Some(clock) = self.manual_clock() else {
             prepare_process_aside();
-            let board = self.board(shards, &time);
-            let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
-            return self.start(workers, &cores, board, timer);
+            let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
+            let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
+            let timer =
+                self.make(&config, time, (pools, each), |limits| Notifier::new(each, each, limits))?;
+            self.start(&timer, &cores)?;
+            return Ok(timer);
         };
         hardware::has_membarrier();
-        let (workers, timer) = self.make(&config, &time, shards, None)?;
-        let timer = timer(Drive::Manual(ManualWorkers::new(workers)));
+        let timer = self.make(&config, time, (1, shards), |limits| Notifier::new(shards, 0, limits))?;
         let driven: Arc<dyn Driven> = timer.inner.clone();
         clock.drive(Arc::downgrade(&driven));
         Ok(timer)
@@ -298,11 +300,8 @@ impl TimerBuilder {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
         prepare_process();
-        let board = Arc::new(Board::without_threads(shards, Limits::for_tick(time.tick())));
-        let (workers, timer) = self.make(&config, &time, shards, Some(&board))?;
-        let crew = Arc::new(Crew::new(board, workers.into_iter().map(Box::new)));
-        let timer = timer(Drive::Threads(Threads::new(Arc::clone(&crew), Vec::new())));
-        let driver = Driver::new(crew, &timer.inner);
+        let timer = self.make(&config, time, (1, shards), |limits| Notifier::for_task(shards, limits))?;
+        let driver = Driver::new(&timer.inner);
         Ok((timer, driver))
     }
 
@@ -318,32 +317,38 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards' workers, and what makes the timer of them.
+    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many shards
+    /// each.
     fn make(
         &self,
         config: &Config,
-        time: &Time,
-        shards: usize,
-        board: Option<&Arc<Board>>,
-    ) -> Result<(Vec<Worker>, impl FnOnce(Drive) -> Timer + use<>), BuildError> {
-        let (id, first) = (next_timer_id(), ShardId::block(shards));
-        let workers = self.workers((id, first), config, time, (shards, board))?;
-        let handles = workers.iter().map(|worker| Arc::clone(worker.handle())).collect();
-        let shards = Shards::new(id, handles, self.placement);
-        Ok((workers, move |drive| Timer { inner: Arc::new(Inner { shards, first, drive }) }))
+        time: Time,
+        (pools, each): (usize, usize),
+        notifier: impl Fn(Limits) -> Arc<Notifier>,
+    ) -> Result<Timer, BuildError> {
+        let (id, first) = (next_timer_id(), ShardId::block(pools * each));
+        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
+        let mut worker = |shard: usize, waker| {
+            let no_memory = BuildError::OutOfMemory { shard };
+            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), waker));
+            handles.push(Arc::clone(&handle));
+            Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
+        };
+        let pool = |pool| {
+            let notifier = notifier(Limits::for_tick(time.tick()));
+            let worker = |number| worker(pool * each + number, ShardWaker::new(&notifier, number));
+            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
+            Ok(Pool::new(notifier, workers))
+        };
+        let drive = Drive::new((0..pools).map(pool).collect::<Result<_, BuildError>>()?);
+        let shards = Shards::new(id, handles.into(), self.placement);
+        Ok(Timer { inner: Arc::new(Inner { shards, first, drive }) })
     }
 
     /// The clock that drives the timer instead of threads, if there is one.
     fn manual_clock(&self) -> Option<&ManualClock> {
         self.clock.as_ref().and_then(|clock| clock.as_manual())
-    }
-
-    /// What the drivers read of each other.
-    fn board(&self, shards: usize, time: &Time) -> Arc<Board> {
-        let drivers = if self.pin_to_cores { Drivers::OnePerShard } else { self.drivers };
-        let is_shared = drivers == Drivers::AsNeeded;
-        let holder = |shard| if is_shared { 0 } else { shard };
-        Arc::new(Board::new(shards, shards, Limits::for_tick(time.tick()), is_shared, holder))
     }
 
     /// A core for each shard, or none at all.
@@ -359,71 +364,35 @@ impl TimerBuilder {
         Ok(cores)
     }
 
-    fn workers(
-        &self,
-        (id, first): (u64, ShardId),
-        config: &Config,
-        time: &Time,
-        (shards, board): (usize, Option<&Arc<Board>>),
-    ) -> Result<Vec<Worker>, BuildError> {
-        let bound = Bound::new(config.max_pending());
-        let worker = |shard: u32| {
-            let no_memory = || BuildError::OutOfMemory { shard: shard as usize };
-            let number = first.after(shard as usize);
-            let (scheduler, advancer) = shard_within(config, &bound, number).ok_or_else(no_memory)?;
-            let bell = board.map(|board| Bell::new(board, shard as usize));
-            let handle = ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), bell);
-            Ok(Worker::new((id, shard), advancer, Arc::new(handle), self.executor.as_deref().cloned()))
-        };
-        (0..shards as u32).map(worker).collect()
-    }
-
-    /// Starts the drivers, and waits until each has set up its seat.
-    fn start(
-        &self,
-        workers: Vec<Worker>,
-        cores: &[Core],
-        board: Arc<Board>,
-        timer: impl FnOnce(Drive) -> Timer,
-    ) -> Result<Timer, BuildError> {
-        let homes = workers.iter().map(|worker| Arc::clone(worker.handle())).collect::<Vec<_>>();
+    /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of
+    /// the timer ends those that did.
+    fn start(&self, timer: &Timer, cores: &[Core]) -> Result<(), BuildError> {
+        let (drive, time) = (&timer.inner.drive, &timer.first_shard().time);
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
-        let start =
-            homes.iter().find(|home| !home.time.is_users()).map_or_else(Instant::now, |home| home.time.start);
-        let crew = Arc::new(Crew::new(board, workers.into_iter().map(Box::new)));
+        let start = if time.is_users() { Instant::now() } else { time.start };
         let (ready, started) = mpsc::channel();
-        let mut threads = Vec::new();
-        let mut failed = None;
-        for (number, home) in homes.into_iter().enumerate() {
-            let driver = DriverThread::new(Arc::clone(&crew), number, home, start, self.hooks.clone());
-            match self.spawn(driver, cores.get(number).copied(), ready.clone()) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    failed = Some(BuildError::Spawn { shard: number, error });
-                    break;
-                }
-            }
+        for (shard, home) in timer.inner.shards.handles.iter().enumerate() {
+            let (pool, number) = drive.locate(shard);
+            let (pool, home, hooks) = (Arc::clone(pool), Arc::clone(home), self.hooks.clone());
+            let driver = DriverThread { pool, number, home, start, hooks };
+            let thread = self.spawn(driver, shard, cores.get(shard).copied(), ready.clone());
+            drive.add_thread(thread.map_err(|error| BuildError::Spawn { shard, error })?);
         }
         drop(ready);
         started.into_iter().for_each(drop);
-        // If a thread failed to start, the drop of the timer ends the threads that did start.
-        let timer = timer(Drive::Threads(Threads::new(crew, threads)));
-        failed.map_or(Ok(timer), Err)
+        Ok(())
     }
 
     fn spawn(
         &self,
         driver: DriverThread,
+        number: usize,
         core: Option<Core>,
         ready: mpsc::Sender<()>,
     ) -> io::Result<JoinHandle<()>> {
-        let thread = thread::Builder::new().name(format!("{}-{}", self.name, driver.number()));
+        let thread = thread::Builder::new().name(format!("{}-{number}", self.name));
         let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
-        thread.spawn(move || {
-            driver.take_seat(core);
-            drop(ready);
-            driver.run();
-        })
+        thread.spawn(move || driver.run(core, || drop(ready)))
     }
 }
 

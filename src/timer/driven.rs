@@ -1,16 +1,15 @@
 //! A driver without a thread: the user's event loop turns the timer's shards.
 //!
-//! The workers lie in the slots of a [`Crew`] with a single seat, so a shutdown takes them as it
-//! takes those of threads. A turn takes each worker out of its slot, lets it run what is due, and
-//! puts it back. If the timer is stopping, the turn ends the worker instead. A worker that is in its
-//! slot is ended by the shutdown.
+//! The workers lie in a [pool](super::drivers) without threads, so a shutdown takes them as it takes
+//! those of threads. A turn takes each worker out, lets it run what is due, and puts it back. If the
+//! timer has ended meanwhile, the turn ends the worker. All others are ended by the shutdown.
 //!
 //! # Why no wake-up is lost
 //!
 //! [`next_deadline`](Driver::next_deadline) clears the parker, registers the user's waker, and then
 //! asks each worker for its next visit. The worker's advancer announces that tick. So a timer that
 //! comes before the announcement is in the answer, and one that comes after it, and is due earlier,
-//! rings the bell, which wakes the waker: see [`parker`](super::drivers).
+//! requests a visit, which wakes the waker: see [`parker`](super::drivers).
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -18,15 +17,14 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::drivers::{Crew, Parker};
+use super::drive::{Workers, visit};
+use super::drivers::Parker;
 use super::inner::Inner;
-use super::placement;
 use super::shard_handle::ShardHandle;
+use super::time::NEVER;
 use super::worker::Worker;
+use crate::clock::UserCode;
 use crate::shield::Shield;
-
-/// The only seat.
-const ME: usize = 0;
 
 /// Runs a [`Timer`](crate::Timer) that has no threads, inside an event loop of the user's; made by
 /// [`TimerBuilder::build_driven`](crate::TimerBuilder::build_driven).
@@ -62,7 +60,7 @@ const ME: usize = 0;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Driver {
-    crew: Arc<Crew<Box<Worker>>>,
+    pool: Arc<Workers>,
     timer: Weak<Inner>,
     waker: Option<Waker>,
     /// What is around that waker.
@@ -76,9 +74,11 @@ impl UnwindSafe for Driver {}
 impl RefUnwindSafe for Driver {}
 
 impl Driver {
-    pub(super) fn new(crew: Arc<Crew<Box<Worker>>>, timer: &Arc<Inner>) -> Self {
+    pub(super) fn new(timer: &Arc<Inner>) -> Self {
         let handle = Arc::clone(&timer.shards.handles[0]);
-        Self { crew, timer: Arc::downgrade(timer), waker: None, shield: Weak::new(), handle }
+        let (pool, _) = timer.drive.locate(0);
+        let (pool, timer) = (Arc::clone(pool), Arc::downgrade(timer));
+        Self { pool, timer, waker: None, shield: Weak::new(), handle }
     }
 
     /// Runs what is due by the timer's clock, and returns how many timers have fired.
@@ -93,7 +93,12 @@ impl Driver {
     /// O(shards), and what the due timers cost.
     pub fn turn(&mut self) -> usize {
         self.parker().clear();
-        (0..self.shards()).filter_map(|shard| self.with(shard, Worker::visit_once)).sum()
+        let turn = |worker: &mut Worker| {
+            let fired = worker.visit();
+            worker.help();
+            fired
+        };
+        (0..self.shards()).filter_map(|shard| self.with(shard, turn)).sum()
     }
 
     /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
@@ -114,7 +119,7 @@ impl Driver {
             self.parker().register(waker);
         }
         let next = |worker: &mut Worker| {
-            let at = worker.next_visit()?;
+            let at = worker.next_visit();
             worker.handle().time.instant(at)
         };
         (0..self.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
@@ -137,31 +142,17 @@ impl Driver {
 
     /// Calls `code` with the shard's worker. `None` if the timer has been shut down.
     fn with<R>(&self, shard: usize, code: impl FnOnce(&mut Worker) -> R) -> Option<R> {
-        let mut worker = self.crew.take(ME, shard, |worker| worker.handle().set_runner())?;
-        let (timer, number) = worker.number();
-        let visit = placement::visit(timer, number as usize);
-        let result = code(&mut worker);
-        drop(visit);
-        let handle = Arc::clone(worker.handle());
-        if handle.is_stopping() {
-            // The drop ends the worker.
-            drop(worker);
-            return Some(result);
-        }
-        self.crew.put_back(shard, worker, 0);
-        // A shutdown that found the worker out waits for this. A later one finds it in its slot.
-        if handle.is_stopping() {
-            handle.advancer_slot.progress.note_change();
-        }
-        Some(result)
+        let worker = self.pool.take(shard)?;
+        let _user_code = UserCode::begin();
+        Some(visit(&self.pool, shard, worker, |worker| (code(worker), NEVER)))
     }
 
     fn shards(&self) -> usize {
-        self.crew.board.shards()
+        self.pool.shards()
     }
 
     fn parker(&self) -> &Parker {
-        &self.crew.board.seat(ME).parker
+        self.pool.notifier.parker(0)
     }
 }
 

@@ -118,6 +118,7 @@ fn view<R: Run>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::drivers::{Limits, Notifier, ShardWaker};
     use super::super::key::TimerKey;
     use super::super::panics::PanicGuard;
     use super::super::shard_handle::ShardHandle;
@@ -128,7 +129,8 @@ mod tests {
     fn handle() -> ShardHandle {
         let (scheduler, _advancer) = shard(&Config::default());
         let time = Time::start(None, std::time::Duration::from_millis(1));
-        ShardHandle::new(scheduler, time, PanicGuard::default(), None)
+        let notifier = Notifier::new(1, 0, Limits::for_tick(time.tick()));
+        ShardHandle::new(scheduler, time, PanicGuard::default(), ShardWaker::new(&notifier, 0))
     }
 
     fn key() -> TimerKey {

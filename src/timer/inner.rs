@@ -36,13 +36,12 @@ impl Inner {
         for handle in others {
             handle.stop();
         }
-        self.drive.stop();
         for (shard, handle) in self.shards.handles.iter().enumerate() {
             if let Some(advancer) = self.drive.retrieve(handle, shard) {
                 *handle.ended() = Ended::Retrieved(advancer);
             }
         }
-        self.drive.join();
+        self.drive.end();
         Unfired::of(Arc::clone(&self.shards.handles))
     }
 }

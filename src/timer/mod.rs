@@ -24,13 +24,14 @@
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
-//! | `drive.rs`, `advancer_slot.rs`, `phase.rs` | How a shutdown takes the advancers and ends the threads. |
+//! | `drive.rs`, `advancer_slot.rs`, `changes.rs` | How a shutdown takes the advancers and ends the threads. |
 //! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod affinity;
 mod batch;
 mod builder;
+mod changes;
 mod counts;
 mod drive;
 mod driven;
@@ -46,7 +47,6 @@ mod lateness;
 mod occurrence;
 mod pace;
 mod panics;
-pub(crate) mod phase;
 mod placement;
 mod query;
 mod recurring;
@@ -95,7 +95,7 @@ use task::Once;
 /// Runs callbacks and wakes futures when they are due.
 ///
 /// By default a timer has one shard for each core. A thread sleeps until the next timer of any
-/// shard is due. More threads take shards over when there is more work, or when a callback blocks:
+/// shard is due. Other threads help when there is more work, or when a callback blocks:
 /// see [`Drivers`].
 ///
 /// Scheduling, cancelling and rescheduling work from any thread, take no lock and wait for no other
@@ -278,21 +278,17 @@ impl Timer {
     /// Pending sleeps, timeouts and intervals resolve to an error. From then on scheduling is an
     /// error. A second shutdown returns nothing, at once.
     ///
-    /// The call waits for the callbacks that the timer's threads are running. If one of these
-    /// callbacks makes the call, it waits for the others. When it returns, the threads have ended,
-    /// except where it does not wait:
+    /// The call waits for the callbacks that the timer's threads are running. When it returns, the
+    /// threads have ended, except where it does not wait:
     ///
     /// - It does not wait for an executor. A callback that has been passed to the executor may
     ///   still run, and a recurring one is not armed again. A thread that is inside
     ///   [`Executor::execute`] ends after that call. A thread that drops the executor for longer
     ///   than 20 ms ends after the drop.
-    /// - It does not wait for a callback that in turn waits for the caller, as neither wait would
-    ///   end. Examples are two callbacks that shut down each other's timer, and a callback that
-    ///   moves a [`ManualClock`](crate::ManualClock) that the calling thread drives. Such a
-    ///   callback is the last of its shard, and the thread that runs it ends after it. The timer
-    ///   knows of waits in `shutdown`, in the drop of a timer's last handle, and in the manual
-    ///   clock's `advance` and `jump`. It does wait for a callback that waits for the caller by
-    ///   other means (a lock, a channel).
+    /// - A call from a callback, of this timer or of another one, waits for no callback, nor does a
+    ///   call from anything else that a timer's thread runs: two callbacks may shut down each
+    ///   other's timer. A callback that is running is then the last of its shard, and the thread
+    ///   that runs it ends after it.
     ///
     /// While the call waits, the timer may still take timers, for instance from such a callback. It
     /// returns them with the others. Once it has returned, scheduling is an error.

@@ -218,7 +218,7 @@ impl Shards {
 /// Makes a shard the calling thread's own until the result is dropped; for the thread that visits
 /// the shard.
 #[must_use = "the visit ends when it is dropped"]
-pub(super) fn visit(timer: u64, shard: usize) -> Visit {
+pub(super) fn visit((timer, shard): (u64, usize)) -> Visit {
     let place = Place { timer, shard, uses: 0 };
     Visit { before: (PLACE.replace(place), VISITED.replace(place)) }
 }
@@ -308,7 +308,7 @@ mod tests {
         let own = shard_used(&timer);
         for shard in 0..3 {
             let inner = timer.clone();
-            let visit = visit(timer.inner.shards.timer, shard);
+            let visit = visit((timer.inner.shards.timer, shard));
             timer.schedule_at(timer.now(), move || _ = shard_used(&inner)).expect("the timer is open");
             drop(visit);
         }

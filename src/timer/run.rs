@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::task::Wake;
 use std::thread;
 
 use super::key::TimerKey;
@@ -149,7 +150,7 @@ impl Outlet {
             return;
         }
         if self.done.send(Returned { done, handle: Arc::clone(&self.handle) }).is_ok() {
-            self.handle.ring();
+            self.handle.waker.wake_by_ref();
         }
     }
 }

@@ -8,11 +8,11 @@ use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
 use super::counts::Counts;
-use super::drivers::Bell;
+use super::drivers::ShardWaker;
 use super::panics::PanicGuard;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
-use crate::clock::{ThreadNumber, this_thread, unpoisoned};
+use crate::clock::unpoisoned;
 use crate::shard::Kept;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
@@ -27,13 +27,11 @@ pub(crate) struct ShardHandle {
     pub(crate) panic_guard: PanicGuard,
     /// The core to which the shard's driver is pinned. That driver sets it before `build` returns.
     pub(crate) core: OnceLock<usize>,
-    /// Makes a driver visit the shard. `None` if a manual clock drives it.
-    pub(crate) bell: Option<Arc<Bell>>,
+    /// Makes a driver visit the shard.
+    pub(crate) waker: Arc<ShardWaker>,
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
     /// is padded apart from what producers read.
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
-    /// The thread that runs the worker, or that ran it last. Written by that thread.
-    runner: AtomicU64,
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
     /// What a shutdown calls at the end of the shard, after all timers of the shard have ended.
@@ -69,7 +67,7 @@ impl ShardHandle {
         scheduler: Scheduler<Task>,
         time: Time,
         panic_guard: PanicGuard,
-        bell: Option<Arc<Bell>>,
+        waker: Arc<ShardWaker>,
     ) -> Self {
         Self {
             scheduler,
@@ -77,9 +75,8 @@ impl ShardHandle {
             counts: Counts::new(),
             panic_guard,
             core: OnceLock::new(),
-            bell,
+            waker,
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
-            runner: AtomicU64::new(0),
             ended: Mutex::new(Ended::default()),
             watchers: Mutex::new(Some(Vec::new())),
         }
@@ -208,32 +205,6 @@ impl ShardHandle {
     /// Marks the shard as stopping; false if it was marked before.
     pub(crate) fn stop(&self) -> bool {
         self.advancer_slot.stop()
-    }
-
-    /// Makes a driver visit the shard.
-    pub(crate) fn ring(&self) {
-        if let Some(bell) = &self.bell {
-            bell.ring();
-        }
-    }
-
-    /// The thread that runs the worker, or that ran it last.
-    pub(crate) fn runner(&self) -> ThreadNumber {
-        // Ordering: Relaxed. A thread that finds its own number has written it itself. Another
-        // thread's number was written under the lock of the worker's slot, which the reader has
-        // taken since.
-        self.runner.load(Ordering::Relaxed)
-    }
-
-    /// Makes the calling thread the one that runs the worker.
-    pub(crate) fn set_runner(&self) {
-        // Ordering: Relaxed, see `runner`.
-        self.runner.store(this_thread(), Ordering::Relaxed);
-    }
-
-    /// Whether the calling thread runs the worker: it is in user code that the worker called.
-    pub(crate) fn is_run_here(&self) -> bool {
-        self.runner() == this_thread()
     }
 }
 

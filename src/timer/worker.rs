@@ -7,8 +7,8 @@
 //!
 //! While user code runs (a callback, a waker, a drop, an executor, a user's clock), the worker
 //! holds no lock and no pin, and the advancer lies in the shard's [slot](super::advancer_slot),
-//! where a shutdown finds it. A worker that finds the slot empty afterwards has been shut down, and
-//! ends. All user code runs under a guard: a panic in it does not end the worker.
+//! where a shutdown finds it. A worker that finds the slot empty afterwards has been shut down. All
+//! user code runs under a guard: a panic in it does not end the worker.
 //!
 //! One thread at a time runs a worker, and that thread alone writes its fields: a driver (see
 //! [`drivers`](super::drivers)), or the thread that moves a manual clock.
@@ -18,11 +18,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::advancer_slot::Code;
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
 use super::pace::Pace;
-use super::phase::Phase;
 use super::run::{Done, Outlet, Returned, Work};
 use super::shard_handle::ShardHandle;
 use super::task::Task;
@@ -44,14 +42,12 @@ const BETWEEN_SHARES: Duration = Duration::from_millis(10);
 /// manual clock stops waiting for the worker.
 const LAGS_FORGIVEN: u32 = 3;
 
-/// A timer's number, and the number of a shard within the timer.
-pub(crate) type ShardNumber = (u64, u32);
-
 pub(crate) struct Worker {
     /// `None` once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
     handle: Arc<ShardHandle>,
-    number: ShardNumber,
+    /// The timer's number, and that of the shard within the timer.
+    number: (u64, usize),
     executor: Option<Arc<dyn Executor>>,
     done: (Sender<Returned>, Receiver<Returned>),
     /// Whether more was due than the last turn has run, or a recurring task was armed for a time
@@ -64,34 +60,21 @@ pub(crate) struct Worker {
     /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
     lagged: u32,
     pace: Pace,
-    /// Rings the shard's bell. `None` if a manual clock drives the worker.
-    waker: Option<Waker>,
+    /// Requests a visit of the shard.
+    waker: Waker,
     /// Whether memory waits to be given back at the next visit.
     owes_maintenance: bool,
 }
 
-/// What a worker asks for at the end of a visit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Rest {
-    /// Another visit, as soon as the other shards have had theirs.
-    Again,
-    /// A visit at this time, by the timer's time.
-    Until(Nanos),
-    /// A visit after this time, by the system's time.
-    For(Duration),
-    /// A visit when the bell rings.
-    Idle,
-}
-
 impl Worker {
     pub(crate) fn new(
-        number: ShardNumber,
+        number: (u64, usize),
         advancer: Advancer<Task>,
         handle: Arc<ShardHandle>,
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
         let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
-        let waker = handle.bell.as_ref().map(|bell| bell.waker());
+        let waker = handle.waker.waker();
         Self {
             advancer,
             handle,
@@ -112,7 +95,7 @@ impl Worker {
         &self.handle
     }
 
-    pub(crate) fn number(&self) -> ShardNumber {
+    pub(crate) fn number(&self) -> (u64, usize) {
         self.number
     }
 
@@ -202,8 +185,7 @@ impl Worker {
     }
 
     fn run(&mut self, work: Work) -> Option<Nanos> {
-        let (done, end) =
-            self.in_user_code(Code::Own, |handle| (handle.run(work), handle.present_or_later()))?;
+        let (done, end) = self.in_user_code(|handle| (handle.run(work), handle.present_or_later()))?;
         self.settle(done);
         Some(end)
     }
@@ -212,16 +194,19 @@ impl Worker {
         let key = work.key;
         let outlet = Outlet { handle: Arc::clone(&self.handle), done: self.done.0.clone() };
         let job = Job::new(work, outlet);
-        self.in_user_code(Code::Executor, |handle| {
+        self.handle.advancer_slot.note_executor(true);
+        let end = self.in_user_code(|handle| {
             handle.panic_guard.run(&handle.counts, Some(key), || executor.execute(job));
             handle.present_or_later()
-        })
+        });
+        self.handle.advancer_slot.note_executor(false);
+        end
     }
 
     /// The time by the clock; `None` if the worker has been shut down.
     fn present(&mut self) -> Option<Nanos> {
         if self.handle.time.is_users() {
-            self.in_user_code(Code::Own, ShardHandle::present)
+            self.in_user_code(ShardHandle::present)
         } else {
             Some(self.handle.time.now())
         }
@@ -245,20 +230,20 @@ impl Worker {
         if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
-            self.in_user_code(Code::Own, |handle| handle.discard_task(None, task));
+            self.in_user_code(|handle| handle.discard_task(None, task));
             return;
         }
         self.is_behind |= tick <= self.handle.scheduler.now();
         let stopped = advancer.rearm(running, tick, task).err();
         if let Some(task) = stopped {
-            self.in_user_code(Code::Own, |handle| handle.discard_task(None, task));
+            self.in_user_code(|handle| handle.discard_task(None, task));
         }
     }
 
     /// Runs user code while the advancer lies in the slot. If the worker has been shut down, the
     /// code does not run, and the result is `None`.
-    fn in_user_code<R>(&mut self, what: Code, code: impl FnOnce(&ShardHandle) -> R) -> Option<R> {
-        self.handle.advancer_slot.put(self.advancer.take()?, what);
+    fn in_user_code<R>(&mut self, code: impl FnOnce(&ShardHandle) -> R) -> Option<R> {
+        self.handle.advancer_slot.put(self.advancer.take()?);
         let result = code(&self.handle);
         self.advancer = self.handle.advancer_slot.take();
         Some(result)
@@ -281,94 +266,51 @@ impl Worker {
 
     // ---- for a driver -------------------------------------------------------------------------
 
-    /// Runs what is due, within the budget, and prepares for a sleep if nothing is left. The bell
-    /// has been cleared: a ring from now on is about the next visit.
-    pub(crate) fn visit(&mut self) -> Rest {
-        self.pay_maintenance();
-        if self.turn() || self.is_sweeping() { Rest::Again } else { self.prepare_sleep() }
-    }
-
-    fn pay_maintenance(&mut self) {
+    /// Runs what is due, within the budget. Returns how many timers have fired. The request for the
+    /// visit has been cleared: one from now on is about the next visit.
+    pub(crate) fn visit(&mut self) -> usize {
         if std::mem::take(&mut self.owes_maintenance)
             && let Some(advancer) = &mut self.advancer
         {
             advancer.maintain();
         }
-    }
-
-    /// Says when to come back.
-    fn prepare_sleep(&mut self) -> Rest {
-        let rest = self.announce().map_or(Rest::Idle, |next| self.rest_until(next));
-        let longer = self.is_longer(rest, UNTIL_NEXT_SHARE);
-        if self.note_maintenance(longer) { Rest::For(BETWEEN_SHARES) } else { rest }
-    }
-
-    /// Returns the next tick at which something is to be done. The advancer announces it, so an
-    /// earlier timer rings the bell.
-    fn announce(&mut self) -> Option<Tick> {
-        let advancer = self.advancer.as_mut().filter(|_| !self.handle.is_stopping())?;
-        if let Some(waker) = &self.waker {
-            advancer.register_waker(waker);
-        }
-        let next = advancer.next_expiration();
-        self.handle.counts.note_sleep(next);
-        next
-    }
-
-    /// Notes whether memory is to be given back during a rest that is long enough.
-    fn note_maintenance(&mut self, is_long: bool) -> bool {
-        let is_open = self.advancer.as_ref().filter(|_| !self.handle.is_stopping());
-        self.owes_maintenance = is_long && is_open.is_some_and(|advancer| advancer.needs_maintenance());
-        self.owes_maintenance
-    }
-
-    /// Whether the rest is longer than `length`.
-    fn is_longer(&self, rest: Rest, length: Duration) -> bool {
-        match rest {
-            Rest::Again => false,
-            Rest::Until(at) => at.saturating_sub(self.turned_at) > super::nanos(length),
-            Rest::For(rest) => rest > length,
-            Rest::Idle => true,
-        }
-    }
-
-    /// The longest rest before `tick`. Reads the clock if the clock is the user's.
-    fn rest_until(&mut self, tick: Tick) -> Rest {
-        let due = self.handle.time.start_of(tick);
-        if !self.handle.time.is_users() {
-            return Rest::Until(due);
-        }
-        let Some(now) = self.present() else { return Rest::Again };
-        Rest::For(self.pace.begin_sleep(now, due, self.handle.time.tick()))
-    }
-
-    // ---- for a driver without a thread --------------------------------------------------------
-
-    /// Runs what is due, within the budget. Returns how many timers have fired.
-    pub(crate) fn visit_once(&mut self) -> usize {
-        self.pay_maintenance();
         self.fired = 0;
         self.turn();
-        if let Some(advancer) = &mut self.advancer {
-            // Otherwise the loop would have to come back for the owed steps of the epoch alone.
-            advancer.help();
-        }
         self.fired
     }
 
-    /// When the next visit has something to do, by the timer's time. An earlier timer rings the bell
-    /// from now on, as does a job that comes back.
-    pub(crate) fn next_visit(&mut self) -> Option<Nanos> {
+    /// When the next visit has something to do, by the timer's time. An earlier timer requests a
+    /// visit from now on, as does a job that comes back.
+    pub(crate) fn next_visit(&mut self) -> Nanos {
         self.take_back();
         if self.is_behind || self.is_sweeping() {
-            return Some(self.turned_at);
+            return self.turned_at;
         }
-        let next = self.announce().filter(|&tick| tick < Tick::MAX);
+        let Some(advancer) = self.advancer.as_mut().filter(|_| !self.handle.is_stopping()) else {
+            return NEVER;
+        };
+        // The advancer announces the tick.
+        advancer.register_waker(&self.waker);
+        let next = advancer.next_expiration();
+        self.handle.counts.note_sleep(next);
         let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
-        let long = self.turned_at.saturating_add(super::nanos(UNTIL_NEXT_SHARE));
-        let share_at = self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES));
-        let at = if self.note_maintenance(due > long) { share_at } else { due };
-        (at < NEVER).then_some(at)
+        let rest = Duration::from_nanos(due.saturating_sub(self.turned_at));
+        self.owes_maintenance = rest > UNTIL_NEXT_SHARE && advancer.needs_maintenance();
+        if self.owes_maintenance { self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES)) } else { due }
+    }
+
+    /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's.
+    pub(crate) fn pace_to(&mut self, due: Nanos) -> Option<Duration> {
+        if due <= self.turned_at || due == NEVER || !self.handle.time.is_users() {
+            return None;
+        }
+        let now = self.present()?;
+        Some(self.pace.begin_sleep(now, due, self.handle.time.tick()))
+    }
+
+    /// Takes the steps of the epoch that are owed. A loop would have to come back for them alone.
+    pub(crate) fn help(&mut self) {
+        self.advancer.iter_mut().for_each(|advancer| advancer.help());
     }
 
     /// Takes the advancer, which ends the work; for a shutdown.
@@ -379,18 +321,8 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Ends the worker. The advancer has the work that is left. The shutdown takes the advancer
-    /// from the slot, unless it has taken it before.
-    ///
-    /// The executor is dropped last: its drop is user code, and may wait for a thread that waits
-    /// for the shutdown.
+    /// Ends the worker, whose advancer a shutdown has taken. The drop of the executor is user code.
     fn drop(&mut self) {
-        self.take_back();
-        if let Some(advancer) = self.advancer.take() {
-            self.handle.advancer_slot.put(advancer, Code::Own);
-        }
-        self.handle.advancer_slot.progress.enter(Phase::Left);
         self.handle.discard(self.executor.take());
-        self.handle.advancer_slot.progress.enter(Phase::Ended);
     }
 }

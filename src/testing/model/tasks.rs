@@ -41,7 +41,7 @@ impl DriverTask {
         Self(Parker::for_task())
     }
 
-    /// Notifies the driver, as a ring of a bell does.
+    /// Notifies the driver, as a request of a visit does.
     pub fn notify(&self) {
         self.0.notify();
     }

@@ -1,47 +1,73 @@
-//! The threads that drive a timer's shards.
+//! The threads that visit a timer's shards.
 //!
-//! A timer has as many drivers as shards. By default one driver *holds* all shards: it sleeps until
-//! the first of them is due, visits those that are, and sleeps again. The other drivers sleep. So a
-//! timer whose work is small wakes one thread a tick, however many shards it has.
+//! A *pool* has shards, and as many threads, its *drivers*. By default a timer has one pool; with
+//! [`Drivers::OnePerShard`] it has a pool for each shard. Each shard has a *worker*, which lies in
+//! the pool unless a thread is at work with it.
 //!
-//! - *More work.* A driver that is at work for more than half of the time hands half of its shards
-//!   to a driver that holds none.
-//! - *Less work.* A driver hands its shards back to another one if both together work for at most a
-//!   quarter of the time.
-//! - *A callback that blocks.* The first driver that holds no shard is the *stand-by*. It looks at
-//!   the others when one of them could hold a shard up. It takes all shards of a driver that has
-//!   not come back in time, except the one that the driver is at work with. Those that are due
-//!   already go to different drivers: so several callbacks that block hold up other shards no
-//!   longer than one does.
+//! - The *leader* sleeps until the first of the shards is due, visits one shard after the other, and
+//!   sleeps again. So a timer whose work is small wakes one thread a tick, however many shards it
+//!   has.
+//! - The other threads are *spare*, and sleep. The first of them is the *watchdog*. It looks at the
+//!   shards when one of them could be late because the leader has not come back from a visit. If one
+//!   is, the watchdog becomes a driver that visits shards, and calls a spare thread for each further
+//!   shard that is ready.
+//! - A driver that comes back from a visit and finds a shard a tick late calls one spare thread.
+//! - A driver that looks for a shard while the leader is in a visit becomes the leader. A driver that
+//!   finds none while the leader sleeps becomes spare.
 //!
-//! A driver that holds two shards leaves another one without any, so there always is a stand-by
-//! where one is needed. See [`Drivers`] for the bound on delays that follows.
+//! There are as many threads as shards. So while one worker is in the pool, one thread is not at
+//! work: the leader, the watchdog, or a driver that is about to look. See [`Drivers`] for the bound
+//! on delays that follows.
 //!
-//! | file | contents |
+//! # Who writes what
+//!
+//! | | written by |
 //! |---|---|
-//! | `board.rs` | What drivers read of each other. How wake-ups are not lost. |
-//! | `crew.rs` | The slots of the workers. Hand-overs. |
-//! | `rounds.rs` | What a driver does in turn. [`driver_thread`](super::driver_thread) does it. |
-//! | `stand_by.rs`, `balance.rs` | When shards change hands. |
-//! | `bell.rs`, `parker.rs` | How a driver is woken. |
+//! | `requested` of a shard | set by any thread; cleared by the thread that takes the worker |
+//! | the places of the workers, the dues, the roles | a thread of the pool, or a shutdown, under the lock |
+//! | `leader`, `busy_since`, `watchdog`, `looks_at` | a driver, under the lock; producers read them without |
+//!
+//! # Why no wake-up is lost
+//!
+//! Drivers look at all of this under the lock, so each sees what the one before it has done. Only
+//! [`request`](Notifier::request) takes no lock. There each side writes its own word, passes a SeqCst
+//! fence, and reads the other side's word. So of each pair at least one sees what the other has
+//! written.
+//!
+//! | the producer | the driver |
+//! |---|---|
+//! | writes `requested`, reads `leader`, which it notifies | writes `leader`, searches for a shard that is `requested` |
+//! | writes `requested`, reads `busy_since`: ensures a look if the leader is in a visit | writes `busy_since`, reads `requested` of the shards that it does not visit: ensures a look for them |
+//! | writes `requested`, reads `watchdog` and `looks_at` | the watchdog writes `looks_at`, reads `requested` |
+//!
+//! A driver clears its parker before it reads anything, and a producer notifies the parker after it
+//! has written `requested`. So a request that the driver has not seen ends the sleep that follows.
+//!
+//! Two drivers meet under the lock:
+//!
+//! - *A worker comes back after the leader has looked.* Its driver looks next. If it finds nothing to
+//!   do and the leader sleeps for longer than until that worker is due, it wakes the leader.
+//! - *A second shard is due while the leader is in a visit.* The leader has ensured, when it began
+//!   the visit, that the watchdog looks in time. A shard whose worker comes back meanwhile is the
+//!   concern of the driver that brings it: it leads from then on.
+//! - *The watchdog becomes a driver.* It makes the next spare thread the watchdog, and notifies it.
+//!
+//! # The end
+//!
+//! A shutdown takes the advancer out of each worker that is in, and *closes* that worker: no driver
+//! visits it any more. Then it stops the pool. The drivers leave, and end the workers that are
+//! closed. (Their drops may run user code, that of the executor.) A driver that is at work ends its
+//! worker when it comes back. See [`drive`](super::drive).
 
-mod balance;
-mod bell;
-mod board;
-mod crew;
+mod notifier;
 mod parker;
-mod rounds;
-mod stand_by;
+mod pool;
 
-pub(crate) use balance::{APART, Window, balance};
-pub(crate) use bell::Bell;
-pub(crate) use board::{Board, IDLE, Limits, MAX_DRIVERS};
-pub(crate) use crew::Crew;
+pub(crate) use notifier::{Notifier, ShardWaker};
 pub(crate) use parker::Parker;
-pub(crate) use rounds::Step;
-pub(crate) use stand_by::Watch;
+pub(crate) use pool::{Pool, Step};
 
-use super::time::Nanos;
+use super::time::{NEVER, Nanos};
 
 /// Which threads drive the shards of a [`Timer`](crate::Timer), for
 /// [`TimerBuilder::drivers`](crate::TimerBuilder::drivers).
@@ -50,15 +76,14 @@ use super::time::Nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Drivers {
-    /// One thread drives all shards while that is little work. It hands shards to other threads
-    /// when it is busy for more than half of the time, and takes them back when both together are
-    /// busy for at most a quarter of it. So the thread that runs a shard's callbacks changes.
+    /// One thread drives all shards while that takes it less than a tick. When it leaves a shard a
+    /// tick late, another thread helps until both have nothing left to do. So the thread that runs a
+    /// shard's callbacks changes.
     ///
     /// A callback that blocks holds up the other timers of its own shard. It holds up those of
     /// other shards for at most 10 ms, or two ticks if these are longer: another thread then takes
     /// these shards, within the time that the system needs to wake that thread. To notice this
-    /// costs one wake-up per 10 ms while timers of several shards fire. The shard whose callback
-    /// blocked then has a thread of its own for ten seconds.
+    /// costs one wake-up per 10 ms while timers of several shards fire.
     #[default]
     AsNeeded,
     /// Each shard has a thread of its own. A callback never holds up another shard, and each thread
@@ -69,9 +94,19 @@ pub enum Drivers {
 /// A callback holds up other shards for at most this, or two ticks.
 const BOUND: Nanos = 10_000_000;
 
+/// How long a shard may be held up.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// By a visit that does not end, before the watchdog helps.
+    pub(crate) patience: Nanos,
+    /// How much later than that the watchdog may look; also, for how long by visits that end, before
+    /// a spare thread helps.
+    pub(crate) slack: Nanos,
+}
+
 impl Limits {
-    /// The limits for a tick of that length. The stand-by looks at most `slack` late, so that
-    /// patience and slack together are no more than the bound.
+    /// The limits for a tick of that length. Patience and slack together are no more than the
+    /// bound.
     pub(crate) fn for_tick(tick: Nanos) -> Self {
         Self { patience: BOUND.saturating_sub(tick).max(tick), slack: tick.min(BOUND / 2) }
     }

@@ -237,6 +237,57 @@ fn two_callbacks_of_manual_timers_may_end_each_other() {
     }
 }
 
+/// A callback of a timer, whose clock `pass` moves, runs until a callback of another timer has done
+/// `act`, which therefore does not wait for it.
+fn acts_beside_a_callback(timer: &Timer, pass: impl FnOnce(), act: impl FnOnce() + Send + 'static) {
+    let (begun, has_begun) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let callback = move || {
+        begun.send(()).expect("the test waits");
+        hear(&released);
+    };
+    after(timer, ms(1), callback);
+    pass();
+    hear(&has_begun);
+    let (done, is_done) = mpsc::channel();
+    let other = threads(1);
+    let acts = move || {
+        act();
+        release.send(()).expect("the callback waits");
+        done.send(()).expect("the test waits");
+    };
+    after(&other, ms(1), acts);
+    hear(&is_done);
+}
+
+/// A callback that shuts another timer down waits for no callback of that timer. Promise 7.
+#[test]
+fn a_callback_waits_for_no_callback_of_a_timer_that_it_ends() {
+    watched(|| {
+        let timer = threads(1);
+        after(&timer, HOUR, || ());
+        let ended = timer.clone();
+        acts_beside_a_callback(&timer, || (), move || assert_eq!(ended.shutdown().len(), 1));
+    });
+}
+
+/// A callback that moves a clock which another thread drives waits for no callback of that clock;
+/// the other thread runs what is due. Promise 7.
+#[test]
+fn a_callback_waits_for_no_callback_of_a_clock_that_it_moves() {
+    watched(|| {
+        let (timer, clock) = manual();
+        let fired = Count::default();
+        let counted = fired.clone();
+        after(&timer, ms(20), move || counted.one());
+        let (moved, driven, mut driver) = (clock.clone(), clock.clone(), None);
+        let drive = || driver = Some(thread::spawn(move || driven.advance(ms(1))));
+        acts_beside_a_callback(&timer, drive, move || moved.advance(ms(30)));
+        driver.expect("it has started").join().expect("the thread does not panic");
+        assert_eq!((fired.get(), clock.elapsed()), (1, ms(31)));
+    });
+}
+
 /// Callbacks of several manual clocks move each other's clock. Promise 7.
 #[test]
 fn manual_clocks_may_move_each_other() {
