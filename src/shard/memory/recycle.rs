@@ -197,5 +197,5 @@ impl<T> Recycler<T> {
     }
 }
 
-#[cfg(all(test, not(any(shardwheel_loom, fuzzing))))]
+#[cfg(all(test, not(any(shardwheel_loom, fuzzing, miri))))]
 mod tests;
