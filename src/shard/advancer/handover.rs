@@ -223,7 +223,11 @@ impl<T> Advancer<T> {
     /// more.
     ///
     /// `keeps` runs no user code. `dispose` may run user code, and does not panic.
-    pub(crate) fn end(mut self, keeps: impl Fn(&T) -> bool + Copy, mut dispose: impl FnMut(T)) -> Kept<T> {
+    pub(crate) fn end(
+        mut self: Box<Self>,
+        keeps: impl Fn(&T) -> bool + Copy,
+        mut dispose: impl FnMut(T),
+    ) -> Kept<T> {
         let mut walk = self.close_down();
         let (mut kept, win) = (0, |filled: Filled<'_, T>| {
             if filled.look(keeps) {
@@ -238,11 +242,7 @@ impl<T> Advancer<T> {
             kept += usize::from(matches!(won, Some(None)));
             won.flatten().into_iter().for_each(&mut dispose);
         }
-        Kept {
-            walk: Walk { walks_left: 1, ..Walk::new(&self.shared) },
-            advancer: Box::new(self),
-            count: kept,
-        }
+        Kept { walk: Walk { walks_left: 1, ..Walk::new(&self.shared) }, advancer: self, count: kept }
     }
 }
 

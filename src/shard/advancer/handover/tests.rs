@@ -74,7 +74,7 @@ fn an_end_keeps_some_in_their_nodes() {
     assert_eq!(scheduler.reschedule(keys[8], 1_000), Some(keys[8]));
     assert_eq!(scheduler.cancel(keys[3]), Some(3));
     let mut disposed = Vec::new();
-    let mut kept = advancer.end(|payload| payload % 4 == 0, |payload| disposed.push(payload));
+    let mut kept = Box::new(advancer).end(|payload| payload % 4 == 0, |payload| disposed.push(payload));
     assert_eq!(
         (kept.len(), disposed.len(), scheduler.len(), scheduler.stats().handed_back),
         (50, 149, 0, 199)
@@ -99,7 +99,7 @@ fn what_is_kept_is_dropped_once() {
     let (scheduler, advancer) = crate::shard(&crate::Config::default());
     let dropped = Arc::default();
     (0..10).for_each(|tick| drop(scheduler.schedule(tick, Bomb(Arc::clone(&dropped)))));
-    let kept = advancer.end(|_| true, drop);
+    let kept = Box::new(advancer).end(|_| true, drop);
     assert_eq!((kept.len(), dropped.load(std::sync::atomic::Ordering::Relaxed)), (10, 0));
     let drop_all = std::panic::AssertUnwindSafe(|| drop((kept, scheduler)));
     assert!(std::panic::catch_unwind(drop_all).is_err());
@@ -113,7 +113,8 @@ fn what_is_kept_says_when_it_was_due() {
     let ticks = [0, 1, (1 << 29) - 1, 1 << 29, (1 << 32) + 5, 1 << 61, Tick::MAX - 1, Tick::MAX];
     let keys = ticks.map(|tick| scheduler.schedule(tick, 7).expect("open"));
     assert_eq!(scheduler.reschedule(keys[1], 1_000), Some(keys[1]), "put off where it stands");
-    let kept: Vec<_> = advancer.end(|_| true, drop).map(|(key, deadline, _)| (key, deadline)).collect();
+    let kept: Vec<_> =
+        Box::new(advancer).end(|_| true, drop).map(|(key, deadline, _)| (key, deadline)).collect();
     let deadlines = ticks.map(|tick| if tick == 1 { 1_000 } else { tick });
     assert_eq!(kept, keys.into_iter().zip(deadlines).collect::<Vec<_>>());
 }
