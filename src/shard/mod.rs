@@ -1,7 +1,61 @@
 //! One shard: a hierarchical timing wheel with a producers' half and a consumer's half. It has no
 //! threads, no real time and no callbacks.
 //!
+//! # Words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | timer | a payload and a deadline, a tick |
+//! | node | the memory of one timer; its *word* (status, version, extension) decides the timer's fate |
+//! | key | names a node and a generation, so one timer for ever |
+//! | segment | an array of nodes, 2 MiB |
+//! | bucket | the lists of the nodes that are due within one span of ticks |
+//! | round | a bucket's revolution; a push fails on a list of another round |
+//! | shared wheel, private wheel | an array of buckets: producers push to the one; the other is the advancer's alone |
+//! | overflow wheel | any wheel but the finest; made when first needed |
+//! | cascade | nodes of an overflow bucket go to finer buckets; *early*, in shares, before the bucket expires |
+//! | inbox | a stack for nodes that come too late for their bucket |
+//! | sealed | the last tick that is closed to producers' pushes |
+//! | flushed | the last tick whose bucket the advancer has taken |
+//! | lane | what one thread has to itself in a shard |
+//! | held | a cancelled node that its thread uses again where it is linked |
+//! | dead | a cancelled node that nothing uses again until a flush or a *sweep* frees it |
+//! | advancer | the one consumer: moves the clock, fires, frees |
+//! | retired | memory out of reach, which readers that found it before may still read |
+//!
 //! # The path of a timer
+//!
+//! A producer enters its lane, takes a node (the held one, or the next free one of the lane's word),
+//! writes payload and `base`, and stores the word *pending*. It sets the bit of the bucket's list,
+//! passes a fence, loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. It wakes
+//! the advancer if the deadline is before the end of the advancer's sleep.
+//!
+//! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps the
+//! lists whose bit is set, adds its private lists, and fires each node by one swap of the word.
+//!
+//! A freed node's bit goes into a bitmap of the advancer's, and with up to 63 others back to its
+//! segment. A segment without nodes in use leaves the table, and goes back to the system when the
+//! readers that were pinned have unpinned.
+//!
+//! # Why no timer is lost
+//!
+//! Producer: bit, fence, `sealed`. Advancer: `sealed`, fence, bits. One fence comes first: the
+//! advancer sees the bit, or the producer sees the seal and uses the inbox, which every advance
+//! empties. A push that is later still fails on the round. The same pair of fences orders a push
+//! and the advancer's sleep, and a push and the shard's end ([`shared::protocol`] has the proofs).
+//!
+//! # Who writes what
+//!
+//! | what | written by |
+//! |---|---|
+//! | a lane | its thread; the advancer while the lane is revoked |
+//! | a node's word | any thread, by compare-and-swap; its owner, by a store |
+//! | a node's `base` and payload | its owner |
+//! | bits and heads of the shared wheels | producers set and push, the advancer clears and swaps |
+//! | the clock's words, private wheels, the limit of dead nodes | the advancer |
+//! | free bits | producers take, the advancer gives |
+//!
+//! # Where it is
 //!
 //! | folder | what happens to a timer there |
 //! |---|---|

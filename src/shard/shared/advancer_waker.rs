@@ -9,7 +9,7 @@
 //! Each answer of `next_expiration`, and each registration, begins a *sleep*, which has a number.
 //! `woken` is the number of the last sleep that has had a *completed* wake: the waker's `wake` has
 //! returned. A producer whose timer is due before the sleep ends (see
-//! [`protocol`](super::protocol)), or that asks for a sweep or gives up its lane, wakes the
+//! [`protocol`](super::protocol)), or that asks for a sweep, wakes the
 //! advancer unless `woken` shows that this sleep has had a completed wake. So a producer that is
 //! stopped before its wake, or within the user's waker, keeps no other producer from waking. One
 //! completed wake is enough for all: the advancer looks at everything before it sleeps again.
@@ -36,7 +36,7 @@
 //! |---|---|---|
 //! | [`AdvancerWaker::pending_wake`] | a producer | pinned: loads the pointer, adds a handle; then unpins |
 //! | [`PendingWake::wake`] | that producer, out of its lane | wakes, raises `woken`, drops the handle |
-//! | [`WakerOwner::register`] | the advancer | clones, swaps the pointer, drops the former after a grace period |
+//! | [`WakerOwner::register`] | the advancer | clones, swaps the pointer, drops the former when no producer can be reading it |
 
 use std::sync::Arc;
 use std::task::Waker;

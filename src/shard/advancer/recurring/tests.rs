@@ -109,7 +109,6 @@ fn a_running_timer_is_stopped_once_and_not_armed_anew() {
     assert_eq!(scheduler.stop(key), Stopped::Gone);
     assert_eq!(counts(&scheduler), (1, 0, 0, 1, 0, 0, 0));
     advancer.check_invariants();
-    // No hint leads to a node that is linked nowhere.
     scheduler.schedule(9, 1).unwrap();
     assert_eq!(scheduler.stats().reused, 0);
     assert_eq!(advancer.rearm(running, 5, payload), Err(RECURS));

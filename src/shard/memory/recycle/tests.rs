@@ -10,7 +10,7 @@ use crate::shard::memory::slab::{FreeWord, Freed};
 /// A payload with 256 nodes to a segment.
 type Large = [u8; 4096];
 
-/// How many polls complete the grace periods if no reader delays them.
+/// After how many polls retired memory is out of reach, if no reader delays it.
 const POLLS: usize = 16;
 
 /// A slab and its recycler, without a shard around them.
