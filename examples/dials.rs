@@ -2,7 +2,7 @@
 //!
 //! A clock has three dials: seconds, minutes and hours. Here each dial has eight buckets. A bucket
 //! of the first dial is one tick, of the second eight, of the third sixty-four. A timer waits on
-//! the finest dial on which its bucket lies within one turn. When its bucket's turn comes near, the
+//! the finest dial on which its bucket lies within one turn. When its bucket's turn comes, the
 //! timer *cascades*: it moves to the next finer dial. So before it fires it moves at most once for
 //! each dial, however long it waits.
 //!
@@ -64,5 +64,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("dials of {BUCKETS} buckets; * is the bucket in which the timer waits");
     // Within one turn of the first, second and third dial; and further than three dials reach: then
     // the shard makes another, coarser one. So every deadline has a place.
-    [6, 42, 350, 1_000].into_iter().try_for_each(follow)
+    [6, 42, 350, 1_001].into_iter().try_for_each(follow)
 }

@@ -12,10 +12,10 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use shardwheel::model::Epochs;
 use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
 
-/// A flush frees a node, which goes through a grace period and may be handed out again, while a
-/// canceller with the old key is pinned and reads it.
+/// A flush frees a node, which is handed out again, while a canceller with the old key is pinned and
+/// reads it.
 #[test]
-fn hazard_7_a_node_goes_through_a_grace_period_against_a_stale_key() {
+fn hazard_7_a_node_is_used_again_against_a_stale_key() {
     model_within(2, || {
         let ledger = Ledger::new(4);
         let (scheduler, mut advancer) = small_shard();

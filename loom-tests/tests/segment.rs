@@ -70,7 +70,7 @@ fn hazard_7_a_segment_has_a_free_node_just_when_it_is_found_to_have_none() {
         }
         let one_segment = capacity(&scheduler);
         assert_eq!(ledger.advance(&mut advancer, 1), 3);
-        // Begins the grace period that the next advance ends.
+        // The freed nodes go back to their segment.
         ledger.advance(&mut advancer, 1);
         let producer = {
             let (scheduler, payload) = (scheduler.clone(), ledger.payload(3));

@@ -15,8 +15,9 @@ use crate::tick::Tick;
 /// A shard has one, which its advancer owns. Only its reclaimer takes segments away, so what the
 /// handle lends stays there.
 pub(crate) struct Consumer<T> {
-    shared: Arc<Shared<T>>,
+    /// Dropped first: what it has deferred then goes to lists that still exist.
     reclaimer: Reclaimer,
+    shared: Arc<Shared<T>>,
 }
 
 impl<T> Consumer<T> {

@@ -127,8 +127,8 @@ impl<T> Shared<T> {
         let left = lane.tally.dead_made().wrapping_sub(lane.tally.reused.get());
         let more = left.wrapping_sub(std::mem::replace(&mut local.reported, left));
         local.until_report = lane.dead_per_report - 1;
-        // Ordering: Relaxed, ordered by the fence.
-        let reported = self.dead.reported.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        // Ordering: Release, pairs with `check_dead`: what is reported is counted in the tally.
+        let reported = self.dead.reported.fetch_add(more, Ordering::Release).wrapping_add(more);
         // Ordering: SeqCst, see `DeadReports`.
         fence(Ordering::SeqCst);
         // Ordering: Relaxed, as above.
@@ -162,8 +162,8 @@ impl<T> Shared<T> {
     /// for the advancer. O(1), except where there may be too many dead nodes: then O(threads).
     #[inline]
     pub(crate) fn check_dead(&self) {
-        // Ordering: Relaxed, a count. It is read before the other counts.
-        let reported = self.dead.reported.load(Ordering::Relaxed);
+        // Ordering: Acquire, pairs with `report_dead`: the tallies have what is reported.
+        let reported = self.dead.reported.load(Ordering::Acquire);
         let surely = self.tally.dead_freed.get().wrapping_add(SURELY_TOLERATED);
         let sweep_at = if is_reached(surely, reported) { self.next_sweep(reported) } else { surely };
         // Ordering: Relaxed, only the advancer writes it.
@@ -193,7 +193,7 @@ impl<T> Shared<T> {
     /// Takes the request for a sweep: true if a sweep was asked for since the last call. For the
     /// advancer.
     pub(crate) fn take_sweep_request(&self) -> bool {
-        // Ordering: Acquire, pairs with `request_sweep`.
+        // Ordering: Acquire, pairs with `report_dead`.
         self.is_sweep_requested() && self.sweep_requested.swap(false, Ordering::Acquire)
     }
 

@@ -155,3 +155,23 @@ fn what_has_been_placed_early_is_not_moved_again() {
     }
     assert_eq!((scheduler.stats().cascaded, scheduler.stats().fired), (MANY, MANY));
 }
+
+/// The clock jumps over leads of all levels, and to the last tick.
+#[test]
+fn a_jump_within_a_lead_moves_no_timer_twice_and_loses_none() {
+    let (scheduler, mut advancer) = crate::shard::<u32>(&crate::Config::default());
+    for bits in 0..64 {
+        (0..300).for_each(|i| assert!(scheduler.schedule((1_u64 << bits).saturating_add(i * 7), 0).is_ok()));
+    }
+    (0..300).for_each(|i| assert!(scheduler.schedule(Tick::MAX - i, 0).is_ok()));
+    let (mut now, mut fired): (Tick, _) = (0, 0);
+    for bits in 0..64 {
+        for jump in [1 << bits >> 3, 1 << bits >> 1, 3] {
+            now = now.saturating_add(jump);
+            fired += advancer.advance(now).inspect(|fired| assert!(fired.deadline <= now)).count();
+            advancer.check_invariants();
+        }
+    }
+    fired += advancer.advance(Tick::MAX).count();
+    assert_eq!((fired, scheduler.len()), (65 * 300, 0));
+}

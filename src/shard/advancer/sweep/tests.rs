@@ -257,3 +257,29 @@ fn the_bound_holds_after_dead_nodes_were_flushed_and_nothing_fired() {
     let stats = scheduler.stats();
     assert!(stats.dead_nodes <= stats.pending.max(4096), "{stats:?}");
 }
+
+/// The clock and the deadlines are near the last tick, and on it.
+#[test]
+fn a_pass_ends_at_the_end_of_time() {
+    for ahead in [0, 1, 5_000, 1 << 30] {
+        let config = Config::builder().start(Tick::MAX - ahead).build().expect("in range");
+        let (scheduler, mut advancer) = shard::<u32>(&config);
+        let keys: Vec<_> = [0, 1, 40, 4_000]
+            .into_iter()
+            .flat_map(|before| schedule(&scheduler, Tick::MAX - before, 5_000))
+            .collect();
+        let (dead, _) = keys.split_at(17_000);
+        cancel(&scheduler, dead);
+        let mut steps = 0;
+        while advancer.sweep.is_under_way() || advancer.shared.is_sweep_requested() {
+            drop(advancer.advance(0));
+            advancer.check_invariants();
+            steps += 1;
+            assert!(steps < 1_000, "{ahead} ahead");
+        }
+        let stats = scheduler.stats();
+        assert!(stats.dead_nodes <= stats.pending.max(4_096), "{ahead} ahead: {stats:?}");
+        let fired = (0..3).map(|_| advancer.advance(Tick::MAX).count()).sum::<usize>();
+        assert_eq!((fired, scheduler.stats().pending), (3_000, 0), "{ahead} ahead");
+    }
+}
