@@ -45,7 +45,7 @@ fn visit_next(pool: &DriverPool<Worker>, driver: usize, now: u64) -> usize {
     shard
 }
 
-/// Drives at that time until the driver visits a shard. If the caller forgets the worker, the driver
+/// Drives at that time until the driver visits a shard. If the caller keeps the worker, the driver
 /// blocks.
 fn begin_visit(pool: &DriverPool<Worker>, driver: usize, now: u64) -> (usize, Worker) {
     loop {
@@ -92,7 +92,7 @@ fn hazard_14_requests_against_the_leaders_sleep() {
 fn hazard_14_a_request_while_the_watchdog_takes_the_lead() {
     model(|| {
         let (pool, _) = pool([NOW, NOW, NEVER]);
-        std::mem::forget(begin_visit(&pool, 0, NOW));
+        let _blocked = begin_visit(&pool, 0, NOW);
         let requests = Arc::clone(&pool);
         let producer = thread::spawn(move || requests.request(2));
         pool.set_thread(1);
@@ -175,7 +175,7 @@ fn hazard_15_a_visit_that_blocks_against_the_watchdogs_sleep() {
         });
         pool.request(0);
         pool.request(1);
-        std::mem::forget(begin_visit(&pool, 0, NOW));
+        let _blocked = begin_visit(&pool, 0, NOW);
         watchdog.join().unwrap();
     });
 }
@@ -193,7 +193,7 @@ fn hazard_15_a_request_against_a_visit_that_blocks() {
         });
         let requests = Arc::clone(&pool);
         let producer = thread::spawn(move || requests.request(1));
-        std::mem::forget(begin_visit(&pool, 0, NOW));
+        let _blocked = begin_visit(&pool, 0, NOW);
         producer.join().unwrap();
         watchdog.join().unwrap();
     });
@@ -208,7 +208,7 @@ fn hazard_15_a_worker_comes_back_while_the_leader_blocks() {
         // The leader has overslept.
         let (first, worker) = begin_visit(&pool, 1, LATE);
         let blocks = Arc::clone(&pool);
-        let leader = thread::spawn(move || std::mem::forget(blocks.next(0, LATE, LATE)));
+        let leader = thread::spawn(move || blocks.next(0, LATE, LATE));
         pool.set_thread(1);
         assert!(pool.put_back(first, worker, LATE + 1).is_none());
         watch(&pool, 1, LATE);
@@ -222,9 +222,9 @@ fn hazard_15_a_worker_comes_back_while_the_leader_blocks() {
 fn hazard_15_a_request_while_the_watchdog_blocks() {
     model(|| {
         let (pool, _) = pool([NOW, NOW, NEVER]);
-        std::mem::forget(begin_visit(&pool, 0, NOW));
+        let _blocked = begin_visit(&pool, 0, NOW);
         let blocks = Arc::clone(&pool);
-        let watchdog = thread::spawn(move || std::mem::forget(begin_visit(&blocks, 1, LATE)));
+        let watchdog = thread::spawn(move || begin_visit(&blocks, 1, LATE));
         let requests = Arc::clone(&pool);
         let producer = thread::spawn(move || requests.request(2));
         pool.set_thread(2);
