@@ -157,8 +157,8 @@ pub enum ScheduleErrorKind {
         /// The window's last tick, which is before the first.
         end: Tick,
     },
-    /// The window passed to [`Timer::schedule_within`](crate::Timer::schedule_within) ends before it
-    /// starts.
+    /// The window passed to [`Timer::schedule_within`](crate::Timer::schedule_within) ends before
+    /// it starts.
     WindowEndsBeforeStart {
         /// The time from its end to its start.
         by: Duration,

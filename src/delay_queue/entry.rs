@@ -6,9 +6,9 @@
 //! onto a stack that all shards share, without an allocation, and wakes the consumers.
 //!
 //! A [`Ticket`] owns the value while its timer is pending. The thread that wins the node's word has
-//! the ticket to itself: a `remove` takes the value out of it, and the shard's thread runs it, which
-//! passes the value to the consumers. A ticket that is dropped otherwise was in a timer that has
-//! ended: its value goes to the unexpired ones.
+//! the ticket to itself: a `remove` takes the value out of it, and the shard's thread runs it,
+//! which passes the value to the consumers. A ticket that is dropped otherwise was in a timer that
+//! has ended: its value goes to the unexpired ones.
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -1,5 +1,5 @@
-//! A queue whose values come out when their delays have passed: [`DelayQueue`], and what comes out of
-//! it.
+//! A queue whose values come out when their delays have passed: [`DelayQueue`], and what comes out
+//! of it.
 //!
 //! The mechanism is documented in the source: `entry.rs` describes a value's way, `keys.rs` how a
 //! key stays the same, and `waiters.rs` how consumers are woken.
@@ -154,8 +154,8 @@ impl<T: Send + 'static> DelayQueue<T> {
         cancelled.map(|task| task.into_content::<Ticket<T>>().into_value())
     }
 
-    /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or was
-    /// removed. The key stays the same.
+    /// Makes a value expire when `delay` has passed from now. Returns false if it has expired or
+    /// was removed. The key stays the same.
     ///
     /// If the system gives no memory for a move, the value keeps its deadline.
     ///
@@ -203,8 +203,8 @@ impl<T: Send + 'static> DelayQueue<T> {
 }
 
 impl<T: Send + 'static> Drop for DelayQueue<T> {
-    /// Drops what has expired. The first panic in a value's drop goes on after the others, which are
-    /// counted and reported.
+    /// Drops what has expired. The first panic in a value's drop goes on after the others, which
+    /// are counted and reported.
     fn drop(&mut self) {
         self.shared.close();
         let handle = self.timer.first_shard();

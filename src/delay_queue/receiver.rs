@@ -45,9 +45,9 @@ impl<T: Send + 'static> Receiver<T> {
         Some(entry)
     }
 
-    /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken when
-    /// the consumer has to poll again; its former waker is passed to `discard`. `waiters.rs` has the
-    /// protocol.
+    /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken
+    /// when the consumer has to poll again; its former waker is passed to `discard`. `waiters.rs`
+    /// has the protocol.
     pub(super) fn poll(
         &self,
         shared: &QueueState<T>,
@@ -67,7 +67,8 @@ impl<T: Send + 'static> Receiver<T> {
         }
     }
 
-    /// Drops all that is left to the consumers. The first panic goes on, the others end in `handle`.
+    /// Drops all that is left to the consumers. The first panic goes on, the others end in
+    /// `handle`.
     pub(super) fn drop_all(&self, shared: &QueueState<T>, handle: &ShardHandle) {
         let due = iter::from_fn(|| next(&self.due, shared.due()));
         let unexpired = iter::from_fn(|| next(&self.unexpired, shared.unexpired()));

@@ -106,7 +106,8 @@ impl Interval {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// Waits for the next tick, as the `next` of [`futures::StreamExt`](https://docs.rs/futures) does.
+    /// Waits for the next tick, as the `next` of [`futures::StreamExt`](https://docs.rs/futures)
+    /// does.
     #[cfg(feature = "stream")]
     pub async fn next(&mut self) -> Option<Result<Instant, SleepError>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await

@@ -37,8 +37,8 @@ impl Timer {
         Sleep::new(Arc::clone(handle), after(handle, duration))
     }
 
-    /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is ready
-    /// at its first poll.
+    /// Returns a future that is ready at `deadline`. If the deadline has passed, the future is
+    /// ready at its first poll.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let handle = self.handle();
         Sleep::new(Arc::clone(handle), handle.time.since_start(deadline))
@@ -85,8 +85,8 @@ impl Timer {
     }
 }
 
-/// The deadline `delay` from now. The fast clock may be ahead by microseconds, so it is not used for
-/// a delay of zero, which is over at once.
+/// The deadline `delay` from now. The fast clock may be ahead by microseconds, so it is not used
+/// for a delay of zero, which is over at once.
 #[inline]
 fn after(handle: &ShardHandle, delay: Duration) -> Nanos {
     let now = if delay.is_zero() { handle.now() } else { handle.now_or_later() };

@@ -25,13 +25,13 @@
 //!
 //! # The path of a timer
 //!
-//! A producer enters its lane, takes a node (the held one, or the next free one of the lane's word),
-//! writes payload and `base`, and stores the word *pending*. It sets the bit of the bucket's list,
-//! passes a fence, loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. It wakes
-//! the advancer if the deadline is before the end of the advancer's sleep.
+//! A producer enters its lane, takes a node (the held one, or the next free one of the lane's
+//! word), writes payload and `base`, and stores the word *pending*. It sets the bit of the bucket's
+//! list, passes a fence, loads `sealed`, and pushes; if the bucket is sealed, it uses the inbox. It
+//! wakes the advancer if the deadline is before the end of the advancer's sleep.
 //!
-//! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps the
-//! lists whose bit is set, adds its private lists, and fires each node by one swap of the word.
+//! The advancer seals a few ticks ahead, passes a fence, and looks at the bits. At a tick it swaps
+//! the lists whose bit is set, adds its private lists, and fires each node by one swap of the word.
 //!
 //! A freed node's bit goes into a bitmap of the advancer's, and with up to 63 others back to its
 //! segment. A segment without nodes in use leaves the table, and goes back to the system when the
@@ -116,7 +116,8 @@ use shared::consumer::Consumer;
 /// # Performance
 ///
 /// Allocates the tables and the finest wheel. On Linux the first shard of a process also registers
-/// the process for `membarrier(2)`: that takes some 10 ms if the process has several threads by then.
+/// the process for `membarrier(2)`: that takes some 10 ms if the process has several threads by
+/// then.
 ///
 /// # Examples
 ///

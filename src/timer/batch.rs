@@ -25,8 +25,8 @@ impl Timer {
     /// # Panics
     ///
     /// As [`cancel`](Self::cancel): the first panic is the caller's, after the other timers are
-    /// cancelled, and the others are counted and reported. Also if `keys` panics: the last keys that
-    /// it has yielded, up to eight, are then left pending.
+    /// cancelled, and the others are counted and reported. Also if `keys` panics: the last keys
+    /// that it has yielded, up to eight, are then left pending.
     ///
     /// # Performance
     ///

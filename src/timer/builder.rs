@@ -1,7 +1,7 @@
 //! Builds a timer: checks the settings once, makes the shards, and starts the drivers.
 //!
-//! Each driver's thread is set up, and its shard's core, before `build` returns. With a manual clock
-//! there are no threads: the clock runs the workers. `build_driven` starts none either.
+//! Each driver's thread is set up, and its shard's core, before `build` returns. With a manual
+//! clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
@@ -183,8 +183,8 @@ impl TimerBuilder {
         self
     }
 
-    /// Sets a closure that runs callbacks, as [`executor`](Self::executor) does. Its parameter needs
-    /// no type.
+    /// Sets a closure that runs callbacks, as [`executor`](Self::executor) does. Its parameter
+    /// needs no type.
     ///
     /// # Examples
     ///
@@ -210,8 +210,8 @@ impl TimerBuilder {
     /// It is called on the thread that panicked, for a callback, a schedule, a waker, a clock, an
     /// executor, or the drop of a callback, a schedule, a waker, a value of a
     /// [`DelayQueue`](crate::DelayQueue) or an executor. Default: no hook. (The process's panic hook,
-    /// which prints the message, has been called by then.) A recurring timer continues after a panic
-    /// in its callback, unless it is cancelled. A panic in its schedule ends it.
+    /// which prints the message, has been called by then.) A recurring timer continues after a
+    /// panic in its callback, unless it is cancelled. A panic in its schedule ends it.
     ///
     /// A panic that reaches the caller, as that of a callback that [`cancel`](Timer::cancel) drops,
     /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a
@@ -260,9 +260,9 @@ impl TimerBuilder {
     /// Builds a timer without threads, and the driver that runs it in an event loop of the
     /// caller's.
     ///
-    /// Callbacks are `Send + 'static` here as well: any thread may schedule and cancel. What is not,
-    /// such as an `Rc`, stays with the loop: a callback sends its name through a channel, or the
-    /// loop turns a [`shard`](crate::shard()) of its own, whose payloads are names.
+    /// Callbacks are `Send + 'static` here as well: any thread may schedule and cancel. What is
+    /// not, such as an `Rc`, stays with the loop: a callback sends its name through a channel, or
+    /// the loop turns a [`shard`](crate::shard()) of its own, whose payloads are names.
     ///
     /// It has one shard unless [`shards`](Self::shards) says otherwise; more make sense where many
     /// threads schedule. The settings of threads have no effect. With a
@@ -317,8 +317,8 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many shards
-    /// each.
+    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
+    /// shards each.
     fn make(
         &self,
         config: &Config,
@@ -402,9 +402,9 @@ fn prepare_process() {
     FastClock::calibrate();
 }
 
-/// The same on a thread that ends after that. A timer that is made from async code does not hold its
-/// runtime up. If there is no such thread, the clock is slower, and a shard registers when it has
-/// to.
+/// The same on a thread that ends after that. A timer that is made from async code does not hold
+/// its runtime up. If there is no such thread, the clock is slower, and a shard registers when it
+/// has to.
 fn prepare_process_aside() {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     // Ordering: Relaxed, the threads share nothing else.

@@ -1,5 +1,5 @@
-//! How a timer's workers are visited (by drivers with threads, a manual clock or an event loop), and
-//! how a shutdown ends them.
+//! How a timer's workers are visited (by drivers with threads, a manual clock or an event loop),
+//! and how a shutdown ends them.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to come back to its pool, which it does when the user code that it runs has returned. In
@@ -13,9 +13,9 @@
 //! The advancer then lies in the [slot](super::advancer_slot), and the shutdown takes it from
 //! there. The worker finds the slot empty when the user code returns.
 //!
-//! At last the shutdown stops the threads: see [`drivers`](super::drivers). It joins those that have
-//! ended, so nothing of them is left when it returns. A thread that the shutdown does not wait for
-//! continues by itself. So does a thread that still drops the executor after [`GRACE`].
+//! At last the shutdown stops the threads: see [`drivers`](super::drivers). It joins those that
+//! have ended, so nothing of them is left when it returns. A thread that the shutdown does not wait
+//! for continues by itself. So does a thread that still drops the executor after [`GRACE`].
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -85,8 +85,8 @@ impl Drive {
     pub(crate) fn end(&self) {
         self.pools.iter().for_each(|pool| pool.stop());
         let threads = std::mem::take(&mut *unpoisoned(self.threads.lock()));
-        // The pools that have no thread: of a manual clock, of an event loop, and those whose thread
-        // did not start.
+        // The pools that have no thread: of a manual clock, of an event loop, and those whose
+        // thread did not start.
         let without = self.pools.iter().skip(threads.len());
         without.for_each(|pool| while pool.take_to_end().map(drop).is_some() {});
         if is_user_code() {

@@ -1,8 +1,9 @@
 //! A driver without a thread: the user's event loop turns the timer's shards.
 //!
-//! The workers lie in a [pool](super::drivers) without threads, so a shutdown takes them as it takes
-//! those of threads. A turn takes each worker out, lets it run what is due, and puts it back. If the
-//! timer has ended meanwhile, the turn ends the worker. All others are ended by the shutdown.
+//! The workers lie in a [pool](super::drivers) without threads, so a shutdown takes them as it
+//! takes those of threads. A turn takes each worker out, lets it run what is due, and puts it back.
+//! If the timer has ended meanwhile, the turn ends the worker. All others are ended by the
+//! shutdown.
 //!
 //! # Why no wake-up is lost
 //!
@@ -33,8 +34,9 @@ use crate::shield::Shield;
 /// [`next_deadline`](Self::next_deadline) says how long the loop may wait for other things. A
 /// [waker](Self::register_waker) ends that wait if another thread schedules an earlier timer.
 ///
-/// Callbacks run, and futures are woken, within `turn`, on the thread that calls it. Everything else
-/// that a timer does (sleeps, intervals, delay queues, cancels, statistics) works from any thread.
+/// Callbacks run, and futures are woken, within `turn`, on the thread that calls it. Everything
+/// else that a timer does (sleeps, intervals, delay queues, cancels, statistics) works from any
+/// thread.
 ///
 /// The drop of the driver shuts the timer down: see [`Timer::shutdown`](crate::Timer::shutdown).
 ///
@@ -85,8 +87,8 @@ impl Driver {
     ///
     /// It fires at most 1,024 timers of each shard, so that the loop comes back to its other work.
     /// If more are due, [`next_deadline`](Self::next_deadline) is not later than now. Panics in
-    /// callbacks are caught: see [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). Once the
-    /// timer has been shut down, the result is 0.
+    /// callbacks are caught: see [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). Once
+    /// the timer has been shut down, the result is 0.
     ///
     /// # Performance
     ///
@@ -128,10 +130,10 @@ impl Driver {
     /// Makes the timer wake `waker`, instead of an earlier one, when
     /// [`next_deadline`](Self::next_deadline) has to be asked again.
     ///
-    /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at each
-    /// poll, before `next_deadline`. The waker is woken at most once after each `next_deadline`, on
-    /// the thread that schedules, so it should be quick: a mio `Waker`, an `eventfd`, an unpark. A
-    /// panic in it, or in its drop, is caught: see
+    /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at
+    /// each poll, before `next_deadline`. The waker is woken at most once after each
+    /// `next_deadline`, on the thread that schedules, so it should be quick: a mio `Waker`, an
+    /// `eventfd`, an unpark. A panic in it, or in its drop, is caught: see
     /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). A panic in its clone reaches the
     /// caller, and the former waker stays.
     pub fn register_waker(&mut self, waker: &Waker) {

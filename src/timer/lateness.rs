@@ -173,7 +173,8 @@ impl fmt::Debug for Lateness {
 mod tests {
     use super::*;
 
-    /// The buckets cover all values, without a gap, and are at most a sixteenth of their values wide.
+    /// The buckets cover all values, without a gap, and are at most a sixteenth of their values
+    /// wide.
     #[test]
     fn buckets_cover_all_values() {
         let mut next = Some(0);

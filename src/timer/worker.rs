@@ -34,8 +34,8 @@ const BUDGET: usize = 1024;
 /// A shard that would sleep for longer than this gives memory back first, if some waits for that.
 const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
 
-/// The time between two shares of that memory, each a sixteenth: after 74 of them, less than a second,
-/// a hundredth is left.
+/// The time between two shares of that memory, each a sixteenth: after 74 of them, less than a
+/// second, a hundredth is left.
 const BETWEEN_SHARES: Duration = Duration::from_millis(10);
 
 /// How many times in turn a user-defined clock may lag behind the manual clock inside it before the

@@ -16,8 +16,8 @@ use crate::timer::{Nanos, ShardHandle};
 /// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
 /// [`sleep_until`](crate::sleep_until()).
 ///
-/// It is the [`Sleep`](crate::Sleep) of the global timer, with the output `()`. It is [`Unpin`], and
-/// once it has resolved further polls are ready. Of answers that are ready at once, every 128th
+/// It is the [`Sleep`](crate::Sleep) of the global timer, with the output `()`. It is [`Unpin`],
+/// and once it has resolved further polls are ready. Of answers that are ready at once, every 128th
 /// gives way to other tasks, as described there.
 ///
 /// # Examples

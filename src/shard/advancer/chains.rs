@@ -69,7 +69,8 @@ impl Chains {
         }
     }
 
-    /// Adds a list, which is not empty, as the chain of that stripe and source, which must be empty.
+    /// Adds a list, which is not empty, as the chain of that stripe and source, which must be
+    /// empty.
     #[inline(always)]
     pub(crate) fn add_list(
         &mut self,

@@ -70,8 +70,9 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Places a share of the next bucket of each overflow wheel, finer wheels first: for each tick by
-    /// which the clock has moved, 1.25 times what is pending, divided by the ticks of the bucket.
+    /// Places a share of the next bucket of each overflow wheel, finer wheels first: for each tick
+    /// by which the clock has moved, 1.25 times what is pending, divided by the ticks of the
+    /// bucket.
     #[inline(never)]
     fn cascade_each_level_early(&mut self) {
         let last = std::mem::replace(&mut self.early_cascade.last, self.now);

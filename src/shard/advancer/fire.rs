@@ -36,8 +36,9 @@ pub struct Fired<T> {
 /// Yields the timers that are due; made by [`Advancer::advance`].
 ///
 /// Deadlines never decrease. A timer fires when it is yielded: until then it is pending, counts in
-/// `len`, and can be cancelled or rescheduled. A timer that is not taken stays due and comes first at the next advance. So a
-/// budget is `take(n)`, and a caller's loop that panics loses only the timer that it has taken.
+/// `len`, and can be cancelled or rescheduled. A timer that is not taken stays due and comes first
+/// at the next advance. So a budget is `take(n)`, and a caller's loop that panics loses only the
+/// timer that it has taken.
 ///
 /// A timer that is scheduled during the drain, for a tick that the clock has reached, comes in this
 /// advance or the next.

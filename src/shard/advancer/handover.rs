@@ -160,7 +160,8 @@ impl Walk {
         }
     }
 
-    /// Drops the pending timers that are left. The first panic of a payload's drop resumes at the end.
+    /// Drops the pending timers that are left. The first panic of a payload's drop resumes at the
+    /// end.
     fn drop_the_rest<T>(&mut self, shared: &Consumer<T>) {
         let mut panics = FirstPanic::new();
         while let Some((_, payload)) = self.take_next(shared) {
@@ -204,8 +205,8 @@ impl<T> Advancer<T> {
         self.shared.clock.close();
     }
 
-    /// Ends what only the advancer does, and closes the shard. There is one walk: a timer that is armed
-    /// behind it is its producer's, which sees that the shard is closed.
+    /// Ends what only the advancer does, and closes the shard. There is one walk: a timer that is
+    /// armed behind it is its producer's, which sees that the shard is closed.
     fn close_down(&mut self) -> Walk {
         self.is_closed_down = true;
         let (shared, reclaimer) = self.shared.parts();

@@ -3,9 +3,10 @@
 //! # Algorithm
 //!
 //! An advance stores the clock, seals a window of ticks if the clock has left the last one, takes
-//! in newcomers, does a step of each background task (sweep, recycling, early cascade), and then moves `flushed` from one occupied bucket to the next up to the clock. Timers
-//! fire as the caller takes them from [`Expired`]. At a tick at which nothing of this is due, an
-//! advance compares a few words and stores the clock.
+//! in newcomers, does a step of each background task (sweep, recycling, early cascade), and then
+//! moves `flushed` from one occupied bucket to the next up to the clock. Timers fire as the caller
+//! takes them from [`Expired`]. At a tick at which nothing of this is due, an advance compares a
+//! few words and stores the clock.
 //!
 //! | file | part |
 //! |---|---|
@@ -144,7 +145,8 @@ impl Hands {
     }
 }
 
-// As for the standard library's channels: a panic of the caller's leaves no half of a change behind.
+// As for the standard library's channels: a panic of the caller's leaves no half of a change
+// behind.
 impl<T> UnwindSafe for Advancer<T> {}
 impl<T> RefUnwindSafe for Advancer<T> {}
 

@@ -157,8 +157,8 @@ impl<T> Advancer<T> {
         other
     }
 
-    /// Takes in hand all that a bucket holds: shared lists and private lists. Level 0 goes to `due`,
-    /// other levels to `moving`.
+    /// Takes in hand all that a bucket holds: shared lists and private lists. Level 0 goes to
+    /// `due`, other levels to `moving`.
     #[inline]
     fn take_bucket(&mut self, slot: Slot) {
         if self.sweep.has(slot) {

@@ -47,8 +47,8 @@ pub(super) struct Sweep {
     freed: u64,
 }
 
-/// Where a pass goes on: at the first bucket of that level which starts at or after `from`, or at the
-/// next finer level if that is `None`.
+/// Where a pass goes on: at the first bucket of that level which starts at or after `from`, or at
+/// the next finer level if that is `None`.
 #[derive(Clone, Copy)]
 struct Position {
     level: usize,
@@ -169,8 +169,8 @@ impl<T> Advancer<T> {
         })
     }
 
-    /// Whether the bucket is one of the next `size` buckets of its level. A wheel of that size holds
-    /// these; a search that goes round it finds them again as later ones.
+    /// Whether the bucket is one of the next `size` buckets of its level. A wheel of that size
+    /// holds these; a search that goes round it finds them again as later ones.
     fn is_within(&self, slot: Slot, size: usize) -> bool {
         let geometry = self.shared.geometry;
         let first = self.flushed.checked_add(1).and_then(|from| geometry.first_from(slot.level, from));

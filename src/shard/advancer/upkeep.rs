@@ -1,8 +1,8 @@
 //! Upkeep: the background work of an advance, and when there is some again.
 //!
 //! Most ticks need none. So each piece of work says when it is next due, and an advance before that
-//! compares two words. What other threads ask for in the meantime, a sweep, they note in a word that
-//! every advance reads.
+//! compares two words. What other threads ask for in the meantime, a sweep, they note in a word
+//! that every advance reads.
 //!
 //! | work | due |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | a sweep under way; giving freed nodes to the producers, also those of a drain; giving segments back | at the next move of the clock |
 //! | all of it | after [`EVERY`] moves of the clock |
 //!
-//! The count is of moves, not of ticks: an event loop, whose clock leaps from one timer to the next,
-//! would otherwise do all of it for each timer.
+//! The count is of moves, not of ticks: an event loop, whose clock leaps from one timer to the
+//! next, would otherwise do all of it for each timer.
 //!
 //! An advance that does not move the clock does its share of the work whenever it is called. Only
 //! the early cascade and giving segments back go by the clock.
@@ -125,8 +125,8 @@ impl<T> Advancer<T> {
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
-    /// Notes that a drain has begun to give a batch: the rest of it is due from the next tick on. If
-    /// it waited for the end of a rest, a single step would give what many ticks have freed.
+    /// Notes that a drain has begun to give a batch: the rest of it is due from the next tick on.
+    /// If it waited for the end of a rest, a single step would give what many ticks have freed.
     #[inline]
     pub(super) fn note_recycling(&mut self) {
         self.upkeep.due_in = self.upkeep.due_in.min(1);
@@ -153,8 +153,8 @@ mod tests {
     use crate::shard::support::schedule;
     use crate::{Config, shard};
 
-    /// A drain begins to give a batch in the middle of a rest. Its words are given from the next tick
-    /// on, not all at once when so many nodes are freed that the next batch is ripe.
+    /// A drain begins to give a batch in the middle of a rest. Its words are given from the next
+    /// tick on, not all at once when so many nodes are freed that the next batch is ripe.
     #[test]
     fn a_batch_that_a_drain_has_begun_to_give_waits_for_no_rest() {
         let (scheduler, mut advancer) = shard(&Config::default());

@@ -101,8 +101,8 @@ mod imp {
         /// `run` may be called, by any thread, as long as a participant of these epochs exists.
         pub(in crate::shard::memory) unsafe fn defer(&self, run: impl FnOnce()) {
             let guard = self.handle.pin();
-            // SAFETY: by the caller's promise. The collector, which the participants own, runs it or
-            // is dropped with it.
+            // SAFETY: by the caller's promise. The collector, which the participants own, runs it
+            // or is dropped with it.
             unsafe { guard.defer_unchecked(run) };
             guard.flush();
         }

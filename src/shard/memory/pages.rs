@@ -44,9 +44,9 @@ impl Pages {
         Ok((Self { memory, bytes, size, given: 0 }, start))
     }
 
-    /// Gives the next [`PART`] of the memory back to the system; false if it has to go with all that
-    /// is left, by a drop. A part of a huge page would have to be cut out of it, which takes longer
-    /// than to unmap the whole page.
+    /// Gives the next [`PART`] of the memory back to the system; false if it has to go with all
+    /// that is left, by a drop. A part of a huge page would have to be cut out of it, which takes
+    /// longer than to unmap the whole page.
     ///
     /// # Safety
     ///

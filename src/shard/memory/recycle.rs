@@ -36,8 +36,8 @@ const WORTH_SHARE: usize = 16;
 /// bitmap is as large as a cache.
 const QUEUE: usize = 8;
 
-/// A batch that is not ripe is given after this many steps, if there is more memory than the pending
-/// timers need; at the next step, if none is pending.
+/// A batch that is not ripe is given after this many steps, if there is more memory than the
+/// pending timers need; at the next step, if none is pending.
 const STEPS: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
 
 /// How many words of the bitmap a step gives to the slab. It gives further words in proportion to

@@ -156,7 +156,8 @@ unsafe impl<M: Send + Sync> Send for Unreachable<M> {}
 impl<M> Drop for Unreachable<M> {
     fn drop(&mut self) {
         // SAFETY: it came from `into_raw`, and was taken out of its slot once. It is dropped after
-        // its readers have unpinned: by a deferred call, or on a list that only deferred calls fill.
+        // its readers have unpinned: by a deferred call, or on a list that only deferred calls
+        // fill.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -184,8 +185,8 @@ impl<M> Retired<M> {
         self.count += 1;
         let (free, memory) = (Arc::clone(&self.free), Stacked::new(Box::new_uninit(), memory));
         // Protects: each reader that has found the memory in its slot, and is pinned.
-        // SAFETY: a participant's owner borrows the shard. The call pushes to a list of which it owns
-        // a part.
+        // SAFETY: a participant's owner borrows the shard. The call pushes to a list of which it
+        // owns a part.
         unsafe { reclaimer.participant().defer(move || free.push(memory)) };
     }
 

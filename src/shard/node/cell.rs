@@ -2,9 +2,10 @@
 //!
 //! The thread that wins a transition out of `Pending` has the node to itself until it stores the
 //! word again: it gets a [`Filled`], takes the payload out of that, and then has a [`Vacant`]. A
-//! thread that takes a free node gets a [`Vacant`] as well. Only a `Vacant` is filled. Neither can be copied, so the payload has one user at a time, and a word
-//! says `Pending` only while a payload is in. A right that is dropped leaves the node as it is: the
-//! node is lost to the shard, and its payload, if there is one, is leaked.
+//! thread that takes a free node gets a [`Vacant`] as well. Only a `Vacant` is filled. Neither can
+//! be copied, so the payload has one user at a time, and a word says `Pending` only while a payload
+//! is in. A right that is dropped leaves the node as it is: the node is lost to the shard, and its
+//! payload, if there is one, is leaked.
 //!
 //! The fields are private to this file, so no other code can break this.
 

@@ -74,8 +74,8 @@ impl<T> Node<T> {
         self.peek().is_last_version()
     }
 
-    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload. A
-    /// thread that comes second finds another status or version and gets `None`.
+    /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload.
+    /// A thread that comes second finds another status or version and gets `None`.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<T> {
         let mut place = None;
         self.cancel_into(era, generation, &mut place, |slot| Some(slot.read()))?;

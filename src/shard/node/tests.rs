@@ -34,7 +34,8 @@ fn pending<T>(node: &Node<T>) -> (Tick, Word) {
     }
 }
 
-/// The right to the node of a timer that has been cancelled, and the tick that the node is linked for.
+/// The right to the node of a timer that has been cancelled, and the tick that the node is linked
+/// for.
 fn hold(node: &Node<Name>, generation: u64) -> (Vacant<'_, Name>, Tick) {
     node.hold(0, generation, &mut None, |slot| Some(slot.read())).expect("pending")
 }

@@ -13,8 +13,8 @@ use crate::tick::Tick;
 pub(super) enum Acquired<'g, T> {
     /// Free, linked nowhere, and prepared for the deadline.
     Free(OwnedNode<'g, T>),
-    /// A cancelled node where it is linked, which the lane has held since its timer was cancelled. With
-    /// the tick that the node is linked for.
+    /// A cancelled node where it is linked, which the lane has held since its timer was cancelled.
+    /// With the tick that the node is linked for.
     Held(OwnedNode<'g, T>, Tick),
 }
 

@@ -19,9 +19,9 @@ const AHEAD: usize = 8;
 impl<T> Scheduler<T> {
     /// Cancels timers, and yields for each key what [`cancel`](Self::cancel) returns.
     ///
-    /// The timers are cancelled as the iterator is advanced. Dropping it cancels the rest, and drops
-    /// their payloads. If a panic unwinds the thread, in `keys` or elsewhere, the drop leaves the
-    /// rest pending: it calls neither `keys` nor the drop of a payload.
+    /// The timers are cancelled as the iterator is advanced. Dropping it cancels the rest, and
+    /// drops their payloads. If a panic unwinds the thread, in `keys` or elsewhere, the drop leaves
+    /// the rest pending: it calls neither `keys` nor the drop of a payload.
     ///
     /// # Examples
     ///
@@ -39,8 +39,8 @@ impl<T> Scheduler<T> {
     /// # Performance
     ///
     /// As [`cancel`](Self::cancel), with the nodes [prefetched](Self::prefetch). With a million
-    /// pending timers in random order it takes six tenths of the time of a loop. Where the timers lie
-    /// in the cache (20,000 of them) it takes up to a fifth longer.
+    /// pending timers in random order it takes six tenths of the time of a loop. Where the timers
+    /// lie in the cache (20,000 of them) it takes up to a fifth longer.
     pub fn cancel_batch<I>(&self, keys: I) -> CancelBatch<'_, T, I::IntoIter>
     where
         I: IntoIterator<Item = Key>,

@@ -63,7 +63,8 @@ pub struct Scheduler<T> {
     pub(in crate::shard) shared: Arc<Shared<T>>,
 }
 
-// As for the standard library's channels: a panic of the caller's leaves no half of a change behind.
+// As for the standard library's channels: a panic of the caller's leaves no half of a change
+// behind.
 impl<T> UnwindSafe for Scheduler<T> {}
 impl<T> RefUnwindSafe for Scheduler<T> {}
 

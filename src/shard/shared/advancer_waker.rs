@@ -46,8 +46,8 @@ use crate::shard::memory::slot::{Keep, Retired, Slots};
 use crate::sync::{AtomicU64, Ordering};
 use crate::unwind::{DropQuietly, quietly};
 
-/// How often the advancer helps the epochs on before it leaves a replaced waker for later: a participant
-/// that is not pinned delays a deferred call by three of these at most.
+/// How often the advancer helps the epochs on before it leaves a replaced waker for later: a
+/// participant that is not pinned delays a deferred call by three of these at most.
 const ATTEMPTS: usize = 4;
 
 /// A handle to the waker.
@@ -188,8 +188,8 @@ impl WakerOwner {
         advancer_waker.waker.replace(0, waker, &mut self.replaced, reclaimer);
     }
 
-    /// Drops the replaced wakers that no producer can be taking a handle to. The others go later, at
-    /// the latest with the shard.
+    /// Drops the replaced wakers that no producer can be taking a handle to. The others go later,
+    /// at the latest with the shard.
     fn drop_replaced(&mut self, reclaimer: &Reclaimer) {
         (0..ATTEMPTS).for_each(|_| drop(self.replaced.take(reclaimer)));
     }

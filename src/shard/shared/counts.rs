@@ -53,13 +53,13 @@ impl DeadReports {
 /// count that is too high.
 const COUNTS: usize = if cfg!(shardwheel_loom) { 1 } else { 8 };
 
-/// The number of pending timers while other threads are at work, by two sums: timers that have ended
-/// and timers that were scheduled.
+/// The number of pending timers while other threads are at work, by two sums: timers that have
+/// ended and timers that were scheduled.
 ///
 /// Never less than the number at some moment of the call: the ended timers are counted first. Where
-/// none ends before the second sum is done, it is the number at some moment. A thread that loses its
-/// processor between the two sums would count all that others have scheduled and ended meanwhile.
-/// So it counts anew, and takes the least.
+/// none ends before the second sum is done, it is the number at some moment. A thread that loses
+/// its processor between the two sums would count all that others have scheduled and ended
+/// meanwhile. So it counts anew, and takes the least.
 fn pending(ended: impl Fn() -> u64, scheduled: impl Fn() -> u64) -> u64 {
     let (mut before, mut least) = (ended(), u64::MAX);
     for _ in 0..COUNTS {
@@ -144,14 +144,14 @@ impl<T> Shared<T> {
         is_due
     }
 
-    /// Whether the caller, which has left a dead node, must wake the advancer because it sleeps with
-    /// memory that the pending timers do not need. A dead node may keep a segment, and too few of
-    /// them for a sweep may keep them all.
+    /// Whether the caller, which has left a dead node, must wake the advancer because it sleeps
+    /// with memory that the pending timers do not need. A dead node may keep a segment, and too few
+    /// of them for a sweep may keep them all.
     ///
     /// One wake for a sleep is enough: the advancer then comes back for maintenance until no cancel
-    /// has come in between. A cancel at the moment at which the advancer falls asleep may be missed,
-    /// because no fence comes between its count and this load. It keeps one segment until the next
-    /// cancel.
+    /// has come in between. A cancel at the moment at which the advancer falls asleep may be
+    /// missed, because no fence comes between its count and this load. It keeps one segment until
+    /// the next cancel.
     #[inline]
     pub(crate) fn must_wake_for_cancel(&self) -> bool {
         // Ordering: Relaxed for both, a hint.
@@ -258,8 +258,8 @@ mod tests {
         cancel(&scheduler, rest);
     }
 
-    /// Four timers are pending throughout. The reader loses its processor before its first sum of the
-    /// scheduled timers, while others schedule and end 300,000.
+    /// Four timers are pending throughout. The reader loses its processor before its first sum of
+    /// the scheduled timers, while others schedule and end 300,000.
     #[test]
     fn a_reader_that_was_stopped_between_two_sums_counts_anew() {
         let (sums, ended) = (Cell::new(0), Cell::new(10));

@@ -4,8 +4,8 @@
 //! [`early_cascade`](crate::shard::advancer::early_cascade)). Where few timers are pending it does
 //! not wake for that: it sleeps until the bucket expires, and cascades it at once. If a crowd of
 //! timers comes during that sleep, none of them wakes the advancer, because each is due later than
-//! the sleep ends. So one producer in [`FEW`] schedules looks whether many timers are pending by now
-//! and the sleep ends after the lead has begun, and then wakes the advancer, which counts anew.
+//! the sleep ends. So one producer in [`FEW`] schedules looks whether many timers are pending by
+//! now and the sleep ends after the lead has begun, and then wakes the advancer, which counts anew.
 //!
 //! Each lane counts its own schedules. So of a crowd that `n` threads bring, up to `n * FEW` timers
 //! may go unnoticed, and the bucket that holds them is cascaded at once. No timer depends on this

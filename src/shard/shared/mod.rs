@@ -52,8 +52,8 @@ pub(crate) struct Shared<T> {
     /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
     /// advancer.
     pub(crate) sweep_requested: AtomicBool,
-    /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers do
-    /// not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
+    /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers
+    /// do not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
     pub(crate) wakes_for_cancel: plain::AtomicBool,
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,

@@ -321,9 +321,9 @@ impl<T> Shared<T> {
         self.must_wake(deadline)
     }
 
-    /// Reads the clock for a timer in a node that was reused in place, and was linked for that tick.
-    /// If the tick has come, the advancer may have set the node aside, so it looks there. Returns
-    /// true if the caller must wake the advancer.
+    /// Reads the clock for a timer in a node that was reused in place, and was linked for that
+    /// tick. If the tick has come, the advancer may have set the node aside, so it looks there.
+    /// Returns true if the caller must wake the advancer.
     #[inline]
     #[must_use]
     pub(crate) fn note_in_place(&self, linked_for: Tick, deadline: Tick) -> bool {

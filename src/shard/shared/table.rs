@@ -53,10 +53,11 @@ impl WheelTable {
         }
     }
 
-    /// Creates a wheel. Against another producer: the loser drops its own wheel and uses the winner's.
+    /// Creates a wheel. Against another producer: the loser drops its own wheel and uses the
+    /// winner's.
     ///
-    /// The new wheel's lists belong to the round of `tick`, which may be old by now: an empty list of
-    /// an older round accepts pushes for any later one.
+    /// The new wheel's lists belong to the round of `tick`, which may be old by now: an empty list
+    /// of an older round accepts pushes for any later one.
     #[cold]
     fn create(&self, level: usize, tick: Tick) -> Option<&Wheel> {
         let round = self.geometry.round(self.geometry.slot(level, tick));

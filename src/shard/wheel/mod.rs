@@ -177,8 +177,8 @@ impl Wheel {
         }
     }
 
-    /// Takes all lists of the bucket, and moves the bucket to the next round. `take` gets the stripe
-    /// and the first node of each list that is not empty.
+    /// Takes all lists of the bucket, and moves the bucket to the next round. `take` gets the
+    /// stripe and the first node of each list that is not empty.
     ///
     /// The bits are cleared first. A producer that pushes after a list's swap has either set the
     /// bit again, for the next round, or fails on the round.
@@ -199,9 +199,9 @@ impl Wheel {
     }
 
     fn clear_bits(&self, word: &AtomicU64, shift: u32) -> u64 {
-        // Ordering: Relaxed. The advancer sealed the bucket and passed a SeqCst fence before this. So a producer whose bit this misses sees that, and does not
-        // push. A producer of the next round has acquired the `flushed` tick that the advancer
-        // publishes after this.
+        // Ordering: Relaxed. The advancer sealed the bucket and passed a SeqCst fence before this.
+        // So a producer whose bit this misses sees that, and does not push. A producer of the next
+        // round has acquired the `flushed` tick that the advancer publishes after this.
         (word.fetch_and(!(STRIPE_MASK << shift), Ordering::Relaxed) >> shift) & STRIPE_MASK
     }
 

@@ -167,8 +167,8 @@ impl PrivateWheels {
         next.filter(|&tick| tick <= to)
     }
 
-    /// Finds the first bucket that expires after `tick`, which has been flushed: after the last bucket
-    /// that is due, an advance then sees at once that no other one is.
+    /// Finds the first bucket that expires after `tick`, which has been flushed: after the last
+    /// bucket that is due, an advance then sees at once that no other one is.
     #[inline]
     pub(in crate::shard) fn find_next(&mut self, geometry: Geometry, tick: Tick) {
         let next = tick.checked_add(1).and_then(|from| self.next_occupied(geometry, from));

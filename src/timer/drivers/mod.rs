@@ -77,8 +77,8 @@ use super::time::{NEVER, Nanos};
 #[non_exhaustive]
 pub enum Drivers {
     /// One thread drives all shards while that takes it less than a tick. When it leaves a shard a
-    /// tick late, another thread helps until both have nothing left to do. So the thread that runs a
-    /// shard's callbacks changes.
+    /// tick late, another thread helps until both have nothing left to do. So the thread that runs
+    /// a shard's callbacks changes.
     ///
     /// A callback that blocks holds up the other timers of its own shard. It holds up those of
     /// other shards for at most 10 ms, or two ticks if these are longer: another thread then takes
@@ -99,8 +99,8 @@ const BOUND: Nanos = 10_000_000;
 pub(crate) struct Limits {
     /// By a visit that does not end, before the watchdog helps.
     pub(crate) patience: Nanos,
-    /// How much later than that the watchdog may look; also, for how long by visits that end, before
-    /// a spare thread helps.
+    /// How much later than that the watchdog may look; also, for how long by visits that end,
+    /// before a spare thread helps.
     pub(crate) slack: Nanos,
 }
 

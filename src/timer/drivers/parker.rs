@@ -1,4 +1,5 @@
-//! What a driver sleeps on: its thread's parking, or, for a driver without a thread, a task's waker.
+//! What a driver sleeps on: its thread's parking, or, for a driver without a thread, a task's
+//! waker.
 //!
 //! [`thread::park`] alone is not enough. Its token belongs to the thread, and user code that parks
 //! (a channel, a scope, a runtime) consumes it. So a notifier sets a flag first. The driver parks

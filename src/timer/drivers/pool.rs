@@ -1,8 +1,8 @@
 //! The shards of a pool, and the threads that visit them.
 //!
-//! All of it is under one lock, which drivers and shutdowns hold for a look at each shard, and never
-//! while user code runs. So a driver that blocks in a callback keeps one worker, and any other
-//! driver can take the others.
+//! All of it is under one lock, which drivers and shutdowns hold for a look at each shard, and
+//! never while user code runs. So a driver that blocks in a callback keeps one worker, and any
+//! other driver can take the others.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -138,8 +138,8 @@ impl<W> Pool<W> {
             // That shard is held up if the visit does not end.
             self.notifier.ensure_look(now.max(found.first).saturating_add(self.notifier.limits.patience));
         }
-        // A driver that comes back late calls one spare thread. One that relieves a driver which has
-        // not come back calls as many as are needed: their callbacks may block, too.
+        // A driver that comes back late calls one spare thread. One that relieves a driver which
+        // has not come back calls as many as are needed: their callbacks may block, too.
         if (0..found.late).take_while(|_| self.call_spare(state)).count() > 0 {
             self.appoint_watchdog(state, me);
         }
@@ -222,7 +222,8 @@ impl<W> Pool<W> {
         Some(worker)
     }
 
-    /// Puts a worker back, whose next visit is due at `due`. Returns it if the pool has been stopped.
+    /// Puts a worker back, whose next visit is due at `due`. Returns it if the pool has been
+    /// stopped.
     #[must_use = "the drop of the worker ends it"]
     pub(crate) fn put_back(&self, shard: usize, worker: W, due: Nanos) -> Option<W> {
         let mut state = self.state();
@@ -301,9 +302,9 @@ impl<W> PoolState<W> {
     }
 
     /// Searches for a shard whose visit is due, and among the others, up to the next one that is
-    /// ready: a look at all of them for each visit would take too long. A driver that relieves another
-    /// one looks at `all`. A shard is late if it has been due for a tick, counted from `since` on at
-    /// the earliest.
+    /// ready: a look at all of them for each visit would take too long. A driver that relieves
+    /// another one looks at `all`. A shard is late if it has been due for a tick, counted from
+    /// `since` on at the earliest.
     fn search(&self, notifier: &Notifier, now: Nanos, since: Nanos, all: bool) -> Found {
         let mut found = Found { ready: None, first: NEVER, late: 0 };
         for (shard, due) in self.dues(notifier) {

@@ -1,9 +1,9 @@
 //! Excess: the memory that the pending timers do not need.
 //!
 //! It is retired little by little, as the clock moves. A program whose million timers have ended
-//! often schedules the next million soon; the system would then have to clear all that memory again.
-//! While nothing is scheduled from one move to the next, memory goes back faster. The last segment
-//! goes like the others when nothing is pending, but not before many timers have used it.
+//! often schedules the next million soon; the system would then have to clear all that memory
+//! again. While nothing is scheduled from one move to the next, memory goes back faster. The last
+//! segment goes like the others when nothing is pending, but not before many timers have used it.
 
 use super::{Recycler, STEPS, WORDS_PER_STEP};
 use crate::shard::memory::epochs::Reclaimer;

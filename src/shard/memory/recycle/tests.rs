@@ -149,8 +149,8 @@ fn a_batch_is_given_in_steps() {
     scene.retire(&one_of_each_word);
     scene.poll(1);
     assert_eq!(scene.recycler.len(), words - WORDS_PER_STEP);
-    // A step is longer where nodes are freed meanwhile: half of the nodes that make the next batch ripe
-    // would add all words of this one.
+    // A step is longer where nodes are freed meanwhile: half of the nodes that make the next batch
+    // ripe would add all words of this one.
     let freed = scene.recycler.worth / 2 / words;
     scene.retire(&nodes[1..][..freed]);
     scene.poll(1);

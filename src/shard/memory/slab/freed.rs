@@ -94,8 +94,8 @@ impl FreedNodes {
         self.count += 1;
     }
 
-    /// Moves or grows the bitmap so that it holds `word`. Takes time proportional to the words between
-    /// the nodes.
+    /// Moves or grows the bitmap so that it holds `word`. Takes time proportional to the words
+    /// between the nodes.
     #[cold]
     fn make_room(&mut self, word: usize) {
         if self.count == 0 {
@@ -120,7 +120,8 @@ impl FreedNodes {
     /// The words from the first to the last that must have room: those in use, and `word`.
     fn span_with(&self, word: usize, used: &Range<usize>) -> Range<usize> {
         if cfg!(shardwheel_loom) {
-            // Models have words of a few nodes, not of 64 as the bitmap: they begin at the first one.
+            // Models have words of a few nodes, not of 64 as the bitmap: they begin at the first
+            // one.
             0..self.ids.len().max(word + 1)
         } else if used.is_empty() {
             self.base..word + 1

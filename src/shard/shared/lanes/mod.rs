@@ -78,9 +78,9 @@ pub(crate) struct Lane {
     local: UnsafeCell<Local>,
 }
 
-// SAFETY: `local` is used by the thread that has entered the lane, or by the advancer while the lane
-// is revoked and not busy. A thread that is given a number acquires what the last one with that
-// number has released.
+// SAFETY: `local` is used by the thread that has entered the lane, or by the advancer while the
+// lane is revoked and not busy. A thread that is given a number acquires what the last one with
+// that number has released.
 unsafe impl Sync for Lane {}
 
 /// A lane in a call. It stays with the thread: it is not Send.
@@ -121,7 +121,8 @@ impl Lane {
         self.busy.store(true, Ordering::Relaxed);
         compiler_fence(std::sync::atomic::Ordering::SeqCst);
         let entered = Entered { lane: self, thread: PhantomData };
-        // Ordering: Acquire, pairs with the end of `revoke`: the advancer has finished with `local`.
+        // Ordering: Acquire, pairs with the end of `revoke`: the advancer has finished with
+        // `local`.
         (!self.revoked.load(Ordering::Acquire)).then_some(entered)
     }
 
@@ -163,8 +164,8 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         // Ordering: Release, pairs with `take_nodes` and `enter_common`: what the call has left in
-        // `local` is visible. Also where the call has found the lane revoked: an advancer that loads
-        // this value has to see what the call before it has left.
+        // `local` is visible. Also where the call has found the lane revoked: an advancer that
+        // loads this value has to see what the call before it has left.
         self.lane.busy.store(false, Ordering::Release);
     }
 }
@@ -230,8 +231,8 @@ impl Lanes {
         let lane = fallible::boxed(Lane::new(true, may_hold, self.participant()?))?;
         // Ordering: Release, pairs with `own`. Only the thread with the number writes it.
         self.own[number].store(Box::into_raw(lane), Ordering::Release);
-        // Ordering: Release, pairs with `iter`. The lane's first count comes after it, so an advancer
-        // that sees what the thread has done finds the lane.
+        // Ordering: Release, pairs with `iter`. The lane's first count comes after it, so an
+        // advancer that sees what the thread has done finds the lane.
         self.made.fetch_or(1 << number, Ordering::Release);
         self.own(number)?.enter()
     }

@@ -39,14 +39,14 @@ fn take() -> usize {
     if let Some(number) = crate::sync::model_thread() {
         return number;
     }
-    // A thread whose `AT_END` is gone gets no number, because nothing would give it back. A thread that
-    // finds all numbers taken asks again at its next call.
+    // A thread whose `AT_END` is gone gets no number, because nothing would give it back. A thread
+    // that finds all numbers taken asks again at its next call.
     if AT_END.try_with(|_| ()).is_err() {
         return NONE;
     }
     let with_lowest = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
-    // Ordering: Acquire, pairs with the drop: what the last thread with the number did in its lanes is
-    // visible. Relaxed on failure, nothing is read.
+    // Ordering: Acquire, pairs with the drop: what the last thread with the number did in its lanes
+    // is visible. Relaxed on failure, nothing is read.
     match TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, with_lowest) {
         Ok(before) => {
             let number = (!before).trailing_zeros() as usize;
@@ -61,8 +61,8 @@ impl Drop for AtEnd {
     fn drop(&mut self) {
         let number = NUMBER.replace(NONE);
         if number < NUMBERS {
-            // Ordering: Release, pairs with `take`. A later change of other bits continues the release
-            // sequence.
+            // Ordering: Release, pairs with `take`. A later change of other bits continues the
+            // release sequence.
             TAKEN.fetch_and(!(1 << number), Ordering::Release);
         }
     }

@@ -1,6 +1,6 @@
-//! The lists of all buckets of a private wheel. They are cleared in groups, when they are first used:
-//! to clear the 256 KiB of a whole wheel can take an advance 100 µs, for the allocator may give
-//! memory that is not zero, and that the system has yet to back.
+//! The lists of all buckets of a private wheel. They are cleared in groups, when they are first
+//! used: to clear the 256 KiB of a whole wheel can take an advance 100 µs, for the allocator may
+//! give memory that is not zero, and that the system has yet to back.
 
 use std::mem::MaybeUninit;
 
