@@ -78,7 +78,8 @@ impl<T> Advancer<T> {
         let last = std::mem::replace(&mut self.early_cascade.last, self.now);
         let geometry = self.shared.geometry;
         // Models have few timers. A count of them would multiply the interleavings.
-        let are_many = cfg!(shardwheel_loom) || self.pending() > FEW;
+        let pending = if cfg!(shardwheel_loom) { FEW + 1 } else { self.pending() } as u64;
+        let are_many = pending > FEW as u64;
         let levels = if are_many { self.shared.height().max(self.private.height()) } else { 0 };
         // A bucket that is about to be flushed hides the one after it.
         let mut is_done =
@@ -90,7 +91,6 @@ impl<T> Advancer<T> {
             let span = geometry.span(level);
             // Since the last step, or since the bucket before this one expired.
             let moved = self.now - last.max(geometry.expiration(slot).saturating_sub(span)).min(self.now - 1);
-            let pending = self.pending() as u64;
             let mut share = moved.saturating_mul(LEAST_NODES + (pending + pending / 4) / span);
             while share > 0
                 && let Some(lists) = self.take_early_lists(slot)
