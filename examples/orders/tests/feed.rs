@@ -98,15 +98,17 @@ fn a_feed_is_answered_line_by_line_and_its_audit_finds_no_difference() {
     shop.audit(&server, &["--sample", "100"]).succeeded();
 }
 
-/// What is sold out depends on the order in which the orders of an item come in.
+/// What is sold out depends on the order in which the orders of an item come in. The feed ends before
+/// the first check, which gives stock back: its 100 requests take a fraction of that time, also where
+/// a disk takes 100 ms to sync.
 #[test]
 fn what_is_sold_out_is_what_replay_says() {
-    let shop = Shop::new("scarce", &["--count", "3000", "--items", "13"]);
-    let stock = ["--stock", "450"];
-    let server = shop.serve(&["--check-after", "20s", "--stock", "450"]);
+    let shop = Shop::new("scarce", &["--count", "600", "--items", "13"]);
+    let stock = ["--stock", "90"];
+    let server = shop.serve(&["--check-after", "20s", "--stock", "90"]);
     let fed = shop.feed(&server, &["--batch", "7", "--skip-late"]).succeeded();
-    assert!(fed.row("| orders | sold_out") > 500, "{}", fed.out);
-    assert!(fed.row("| payments | unknown_order") > 500, "{}", fed.out);
+    assert!(fed.row("| orders | sold_out") > 100, "{}", fed.out);
+    assert!(fed.row("| payments | unknown_order") > 100, "{}", fed.out);
     shop.audit(&server, &["--wait", stock[0], stock[1]]).succeeded();
 }
 
