@@ -8,7 +8,6 @@ mod stack;
 use std::alloc::{Layout, handle_alloc_error};
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -101,11 +100,6 @@ pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     // SAFETY: a slice of one value has the layout of that value, so its box can become a box of the
     // value.
     Some(unsafe { Box::from_raw(Box::into_raw(one).cast::<T>()) })
-}
-
-/// Makes a box for a value that comes later; `None` if there is no memory.
-pub(crate) fn reserve<T>() -> Option<Box<MaybeUninit<T>>> {
-    boxed(MaybeUninit::uninit())
 }
 
 /// Returns whether the system has `bytes` bytes of memory. For a caller that is about to call code

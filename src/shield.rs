@@ -8,7 +8,6 @@
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-use crate::fallible::has_memory;
 use crate::timer::ShardHandle;
 use crate::unwind::DropQuietly;
 
@@ -20,18 +19,13 @@ pub(crate) struct Shield {
 
 impl Shield {
     /// Returns `waker` in a shield: in the `last` one, if that wakes the same task and is in use.
-    /// Without memory for a shield it is a clone of the waker itself.
     ///
     /// A panic in the clone of the waker reaches the caller.
     pub(crate) fn around(waker: &Waker, handle: &Arc<ShardHandle>, last: &mut Weak<Self>) -> Waker {
         if let Some(same) = last.upgrade().filter(|last| last.waker.will_wake(waker)) {
             return Waker::from(same);
         }
-        let waker = waker.clone();
-        if !has_memory(2 * size_of::<Self>()) {
-            return waker;
-        }
-        let shield = Arc::new(Self { waker: DropQuietly::new(waker), handle: Arc::clone(handle) });
+        let shield = Arc::new(Self { waker: DropQuietly::new(waker.clone()), handle: Arc::clone(handle) });
         *last = Arc::downgrade(&shield);
         Waker::from(shield)
     }

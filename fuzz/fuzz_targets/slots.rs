@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use libfuzzer_sys::fuzz_target;
-use shardwheel::slots::Slots;
+use shardwheel::slots::SlotArithmetic;
 use shardwheel::{MAX_WHEEL_SIZE, MIN_WHEEL_SIZE, Tick};
 
 #[allow(dead_code, reason = "the other targets use the rest")]
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let sizes = MAX_WHEEL_SIZE.ilog2() - MIN_WHEEL_SIZE.ilog2() + 1;
     let size = MIN_WHEEL_SIZE << (u32::from(bytes.byte()) % sizes);
-    let pair = Pair { slots: Slots::new(size), twin: Twin { size: size as u128 } };
+    let pair = Pair { slots: SlotArithmetic::new(size), twin: Twin { size: size as u128 } };
     let level = usize::from(bytes.byte()) % pair.slots.levels();
     let (mut from, mut to) = (tick(&mut bytes), tick(&mut bytes));
     if to < from {
@@ -106,7 +106,7 @@ impl Twin {
 
 /// The arithmetic and its twin, for one wheel size.
 struct Pair {
-    slots: Slots,
+    slots: SlotArithmetic,
     twin: Twin,
 }
 

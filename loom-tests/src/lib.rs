@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use shardwheel::model::Stopped;
+use shardwheel::model::StopOutcome;
 use shardwheel::{Advancer, Config, Key, ScheduleError, Scheduler, Tick};
 
 /// The threads of a model.
@@ -118,14 +118,14 @@ impl Ledger {
     }
 
     /// Notes the result of a stop; returns true if it won.
-    pub fn stopped(&self, number: usize, answer: Stopped<Payload>) -> bool {
+    pub fn stopped(&self, number: usize, answer: StopOutcome<Payload>) -> bool {
         match answer {
-            Stopped::Pending(payload) => self.cancelled(Some(payload)),
-            Stopped::Running => {
+            StopOutcome::Pending(payload) => self.cancelled(Some(payload)),
+            StopOutcome::Running => {
                 note(&self.0[number].stopped);
                 true
             }
-            Stopped::Gone => false,
+            StopOutcome::Gone => false,
         }
     }
 

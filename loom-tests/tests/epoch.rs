@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering};
-use shardwheel::model::Epochs;
+use shardwheel::model::LoneEpochs;
 use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
 
 /// A flush frees a node, which is handed out again, while a canceller with the old key is pinned and
@@ -50,7 +50,7 @@ unsafe impl Sync for Memory {}
 #[test]
 fn hazard_7_a_grace_period_waits_for_a_reader() {
     model_within(2, || {
-        let epochs = Epochs::new();
+        let epochs = LoneEpochs::new();
         let (advancer, reader) = (epochs.join(), epochs.join());
         let memory = Memory { reachable: AtomicBool::new(true), contents: UnsafeCell::new(()) };
         let memory = Arc::new(memory);

@@ -7,13 +7,13 @@
 #![allow(missing_docs)]
 
 use shardwheel::model::{
-    Due, RearmTicket, Stopped, end_drain, end_running, is_pending, is_stopped, move_to, next_due, rearm,
-    relocate_recurring, stop,
+    DueTimer, RunningTimer, StopOutcome, end_drain, end_running, is_pending, is_stopped, move_to, next_due,
+    rearm, relocate_recurring, stop,
 };
 use shardwheel::{Advancer, Key, Scheduler, Tick};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
-type Occurrence = (RearmTicket, Payload);
+type Occurrence = (RunningTimer, Payload);
 
 /// The advancer, and the occurrences of the model's timer 0, which recurs.
 struct Runner {
@@ -53,12 +53,12 @@ impl Runner {
     fn take_out(&mut self) -> Option<Occurrence> {
         let is_stopped = self.ledger.is_stopped(0);
         match next_due(&mut self.advancer, |payload| payload.number() == 0)? {
-            Due::Fired(fired) => {
+            DueTimer::Fired(fired) => {
                 self.ledger.fired(fired.payload.number());
                 drop(fired);
                 self.take_out()
             }
-            Due::Recurring(running, payload) => {
+            DueTimer::Recurring(running, payload) => {
                 assert!(!is_stopped, "an occurrence at {} of a timer that was stopped", running.deadline());
                 self.seen.push(running.deadline());
                 Some((running, payload))
@@ -99,7 +99,7 @@ fn stopper(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) -> thread:
         let answer = stop(&scheduler, key);
         ledger.stopped(0, answer);
         assert!(!is_pending(&scheduler, key));
-        assert!(matches!(stop(&scheduler, key), Stopped::Gone));
+        assert!(matches!(stop(&scheduler, key), StopOutcome::Gone));
     })
 }
 
@@ -162,8 +162,8 @@ fn hazard_9_stop_against_fire_of_a_timer_that_does_not_recur() {
         let stopper = {
             let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
             thread::spawn(move || match stop(&scheduler, key) {
-                Stopped::Pending(payload) => !ledger.cancelled(Some(payload)),
-                Stopped::Running | Stopped::Gone => true,
+                StopOutcome::Pending(payload) => !ledger.cancelled(Some(payload)),
+                StopOutcome::Running | StopOutcome::Gone => true,
             })
         };
         move_to(&mut advancer, 1);

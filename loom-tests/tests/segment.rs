@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use shardwheel::Scheduler;
-use shardwheel::model::{FreeNodes, Node};
+use shardwheel::model::{FreeNodes, LoneNode};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
 /// A producer finds that the node it has taken is worn out. It was the last node of its segment.
@@ -32,7 +32,7 @@ fn hazard_7_a_segment_goes_whose_last_node_is_worn_out() {
 #[test]
 fn hazard_7_a_node_is_handed_out_that_was_freed_just_now() {
     model(|| {
-        let (ledger, node, free) = (Ledger::new(2), Arc::new(Node::new()), Arc::new(FreeNodes::new()));
+        let (ledger, node, free) = (Ledger::new(2), Arc::new(LoneNode::new()), Arc::new(FreeNodes::new()));
         let all = free.take().unwrap();
         let last = all & all.wrapping_neg();
         free.give(all & !last);

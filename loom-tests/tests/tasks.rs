@@ -16,12 +16,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use shardwheel::model::delay_queue::Queue;
-use shardwheel::model::tasks::{DriverTask, Executor};
+use shardwheel::model::tasks::{DriverTask, TaskThread};
 use shardwheel_loom_tests::{model, thread};
 
 /// What the consumer receives until it has `count` values, or the end.
 fn receive(queue: &Queue, count: usize) -> Vec<u64> {
-    let (executor, next) = (Executor::here(), queue.enter());
+    let (executor, next) = (TaskThread::here(), queue.enter());
     let mut values = Vec::new();
     while values.len() < count {
         let Some(value) = executor.run(|waker| next.poll(waker)) else { break };
@@ -137,7 +137,7 @@ fn hazard_18_two_producers_against_next_deadline() {
                 driver.notify();
             })
         });
-        Executor::here().run(|waker| {
+        TaskThread::here().run(|waker| {
             driver.prepare(waker);
             if written.load(Ordering::Relaxed) == 3 { Poll::Ready(()) } else { Poll::Pending }
         });
@@ -155,7 +155,7 @@ fn hazard_18_a_producer_against_a_waker_that_comes_late() {
             writes.store(1, Ordering::Relaxed);
             notified.notify();
         });
-        Executor::here().run(|waker| {
+        TaskThread::here().run(|waker| {
             driver.clear();
             let seen = written.load(Ordering::Relaxed);
             driver.register(waker);

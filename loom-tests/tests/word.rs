@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use shardwheel::model::Node;
+use shardwheel::model::LoneNode;
 use shardwheel::{Key, Scheduler, Tick};
 use shardwheel_loom_tests::reuse::{reuse, reuse_of_one_placed_anew};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
@@ -217,7 +217,7 @@ fn hazard_7_a_remembered_node_that_was_handed_out_again_against_a_cancel() {
 #[test]
 fn hazard_4_a_move_in_vain_against_a_cancel() {
     model(|| {
-        let (ledger, node) = (Ledger::new(1), Arc::new(Node::new()));
+        let (ledger, node) = (Ledger::new(1), Arc::new(LoneNode::new()));
         let generation = node.arm(1, ledger.payload(0)).unwrap();
         let mover = {
             let node = Arc::clone(&node);

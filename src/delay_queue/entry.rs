@@ -18,8 +18,8 @@ use crossbeam_utils::CachePadded;
 
 use super::keys::QueueKey;
 use super::waiters::Waiters;
-use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::fallible::{self, Stack, Stacked};
+
+use crate::fallible::{Stack, Stacked};
 use crate::sync::plain::{self, AtomicU64};
 use crate::sync::{AtomicBool, Ordering};
 use crate::tick::Tick;
@@ -194,15 +194,11 @@ impl<T: Send + 'static> Ticket<T> {
         shared: &Arc<QueueState<T>>,
         (deadline, armed_for): (Nanos, Tick),
         value: T,
-    ) -> Result<(u64, Self), ScheduleError<T>> {
-        let Some(place) = fallible::reserve() else {
-            let bytes = size_of::<Stacked<Entry<T>>>();
-            return Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes }, value));
-        };
+    ) -> (u64, Self) {
         // Ordering: Relaxed, a count, and the number alone matters.
         let id = shared.inserted.fetch_add(1, Ordering::Relaxed);
-        let entry = Stacked::new(place, Entry { value, id, deadline, armed_for, expired: None });
-        Ok((id, Self { entry: Some(entry), shared: Arc::clone(shared) }))
+        let entry = Stacked::boxed(Entry { value, id, deadline, armed_for, expired: None });
+        (id, Self { entry: Some(entry), shared: Arc::clone(shared) })
     }
 
     /// The value of a ticket that has not run.

@@ -19,7 +19,6 @@ pub use entry::Expired;
 pub use keys::QueueKey;
 
 use crate::error::ScheduleError;
-use crate::fallible;
 use crate::shard::Extended;
 use crate::tick::Tick;
 use crate::timer::task;
@@ -79,13 +78,8 @@ pub struct DelayQueue<T: Send + 'static> {
 
 impl<T: Send + 'static> DelayQueue<T> {
     /// Makes a queue whose values are timers of `timer`.
-    ///
-    /// # Panics
-    ///
-    /// If the system has no memory for it.
     #[must_use]
     pub fn new(timer: &Timer) -> Self {
-        assert!(fallible::has_memory(2 * size_of::<QueueState<T>>()), "no memory for a delay queue");
         let shared = Arc::new(QueueState::new());
         let watcher = Arc::downgrade(&shared);
         if !timer.first_shard().watch_end(watcher) {
@@ -132,7 +126,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         (deadline, tick): (Nanos, Tick),
         value: T,
     ) -> Result<QueueKey, ScheduleError<T>> {
-        let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value)?;
+        let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
         match task::schedule(&handle.scheduler, tick, ticket) {
             Ok(key) => Ok(self.shared.key(id, TimerKey::once(key))),
             Err(refused) => Err(refused.map(Ticket::into_value)),

@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 use super::entry::{Entry, QueueState};
 use super::receiver::Receiver;
 use super::waiters::STREAM;
-use crate::fallible::{self, Stacked};
+use crate::fallible::Stacked;
 
 /// A queue of numbers without a timer.
 pub struct Queue {
@@ -23,8 +23,7 @@ impl Queue {
 
     /// Passes an expired value to the consumers, as a shard's thread does.
     pub fn expire(&self, value: u64) {
-        let place = fallible::reserve().expect("a model has memory");
-        self.shared.pass_on(Stacked::new(place, Entry::of(value)), Waker::wake);
+        self.shared.pass_on(Stacked::boxed(Entry::of(value)), Waker::wake);
     }
 
     /// Ends the queue, as a shutdown does.

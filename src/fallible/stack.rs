@@ -1,7 +1,6 @@
 //! A stack of boxes that any thread pushes to, without an allocation.
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Mutex;
 
@@ -25,9 +24,8 @@ pub(crate) struct Stacked<T> {
 }
 
 impl<T> Stacked<T> {
-    /// Puts a value into memory that was [reserved](super::reserve) for it.
-    pub(crate) fn new(place: Box<MaybeUninit<Self>>, value: T) -> Box<Self> {
-        Box::write(place, Self { next: plain::AtomicPtr::new(null_mut()), value })
+    pub(crate) fn boxed(value: T) -> Box<Self> {
+        Box::new(Self { next: plain::AtomicPtr::new(null_mut()), value })
     }
 
     pub(crate) fn into_value(self) -> T {

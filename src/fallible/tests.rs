@@ -29,8 +29,7 @@ fn a_stack_gives_all_that_was_pushed() {
             let (stack, value) = (&stack, &value);
             scope.spawn(move || {
                 for i in 0..100 {
-                    let place = reserve().expect("there is memory");
-                    stack.push(Stacked::new(place, (thread, i, std::sync::Arc::clone(value))));
+                    stack.push(Stacked::boxed((thread, i, std::sync::Arc::clone(value))));
                 }
             });
         }

@@ -7,30 +7,30 @@ use crate::tick::Tick;
 
 /// A bucket, in absolute terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WheelSlot {
     /// The level; 0 is the finest.
     pub level: usize,
     /// The bucket's first tick, divided by the span of a bucket of its level.
     pub number: u64,
 }
 
-impl From<Slot> for Place {
+impl From<Slot> for WheelSlot {
     fn from(Slot { level, number }: Slot) -> Self {
         Self { level, number }
     }
 }
 
-impl From<Place> for Slot {
-    fn from(Place { level, number }: Place) -> Self {
+impl From<WheelSlot> for Slot {
+    fn from(WheelSlot { level, number }: WheelSlot) -> Self {
         Self { level, number }
     }
 }
 
 /// Wraps `Geometry`.
 #[derive(Clone, Copy, Debug)]
-pub struct Slots(Geometry);
+pub struct SlotArithmetic(Geometry);
 
-impl Slots {
+impl SlotArithmetic {
     /// Calls `Geometry::new`.
     #[must_use]
     pub fn new(wheel_size: usize) -> Self {
@@ -51,38 +51,38 @@ impl Slots {
 
     /// Calls `Geometry::place`.
     #[must_use]
-    pub fn place(self, from: Tick, deadline: Tick) -> Place {
+    pub fn place(self, from: Tick, deadline: Tick) -> WheelSlot {
         self.0.place(from, deadline).into()
     }
 
     /// Calls `Geometry::place_private`.
     #[must_use]
-    pub fn place_private(self, from: Tick, deadline: Tick) -> Place {
+    pub fn place_private(self, from: Tick, deadline: Tick) -> WheelSlot {
         self.0.place_private(from, deadline).into()
     }
 
     /// Calls `Geometry::slot_ahead` for the bucket of the private wheel that `place` has.
     #[must_use]
-    pub fn own_ahead(self, place: Place, flushed: Tick) -> Place {
+    pub fn own_ahead(self, place: WheelSlot, flushed: Tick) -> WheelSlot {
         let (index, size) = (self.0.private_index(place.into()), self.0.private_wheel_size());
         self.0.slot_ahead(place.level, index, size, flushed).into()
     }
 
     /// Calls `Geometry::expiration`.
     #[must_use]
-    pub fn expiration(self, place: Place) -> Tick {
+    pub fn expiration(self, place: WheelSlot) -> Tick {
         self.0.expiration(place.into())
     }
 
     /// Calls `Geometry::index`.
     #[must_use]
-    pub fn index(self, place: Place) -> usize {
+    pub fn index(self, place: WheelSlot) -> usize {
         self.0.index(place.into())
     }
 
     /// Calls `Geometry::round`.
     #[must_use]
-    pub fn round(self, place: Place) -> u32 {
+    pub fn round(self, place: WheelSlot) -> u32 {
         self.0.round(place.into())
     }
 

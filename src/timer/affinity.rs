@@ -20,11 +20,7 @@ impl Core {
 
     /// The only core that the calling thread may run on, if there is only one.
     pub(super) fn only() -> Option<Self> {
-        /// In bytes; more than the list of cores takes.
-        const MOST_ASKED_FOR: usize = 1 << 14;
-        // `get_core_ids` ends the process if there is no memory for the list.
-        let has_memory = crate::fallible::has_memory(MOST_ASKED_FOR);
-        match has_memory.then(core_affinity::get_core_ids).flatten().as_deref() {
+        match core_affinity::get_core_ids().as_deref() {
             Some(&[core]) => Some(Self { core }),
             _ => None,
         }

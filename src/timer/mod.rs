@@ -338,7 +338,7 @@ impl Timer {
             let scheduled = task::schedule(scheduler, tick, Once::new(callback));
             scheduled.map_err(|refused| refused.map(Once::into_callback))
         } else {
-            let scheduled = task::schedule(scheduler, tick, Once::new(task::boxed(callback)?));
+            let scheduled = task::schedule(scheduler, tick, Once::new(Box::new(callback)));
             scheduled.map_err(|refused| refused.map(|once| *once.into_callback()))
         };
         Ok(TimerKey::once(key?))

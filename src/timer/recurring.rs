@@ -142,10 +142,7 @@ impl Timer {
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
         let recurring = Recurring::new(schedule, first, tick, wrap(callback));
-        let schedule = |recurring| task::schedule(&handle.scheduler, tick, recurring);
-        let scheduled = task::boxed(recurring)
-            .and_then(|recurring| schedule(recurring).map_err(|refused| refused.map(|recurring| *recurring)));
-        let key = scheduled.map_err(|refused| {
+        let key = task::schedule(&handle.scheduler, tick, Box::new(recurring)).map_err(|refused| {
             refused.map(|recurring| {
                 let (schedule, callback) = recurring.into_parts();
                 handle.discard(schedule);

@@ -2,9 +2,9 @@
 //! value of a delay queue.
 //!
 //! A small payload lies in the node itself (see [`inline`](super::inline)); node and payload are
-//! one cache line. A larger one is boxed by its caller, as the request for memory may be refused,
-//! and runs in its box: it is never moved to the stack of the thread that runs it. A callback of
-//! three words is small, and so is one of four words of which one is never zero, as a reference is.
+//! one cache line. A larger one is boxed by its caller, and runs in its box: it is never moved to
+//! the stack of the thread that runs it. A callback of three words is small, and so is one of four
+//! words of which one is never zero, as a reference is.
 //!
 //! The thread that wins the node's word (see [`state`](crate::shard::node::state)) has the task to
 //! itself.
@@ -16,8 +16,7 @@ use super::inline::{Inline, Kind, Run, fits};
 use super::occurrence::{Callback, Occasion};
 use super::schedule::Schedule;
 use super::time::{Nanos, Time};
-use crate::error::{ScheduleError, ScheduleErrorKind};
-use crate::fallible;
+use crate::error::ScheduleError;
 use crate::shard::Key;
 use crate::unwind::DropQuietly;
 use crate::{Scheduler, Tick};
@@ -52,14 +51,6 @@ pub(crate) fn schedule_task(
     task: Task,
 ) -> Result<Key, ScheduleError<Task>> {
     scheduler.schedule(tick, task)
-}
-
-/// Moves a content that does not fit into a box. An error if there is no memory.
-pub(super) fn boxed<R>(content: R) -> Result<Box<R>, ScheduleError<R>> {
-    match fallible::reserve() {
-        Some(place) => Ok(Box::write(place, content)),
-        None => Err(ScheduleError::new(ScheduleErrorKind::OutOfMemory { bytes: size_of::<R>() }, content)),
-    }
 }
 
 impl Task {

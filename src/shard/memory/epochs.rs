@@ -11,16 +11,98 @@
 //! few participants of its shard, and a producer reaches its participant in one step. Two producers
 //! on two shards share nothing.
 //!
-//! In most loom models a stand-in replaces the epochs: what is deferred never runs, because the
-//! model itself would read freed memory. Nodes are used again at once in any case.
+//! In most loom models what is deferred never runs, because the model itself would read freed
+//! memory; loom does not see the pins. Nodes are used again at once in any case.
 
-#[cfg(any(test, shardwheel_loom, shardwheel_model))]
+use std::marker::PhantomData;
+
+use crossbeam_epoch::{Collector, LocalHandle};
+
+/// The epochs of one shard.
+#[derive(Debug)]
+pub(crate) struct Epochs(Collector);
+
+impl Epochs {
+    pub(crate) fn new() -> Self {
+        Self(Collector::new())
+    }
+
+    /// The epochs of a new shard, and the one right to take memory away from it.
+    pub(crate) fn with_reclaimer() -> (Self, Reclaimer) {
+        let epochs = Self::new();
+        let reclaimer = Reclaimer(epochs.join());
+        (epochs, reclaimer)
+    }
+
+    /// Adds a participant, which may read memory that the advancer takes away.
+    pub(crate) fn join(&self) -> Participant {
+        Participant {
+            handle: self.0.register(),
+            #[cfg(miri)]
+            _collector: self.0.clone(),
+        }
+    }
+}
+
+/// A participant can be pinned; one thread at a time uses it.
+#[derive(Debug)]
+pub(crate) struct Participant {
+    handle: LocalHandle,
+    /// Dropped after the handle. If dropping the handle also drops the collector,
+    /// crossbeam-epoch frees memory that its own caller still references (`Local::finalize`),
+    /// which Miri reports.
+    #[cfg(miri)]
+    _collector: Collector,
+}
+
+// SAFETY: a handle is bound to no thread, but must not be shared. Its cells are reached only
+// through the handle and its guards, and the deferred calls in its bag are Send. No guard
+// outlives the call that made it (and no guard is Send). Handing the handle to another thread
+// makes all earlier uses visible to it.
+unsafe impl Send for Participant {}
+
 impl Participant {
+    /// Pins the participant. No user code runs while it is pinned.
+    #[inline]
+    pub(crate) fn pin(&self) -> Guard<'_> {
+        Guard { _epoch: self.handle.pin(), participant: PhantomData }
+    }
+
+    /// Calls `run` once no participant is pinned that was pinned before this call. Any
+    /// participant may be the one that runs it, within a pin.
+    ///
+    /// # Safety
+    ///
+    /// `run` may be called, by any thread, as long as a participant of these epochs exists.
+    pub(in crate::shard::memory) unsafe fn defer(&self, run: impl FnOnce()) {
+        #[cfg(all(shardwheel_loom, not(shardwheel_loom_epoch)))]
+        let run = || std::mem::forget(run);
+        let guard = self.handle.pin();
+        // SAFETY: by the caller's promise. The collector, which the participants own, runs it
+        // or is dropped with it.
+        unsafe { guard.defer_unchecked(run) };
+        guard.flush();
+    }
+
     /// As [`defer`](Self::defer), for a call that borrows nothing.
+    #[cfg(any(test, shardwheel_loom, shardwheel_model))]
     pub(crate) fn defer_static(&self, run: impl FnOnce() + Send + 'static) {
         // SAFETY: it may be called at any time.
         unsafe { self.defer(run) };
     }
+
+    /// Helps the epochs on. Otherwise they move only when participants pin often enough.
+    pub(crate) fn help(&self) {
+        self.handle.pin().flush();
+    }
+}
+
+/// While a guard exists, nothing that its participant can reach is given back.
+#[derive(Debug)]
+pub(crate) struct Guard<'p> {
+    _epoch: crossbeam_epoch::Guard,
+    /// Meanwhile the participant is not handed to another thread.
+    participant: PhantomData<&'p Participant>,
 }
 
 /// The right to take memory away from producers. A shard has one: its advancer's.
@@ -34,131 +116,6 @@ impl Reclaimer {
         &self.0
     }
 }
-
-impl Epochs {
-    /// The epochs of a new shard, and the one right to take memory away from it.
-    pub(crate) fn with_reclaimer() -> (Self, Reclaimer) {
-        let epochs = Self::new();
-        let reclaimer = Reclaimer(epochs.join());
-        (epochs, reclaimer)
-    }
-}
-
-#[cfg(any(not(shardwheel_loom), shardwheel_loom_epoch))]
-mod imp {
-    use std::marker::PhantomData;
-
-    use crossbeam_epoch::{Collector, LocalHandle};
-
-    /// The epochs of one shard.
-    #[derive(Debug)]
-    pub(crate) struct Epochs(Collector);
-
-    impl Epochs {
-        pub(crate) fn new() -> Self {
-            Self(Collector::new())
-        }
-
-        /// Adds a participant, which may read memory that the advancer takes away.
-        pub(crate) fn join(&self) -> Participant {
-            Participant {
-                handle: self.0.register(),
-                #[cfg(miri)]
-                _collector: self.0.clone(),
-            }
-        }
-    }
-
-    /// A participant can be pinned; one thread at a time uses it.
-    #[derive(Debug)]
-    pub(crate) struct Participant {
-        handle: LocalHandle,
-        /// Dropped after the handle. If dropping the handle also drops the collector,
-        /// crossbeam-epoch frees memory that its own caller still references (`Local::finalize`),
-        /// which Miri reports.
-        #[cfg(miri)]
-        _collector: Collector,
-    }
-
-    // SAFETY: a handle is bound to no thread, but must not be shared. Its cells are reached only
-    // through the handle and its guards, and the deferred calls in its bag are Send. No guard
-    // outlives the call that made it (and no guard is Send). Handing the handle to another thread
-    // makes all earlier uses visible to it.
-    unsafe impl Send for Participant {}
-
-    impl Participant {
-        /// Pins the participant. No user code runs while it is pinned.
-        #[inline]
-        pub(crate) fn pin(&self) -> Guard<'_> {
-            Guard { _epoch: self.handle.pin(), participant: PhantomData }
-        }
-
-        /// Calls `run` once no participant is pinned that was pinned before this call. Any
-        /// participant may be the one that runs it, within a pin.
-        ///
-        /// # Safety
-        ///
-        /// `run` may be called, by any thread, as long as a participant of these epochs exists.
-        pub(in crate::shard::memory) unsafe fn defer(&self, run: impl FnOnce()) {
-            let guard = self.handle.pin();
-            // SAFETY: by the caller's promise. The collector, which the participants own, runs it
-            // or is dropped with it.
-            unsafe { guard.defer_unchecked(run) };
-            guard.flush();
-        }
-
-        /// Helps the epochs on. Otherwise they move only when participants pin often enough.
-        pub(crate) fn help(&self) {
-            self.handle.pin().flush();
-        }
-    }
-
-    /// While a guard exists, nothing that its participant can reach is given back.
-    #[derive(Debug)]
-    pub(crate) struct Guard<'p> {
-        _epoch: crossbeam_epoch::Guard,
-        /// Meanwhile the participant is not handed to another thread.
-        participant: PhantomData<&'p Participant>,
-    }
-}
-
-#[cfg(all(shardwheel_loom, not(shardwheel_loom_epoch)))]
-mod imp {
-    use std::marker::PhantomData;
-
-    #[derive(Debug)]
-    pub(crate) struct Epochs;
-
-    #[derive(Debug)]
-    pub(crate) struct Participant;
-
-    #[derive(Debug)]
-    pub(crate) struct Guard<'p>(PhantomData<&'p Participant>);
-
-    impl Epochs {
-        pub(crate) fn new() -> Self {
-            Self
-        }
-
-        pub(crate) fn join(&self) -> Participant {
-            Participant
-        }
-    }
-
-    impl Participant {
-        pub(crate) fn pin(&self) -> Guard<'_> {
-            Guard(PhantomData)
-        }
-
-        pub(in crate::shard::memory) unsafe fn defer(&self, run: impl FnOnce()) {
-            std::mem::forget(run);
-        }
-
-        pub(crate) fn help(&self) {}
-    }
-}
-
-pub(crate) use imp::{Epochs, Guard, Participant};
 
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {

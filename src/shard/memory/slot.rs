@@ -183,7 +183,7 @@ impl<M> Retired<M> {
 
     fn add(&mut self, memory: Unreachable<M>, reclaimer: &Reclaimer) {
         self.count += 1;
-        let (free, memory) = (Arc::clone(&self.free), Stacked::new(Box::new_uninit(), memory));
+        let (free, memory) = (Arc::clone(&self.free), Stacked::boxed(memory));
         // Protects: each reader that has found the memory in its slot, and is pinned.
         // SAFETY: a participant's owner borrows the shard. The call pushes to a list of which it
         // owns a part.

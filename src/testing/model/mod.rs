@@ -10,14 +10,14 @@ pub mod delay_queue {
     pub use crate::delay_queue::model::Queue;
 }
 
-pub use parts::{Epochs, FreeNodes, Node, Participant};
+pub use parts::{FreeNodes, LoneEpochs, LoneNode, Pinnable};
 
 use crate::shard::{self, Advancer, Fired, Key, Scheduler};
 use crate::tick::Tick;
 
 /// The outcome of a stop.
 #[derive(Debug)]
-pub enum Stopped<T> {
+pub enum StopOutcome<T> {
     /// The timer was pending; its payload.
     Pending(T),
     /// The timer's payload is out and being run: this occurrence is the last.
@@ -28,19 +28,19 @@ pub enum Stopped<T> {
 
 /// A timer that is due.
 #[derive(Debug)]
-pub enum Due<T> {
+pub enum DueTimer<T> {
     /// It does not recur, and has fired.
     Fired(Fired<T>),
     /// It recurs: the caller rearms or ends it.
-    Recurring(RearmTicket, T),
+    Recurring(RunningTimer, T),
 }
 
 /// The right to a recurring timer's node while the payload is out.
 #[derive(Debug)]
 #[must_use = "the timer's node is kept until the timer is armed anew or ended"]
-pub struct RearmTicket(shard::RearmTicket);
+pub struct RunningTimer(shard::RearmTicket);
 
-impl RearmTicket {
+impl RunningTimer {
     /// Returns the timer's key.
     #[must_use]
     pub fn key(&self) -> Key {
@@ -68,11 +68,11 @@ pub fn is_pending<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
 
 /// Calls `Scheduler::stop`.
 #[must_use]
-pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> Stopped<T> {
+pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> StopOutcome<T> {
     match scheduler.stop(key) {
-        shard::Stopped::Pending(payload) => Stopped::Pending(payload),
-        shard::Stopped::Running => Stopped::Running,
-        shard::Stopped::Gone => Stopped::Gone,
+        shard::Stopped::Pending(payload) => StopOutcome::Pending(payload),
+        shard::Stopped::Running => StopOutcome::Running,
+        shard::Stopped::Gone => StopOutcome::Gone,
     }
 }
 
@@ -95,10 +95,10 @@ pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
 
 /// Calls `Advancer::next_due`.
 #[must_use]
-pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
+pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<DueTimer<T>> {
     advancer.next_due(recurs).map(|due| match due {
-        shard::Due::Fired(fired) => Due::Fired(fired),
-        shard::Due::Recurring(running, payload) => Due::Recurring(RearmTicket(running), payload),
+        shard::Due::Fired(fired) => DueTimer::Fired(fired),
+        shard::Due::Recurring(running, payload) => DueTimer::Recurring(RunningTimer(running), payload),
     })
 }
 
@@ -109,7 +109,7 @@ pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> O
 /// The payload, if the timer was stopped meanwhile.
 pub fn rearm<T>(
     advancer: &mut Advancer<T>,
-    RearmTicket(running): RearmTicket,
+    RunningTimer(running): RunningTimer,
     deadline: Tick,
     payload: T,
 ) -> Result<(), T> {
@@ -117,7 +117,7 @@ pub fn rearm<T>(
 }
 
 /// Calls `Advancer::end_running`.
-pub fn end_running<T>(advancer: &mut Advancer<T>, RearmTicket(running): RearmTicket) {
+pub fn end_running<T>(advancer: &mut Advancer<T>, RunningTimer(running): RunningTimer) {
     advancer.end_running(running);
 }
 

@@ -4,9 +4,9 @@ use crate::shard;
 use crate::tick::Tick;
 
 /// A single node, for models of its word: it is in no list and belongs to no segment.
-pub struct Node<T>(shard::Node<T>);
+pub struct LoneNode<T>(shard::Node<T>);
 
-impl<T> Node<T> {
+impl<T> LoneNode<T> {
     /// Makes a free node.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
@@ -87,12 +87,12 @@ impl FreeNodes {
 }
 
 /// A shard's epochs.
-pub struct Epochs(shard::Epochs);
+pub struct LoneEpochs(shard::Epochs);
 
 /// A participant of the epochs, which can be pinned.
-pub struct Participant(shard::Participant);
+pub struct Pinnable(shard::Participant);
 
-impl Epochs {
+impl LoneEpochs {
     /// Makes epochs without participants.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
@@ -102,12 +102,12 @@ impl Epochs {
 
     /// Adds a participant.
     #[must_use]
-    pub fn join(&self) -> Participant {
-        Participant(self.0.join())
+    pub fn join(&self) -> Pinnable {
+        Pinnable(self.0.join())
     }
 }
 
-impl Participant {
+impl Pinnable {
     /// Runs `act` while pinned.
     pub fn pinned<R>(&self, act: impl FnOnce() -> R) -> R {
         let _pinned = self.0.pin();

@@ -6,9 +6,9 @@ use std::task::{Poll, Waker};
 use crate::timer::drivers::Parker;
 
 /// A thread that runs one task.
-pub struct Executor(Arc<Parker>);
+pub struct TaskThread(Arc<Parker>);
 
-impl Executor {
+impl TaskThread {
     /// Makes the executor of the calling thread.
     #[must_use]
     pub fn here() -> Self {
