@@ -3,6 +3,11 @@
 //!
 //! # How it is built
 //!
+#![cfg_attr(
+    all(feature = "timer", any(doc, doctest)),
+    doc = "The [`guide`] has a page [`choosing`](guide::choosing), with a program for each API.\n"
+)]
+//!
 //! A [`Timer`] runs shards: it gives them threads, the time and the callbacks. A shard
 //! ([`shard()`]) is the data structure alone. The [`proof`] page lists what is shown about both,
 //! and with which tool. The [`platforms`] page says what each platform lacks. `cargo doc

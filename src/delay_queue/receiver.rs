@@ -98,8 +98,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
     /// all that has expired is taken.
     ///
-    /// Any number of tasks and threads may wait: each value goes to one of them. A future that is
-    /// dropped takes no value with it.
+    /// It waits while the queue is empty as well. Any number of tasks and threads may wait: each
+    /// value goes to one of them. A future that is dropped takes no value with it.
     ///
     /// # Examples
     ///

@@ -19,6 +19,8 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
 /// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at).
+/// The free function [`interval`](crate::interval()) returns a
+/// [`global::Interval`](crate::global::Interval).
 ///
 /// As a [`Stream`] it yields the moment at which each tick was due, at a fixed rate. Ticks that
 /// were missed because no task polled are made up for, unless [`missed`](Self::missed) chooses

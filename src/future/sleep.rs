@@ -15,6 +15,8 @@ use super::wait::Wait;
 use crate::timer::{Nanos, ShardHandle};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
+/// The free function [`sleep`](crate::sleep()) returns a
+/// [`global::Sleep`](crate::global::Sleep).
 ///
 /// The first poll schedules a timer, and dropping the sleep cancels it. A sleep whose deadline has
 /// passed is ready at its first poll. The sleep resolves to an error if the

@@ -13,6 +13,8 @@ use super::sleep::Sleep;
 
 pin_project! {
     /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
+    /// The free function [`timeout`](crate::timeout()) returns a
+    /// [`global::Timeout`](crate::global::Timeout).
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
     /// times out.

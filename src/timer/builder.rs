@@ -178,6 +178,9 @@ impl TimerBuilder {
     }
 
     /// Sets where callbacks run. Default: on the timer's threads.
+    ///
+    /// A closure needs the type of its parameter, `|job: Job|`, unless it is given to
+    /// [`executor_fn`](Self::executor_fn).
     pub fn executor(mut self, executor: impl Executor) -> Self {
         self.executor = Some(DropQuietly::new(Arc::new(executor)));
         self
@@ -198,7 +201,8 @@ impl TimerBuilder {
         self.executor(execute)
     }
 
-    /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock).
+    /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock). To keep a handle
+    /// of a manual clock, give a clone.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(DropQuietly::new(Arc::new(clock)));
         self

@@ -50,6 +50,8 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 }
 
 /// A callback that is due, for an [`Executor`].
+///
+/// On a pool: `pool.spawn(move || job.run())`. A closure that only holds the job discards it.
 #[must_use = "a job that is dropped is a callback that never runs"]
 pub struct Job {
     /// `None` once the job has run.

@@ -131,6 +131,9 @@ pub struct Timer {
 impl Timer {
     /// Makes a timer with the defaults of [`builder`](Self::builder), and starts its threads.
     ///
+    /// The timer ends when its last handle is dropped, and what is pending is dropped with it: keep
+    /// a handle, or use the [`global`](Self::global) timer.
+    ///
     /// # Examples
     ///
     /// ```

@@ -20,7 +20,8 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// As [`schedule_after`](Self::schedule_after), and if the period is zero.
+    /// As [`schedule_after`](Self::schedule_after), and if the period is zero, or so long that the
+    /// system's `Instant` cannot represent its end.
     ///
     /// # Performance
     ///

@@ -33,7 +33,8 @@ pub struct Fired<T> {
     pub payload: T,
 }
 
-/// Yields the timers that are due; made by [`Advancer::advance`].
+/// Yields the timers that are due; made by [`Advancer::advance`]. (What a delay queue yields is
+/// another type, `delay_queue::Expired`.)
 ///
 /// Deadlines never decrease. A timer fires when it is yielded: until then it is pending, counts in
 /// `len`, and can be cancelled or rescheduled. A timer that is not taken stays due and comes first
