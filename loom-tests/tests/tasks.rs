@@ -38,7 +38,7 @@ fn hazard_17_two_values_against_the_consumers_wait() {
         let queue = Arc::new(Queue::new());
         let shards = [1, 2].map(|value| {
             let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.expire(value))
+            thread::spawn(move || drop(queue.expire(value)))
         });
         assert_eq!(receive(&queue, 2), [1, 2]);
         shards.into_iter().for_each(|shard| shard.join().unwrap());
@@ -122,6 +122,23 @@ fn hazard_17_the_end_against_two_consumers() {
         assert!(receive(&queue, 1).is_empty());
         assert!(consumer.join().unwrap().is_empty());
         shutdown.join().unwrap();
+    });
+}
+
+/// Two shards' threads pass a value each to a queue that is dropped meanwhile. Each value is dropped
+/// by one of the three threads, and none stays in the queue.
+#[test]
+fn hazard_17_two_values_against_the_drop_of_the_queue() {
+    model(|| {
+        let queue = Arc::new(Queue::new());
+        let shards = [1, 2].map(|value| {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.expire(value))
+        });
+        let mut dropped = queue.close();
+        shards.into_iter().for_each(|shard| dropped.extend(shard.join().unwrap()));
+        dropped.sort_unstable();
+        assert_eq!(dropped, [1, 2]);
     });
 }
 

@@ -20,10 +20,11 @@ use super::keys::QueueKey;
 use super::waiters::Waiters;
 
 use crate::fallible::{Stack, Stacked};
-use crate::sync::plain::{self, AtomicU64};
+use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Ordering};
 use crate::tick::Tick;
 use crate::timer::{Kind, Nanos, Occasion, Run, ShardHandle, TimerKey, WatchesEnd};
+use crate::unwind::FirstPanic;
 
 /// A value that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,8 @@ pub(super) struct QueueState<T> {
     unexpired: Stack<Entry<T>>,
     waiters: Waiters,
     has_ended: AtomicBool,
-    is_closed: plain::AtomicBool,
+    /// Whether the queue has been dropped. Read and written beside a push and a take of a stack.
+    is_closed: AtomicBool,
     /// How many values have been inserted. Written by producers.
     inserted: CachePadded<AtomicU64>,
     /// How many of them have left the queue. Written by the consumers, and by removals.
@@ -74,7 +76,7 @@ impl<T: Send + 'static> QueueState<T> {
             unexpired: Stack::new(),
             waiters: Waiters::new(),
             has_ended: AtomicBool::new(false),
-            is_closed: plain::AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
             left: CachePadded::new(AtomicU64::new(0)),
         }
@@ -126,23 +128,42 @@ impl<T: Send + 'static> QueueState<T> {
         self.waiters.wake_all(wake);
     }
 
-    /// Nothing is consumed from now on.
+    /// Nothing is consumed from now on: the caller takes what is in the stacks, and drops it.
     pub(super) fn close(&self) {
-        // Ordering: Relaxed. A value that is pushed all the same is dropped with `self`.
+        // Ordering: Relaxed, see `push`.
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Passes a value that has expired to the consumers. `wake` wakes those that wait.
-    pub(super) fn pass_on(&self, entry: Box<Stacked<Entry<T>>>, wake: impl Fn(Waker)) {
-        if !self.is_closed() {
-            self.due.push(entry);
-            self.waiters.wake_all(wake);
-        }
+    /// Passes a value that has expired to the consumers. `wake` wakes those that wait. If the queue
+    /// has been dropped, the value is passed to `discard` instead.
+    pub(super) fn pass_on(
+        &self,
+        entry: Box<Stacked<Entry<T>>>,
+        wake: impl Fn(Waker),
+        discard: impl FnMut(Entry<T>),
+    ) {
+        self.push(&self.due, entry, discard);
+        self.waiters.wake_all(wake);
     }
 
-    fn is_closed(&self) -> bool {
-        // Ordering: Relaxed, see `close`.
-        self.is_closed.load(Ordering::Relaxed)
+    /// Pushes to one of the stacks. No value is left there once the queue has been dropped, and so
+    /// none is dropped with the last ticket, by whatever thread that is: this push comes before the
+    /// last take of the queue's drop, which takes the value, or after it, and then the queue is seen
+    /// closed.
+    fn push(
+        &self,
+        stack: &Stack<Entry<T>>,
+        entry: Box<Stacked<Entry<T>>>,
+        mut discard: impl FnMut(Entry<T>),
+    ) {
+        stack.push(entry);
+        // Ordering: Relaxed. If a take came before the push, what was written before it is seen.
+        if self.is_closed.load(Ordering::Relaxed) {
+            let mut left = stack.take_all();
+            while let Some(entry) = left.pop() {
+                discard(entry);
+            }
+        }
     }
 }
 
@@ -217,15 +238,19 @@ impl<T: Send + 'static> Run for Ticket<T> {
     fn run(&mut self, occasion: Occasion<'_>) {
         if let Some(mut entry) = self.entry.take() {
             entry.value_mut().expire(occasion);
-            self.shared.pass_on(entry, |waker| _ = occasion.handle.run_guarded(|| waker.wake()));
+            let handle = occasion.handle;
+            let wake = |waker: Waker| _ = handle.run_guarded(|| waker.wake());
+            self.shared.pass_on(entry, wake, |entry| handle.discard(entry));
         }
     }
 }
 
 impl<T: Send + 'static> Drop for Ticket<T> {
     fn drop(&mut self) {
-        if let Some(entry) = self.entry.take().filter(|_| !self.shared.is_closed()) {
-            self.shared.unexpired.push(entry);
+        if let Some(entry) = self.entry.take() {
+            let mut panics = FirstPanic::new();
+            self.shared.push(&self.shared.unexpired, entry, |entry| panics.catch_drop(entry));
+            panics.resume();
         }
     }
 }

@@ -21,9 +21,19 @@ impl Queue {
         Self { shared: QueueState::new(), receiver: Receiver::new() }
     }
 
-    /// Passes an expired value to the consumers, as a shard's thread does.
-    pub fn expire(&self, value: u64) {
-        self.shared.pass_on(Stacked::boxed(Entry::of(value)), Waker::wake);
+    /// Passes an expired value to the consumers, as a shard's thread does. Returns what is left to
+    /// the caller, because the queue has been dropped.
+    pub fn expire(&self, value: u64) -> Vec<u64> {
+        let mut left = Vec::new();
+        let discard = |entry: Entry<u64>| left.push(entry.value);
+        self.shared.pass_on(Stacked::boxed(Entry::of(value)), Waker::wake, discard);
+        left
+    }
+
+    /// Takes what has expired, as the drop of the queue does.
+    pub fn close(&self) -> Vec<u64> {
+        self.shared.close();
+        std::iter::from_fn(|| self.receiver.next_due(&self.shared)).map(|entry| entry.value).collect()
     }
 
     /// Ends the queue, as a shutdown does.

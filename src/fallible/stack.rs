@@ -9,6 +9,9 @@ use crate::sync::{AtomicPtr, Ordering, plain};
 /// A stack of boxes. Any thread pushes, without an allocation; a thread takes all at once. Nothing
 /// is taken singly while others push, so no pointer is compared that may have been reused.
 ///
+/// Pushes and takes are in one order, and each sees what was written before those that came
+/// earlier: both are read-modify-writes of one word, which acquire and release.
+///
 /// Invariant: each pointer in the stack came from `Box::into_raw`. The stack owns the box.
 pub(crate) struct Stack<T> {
     head: AtomicPtr<Stacked<T>>,
@@ -55,9 +58,10 @@ impl<T> Stack<T> {
             // SAFETY: the box is this thread's until it is published below.
             // Ordering: Relaxed, published below.
             unsafe { &*node }.next.store(seen, Ordering::Relaxed);
-            // Ordering: Release, pairs with the Acquire of `take_all`, also for the values behind:
-            // later pushes continue the release sequences of earlier ones.
-            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            // Ordering: AcqRel. Release pairs with the Acquire of `take_all`, also for the values
+            // behind: later pushes continue the release sequences of earlier ones. Acquire pairs
+            // with the Release of `take_all`, for callers that look what was written before it.
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             match self.head.compare_exchange_weak(seen, node, success, failure) {
                 Ok(_) => return,
                 Err(now) => seen = now,
@@ -67,8 +71,8 @@ impl<T> Stack<T> {
 
     /// Takes all values, the last one first.
     pub(crate) fn take_all(&self) -> Self {
-        // Ordering: Acquire, pairs with the Release of `push`.
-        let all = self.head.swap(null_mut(), Ordering::Acquire);
+        // Ordering: AcqRel, pairs with that of `push`.
+        let all = self.head.swap(null_mut(), Ordering::AcqRel);
         Self::from_first(all)
     }
 
