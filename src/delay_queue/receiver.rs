@@ -16,7 +16,7 @@ use futures_core::Stream;
 
 use super::entry::{Entry, Expired, QueueState};
 #[cfg(feature = "stream")]
-use super::waiters::STREAM;
+use super::waiters::{OWNER, STREAM};
 use super::{DelayQueue, QueueKey};
 use crate::clock::unpoisoned;
 use crate::fallible::Stack;
@@ -270,7 +270,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(STREAM, context)
+        self.poll_in_task(OWNER, context)
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Waiters {
     /// Whether `list` may hold a waker. Set by consumers, cleared by the shards' threads.
     is_awaited: AtomicBool,
     list: Mutex<Vec<Waiting>>,
-    /// The last number of a consumer.
+    /// The last number of a consumer that is no stream.
     last: AtomicU64,
 }
 
@@ -46,13 +46,17 @@ struct Waiting {
     waker: Waker,
 }
 
-/// The number of all consumers of which the queue knows the wakers alone: the streams.
+/// The number of all consumers of which the queue knows the wakers alone: streams by reference.
 pub(super) const STREAM: u64 = 0;
+
+/// The number of the queue itself as a stream, of which there is one: it has one waker at most.
+#[cfg(feature = "stream")]
+pub(super) const OWNER: u64 = 1;
 
 impl Waiters {
     pub(super) fn new() -> Self {
         let (is_awaited, list) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-        Self { is_awaited, list, last: AtomicU64::new(STREAM) }
+        Self { is_awaited, list, last: AtomicU64::new(1) }
     }
 
     /// The number of a new consumer, which takes its waker out when it leaves.

@@ -174,19 +174,20 @@ impl ShardHandle {
         if let Ended::Closed(kept) = ended { Some(kept) } else { None }
     }
 
-    /// Makes the shutdown call `watcher`. False if the shard has ended, or if there is no memory.
+    /// Makes the shutdown call `watcher`. False if the shard has ended. Amortised O(1): watchers that
+    /// are gone are removed where the list would grow.
     ///
     /// A shard that is marked as stopping takes timers until it is closed. So the shutdown calls
     /// the watchers when the shard is closed, not when it is marked.
     pub(crate) fn watch_end(&self, watcher: Weak<dyn WatchesEnd>) -> bool {
         let mut watchers = unpoisoned(self.watchers.lock());
         let Some(watchers) = watchers.as_mut() else { return false };
-        watchers.retain(|watcher| watcher.strong_count() > 0);
-        let has_room = watchers.try_reserve(1).is_ok();
-        if has_room {
-            watchers.push(watcher);
+        if watchers.len() == watchers.capacity() {
+            watchers.retain(|watcher| watcher.strong_count() > 0);
+            watchers.reserve(watchers.len() + 1);
         }
-        has_room
+        watchers.push(watcher);
+        true
     }
 
     /// Calls all watchers, once, after all timers have ended. The lock is released before they run.

@@ -3,13 +3,14 @@
 
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shardwheel::{Advancer, Config, Scheduler, Tick, shard};
+use shardwheel::{Advancer, Config, Scheduler, Tick, Timer, shard};
 
-use crate::support::until;
+use crate::support::{HOUR, until};
 
 /// Dead nodes that a shard may hold however few timers are pending.
 const DEAD: usize = 4_096;
@@ -173,4 +174,29 @@ fn a_thread_finds_its_lane_among_many_shards_quickly() {
             assert!(after <= 4 * before + Duration::from_micros(1), "{before:?} before, {after:?} after");
         },
     );
+}
+
+/// Threads that cancel without a pause leave the timer's thread little of the processor. The nodes
+/// that they leave dead are swept all the same. Promise 5.
+#[test]
+fn cancels_of_many_threads_do_not_outrun_the_sweep() {
+    const THREADS: usize = 16;
+    const TIMERS: usize = 1_000;
+    let timer = Timer::builder().shards(1).build().expect("settings within their limits");
+    let most = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..150 {
+                    let keys: Vec<_> =
+                        (0..TIMERS).map(|_| timer.schedule_after(HOUR, || ()).expect("it is open")).collect();
+                    most.fetch_max(timer.stats().node_capacity, Ordering::Relaxed);
+                    keys.into_iter().for_each(|key| assert!(timer.cancel(key)));
+                }
+            });
+        }
+    });
+    // 16,000 timers are pending at most, and as many nodes dead; 2.4 million timers were cancelled.
+    let most = most.into_inner();
+    assert!(most <= 8 * 32_768, "there was memory for {most} nodes");
 }

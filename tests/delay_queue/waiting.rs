@@ -166,3 +166,24 @@ fn consumers_of_all_kinds_come_and_go_in_real_time() {
         is_balanced(&timer);
     });
 }
+
+/// The queue as a stream has one task, whose newest waker is kept; the drop of a former one that
+/// panics is counted. Promise 7.
+#[test]
+fn the_queue_as_a_stream_keeps_one_waker() {
+    let (timer, clock) = manual();
+    let mut queue = DelayQueue::new(&timer);
+    let (bell, waker) = Bell::new();
+    let mut poll = |waker: &Waker| Pin::new(&mut queue).poll_next(&mut Context::from_waker(waker));
+    assert!(poll(&waker).is_pending());
+    drop(waker);
+    assert_eq!(Arc::strong_count(&bell), 2);
+    assert!(poll(&drop_panics()).is_pending());
+    assert_eq!((Arc::strong_count(&bell), timer.stats().panics), (1, 0));
+    let (bell, waker) = Bell::new();
+    assert!(poll(&waker).is_pending());
+    assert_eq!(timer.stats().panics, 1);
+    queue.insert(7, ms(5)).expect("it is open");
+    clock.advance(ms(5));
+    assert_eq!(bell.rings(), 1);
+}

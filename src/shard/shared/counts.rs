@@ -25,6 +25,9 @@ const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } e
 /// reported.
 const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
 
+/// While a sweep is due, a producer looks once for so many of its nodes whether cancels outrun it.
+const LEFT_PER_LOOK: u64 = 1 << 6;
+
 /// The dead nodes of a shard, as far as producers have reported them.
 ///
 /// Producers compare two words instead of a sum over all lanes. A producer adds to `reported` some
@@ -36,6 +39,11 @@ const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
 ///
 /// Timers that are scheduled, and dead nodes that are freed, put the sweep off. So a producer may
 /// ask too early. The advancer then finds that no sweep is due, and writes `sweep_at` anew.
+///
+/// Where many threads cancel without a pause on few processors, the advancer's thread gets too little
+/// of them to sweep as fast. Then producers give theirs away, once in 64 cancels: eight
+/// threads that schedule and cancel a thousand timers each, in turns on one core, kept 14 million
+/// nodes after five seconds, and keep 33,000.
 pub(crate) struct DeadReports {
     /// Dead nodes made, less those reused, in all lanes. Written by producers.
     reported: AtomicU64,
@@ -134,6 +142,11 @@ impl<T> Shared<T> {
         // Ordering: Relaxed, as above.
         let is_due = is_reached(self.dead.sweep_at.load(Ordering::Relaxed), reported);
         if is_due {
+            let looks = left / LEFT_PER_LOOK != left.wrapping_sub(more) / LEFT_PER_LOOK;
+            if looks && self.dead() > 2 * self.tolerated_dead() {
+                // Many threads that cancel leave the advancer's too little of few processors.
+                std::thread::yield_now();
+            }
             // Ordering: Release, pairs with `take_sweep_request`: the pass that begins sees what is
             // dead. A swap, because loom does not order two stores that are not ordered otherwise.
             self.sweep_requested.swap(true, Ordering::Release);
