@@ -112,9 +112,6 @@ impl Moved {
     pub(super) fn relocate(&self, timer: &Timer, handle: &ShardHandle, key: &QueueKey, tick: Tick) -> bool {
         let mut table = self.lock();
         let Some(present) = table.timers.get(&key.id).copied().or(key.timer_key) else { return false };
-        if table.timers.try_reserve(1).is_err() {
-            return handle.scheduler.is_pending(present.key());
-        }
         self.note(table.timers.len() + 1);
         let moved = handle.scheduler.reschedule(present.key(), tick).map(TimerKey::once);
         match moved.filter(|_| moved != key.timer_key) {
@@ -141,6 +138,7 @@ impl Table {
         if self.timers.len() >= self.limit {
             self.timers.retain(|_, &mut timer_key| timer.is_pending(timer_key));
             self.limit = LEAST_LIMIT.max(2 * self.timers.len());
+            self.timers.shrink_to(self.limit);
         }
     }
 }
