@@ -138,6 +138,7 @@ impl Chains {
     }
 
     /// The nodes that are left, for invariant checks.
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn ids<T>(&self, nodes: &Consumer<T>) -> Vec<NodeId> {
         let mut copy = self.clone();
         std::iter::from_fn(|| copy.pop(nodes)).map(|hand| hand.id()).collect()

@@ -47,7 +47,9 @@ pub(in crate::shard) mod chains;
 pub(in crate::shard) mod early_cascade;
 pub(crate) mod fire;
 pub(crate) mod handover;
-pub(in crate::shard) mod invariants;
+#[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
+#[path = "tests/invariants.rs"]
+mod invariants;
 pub(in crate::shard) mod leftovers;
 pub(in crate::shard) mod next_expiration;
 pub(crate) mod recurring;

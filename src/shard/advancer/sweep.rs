@@ -89,6 +89,7 @@ impl Sweep {
     }
 
     /// The bucket and the nodes that are detached; for invariant checks.
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(super) fn in_hand(&self) -> Option<(Slot, &Chains)> {
         self.detached.as_ref().map(|Detached { slot, chains }| (*slot, chains))
     }

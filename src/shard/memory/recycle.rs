@@ -192,6 +192,7 @@ impl<T> Recycler<T> {
         [&self.collecting, &self.giving].into_iter().flat_map(FreedNodes::ids).chain(queue)
     }
 
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn len(&self) -> usize {
         self.queue.iter().flatten().count() + self.collecting.count() + self.giving.count()
     }

@@ -70,6 +70,7 @@ pub(crate) enum Observed {
 impl<T> Node<T> {
     /// Returns whether the unused node is worn out, or would be found worn out by
     /// [`prepare`](Self::prepare).
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn is_worn_out(&self) -> bool {
         self.peek().is_last_version()
     }

@@ -179,6 +179,7 @@ impl Geometry {
 
     /// The slot that bucket `index` of a wheel of `size` buckets stands for: the first one that
     /// starts after `flushed`. The last slot of the level if none does.
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn slot_ahead(self, level: usize, index: usize, size: usize, flushed: Tick) -> Slot {
         let next = flushed.checked_add(1).and_then(|from| self.first_from(level, from));
         let ahead = |next: Slot| index.wrapping_sub(next.number as usize) & (size - 1);

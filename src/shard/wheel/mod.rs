@@ -279,6 +279,7 @@ impl Wheel {
     }
 
     /// The lists of a bucket: place and round, first node, occupancy bit. For invariant checks.
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (ListSlot, NodeId, bool)> + '_ {
         let (word, shift) = self.bits(index);
         // Ordering: Relaxed for both, for checks while no producer adds.

@@ -276,6 +276,7 @@ impl PrivateWheel {
     /// # Panics
     ///
     /// If the bits of the lists are wrong.
+    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(in crate::shard) fn lists(&self, index: usize) -> ([NodeId; STRIPES], bool) {
         let lists = self.buckets.get(index);
         let is_set = |stripe: usize| self.set[index] >> stripe & 1 == 1;

@@ -41,7 +41,8 @@ impl NodeSet {
 
 impl<T> Advancer<T> {
     /// Panics if an invariant of the structure does not hold. O(everything). A debugging aid for
-    /// tests and fuzzing: call it while no other thread is at work on the shard.
+    /// tests and fuzzing, which a release build does not have: call it while no other thread is at
+    /// work on the shard.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let (now, flushed) = (self.now, self.flushed);
