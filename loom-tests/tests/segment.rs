@@ -8,25 +8,6 @@ use shardwheel::Scheduler;
 use shardwheel::model::{FreeNodes, LoneNode};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
-/// A producer finds that the node it has taken is worn out. It was the last node of its segment.
-/// The segment's memory is freed only when the producer has finished with it.
-#[test]
-fn hazard_7_a_segment_goes_whose_last_node_is_worn_out() {
-    model(|| {
-        let free = Arc::new(FreeNodes::new());
-        let taken = free.take().unwrap();
-        let worn = taken & taken.wrapping_neg();
-        let producer = {
-            let free = Arc::clone(&free);
-            thread::spawn(move || free.wear_out())
-        };
-        free.give(taken & !worn);
-        let is_over = free.end();
-        producer.join().unwrap();
-        assert!(is_over || free.end());
-    });
-}
-
 /// A node is freed while a producer is about to take the other free nodes of the same word. A new
 /// payload must not be put in before the last one is out, and no node is lost.
 #[test]

@@ -11,8 +11,8 @@ pub mod stall;
 #[cfg(feature = "timer")]
 pub(crate) use imp::AtomicWaker;
 pub(crate) use imp::{
-    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Life, Mutex, MutexGuard, Trace,
-    UnsafeCell, fence, model_thread, thread, yield_now,
+    Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Trace, UnsafeCell,
+    fence, model_thread, thread, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -44,22 +44,6 @@ mod imp {
     /// In a model, the number of the calling thread.
     pub(crate) fn model_thread() -> Option<usize> {
         None
-    }
-
-    /// Empty; in a model it detects a use that is not ordered before the end.
-    #[derive(Debug)]
-    pub(crate) struct Life;
-
-    impl Life {
-        pub(crate) fn begin() -> Self {
-            Self
-        }
-
-        #[inline(always)]
-        pub(crate) fn note_use(&self) {}
-
-        #[cfg(any(shardwheel_loom, shardwheel_model))]
-        pub(crate) fn note_end(&self) {}
     }
 
     /// Empty; in a model it makes changes and reads of `plain` data visible to loom.
@@ -169,35 +153,6 @@ mod imp {
     pub(crate) fn model_thread() -> Option<usize> {
         let id = format!("{:?}", loom::thread::current().id());
         Some(id.chars().filter(char::is_ascii_digit).collect::<String>().parse().expect("a number"))
-    }
-
-    /// A use counts as a read of a cell, the end as a write: loom reports a use that may meet the
-    /// end.
-    #[derive(Debug)]
-    pub(crate) struct Life(UnsafeCell<()>);
-
-    // SAFETY: the cell holds no data; loom checks how it is used.
-    unsafe impl Sync for Life {}
-
-    impl Life {
-        pub(crate) fn begin() -> Self {
-            Self(UnsafeCell::new(()))
-        }
-
-        pub(crate) fn note_use(&self) {
-            self.0.with(|_| ());
-        }
-
-        /// Marks the end: no thread may use it any more.
-        pub(crate) fn note_end(&self) {
-            self.0.with_mut(|_| ());
-        }
-    }
-
-    impl Drop for Life {
-        fn drop(&mut self) {
-            self.note_end();
-        }
     }
 
     /// Makes accesses to `plain` data visible to loom.

@@ -24,9 +24,7 @@ impl<T> Advancer<T> {
     /// Gives back the free nodes that a lane has left over, and makes the node that it held a dead
     /// node like any other.
     fn take_in(&mut self, (free, mut held): (FreeWord, Held)) {
-        if self.shared.slab.give_back(free, self.shared.keep()) {
-            self.recycler.note_given();
-        }
+        self.shared.slab.give_words(std::iter::once(free), self.shared.keep());
         if !held.is_none() {
             self.shared.slab.regain(&mut held).into_vacant().cancelled();
             self.shared.note_aside_used();

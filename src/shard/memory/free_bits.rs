@@ -12,7 +12,7 @@
 //! is clear, a thread is between its two steps at that word.
 
 use crate::fallible;
-use crate::sync::{AtomicU32, AtomicU64, Life, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Nodes in one word of free bits. In models a segment has a single word.
 #[cfg(not(shardwheel_loom))]
@@ -26,10 +26,7 @@ pub(crate) struct FreeBits {
     summary: Box<[AtomicU64]>,
     /// How many bits are set. Too high for a moment at times, never too low.
     count: AtomicU32,
-    /// How many nodes are worn out: not in use, and never handed out again.
-    worn: AtomicU32,
     capacity: u32,
-    life: Life,
 }
 
 impl FreeBits {
@@ -42,9 +39,7 @@ impl FreeBits {
             words: fallible::zeroed(words)?,
             summary: fallible::zeroed(words.div_ceil(WORD_NODES))?,
             count: AtomicU32::new(0),
-            worn: AtomicU32::new(0),
             capacity,
-            life: Life::begin(),
         };
         let all = lowest(WORD_NODES);
         (0..words).for_each(|word| bits.give(word, if word == 0 { all & !lowest(reserved) } else { all }));
@@ -65,27 +60,7 @@ impl FreeBits {
     }
 
     pub(crate) fn are_all_free(&self) -> bool {
-        self.count() + self.worn() as usize == self.capacity()
-    }
-
-    /// Counts a node that the caller has taken as worn out. The caller does not use the segment
-    /// after this call.
-    #[cold]
-    pub(crate) fn wear_out(&self) {
-        self.life.note_use();
-        // Ordering: Release, pairs with `worn`: the caller no longer uses the segment.
-        self.worn.fetch_add(1, Ordering::Release);
-    }
-
-    /// Tells the model that the segment's memory is freed.
-    #[cfg(any(shardwheel_loom, shardwheel_model))]
-    pub(crate) fn end(&self) {
-        self.life.note_end();
-    }
-
-    pub(crate) fn worn(&self) -> u32 {
-        // Ordering: Acquire, pairs with `wear_out`, before the segment is given back.
-        self.worn.load(Ordering::Acquire)
+        self.count() == self.capacity()
     }
 
     /// The nodes of a word that are not free.
@@ -97,7 +72,6 @@ impl FreeBits {
     /// Makes the nodes free. The caller owns them: the advancer that freed them, or a producer that
     /// took them and did not use them.
     pub(crate) fn give(&self, word: usize, bits: u64) {
-        self.life.note_use();
         // Added before the bits are set, so the count is never too low.
         // Ordering: Relaxed, an estimate; the Release below keeps the order.
         self.count.fetch_add(bits.count_ones(), Ordering::Relaxed);
@@ -129,7 +103,6 @@ impl FreeBits {
 
     /// Takes the free nodes of a word; `None` if it has none.
     fn take(&self, word: usize) -> Option<u64> {
-        self.life.note_use();
         // Ordering: Acquire, pairs with the Release in `give`. The summary's bit first, then the
         // word.
         self.summary[word / WORD_NODES].fetch_and(!(1 << (word % WORD_NODES)), Ordering::Acquire);
@@ -140,7 +113,7 @@ impl FreeBits {
         (bits != 0).then_some(bits)
     }
 
-    /// Takes every node that is not worn out, or none. For the advancer, before it gives the
+    /// Takes every node, or none. For the advancer, before it gives the
     /// segment back.
     pub(crate) fn take_all(&self) -> bool {
         let mut words = 0..self.words();
@@ -149,7 +122,7 @@ impl FreeBits {
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
         // Ordering: Relaxed, an estimate, which was too high until now.
         self.count.fetch_sub(nodes, Ordering::Relaxed);
-        let are_all = nodes + self.worn() == self.capacity;
+        let are_all = nodes == self.capacity;
         if !are_all {
             taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
         }
@@ -159,7 +132,6 @@ impl FreeBits {
     /// Takes the free nodes of a word, for a caller that takes all words, the first one first: the
     /// bits of a word of the summary go at once, and the count is left to the caller.
     fn take_as_one_of_all(&self, word: usize) -> u64 {
-        self.life.note_use();
         if word.is_multiple_of(WORD_NODES) {
             // Ordering: Acquire, as in `take`: the summary's bits first, then their words.
             self.summary[word / WORD_NODES].swap(0, Ordering::Acquire);
@@ -205,17 +177,6 @@ mod tests {
         assert!(!free.take_all());
         assert_eq!(free.count(), 64);
         free.give(word, bits);
-        assert!(free.are_all_free() && free.take_all());
-        assert_eq!(free.take_word(0), None);
-    }
-
-    #[test]
-    fn worn_nodes_do_not_keep_a_segment() {
-        let free = FreeBits::new(128, 1).expect("there is memory");
-        let (word, bits) = free.take_word(0).unwrap();
-        free.give(word, bits & !lowest(2));
-        assert!(!free.are_all_free() && !free.take_all());
-        free.wear_out();
         assert!(free.are_all_free() && free.take_all());
         assert_eq!(free.take_word(0), None);
     }

@@ -40,7 +40,7 @@ use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::{NIL, Node, NodeId, PayloadSlot};
-use crate::sync::plain::AtomicU32 as PlainU32;
+use crate::sync::plain::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
@@ -64,8 +64,8 @@ pub(crate) struct Slab<T> {
     open: Box<[AtomicU64; TABLE.div_ceil(WORD_NODES)]>,
     /// The number of segments.
     size: PlainU32,
-    /// How often a producer has given free nodes back.
-    given_back: AtomicU64,
+    /// How often free nodes have been given back.
+    changes: PlainU64,
 }
 
 impl<T> Slab<T> {
@@ -77,7 +77,7 @@ impl<T> Slab<T> {
             next_era: AtomicU32::new(0),
             open: fallible::zeroed_array(),
             size: PlainU32::new(0),
-            given_back: AtomicU64::new(0),
+            changes: PlainU64::new(0),
         }
     }
 
@@ -195,8 +195,7 @@ impl<T> Slab<T> {
             if let Some(vacant) = unsafe { node.prepare(deadline) } {
                 return Ok(OwnedNode { id, era, vacant });
             }
-            // SAFETY: as above.
-            unsafe { self.wear_out(id) };
+            // A worn-out node stays in use, and its segment stays for it.
         }
     }
 
@@ -210,32 +209,14 @@ impl<T> Slab<T> {
         free.bits |= 1 << (owned.id as usize % WORD_NODES);
     }
 
-    /// How often a producer has given free nodes back.
-    pub(crate) fn given_back(&self) -> u64 {
+    /// How often free nodes have been given back.
+    pub(crate) fn changes(&self) -> u64 {
         // Ordering: Relaxed, a hint.
-        self.given_back.load(Ordering::Relaxed)
-    }
-
-    /// Counts a node that has just been taken as worn out.
-    ///
-    /// # Safety
-    ///
-    /// The caller owns the node, and gives it up.
-    #[cold]
-    unsafe fn wear_out(&self, id: NodeId) {
-        // SAFETY: the segment stays until the node counts as worn out.
-        if let Some(segment) = self.load(id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() }) {
-            segment.free.wear_out();
-        }
+        self.changes.load(Ordering::Relaxed)
     }
 
     fn height(&self) -> usize {
         self.segments.height()
-    }
-
-    /// The number of places up to the highest segment. O(places).
-    pub(crate) fn extent(&self) -> usize {
-        (0..self.height()).rev().find(|&index| !self.segments.is_empty(index)).map_or(0, |index| index + 1)
     }
 
     /// The number of segments; too high for a moment at times. O(1).

@@ -10,8 +10,8 @@
 //! *version*: the low half of the timer's generation; the high half is the segment's era. Each
 //! timer that a node of the segment holds has a version of its own. So a compare-and-swap that
 //! means an earlier timer fails, however soon the node is reused and however late the swap comes.
-//! After its last version a node is worn out, and is not used again until its segment is given
-//! back.
+//! After its last version, the 4,294,967,295th timer, a node is worn out. It is not used again, and
+//! its segment stays for it until the shard ends.
 //!
 //! *extension*: the number of ticks between the node's `base` and the timer's deadline. `base` is
 //! the tick that the node was first linked for. It is written by the owner of a free node, and by

@@ -1,8 +1,6 @@
 //! A set of small numbers in plain memory, for one owner: one bit per number, and a summary bit per
 //! word of 64 that is not empty. The summary lets a search skip long empty ranges.
 
-use std::ops::Range;
-
 const WORD: usize = u64::BITS as usize;
 
 /// A set of numbers below 64 x the number of words.
@@ -21,19 +19,8 @@ impl Bitmap {
 
     /// The number of words.
     #[inline]
-    pub(in crate::shard) fn len(&self) -> usize {
+    pub(in crate::shard) fn words(&self) -> usize {
         self.words.len()
-    }
-
-    /// The number of words that are not empty. O(words / 64).
-    pub(in crate::shard) fn words_in_use(&self) -> usize {
-        self.summary.iter().map(|words| words.count_ones() as usize).sum()
-    }
-
-    /// The address of a word, for prefetching only. The word need not exist.
-    #[inline]
-    pub(in crate::shard) fn address(&self, word: usize) -> *const u64 {
-        self.words.as_ptr().wrapping_add(word)
     }
 
     #[inline]
@@ -62,22 +49,6 @@ impl Bitmap {
     pub(in crate::shard) fn take_word(&mut self, word: usize) -> u64 {
         self.summary[word / WORD] &= !(1 << (word % WORD));
         std::mem::take(&mut self.words[word])
-    }
-
-    /// Adds the numbers of some of another set's words to this set's words from `to` on. There is
-    /// room. O(words).
-    pub(in crate::shard) fn absorb(&mut self, other: &Self, words: Range<usize>, to: usize) {
-        for (word, &bits) in (to..).zip(&other.words[words]) {
-            self.words[word] |= bits;
-            self.summary[word / WORD] |= u64::from(bits != 0) << (word % WORD);
-        }
-    }
-
-    /// The words from the first to the last that is not empty. O(words / 64).
-    pub(in crate::shard) fn words_between(&self) -> Range<usize> {
-        let last = self.summary.iter().rposition(|&words| words != 0);
-        let end = last.map_or(0, |at| at * WORD + self.summary[at].ilog2() as usize + 1);
-        self.word_from(0).unwrap_or(0)..end
     }
 
     /// The first number in the set at or after `from`.
@@ -180,26 +151,5 @@ mod tests {
             assert_eq!(bitmap.contains(number), tree.contains(&number));
             assert_eq!(bitmap.is_empty(), tree.is_empty());
         }
-    }
-
-    #[test]
-    fn a_larger_one_absorbs_a_smaller() {
-        let [mut small, mut large] = [80, 100].map(Bitmap::new);
-        let far = 70 * WORD + 5;
-        [3, 63, far].into_iter().for_each(|number| small.insert(number));
-        [4, 6399].into_iter().for_each(|number| large.insert(number));
-        assert_eq!((small.words_between(), large.words_between()), (0..71, 0..100));
-        large.absorb(&small, 0..80, 0);
-        let all = |set: &Bitmap| {
-            std::iter::successors(set.first_from(0), |&number| set.first_from(number + 1)).collect::<Vec<_>>()
-        };
-        assert_eq!(all(&large), [3, 4, 63, far, 6399]);
-        for to in [1, 28, 29] {
-            let mut later = Bitmap::new(100);
-            later.absorb(&small, 70..71, to);
-            assert_eq!((all(&later), later.words_between()), (vec![to * WORD + 5], to..to + 1));
-        }
-        assert_eq!(Bitmap::new(0).words_between(), 0..0);
-        assert_eq!((large.len(), large.take_word(0)), (100, 1 << 3 | 1 << 4 | 1 << 63));
     }
 }

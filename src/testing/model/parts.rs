@@ -69,21 +69,6 @@ impl FreeNodes {
     pub fn give(&self, nodes: u64) {
         self.0.give(0, nodes);
     }
-
-    /// Notes that a node which the caller has taken is worn out.
-    pub fn wear_out(&self) {
-        self.0.wear_out();
-    }
-
-    /// Frees the segment's memory if no node is in use; for the advancer. Returns whether it did.
-    #[must_use]
-    pub fn end(&self) -> bool {
-        let is_over = self.0.take_all();
-        if is_over {
-            self.0.end();
-        }
-        is_over
-    }
 }
 
 /// A shard's epochs.

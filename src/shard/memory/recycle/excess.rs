@@ -32,14 +32,13 @@ pub(super) struct Trim {
     moves_per_segment: usize,
     /// Timers scheduled up to the last move.
     scheduled: u64,
-    /// The search goes on below this place of the table.
+    /// The search for an empty segment goes on below this place of the table.
     looked_above: usize,
-    /// Whether nodes have become free since the search began.
-    pub(super) have_changed: bool,
-    /// Whether a search has found no empty segment, and no node has become free since.
-    pub(super) none_is_empty: bool,
-    /// How often producers had given nodes back when that was last looked at.
-    given_back: u64,
+    /// [`Slab::changes`] when that search began.
+    began_at: u64,
+    /// [`Slab::changes`] when the last search began that has found no empty segment. While it is
+    /// the same there is none.
+    none_at: Option<u64>,
 }
 
 impl Trim {
@@ -51,10 +50,14 @@ impl Trim {
             moves_per_segment: MOST_MOVES,
             scheduled: 0,
             looked_above: usize::MAX,
-            have_changed: true,
-            none_is_empty: false,
-            given_back: 0,
+            began_at: 0,
+            none_at: None,
         }
+    }
+
+    /// Whether a search has found no empty segment, and no node has become free since.
+    fn is_settled<T>(&self, slab: &Slab<T>) -> bool {
+        self.none_at == Some(slab.changes())
     }
 }
 
@@ -109,14 +112,12 @@ impl<T> Recycler<T> {
         if self.excess(slab, live) == 0 {
             return false;
         }
-        let is_settled = self.nodes().next().is_none();
-        let may_be_empty = !self.trim.none_is_empty || slab.given_back() != self.trim.given_back;
-        !is_settled || may_be_empty
+        self.nodes.count() > 0 || !self.trim.is_settled(slab)
     }
 
     /// Whether there is more memory than `live` timers need, and some of it may be empty.
     pub(crate) fn has_excess(&self, slab: &Slab<T>, live: usize) -> bool {
-        !self.trim.none_is_empty && self.excess(slab, live) > 0
+        !self.trim.is_settled(slab) && self.excess(slab, live) > 0
     }
 
     /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for
@@ -150,26 +151,23 @@ impl<T> Recycler<T> {
     /// Retires up to `segments` empty segments, the highest first. Each attempt looks at a limited
     /// number of places; the next one continues below them.
     fn give_back(&mut self, slab: &Slab<T>, segments: usize, reclaimer: &mut Reclaimer) {
-        let given_back = slab.given_back();
-        if std::mem::replace(&mut self.trim.given_back, given_back) != given_back {
-            self.note_given();
-        }
         for _ in 0..segments {
-            match slab.retire_one(self.trim.looked_above, &mut self.leaving.retired, reclaimer) {
-                Ok(()) => {}
-                Err(looked_above) if looked_above > staying() => self.trim.looked_above = looked_above,
+            let trim = &mut self.trim;
+            if trim.looked_above == usize::MAX {
+                trim.began_at = slab.changes();
+            }
+            match slab.retire_one(trim.looked_above, &mut self.leaving.retired, reclaimer) {
+                Ok(index) => self.nodes.forget(index),
+                Err(looked_above) if looked_above > staying() => trim.looked_above = looked_above,
                 Err(_) => {
-                    self.trim.looked_above = usize::MAX;
-                    self.trim.none_is_empty = !std::mem::take(&mut self.trim.have_changed);
+                    trim.looked_above = usize::MAX;
+                    trim.none_at = Some(trim.began_at);
                     break;
                 }
             }
         }
         if slab.size() == 0 {
             (self.trim.ended, self.trim.asked) = (0, 0);
-        }
-        for batch in [&mut self.collecting, &mut self.giving] {
-            Self::shrink(batch, slab);
         }
     }
 }

@@ -97,42 +97,33 @@ impl<T> Slab<T> {
         Ok(())
     }
 
-    /// Gives free nodes to all producers; false if there are none. Afterwards their segment may be
+    /// Gives words of free nodes, in memory order, to all producers. Afterwards their segments may be
     /// empty.
-    pub(crate) fn give_back(&self, free: FreeWord, keep: Keep<'_>) -> bool {
-        let (segment, are_any) = (free.segment::<T>(), free.bits != 0);
-        if are_any {
-            self.give(free, keep);
-            self.reopen(segment);
-        }
-        are_any
-    }
-
-    /// As [`give_back`](Self::give_back), of many words in memory order.
-    pub(in crate::shard::memory) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
+    pub(in crate::shard) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
         // The segment of the previous word. It is reopened once all its words are given.
         let mut to_open = None;
-        for free in words {
+        for free in words.filter(|free| free.bits != 0) {
             let segment = free.segment::<T>();
             self.give(free, keep);
             if let Some(former) = to_open.replace(segment).filter(|&former| former != segment) {
                 self.reopen(former);
             }
         }
-        to_open.into_iter().for_each(|last| self.reopen(last));
+        if let Some(last) = to_open {
+            self.reopen(last);
+            // Ordering: Relaxed, a hint for the recycler.
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// As [`give_back`](Self::give_back), for a producer.
+    /// As [`give_words`](Self::give_words), of what a producer has left over.
     #[cold]
     pub(crate) fn hand_back(&self, free: &mut FreeWord, who: &Participant) {
         // Protects: the segment, which may be empty once the nodes are given back.
         let pinned = who.pin();
         // The word stays: the next search begins there.
         let given = FreeWord { word: free.word, bits: std::mem::replace(&mut free.bits, 0) };
-        if self.give_back(given, Keep::pinned(&pinned)) {
-            // Ordering: Relaxed, a hint for the recycler.
-            self.given_back.fetch_add(1, Ordering::Relaxed);
-        }
+        self.give_words(std::iter::once(given), Keep::pinned(&pinned));
     }
 
     /// Makes nodes of one word free; [`reopen`](Self::reopen) comes next.

@@ -68,10 +68,6 @@ impl Scene {
         usage
     }
 
-    fn worn(&self) -> usize {
-        self.slab.worn(Keep::by(&self.reclaimer.borrow()))
-    }
-
     fn unlink(&self, above: usize) -> Result<u32, usize> {
         let mut reclaimer = self.reclaimer.borrow_mut();
         let mut retired = self.retired.borrow_mut();
@@ -173,10 +169,9 @@ fn empty_segments_go_the_highest_first() {
     let eras = [(); 4].map(|()| scene.unlink(usize::MAX));
     assert_eq!(eras, [Ok(3), Ok(2), Ok(0), Err(0)]);
     assert_eq!(scene.usage(), (2 * NODES, 2 * NODES));
-    // The highest segment counts, however many there are.
-    assert_eq!((scene.slab.size(), scene.slab.extent()), (2, 5));
+    assert_eq!(scene.slab.size(), 2);
     scene.give(4);
-    assert_eq!((scene.unlink(usize::MAX), scene.slab.extent()), (Ok(4), 2));
+    assert_eq!((scene.unlink(usize::MAX), scene.slab.size()), (Ok(4), 1));
 }
 
 #[test]
@@ -225,24 +220,6 @@ fn no_segment_goes_when_there_are_too_few_eras() {
     // Ordering: Relaxed, there is one thread.
     scene.slab.next_era.store(LAST_ERA_GIVEN_BACK, Ordering::Relaxed);
     assert_eq!(scene.unlink(usize::MAX), Ok(1));
-}
-
-/// Worn-out nodes do not keep a segment.
-#[test]
-fn a_segment_goes_without_its_worn_nodes() {
-    let scene = Scene::full(2);
-    let (words, worn) = (Segment::<Large>::WORDS, 5);
-    for word in words..2 * words {
-        scene.give_bits(word, !0 << if word == words { worn } else { 0 });
-    }
-    assert_eq!(scene.unlink(usize::MAX), Err(0));
-    for node in 0..worn {
-        // SAFETY: the node was taken, and is not used any more.
-        unsafe { scene.slab.wear_out((NODES + node) as NodeId) };
-    }
-    assert_eq!(scene.worn(), worn);
-    assert_eq!(scene.unlink(usize::MAX), Ok(1));
-    assert_eq!(scene.worn(), 0);
 }
 
 /// A payload that was not taken out is dropped with the slab.

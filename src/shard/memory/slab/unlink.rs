@@ -20,13 +20,13 @@ impl<T> Slab<T> {
     }
 
     /// Takes an empty segment out of the table: the highest of the [`LOOKED_AT`] places below
-    /// `above`. If none is empty, the error is the place below which to look next.
+    /// `above`. Returns its place. If none is empty, the error is the place below which to look next.
     pub(crate) fn retire_one(
         &self,
         above: usize,
         retired: &mut Retired<Segment<T>>,
         reclaimer: &mut Reclaimer,
-    ) -> Result<(), usize> {
+    ) -> Result<usize, usize> {
         // Ordering: Relaxed, only the number matters.
         if self.next_era.load(Ordering::Relaxed) > LAST_ERA_GIVEN_BACK {
             return Err(staying());
@@ -45,6 +45,6 @@ impl<T> Slab<T> {
         // Ordering: Relaxed, a count.
         self.size.fetch_sub(1, Ordering::Relaxed);
         self.segments.replace(index, None, retired, reclaimer);
-        Ok(())
+        Ok(index)
     }
 }

@@ -21,12 +21,6 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The number of worn-out nodes in the existing segments; for invariant checks.
-    #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
-    pub(crate) fn worn(&self, keep: Keep<'_>) -> usize {
-        self.all(keep).map(|segment| segment.free.worn() as usize).sum()
-    }
-
     /// The number of words of free bits, for [`taken`](Self::taken).
     pub(crate) fn words(&self) -> usize {
         self.height() * Segment::<T>::WORDS
