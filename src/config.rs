@@ -8,9 +8,77 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::tick::Tick;
 
-/// Whether tables, segments, bounds and steps are small. Fuzzers then reach every case in a few
-/// operations, and Miri, which takes minutes over full sizes, finishes in time.
-pub(crate) const SMALL: bool = cfg!(any(fuzzing, miri));
+/// The sizes that differ under fuzzers, Miri and loom. Each is described where it is used.
+pub(crate) struct Limits {
+    pub(crate) levels: usize,
+    pub(crate) stripes: usize,
+    pub(crate) bucket_group: u64,
+    pub(crate) versions: u32,
+    pub(crate) segment_bytes: usize,
+    pub(crate) segments: usize,
+    pub(crate) segments_that_stay: usize,
+    pub(crate) nodes_per_free_word: usize,
+    pub(crate) places_per_search: usize,
+    pub(crate) ripe_batch: usize,
+    pub(crate) steps_unripe: usize,
+    pub(crate) words_per_step: usize,
+    pub(crate) freed_per_step: usize,
+    pub(crate) moves_per_release: usize,
+    pub(crate) moves_per_upkeep: u32,
+    pub(crate) freed_per_check: usize,
+    pub(crate) few_pending: usize,
+    pub(crate) early_nodes: u64,
+    pub(crate) early_rest: Tick,
+    pub(crate) dead_floor: u64,
+    pub(crate) dead_step: u64,
+    pub(crate) dead_per_report: u32,
+    pub(crate) swept_nodes: u64,
+    pub(crate) counts: usize,
+    pub(crate) words_walked: usize,
+    pub(crate) holds_nodes: bool,
+}
+
+/// Fuzzers reach every case in a few operations, and Miri, which takes minutes over full sizes,
+/// finishes in time. In models each further step multiplies the interleavings.
+pub(crate) const LIMITS: Limits = Limits {
+    levels: size(64, 64, 3),
+    stripes: size(16, 16, 1),
+    bucket_group: size(64, 1, 1),
+    versions: size(u32::MAX, 7, u32::MAX),
+    segment_bytes: size(2 << 20, 1 << 11, 0),
+    segments: size(1 << 16, 1 << 6, 4),
+    segments_that_stay: size(0, 0, 1),
+    nodes_per_free_word: size(64, 64, 4),
+    places_per_search: size(64, 3, 64),
+    ripe_batch: size(64, 4, 64),
+    steps_unripe: size(16, 1, 1),
+    words_per_step: size(512, 2, 512),
+    freed_per_step: size(64, 1, 1),
+    moves_per_release: size(16, 1, 1),
+    moves_per_upkeep: size(64, 3, 1),
+    freed_per_check: size(16, 1, 1),
+    few_pending: size(1 << 14, 8, 1 << 14),
+    early_nodes: size(64, 1, 64),
+    early_rest: size(8, Tick::MAX, Tick::MAX),
+    dead_floor: size(4096, 8, 2),
+    dead_step: size(64, 1, 1),
+    dead_per_report: size(8, 1, 1),
+    swept_nodes: size(4096, 4, 4096),
+    counts: size(8, 8, 1),
+    words_walked: size(1 << 20, 1 << 20, 1),
+    holds_nodes: size(true, true, false),
+};
+
+/// Chooses between the usual size, that of fuzzers and Miri, and that of models.
+const fn size<S: Copy>(usual: S, fuzzed: S, modelled: S) -> S {
+    if cfg!(shardwheel_loom) {
+        modelled
+    } else if cfg!(any(fuzzing, miri)) {
+        fuzzed
+    } else {
+        usual
+    }
+}
 
 /// The smallest number of buckets in a wheel: a wheel of one bucket cannot turn.
 pub const MIN_WHEEL_SIZE: usize = 2;

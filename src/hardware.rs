@@ -1,20 +1,20 @@
 //! What the processor and the system offer beyond the language: a prefetch, and a memory barrier in
 //! all threads. Both are optional: every caller works without them.
 
-#[cfg(all(target_arch = "x86_64", not(shardwheel_loom)))]
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
 
 /// Prefetches a cache line that will be written, so that no other processor keeps a copy. Does
-/// nothing on processors other than x86-64, and in models.
+/// nothing on processors other than x86-64.
 #[inline(always)]
 pub(crate) fn prefetch_for_writing<M>(at: *const M) {
-    #[cfg(all(target_arch = "x86_64", not(shardwheel_loom)))]
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing and cannot fault, whatever the address. SSE is part of
     // x86-64, and a processor without PREFETCHW executes it as a no-op.
     unsafe {
         _mm_prefetch::<_MM_HINT_ET0>(at.cast());
     }
-    #[cfg(not(all(target_arch = "x86_64", not(shardwheel_loom))))]
+    #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn prefetch_for_writing<M>(at: *const M) {
 /// `membarrier(2)` with the command `PRIVATE_EXPEDITED`. It is missing on other systems, in models,
 /// under Miri, and where Linux refuses it.
 pub(crate) fn has_membarrier() -> bool {
-    imp::has_membarrier()
+    !cfg!(any(miri, shardwheel_loom)) && imp::has_membarrier()
 }
 
 /// Makes each thread of the process pass a memory barrier, and returns after all have. False if the
@@ -37,7 +37,7 @@ pub(crate) fn membarrier() -> bool {
     imp::membarrier()
 }
 
-#[cfg(all(target_os = "linux", not(any(miri, shardwheel_loom))))]
+#[cfg(target_os = "linux")]
 mod imp {
     use std::sync::OnceLock;
 
@@ -61,7 +61,7 @@ mod imp {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(miri, shardwheel_loom)))))]
+#[cfg(not(target_os = "linux"))]
 mod imp {
     pub(super) fn has_membarrier() -> bool {
         false

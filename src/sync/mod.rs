@@ -12,7 +12,7 @@ pub mod stall;
 pub(crate) use imp::AtomicWaker;
 pub(crate) use imp::{
     Arc, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, Trace, UnsafeCell,
-    fence, model_thread, thread, yield_now,
+    fence, hint, model_thread, thread, yield_now,
 };
 pub(crate) use std::sync::atomic::Ordering;
 
@@ -20,26 +20,29 @@ pub(crate) use std::sync::atomic::Ordering;
 /// for data that belongs to one thread at a time and would only multiply the interleavings of every
 /// model (lanes, counters). A test with `shardwheel_stall` can stop a thread at these atomics too.
 pub(crate) mod plain {
-    #[cfg(not(shardwheel_stall))]
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
-
-    #[cfg(shardwheel_stall)]
-    pub(crate) use crate::sync::stall::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+    pub(crate) use super::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 }
+
+#[cfg(shardwheel_stall)]
+use stall::atomics;
+#[cfg(not(shardwheel_stall))]
+use std::sync::atomic as atomics;
 
 #[cfg(not(shardwheel_loom))]
 mod imp {
     #[cfg(feature = "timer")]
     pub(crate) use atomic_waker::AtomicWaker;
-    #[cfg(not(shardwheel_stall))]
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
     pub(crate) use std::sync::{Arc, Mutex, MutexGuard};
     pub(crate) use std::thread::{self, yield_now};
 
-    #[cfg(shardwheel_stall)]
-    pub(crate) use crate::sync::stall::atomics::{
-        AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence,
-    };
+    pub(crate) use super::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+
+    /// Reads what only saves work, or counts. `None` in a model: it is harder without, and ends
+    /// sooner.
+    #[inline(always)]
+    pub(crate) fn hint<H>(read: impl FnOnce() -> H) -> Option<H> {
+        Some(read())
+    }
 
     /// In a model, the number of the calling thread.
     pub(crate) fn model_thread() -> Option<usize> {
@@ -126,6 +129,8 @@ mod imp {
         pub(crate) fn park_timeout(_: std::time::Duration) {
             loom::thread::yield_now();
         }
+
+        pub(crate) use park_timeout as sleep;
     }
 
     /// atomic-waker's type, of which a model sees what matters: a registration and a wake come one
@@ -146,6 +151,10 @@ mod imp {
         pub(crate) fn take(&self) -> Option<std::task::Waker> {
             self.0.lock().expect("no model panics here").take()
         }
+    }
+
+    pub(crate) fn hint<H>(_: impl FnOnce() -> H) -> Option<H> {
+        None
     }
 
     /// The number of the calling thread. A model ends before the locals of its threads do, so its

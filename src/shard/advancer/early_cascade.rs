@@ -24,21 +24,23 @@
 //! round stay. So a producer goes on pushing to the same list, the next step takes what it has
 //! pushed, and the flush, which comes in any case, takes the rest.
 
+use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
 use crate::shard::node::{NIL, NodeId, Observed};
 use crate::shard::shared::crowd::FEW;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
+use crate::sync::hint;
 use crate::tick::Tick;
 
 /// A step places at least this many nodes of a bucket for each tick that the clock has moved by.
-const LEAST_NODES: u64 = if crate::config::SMALL { 1 } else { 64 };
+const LEAST_NODES: u64 = LIMITS.early_nodes;
 
 /// The rest after a step that has left nothing to move early: 1 / `REST` of the shortest lead. A
 /// bucket that is filled meanwhile is then placed for all ticks since its lead began. Models and
 /// fuzzers do not rest.
-const REST: Tick = 8;
+const REST: Tick = LIMITS.early_rest;
 
 /// When the last step of the early cascade was, and when the next one is due.
 pub(super) struct EarlyCascade {
@@ -77,8 +79,8 @@ impl<T> Advancer<T> {
     fn cascade_each_level_early(&mut self) {
         let last = std::mem::replace(&mut self.early_cascade.last, self.now);
         let geometry = self.shared.geometry;
-        // Models have few timers. A count of them would multiply the interleavings.
-        let pending = if cfg!(shardwheel_loom) { FEW + 1 } else { self.pending() } as u64;
+        // Models have few timers, which count as many.
+        let pending = hint(|| self.pending()).unwrap_or(FEW + 1) as u64;
         let are_many = pending > FEW as u64;
         let levels = if are_many { self.shared.height().max(self.private.height()) } else { 0 };
         // A bucket that is about to be flushed hides the one after it.
@@ -99,8 +101,7 @@ impl<T> Advancer<T> {
             }
             is_done &= share > 0;
         }
-        let is_small = cfg!(shardwheel_loom) || crate::config::SMALL;
-        let rest = if is_done && !is_small { (geometry.span(1) / REST).max(1) } else { 1 };
+        let rest = if is_done { (geometry.span(1) / REST).max(1) } else { 1 };
         // A lead begins where an overflow bucket starts.
         let next_lead = (self.now | (geometry.span(1) - 1)).saturating_add(1);
         self.early_cascade.next = self.now.saturating_add(rest).min(next_lead);

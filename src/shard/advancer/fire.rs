@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
+use crate::config::LIMITS;
 use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::key::Key;
@@ -14,7 +15,7 @@ use crate::tick::Tick;
 
 /// At the end of a drain the advancer checks the number of dead nodes, if it has freed at least
 /// this many nodes since the last check. Otherwise the check waits for the next upkeep.
-const ENOUGH: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
+const ENOUGH: usize = LIMITS.freed_per_check;
 
 /// A drain that has freed at least this many nodes makes them reusable at its end.
 pub(super) const LONG_DRAIN: usize = 1 << 14;

@@ -39,13 +39,14 @@
 
 use std::time::Duration;
 
+use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::walk::Ids;
 use crate::shard::node::state::Word;
 use crate::shard::node::{Filled, Node, NodeId, Observed, join};
 use crate::shard::shared::consumer::Consumer;
-use crate::sync::yield_now;
+use crate::sync::{thread, yield_now};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
@@ -53,7 +54,7 @@ use crate::unwind::FirstPanic;
 /// many nodes takes long, so there are few of those.
 const LEAST_WALKS: usize = 3;
 const MOST_WALKS: usize = YIELDS + 100;
-const WORDS_WALKED: usize = if cfg!(shardwheel_loom) { 1 } else { 1 << 20 };
+const WORDS_WALKED: usize = LIMITS.words_walked;
 
 /// After this many walks that met a busy node the end sleeps before each further one: the producer
 /// that is at work there has lost its processor, and does not get it back from a thread that spins.
@@ -109,10 +110,10 @@ impl Walk {
     /// Gives the producer that is at work in a node time to go on.
     fn wait(&mut self) {
         self.waits += 1;
-        if cfg!(shardwheel_loom) || self.waits <= YIELDS {
+        if self.waits <= YIELDS {
             yield_now();
         } else {
-            std::thread::sleep(SLEEP);
+            thread::sleep(SLEEP);
         }
     }
 

@@ -26,6 +26,7 @@
 //! the advancer's thread waits for a processor, are above the bound until the pass reaches them.
 //! Cancellers whose nodes are twice the bound yield (`shared/counts.rs`).
 
+use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::{Chains, ListSource};
 use crate::shard::node::{NodeId, Observed};
@@ -36,7 +37,7 @@ use crate::tick::Tick;
 
 /// Nodes that a step visits for each cancel since the step before, and at least.
 const NODES_PER_CANCEL: u64 = 16;
-const LEAST_NODES: u64 = if crate::config::SMALL { 4 } else { 4096 };
+const LEAST_NODES: u64 = LIMITS.swept_nodes;
 
 pub(super) struct Sweep {
     /// The bucket to visit next, while a pass is under way.

@@ -283,7 +283,7 @@ fn what_is_in_time_is_not_on_the_inbox() {
 fn a_window_fires_each_timer_at_its_tick() {
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
     // Each check of the invariants walks the shard.
-    let ticks = if crate::config::SMALL { 16 } else { 200 };
+    let ticks = if cfg!(miri) { 16 } else { 200 };
     for start in (0..ticks).step_by(4) {
         // What was there before the window, and what comes at its first tick.
         for deadline in [start, start + 2, start + 3] {

@@ -17,17 +17,12 @@
 //! An advance that does not move the clock does its share of the work whenever it is called. Only
 //! the early cascade and giving segments back go by the clock.
 
+use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::tick::Tick;
 
 /// Moves of the clock until the next upkeep if nothing is under way.
-const EVERY: u32 = if cfg!(shardwheel_loom) {
-    1
-} else if crate::config::SMALL {
-    3
-} else {
-    64
-};
+const EVERY: u32 = LIMITS.moves_per_upkeep;
 
 /// When the background work is due, and since when it counts.
 #[derive(Default)]

@@ -11,14 +11,12 @@
 //! summary's bit first and takes the word second. So if a word has free nodes and its summary bit
 //! is clear, a thread is between its two steps at that word.
 
+use crate::config::LIMITS;
 use crate::fallible;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Nodes in one word of free bits. In models a segment has a single word.
-#[cfg(not(shardwheel_loom))]
-pub(crate) const WORD_NODES: usize = 64;
-#[cfg(shardwheel_loom)]
-pub(crate) const WORD_NODES: usize = 4;
+pub(crate) const WORD_NODES: usize = LIMITS.nodes_per_free_word;
 
 /// The set of free nodes of a segment.
 pub(crate) struct FreeBits {

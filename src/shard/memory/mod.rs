@@ -4,7 +4,7 @@
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
 mod leaving;
-#[cfg(not(shardwheel_loom))]
+#[cfg_attr(shardwheel_loom, path = "../../testing/pages.rs")]
 mod pages;
 pub(crate) mod recycle;
 pub(crate) mod segment;

@@ -7,6 +7,10 @@
 //! Memory can go back in parts, each of a bounded number of pages, where the system can do that.
 
 use std::io;
+use std::ptr::NonNull;
+
+use crate::shard::memory::segment::Segment;
+use crate::shard::node::Node;
 
 pub(super) use imp::IS_LAZY;
 
@@ -15,7 +19,7 @@ pub(super) use imp::IS_LAZY;
 pub(super) const PART: usize = 1 << 18;
 
 /// Owns the memory, which does not move.
-pub(super) struct Pages {
+struct Pages {
     memory: imp::Memory,
     bytes: usize,
     size: PageSize,
@@ -25,7 +29,7 @@ pub(super) struct Pages {
 
 /// The size of the pages that a segment asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PageSize {
+enum PageSize {
     Ordinary,
     /// Huge pages save a page table walk on most accesses. A hint: where the system refuses or does
     /// not know it, ordinary pages serve.
@@ -34,7 +38,7 @@ pub(super) enum PageSize {
 
 impl Pages {
     /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`.
-    pub(super) fn new(bytes: usize, align: usize, size: PageSize) -> io::Result<(Self, *mut u8)> {
+    fn new(bytes: usize, align: usize, size: PageSize) -> io::Result<(Self, *mut u8)> {
         let align = align.max(imp::wanted_align(size));
         let slack = if align > imp::SURE_ALIGN { align } else { 0 };
         let bytes = bytes.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -51,7 +55,7 @@ impl Pages {
     /// # Safety
     ///
     /// Nothing in the memory is borrowed, and nothing is read there any more.
-    pub(super) unsafe fn give_part(&mut self) -> bool {
+    unsafe fn give_part(&mut self) -> bool {
         let end = self.given + PART;
         // SAFETY: by the caller's promise.
         let gives = self.size == PageSize::Ordinary
@@ -63,6 +67,48 @@ impl Pages {
         gives
     }
 }
+
+/// The nodes of a segment, in pages.
+pub(super) struct Nodes<T> {
+    first: NonNull<Node<T>>,
+    pages: Pages,
+}
+
+impl<T> Nodes<T> {
+    /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
+    pub(super) fn new(many: bool) -> io::Result<Self> {
+        let size = if many { PageSize::Huge } else { PageSize::Ordinary };
+        let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), size)?;
+        let first = start.cast::<Node<T>>();
+        let first = NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { first, pages })
+    }
+
+    pub(super) fn start(&self) -> *mut Node<T> {
+        self.first.as_ptr()
+    }
+
+    pub(super) fn give_part(mut self) -> Option<Self> {
+        // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
+        unsafe { self.pages.give_part() }.then_some(self)
+    }
+
+    #[inline]
+    pub(super) fn at(&self, offset: usize) -> &Node<T> {
+        debug_assert!(offset < Segment::<T>::NODES);
+        // SAFETY: the pages hold `NODES` nodes from `first` on, and the caller's mask keeps the
+        // offset below that.
+        let node = unsafe { self.first.add(offset) };
+        // SAFETY: a zeroed node is valid. Nodes are changed only through their atomics and their
+        // cell, and they live as long as the pages.
+        unsafe { node.as_ref() }
+    }
+}
+
+// SAFETY: the memory is owned, and threads share nodes by the protocol of the node's word.
+unsafe impl<T: Send> Send for Nodes<T> {}
+// SAFETY: as above. Only the thread that won a payload moves it out; a payload is never shared.
+unsafe impl<T: Send> Sync for Nodes<T> {}
 
 #[cfg(any(unix, windows))]
 mod imp {

@@ -20,6 +20,7 @@
 mod excess;
 
 use self::excess::Trim;
+use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::leaving::Leaving;
 use crate::shard::memory::segment::Segment;
@@ -30,21 +31,21 @@ use crate::shard::node::NodeId;
 
 /// A batch is ripe, and is given to the slab, when it has `LEAST_WORTH` nodes, or 1 / `WORTH_SHARE`
 /// of all nodes if that is more. Where a segment has few nodes, a quarter of a segment is enough.
-const LEAST_WORTH: usize = if crate::config::SMALL { 4 } else { 64 };
+const LEAST_WORTH: usize = LIMITS.ripe_batch;
 const WORTH_SHARE: usize = 16;
 
 /// A batch that is not ripe is given after this many steps, if there is more memory than the
 /// pending timers need; at the next step, if none is pending.
-const STEPS: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
+const STEPS: usize = LIMITS.steps_unripe;
 
 /// How many words of the bitmap a step gives to the slab. It gives further words in proportion to
 /// the nodes freed since the last step: the whole batch has been given when the next batch has half
 /// of the nodes that make it ripe.
-const WORDS_PER_STEP: usize = if crate::config::SMALL { 2 } else { 512 };
+const WORDS_PER_STEP: usize = LIMITS.words_per_step;
 
 /// A drain that has freed this many nodes since the last step does another one, if the batch is
 /// ripe.
-const STRIDE: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
+const STRIDE: usize = LIMITS.freed_per_step;
 
 pub(crate) struct Recycler<T> {
     /// Freed, and not yet given to the slab.

@@ -3,21 +3,16 @@
 
 use std::io;
 
+use crate::config::LIMITS;
 use crate::shard::memory::free_bits::{FreeBits, WORD_NODES};
-#[cfg(not(shardwheel_loom))]
-use crate::shard::memory::pages::{IS_LAZY, PageSize, Pages};
+use crate::shard::memory::pages::{IS_LAZY, Nodes};
 use crate::shard::node::{Node, NodeId};
 
 /// Bytes of node memory in a segment, at most, unless the payload is large. The system backs only
 /// the part that has been used. A fuzzer makes a shard for each input and fills little of it; its
 /// segments are small, so they are made quickly and often given back. Where all of the memory is
 /// backed at once, a shard of few timers should not take two megabytes.
-#[cfg(not(shardwheel_loom))]
-const SEGMENT_BYTES: usize = match (crate::config::SMALL, IS_LAZY) {
-    (true, _) => 1 << 11,
-    (false, true) => 2 << 20,
-    (false, false) => 1 << 17,
-};
+const SEGMENT_BYTES: usize = if IS_LAZY { LIMITS.segment_bytes } else { LIMITS.segment_bytes / 16 };
 
 /// A shard of up to this many segments (one of 2 MiB) stays on ordinary pages. The TLB covers them.
 /// Where the system has to find a huge page first (a virtual machine whose host backs memory on
@@ -35,22 +30,19 @@ pub(crate) struct Segment<T> {
 
 impl<T> Segment<T> {
     /// log2 of the number of nodes in a segment.
-    #[cfg(not(shardwheel_loom))]
     pub(crate) const SHIFT: u32 = {
         let nodes = SEGMENT_BYTES / size_of::<Node<T>>();
         let shift = if nodes == 0 { 0 } else { nodes.ilog2() };
         // At least one word of free bits. At most 2^16 nodes: a 32-bit name then allows as many
         // segments as a segment has nodes.
-        if shift < 6 {
-            6
+        if shift < WORD_NODES.ilog2() {
+            WORD_NODES.ilog2()
         } else if shift > 16 {
             16
         } else {
             shift
         }
     };
-    #[cfg(shardwheel_loom)]
-    pub(crate) const SHIFT: u32 = 2;
 
     pub(crate) const NODES: usize = 1 << Self::SHIFT;
 
@@ -103,71 +95,6 @@ impl<T> NodeMemory<T> {
     /// Gives a part of the memory to the system; returns the rest.
     pub(crate) fn give_part(self) -> Option<Self> {
         self.0.give_part().map(Self)
-    }
-}
-
-#[cfg(not(shardwheel_loom))]
-struct Nodes<T> {
-    first: std::ptr::NonNull<Node<T>>,
-    pages: Pages,
-}
-
-#[cfg(not(shardwheel_loom))]
-impl<T> Nodes<T> {
-    /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
-    fn new(many: bool) -> io::Result<Self> {
-        let size = if many { PageSize::Huge } else { PageSize::Ordinary };
-        let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), size)?;
-        let first = start.cast::<Node<T>>();
-        let first = std::ptr::NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { first, pages })
-    }
-
-    fn start(&self) -> *mut Node<T> {
-        self.first.as_ptr()
-    }
-
-    fn give_part(mut self) -> Option<Self> {
-        // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
-        unsafe { self.pages.give_part() }.then_some(self)
-    }
-
-    #[inline]
-    fn at(&self, offset: usize) -> &Node<T> {
-        debug_assert!(offset < Segment::<T>::NODES);
-        // SAFETY: the pages hold `NODES` nodes from `first` on, and the caller's mask keeps the
-        // offset below that.
-        let node = unsafe { self.first.add(offset) };
-        // SAFETY: a zeroed node is valid. Nodes are changed only through their atomics and their
-        // cell, and they live as long as the pages.
-        unsafe { node.as_ref() }
-    }
-}
-
-// SAFETY: the memory is owned, and threads share nodes by the protocol of the node's word.
-unsafe impl<T: Send> Send for Nodes<T> {}
-// SAFETY: as above. Only the thread that won a payload moves it out; a payload is never shared.
-unsafe impl<T: Send> Sync for Nodes<T> {}
-
-#[cfg(shardwheel_loom)]
-struct Nodes<T>(Box<[Node<T>]>);
-
-#[cfg(shardwheel_loom)]
-impl<T> Nodes<T> {
-    fn new(_: bool) -> io::Result<Self> {
-        Ok(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
-    }
-
-    fn start(&self) -> *mut Node<T> {
-        self.0.as_ptr().cast_mut()
-    }
-
-    fn give_part(self) -> Option<Self> {
-        None
-    }
-
-    fn at(&self, offset: usize) -> &Node<T> {
-        &self.0[offset]
     }
 }
 

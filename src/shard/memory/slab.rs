@@ -32,6 +32,7 @@ pub(in crate::shard) mod walk;
 
 pub(crate) use self::freed::{Freed, FreedNodes};
 pub(crate) use self::rights::{FreeWord, Held, InHand, OwnedNode, Stay};
+use crate::config::LIMITS;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::hardware;
@@ -41,16 +42,13 @@ use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
 use crate::shard::node::{NIL, Node, NodeId, PayloadSlot};
 use crate::sync::plain::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, hint};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
 /// The greatest number of segments. A fuzzer, whose shards are small, makes and clears a table for
 /// each input.
-#[cfg(not(shardwheel_loom))]
-const TABLE: usize = if crate::config::SMALL { 1 << 6 } else { 1 << 16 };
-#[cfg(shardwheel_loom)]
-const TABLE: usize = 4;
+const TABLE: usize = LIMITS.segments;
 
 pub(crate) struct Slab<T> {
     segments: Slots<Segment<T>, TABLE>,
@@ -132,13 +130,10 @@ impl<T> Slab<T> {
     /// Prefetches the node's cache line for writing. Safe for any name, at any time.
     #[inline]
     pub(crate) fn prefetch(&self, id: NodeId) {
-        if cfg!(shardwheel_loom) {
-            // A further load would only multiply the interleavings.
-            return;
-        }
-        if let Some(address) = self.addresses.get(id as usize >> Segment::<T>::SHIFT) {
+        if let Some(address) = self.addresses.get(id as usize >> Segment::<T>::SHIFT)
             // Ordering: Relaxed, an old address does no harm.
-            let nodes = address.load(Ordering::Relaxed).cast_const();
+            && let Some(nodes) = hint(|| address.load(Ordering::Relaxed).cast_const())
+        {
             hardware::prefetch_for_writing(nodes.wrapping_add(id as usize & (Segment::<T>::NODES - 1)));
         }
     }
@@ -228,7 +223,7 @@ impl<T> Slab<T> {
 
 /// How many segments are never given back: none. Models, which test other things, keep the first.
 pub(crate) fn staying() -> usize {
-    usize::from(cfg!(shardwheel_loom))
+    LIMITS.segments_that_stay
 }
 
 impl<T> Drop for Slab<T> {

@@ -93,6 +93,7 @@
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
 //!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).
 
+use crate::config::LIMITS;
 use crate::tick::Tick;
 
 const STATUS_BITS: u32 = 3;
@@ -106,7 +107,7 @@ pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) 
 
 /// The number of timers that a node can hold, one after the other. Small under fuzzing and Miri, so
 /// that they reach worn-out nodes.
-const LAST_VERSION: u32 = if crate::config::SMALL { 7 } else { u32::MAX };
+const LAST_VERSION: u32 = LIMITS.versions;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {

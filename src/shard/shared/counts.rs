@@ -1,6 +1,7 @@
 //! Sums over the counters of a shard's lanes (see [`stats`](crate::shard::shared::stats)), and the
 //! check of how many dead nodes there are.
 
+use crate::config::LIMITS;
 use crate::shard::memory::epochs::Guard;
 use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Lane, Local, UNREPORTED};
@@ -8,18 +9,11 @@ use crate::shard::shared::stats::ShardStats;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{Ordering, fence};
 
-/// Dead nodes that are always tolerated (promise 5). Smaller in models (2) and under fuzzing and
-/// Miri (8).
-const DEAD_FLOOR: u64 = if cfg!(shardwheel_loom) {
-    2
-} else if crate::config::SMALL {
-    8
-} else {
-    4096
-};
+/// Dead nodes that are always tolerated (promise 5).
+const DEAD_FLOOR: u64 = LIMITS.dead_floor;
 
 /// The least number of dead nodes between two looks of the advancer.
-const LEAST_STEP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
+const LEAST_STEP: u64 = LIMITS.dead_step;
 
 /// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
 /// reported.
@@ -59,7 +53,7 @@ impl DeadReports {
 
 /// How often [`pending`] counts, at most. Models count once: they are about the timers, not about a
 /// count that is too high.
-const COUNTS: usize = if cfg!(shardwheel_loom) { 1 } else { 8 };
+const COUNTS: usize = LIMITS.counts;
 
 /// The number of pending timers while other threads are at work, by two sums: timers that have
 /// ended and timers that were scheduled.

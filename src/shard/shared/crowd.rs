@@ -12,11 +12,12 @@
 //! wake; it is a matter of how long an advance takes.
 
 use super::Shared;
+use crate::config::LIMITS;
 use crate::tick::Tick;
 
 /// With at most this many pending timers, no cascade takes long, and the advancer does not wake for
 /// the early cascade.
-pub(crate) const FEW: usize = if crate::config::SMALL { 8 } else { 1 << 14 };
+pub(crate) const FEW: usize = LIMITS.few_pending;
 
 impl<T> Shared<T> {
     /// Whether the producer of a timer that is due at `deadline` must wake the advancer because a

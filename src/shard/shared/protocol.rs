@@ -140,7 +140,7 @@ use super::advancer_waker::AdvancerWaker;
 use crate::shard::node::{Armed, NIL, Node, NodeId};
 use crate::shard::wheel::geometry::Slot;
 use crate::shard::wheel::{ListSlot, STRIPES};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, hint};
 use crate::tick::Tick;
 
 /// The value of `wake_below` while the advancer is awake. No producer wakes it then, except for a
@@ -231,13 +231,8 @@ impl ShardClock {
     /// caller has loaded.
     #[inline]
     fn sealed_since(&self, flushed: Tick) -> Tick {
-        if cfg!(shardwheel_loom) {
-            // Models leave the hint out: the second load then decides more often, and they end
-            // sooner.
-            return flushed;
-        }
         // Ordering: Relaxed, a hint; the Acquire of `flushed` keeps it from being older.
-        self.words.sealed.load(Ordering::Relaxed)
+        hint(|| self.words.sealed.load(Ordering::Relaxed)).unwrap_or(flushed)
     }
 
     #[inline]
@@ -348,9 +343,8 @@ impl<T> Shared<T> {
     /// Whether the clock has reached that tick, as a hint.
     #[inline]
     pub(crate) fn may_have_come(&self, tick: Tick) -> bool {
-        // Models leave the hint out: they are harder without it.
         // Ordering: Relaxed, a hint.
-        !cfg!(shardwheel_loom) && tick <= self.clock.words.now.load(Ordering::Relaxed)
+        hint(|| self.clock.words.now.load(Ordering::Relaxed)).is_some_and(|now| tick <= now)
     }
 
     /// Reads `wake_below` for a timer that is already in its list, the inbox included. Returns true

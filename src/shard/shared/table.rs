@@ -3,6 +3,7 @@
 
 use std::ptr::null_mut;
 
+use crate::config::LIMITS;
 use crate::fallible;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
@@ -11,7 +12,7 @@ use crate::sync::{AtomicPtr, Ordering};
 use crate::tick::Tick;
 
 /// As many levels as a shard of the smallest wheels has, or more.
-const MOST_LEVELS: usize = if cfg!(shardwheel_loom) { 3 } else { 64 };
+const MOST_LEVELS: usize = LIMITS.levels;
 
 pub(crate) struct WheelTable {
     geometry: Geometry,

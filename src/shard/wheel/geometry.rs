@@ -21,6 +21,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::config::LIMITS;
 use crate::tick::Tick;
 
 /// The length of a window, in ticks; a power of two. The longer it is, the fewer fences an advancer
@@ -50,8 +51,7 @@ impl Geometry {
     pub(crate) fn new(wheel_size: usize) -> Self {
         debug_assert!(wheel_size.is_power_of_two() && wheel_size >= 2);
         let bits = wheel_size.trailing_zeros();
-        let levels = Tick::BITS.div_ceil(bits);
-        let levels = if cfg!(shardwheel_loom) { levels.min(3) } else { levels };
+        let levels = Tick::BITS.div_ceil(bits).min(LIMITS.levels as u32);
         Self { bits: bits as u8, levels: levels as u8, reciprocal: (1_u32 << 16).div_ceil(bits) }
     }
 

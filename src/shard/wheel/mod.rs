@@ -34,6 +34,7 @@ pub(crate) mod bitset;
 pub(crate) mod geometry;
 pub(crate) mod private;
 
+use crate::config::LIMITS;
 use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -41,10 +42,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// The number of lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache
 /// misses in flight: about as many as it takes to wait for none of them. A producer selects the
 /// list by the node's id, so the walk visits neighbouring nodes one after the other.
-#[cfg(not(shardwheel_loom))]
-pub(crate) const STRIPES: usize = 16;
-#[cfg(shardwheel_loom)]
-pub(crate) const STRIPES: usize = 1;
+pub(crate) const STRIPES: usize = LIMITS.stripes;
 
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
@@ -52,7 +50,7 @@ const ROUND_SHIFT: u32 = 32;
 
 /// Producers raise [`Wheel::last`] by this many buckets at a time: seldom, where each timer is due
 /// later than the one before. A power of two.
-const GROUP: u64 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 64 };
+const GROUP: u64 = LIMITS.bucket_group;
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
 const DETACH_ATTEMPTS: usize = 8;

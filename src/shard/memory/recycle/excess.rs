@@ -6,6 +6,7 @@
 //! segment goes like the others when nothing is pending, but not before many timers have used it.
 
 use super::{Recycler, STEPS, WORDS_PER_STEP};
+use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Slab, staying};
@@ -13,7 +14,7 @@ use crate::shard::memory::slab::{Slab, staying};
 /// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
 /// is scheduled.
 pub(super) const MOVES_PER_SEGMENT: usize = 256;
-pub(super) const MOST_MOVES: usize = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 16 };
+pub(super) const MOST_MOVES: usize = LIMITS.moves_per_release;
 
 /// [`Recycler::shed`] gives back 1 / `SHARE` of the excess in one call, on the advancer's thread
 /// when it has nothing else to do.

@@ -1,13 +1,14 @@
 //! Taking empty segments out of the table; for the advancer.
 
 use super::{Slab, staying};
+use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Retired};
 use crate::sync::Ordering;
 
 /// How many places of the table one search for an empty segment looks at.
-pub(super) const LOOKED_AT: usize = if crate::config::SMALL { 3 } else { 64 };
+pub(super) const LOOKED_AT: usize = LIMITS.places_per_search;
 
 /// The last era at which segments are given back. The eras that remain suffice for every segment
 /// that can still be added, because segments then stay.

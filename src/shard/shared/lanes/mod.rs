@@ -35,6 +35,7 @@ use crossbeam_utils::CachePadded;
 
 pub(crate) use self::local::{LaneNodes, Local};
 use self::thread_number::NUMBERS;
+use crate::config::LIMITS;
 use crate::fallible::{self, List};
 use crate::hardware;
 use crate::shard::memory::epochs::{Epochs, Participant, Reclaimer};
@@ -44,7 +45,7 @@ use crate::sync::plain::{AtomicBool, AtomicPtr, AtomicU64};
 use crate::sync::{Ordering, yield_now};
 
 /// How many dead nodes a thread leaves before it reports them.
-const DEAD_PER_REPORT: u32 = if cfg!(shardwheel_loom) || crate::config::SMALL { 1 } else { 8 };
+const DEAD_PER_REPORT: u32 = LIMITS.dead_per_report;
 
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
 pub(crate) const UNREPORTED: u32 = (DEAD_PER_REPORT - 1) * NUMBERS as u32;
@@ -180,7 +181,7 @@ impl Lanes {
             made: AtomicU64::new(0),
             common: List::new(),
             epochs,
-            may_hold: AtomicBool::new(!cfg!(shardwheel_loom)),
+            may_hold: AtomicBool::new(LIMITS.holds_nodes),
         };
         drop(lanes.add_common());
         (lanes, reclaimer)

@@ -1,0 +1,31 @@
+//! The nodes of a segment in a model, in the place of `shard/memory/pages.rs`: loom's atomics are
+//! made one by one.
+
+use std::io;
+
+use crate::shard::memory::segment::Segment;
+use crate::shard::node::Node;
+
+pub(super) use ModelNodes as Nodes;
+
+pub(super) const IS_LAZY: bool = true;
+
+pub(super) struct ModelNodes<T>(Box<[Node<T>]>);
+
+impl<T> ModelNodes<T> {
+    pub(super) fn new(_: bool) -> io::Result<Self> {
+        Ok(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
+    }
+
+    pub(super) fn start(&self) -> *mut Node<T> {
+        self.0.as_ptr().cast_mut()
+    }
+
+    pub(super) fn give_part(self) -> Option<Self> {
+        None
+    }
+
+    pub(super) fn at(&self, offset: usize) -> &Node<T> {
+        &self.0[offset]
+    }
+}
