@@ -49,8 +49,9 @@ mod shard;
 #[cfg(feature = "timer")]
 mod shield;
 mod sync;
-#[cfg(any(shardwheel_loom, shardwheel_model, fuzzing))]
-mod testing;
+#[cfg(any(shardwheel_loom, shardwheel_model))]
+#[doc(hidden)]
+pub mod testing;
 mod tick;
 #[cfg(feature = "timer")]
 mod timer;
@@ -80,9 +81,3 @@ pub use timer::{
 #[cfg(shardwheel_stall)]
 #[doc(hidden)]
 pub use sync::stall;
-#[cfg(any(shardwheel_loom, shardwheel_model))]
-#[doc(hidden)]
-pub use testing::model;
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub use testing::slots;

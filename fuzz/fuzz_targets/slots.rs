@@ -6,14 +6,29 @@
 use std::ops::RangeInclusive;
 
 use libfuzzer_sys::fuzz_target;
-use shardwheel::slots::SlotArithmetic;
-use shardwheel::{MAX_WHEEL_SIZE, MIN_WHEEL_SIZE, Tick};
+use shardwheel::{MAX_WHEEL_SIZE, MIN_WHEEL_SIZE};
 
 #[allow(dead_code, reason = "the other targets use the rest")]
 #[path = "../../tests/model/bytes.rs"]
 mod bytes;
+#[allow(dead_code, reason = "the crate uses the rest")]
+#[path = "../../src/shard/wheel/geometry.rs"]
+mod geometry;
+#[path = "../../src/tick.rs"]
+mod tick;
+
+/// What the file of the arithmetic takes from the crate.
+mod config {
+    pub(crate) struct Limits {
+        pub(crate) levels: usize,
+    }
+
+    pub(crate) const LIMITS: Limits = Limits { levels: 64 };
+}
 
 use bytes::Bytes;
+use geometry::{Geometry, Slot};
+use tick::Tick;
 
 /// A window of fewer ticks than this is searched tick by tick for the best one.
 const SEARCHED: u64 = 24;
@@ -22,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let sizes = MAX_WHEEL_SIZE.ilog2() - MIN_WHEEL_SIZE.ilog2() + 1;
     let size = MIN_WHEEL_SIZE << (u32::from(bytes.byte()) % sizes);
-    let pair = Pair { slots: SlotArithmetic::new(size), twin: Twin { size: size as u128 } };
+    let pair = Pair { slots: Geometry::new(size), twin: Twin { size: size as u128 } };
     let level = usize::from(bytes.byte()) % pair.slots.levels();
     let (mut from, mut to) = (tick(&mut bytes), tick(&mut bytes));
     if to < from {
@@ -106,7 +121,7 @@ impl Twin {
 
 /// The arithmetic and its twin, for one wheel size.
 struct Pair {
-    slots: SlotArithmetic,
+    slots: Geometry,
     twin: Twin,
 }
 
@@ -134,8 +149,14 @@ impl Pair {
             assert_eq!((own.level, u128::from(own.number)), (level, number), "{from} to {deadline}, own");
         }
         if let Some(flushed) = from.checked_sub(1) {
-            assert_eq!(self.slots.own_ahead(own, flushed), own, "{from} to {deadline}, own");
+            assert_eq!(self.own_ahead(own, flushed), own, "{from} to {deadline}, own");
         }
+    }
+
+    /// The slot of the bucket that `slot` has in its private wheel.
+    fn own_ahead(&self, slot: Slot, flushed: Tick) -> Slot {
+        let (index, size) = (self.slots.private_index(slot), self.slots.private_wheel_size());
+        self.slots.slot_ahead(slot.level, index, size, flushed)
     }
 
     fn check_starts(&self, level: usize, from: Tick, to: Tick) {
@@ -148,7 +169,8 @@ impl Pair {
         let Self { slots, twin } = self;
         let first = twin.first_number(level, from);
         let ahead = ahead % slots.wheel_size() as u64;
-        let answer = slots.expiration_of(level, from, |index| {
+        let answer = slots.expiration_of(level, from, |slot| {
+            let index = slots.index(slot);
             assert_eq!(index as u128, first % twin.size, "level {level} from {from}");
             Some(ahead as usize)
         });

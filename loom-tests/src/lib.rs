@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use shardwheel::model::StopOutcome;
+use shardwheel::testing::StopAnswer;
 use shardwheel::{Advancer, Config, Key, ScheduleError, Scheduler, Tick};
 
 /// The threads of a model.
@@ -118,14 +118,14 @@ impl Ledger {
     }
 
     /// Notes the result of a stop; returns true if it won.
-    pub fn stopped(&self, number: usize, answer: StopOutcome<Payload>) -> bool {
+    pub fn stopped(&self, number: usize, answer: StopAnswer<Payload>) -> bool {
         match answer {
-            StopOutcome::Pending(payload) => self.cancelled(Some(payload)),
-            StopOutcome::Running => {
+            StopAnswer::Pending(payload) => self.cancelled(Some(payload)),
+            StopAnswer::Running => {
                 note(&self.0[number].stopped);
                 true
             }
-            StopOutcome::Gone => false,
+            StopAnswer::Gone => false,
         }
     }
 
@@ -203,7 +203,7 @@ pub fn small_shard_from(start: Tick) -> (Scheduler<Payload>, Advancer<Payload>) 
 #[must_use]
 pub fn holding_shard() -> (Scheduler<Payload>, Advancer<Payload>) {
     let (scheduler, advancer) = small_shard();
-    shardwheel::model::let_producers_hold(&scheduler);
+    shardwheel::testing::let_producers_hold(&scheduler);
     (scheduler, advancer)
 }
 

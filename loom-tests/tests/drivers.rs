@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shardwheel::model::drivers::{DriverPool, DriverStep, NEVER};
+use shardwheel::testing::drivers::{DriverPool, DriverStep, NEVER};
 use shardwheel_loom_tests::{model, thread};
 
 const PATIENCE: u64 = 10;

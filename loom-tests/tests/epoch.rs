@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, Ordering};
-use shardwheel::model::LoneEpochs;
+use shardwheel::testing::LoneEpochs;
 use shardwheel_loom_tests::{Ledger, model_within, small_shard, thread};
 
 /// A flush frees a node, which is handed out again, while a canceller with the old key is pinned and

@@ -6,8 +6,8 @@
 
 #![allow(missing_docs)]
 
-use shardwheel::model::{
-    DueTimer, RunningTimer, StopOutcome, end_drain, end_running, is_pending, is_stopped, move_to, next_due,
+use shardwheel::testing::{
+    DueTimer, RunningTimer, StopAnswer, end_drain, end_running, is_pending, is_stopped, move_to, next_due,
     rearm, relocate_recurring, stop,
 };
 use shardwheel::{Advancer, Key, Scheduler, Tick};
@@ -99,7 +99,7 @@ fn stopper(scheduler: &Scheduler<Payload>, ledger: &Ledger, key: Key) -> thread:
         let answer = stop(&scheduler, key);
         ledger.stopped(0, answer);
         assert!(!is_pending(&scheduler, key));
-        assert!(matches!(stop(&scheduler, key), StopOutcome::Gone));
+        assert!(matches!(stop(&scheduler, key), StopAnswer::Gone));
     })
 }
 
@@ -162,8 +162,8 @@ fn hazard_9_stop_against_fire_of_a_timer_that_does_not_recur() {
         let stopper = {
             let (scheduler, ledger) = (scheduler.clone(), ledger.clone());
             thread::spawn(move || match stop(&scheduler, key) {
-                StopOutcome::Pending(payload) => !ledger.cancelled(Some(payload)),
-                StopOutcome::Running | StopOutcome::Gone => true,
+                StopAnswer::Pending(payload) => !ledger.cancelled(Some(payload)),
+                StopAnswer::Running | StopAnswer::Gone => true,
             })
         };
         move_to(&mut advancer, 1);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use shardwheel::Scheduler;
-use shardwheel::model::{FreeNodes, LoneNode};
+use shardwheel::testing::{FreeNodes, LoneNode};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};
 
 /// A node is freed while a producer is about to take the other free nodes of the same word. A new

@@ -15,8 +15,8 @@ use loom::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use shardwheel::model::delay_queue::Queue;
-use shardwheel::model::tasks::{DriverTask, TaskThread};
+use shardwheel::testing::delay_queue::Queue;
+use shardwheel::testing::tasks::{DriverTask, TaskThread};
 use shardwheel_loom_tests::{model, thread};
 
 /// What the consumer receives until it has `count` values, or the end.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use shardwheel::model::LoneNode;
+use shardwheel::testing::LoneNode;
 use shardwheel::{Key, Scheduler, Tick};
 use shardwheel_loom_tests::reuse::{reuse, reuse_of_one_placed_anew};
 use shardwheel_loom_tests::{Ledger, Payload, model, small_shard, thread};

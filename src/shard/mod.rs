@@ -92,8 +92,6 @@ pub(crate) use advancer::handover::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
 pub(crate) use node::Extended;
 pub(crate) use shared::bound::Bound;
-#[cfg(fuzzing)]
-pub(crate) use wheel::geometry::{Geometry, Slot};
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) use {
     memory::epochs::{Epochs, Participant},

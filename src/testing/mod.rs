@@ -1,6 +1,135 @@
-//! Access for models and fuzzers. Nothing here is part of the API: it changes without notice.
+//! The parts of a shard that `Timer` is built on, for the models. Not part of the API: it changes
+//! without notice.
 
-#[cfg(any(shardwheel_loom, shardwheel_model))]
-pub mod model;
-#[cfg(fuzzing)]
-pub mod slots;
+pub mod drivers;
+#[cfg(shardwheel_loom)]
+pub(crate) mod pages;
+mod parts;
+pub mod tasks;
+
+/// The way of values through a [`DelayQueue`](crate::DelayQueue).
+pub mod delay_queue {
+    pub use crate::delay_queue::model::Queue;
+}
+
+pub use parts::{FreeNodes, LoneEpochs, LoneNode, Pinnable};
+
+use crate::shard::{self, Advancer, Fired, Key, Scheduler};
+use crate::tick::Tick;
+
+/// The outcome of a stop.
+#[derive(Debug)]
+pub enum StopAnswer<T> {
+    /// The timer was pending; its payload.
+    Pending(T),
+    /// The timer's payload is out and being run: this occurrence is the last.
+    Running,
+    /// No such timer exists any more.
+    Gone,
+}
+
+/// A timer that is due.
+#[derive(Debug)]
+pub enum DueTimer<T> {
+    /// It does not recur, and has fired.
+    Fired(Fired<T>),
+    /// It recurs: the caller rearms or ends it.
+    Recurring(RunningTimer, T),
+}
+
+/// The right to a recurring timer's node while the payload is out.
+#[derive(Debug)]
+#[must_use = "the timer's node is kept until the timer is armed anew or ended"]
+pub struct RunningTimer(shard::RearmTicket);
+
+impl RunningTimer {
+    /// Returns the timer's key.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    /// Returns the tick at which this occurrence was due.
+    #[must_use]
+    pub fn deadline(&self) -> Tick {
+        self.0.deadline()
+    }
+}
+
+/// Lets producers hold the node of a timer that they cancel for their next timer, as they do
+/// outside of models. Call it before anything else.
+pub fn let_producers_hold<T>(scheduler: &Scheduler<T>) {
+    scheduler.let_producers_hold();
+}
+
+/// Calls `Scheduler::is_pending`.
+#[must_use]
+pub fn is_pending<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
+    scheduler.is_pending(key)
+}
+
+/// Calls `Scheduler::stop`.
+#[must_use]
+pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> StopAnswer<T> {
+    match scheduler.stop(key) {
+        shard::Stopped::Pending(payload) => StopAnswer::Pending(payload),
+        shard::Stopped::Running => StopAnswer::Running,
+        shard::Stopped::Gone => StopAnswer::Gone,
+    }
+}
+
+/// Calls `Scheduler::is_stopped`.
+#[must_use]
+pub fn is_stopped<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
+    scheduler.is_stopped(key)
+}
+
+/// Calls `Scheduler::relocate_recurring`.
+#[must_use]
+pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
+    scheduler.relocate_recurring(key, deadline)
+}
+
+/// Calls `Advancer::move_to`.
+pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
+    advancer.move_to(now);
+}
+
+/// Calls `Advancer::next_due`.
+#[must_use]
+pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<DueTimer<T>> {
+    advancer.next_due(recurs).map(|due| match due {
+        shard::Due::Fired(fired) => DueTimer::Fired(fired),
+        shard::Due::Recurring(running, payload) => DueTimer::Recurring(RunningTimer(running), payload),
+    })
+}
+
+/// Calls `Advancer::rearm`.
+///
+/// # Errors
+///
+/// The payload, if the timer was stopped meanwhile.
+pub fn rearm<T>(
+    advancer: &mut Advancer<T>,
+    RunningTimer(running): RunningTimer,
+    deadline: Tick,
+    payload: T,
+) -> Result<(), T> {
+    advancer.rearm(running, deadline, payload)
+}
+
+/// Calls `Advancer::end_running`.
+pub fn end_running<T>(advancer: &mut Advancer<T>, RunningTimer(running): RunningTimer) {
+    advancer.end_running(running);
+}
+
+/// Calls `Advancer::end_drain`.
+pub fn end_drain<T>(advancer: &mut Advancer<T>) {
+    advancer.end_drain();
+}
+
+/// Calls `Advancer::is_sweeping`.
+#[must_use]
+pub fn is_sweeping<T>(advancer: &Advancer<T>) -> bool {
+    advancer.is_sweeping()
+}

@@ -6,26 +6,26 @@ use std::io;
 use crate::shard::memory::segment::Segment;
 use crate::shard::node::Node;
 
-pub(super) use ModelNodes as Nodes;
+pub(crate) use ModelNodes as Nodes;
 
-pub(super) const IS_LAZY: bool = true;
+pub(crate) const IS_LAZY: bool = true;
 
-pub(super) struct ModelNodes<T>(Box<[Node<T>]>);
+pub(crate) struct ModelNodes<T>(Box<[Node<T>]>);
 
 impl<T> ModelNodes<T> {
-    pub(super) fn new(_: bool) -> io::Result<Self> {
+    pub(crate) fn new(_: bool) -> io::Result<Self> {
         Ok(Self((0..Segment::<T>::NODES).map(|_| Node::new()).collect()))
     }
 
-    pub(super) fn start(&self) -> *mut Node<T> {
+    pub(crate) fn start(&self) -> *mut Node<T> {
         self.0.as_ptr().cast_mut()
     }
 
-    pub(super) fn give_part(self) -> Option<Self> {
+    pub(crate) fn give_part(self) -> Option<Self> {
         None
     }
 
-    pub(super) fn at(&self, offset: usize) -> &Node<T> {
+    pub(crate) fn at(&self, offset: usize) -> &Node<T> {
         &self.0[offset]
     }
 }

@@ -4,9 +4,12 @@
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
 mod leaving;
-#[cfg_attr(shardwheel_loom, path = "../../testing/pages.rs")]
+#[cfg(not(shardwheel_loom))]
 mod pages;
 pub(crate) mod recycle;
 pub(crate) mod segment;
 pub(crate) mod slab;
 pub(crate) mod slot;
+
+#[cfg(shardwheel_loom)]
+use crate::testing::pages;

@@ -272,7 +272,7 @@ impl<T> Scheduler<T> {
         self.shared.stats(&pinned)
     }
 
-    /// For models: see [`model`](crate::model).
+    /// For models: see [`testing`](crate::testing).
     #[cfg(any(shardwheel_loom, shardwheel_model))]
     pub(crate) fn let_producers_hold(&self) {
         self.shared.lanes.let_hold();
