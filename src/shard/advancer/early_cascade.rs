@@ -40,7 +40,7 @@ const LEAST_NODES: u64 = LIMITS.early_nodes;
 /// The rest after a step that has left nothing to move early: 1 / `REST` of the shortest lead. A
 /// bucket that is filled meanwhile is then placed for all ticks since its lead began. Models and
 /// fuzzers do not rest.
-const REST: Tick = LIMITS.early_rest;
+const REST: Tick = if LIMITS.batches { 8 } else { Tick::MAX };
 
 /// When the last step of the early cascade was, and when the next one is due.
 pub(super) struct EarlyCascade {

@@ -15,7 +15,7 @@ use crate::tick::Tick;
 
 /// At the end of a drain the advancer checks the number of dead nodes, if it has freed at least
 /// this many nodes since the last check. Otherwise the check waits for the next upkeep.
-const ENOUGH: usize = LIMITS.freed_per_check;
+const ENOUGH: usize = if LIMITS.batches { 16 } else { 1 };
 
 /// A drain that has freed at least this many nodes makes them reusable at its end.
 pub(super) const LONG_DRAIN: usize = 1 << 14;

@@ -36,7 +36,7 @@ const WORTH_SHARE: usize = 16;
 
 /// A batch that is not ripe is given after this many steps, if there is more memory than the
 /// pending timers need; at the next step, if none is pending.
-const STEPS: usize = LIMITS.steps_unripe;
+const STEPS: usize = if LIMITS.batches { 16 } else { 1 };
 
 /// How many words of the bitmap a step gives to the slab. It gives further words in proportion to
 /// the nodes freed since the last step: the whole batch has been given when the next batch has half
@@ -45,7 +45,7 @@ const WORDS_PER_STEP: usize = LIMITS.words_per_step;
 
 /// A drain that has freed this many nodes since the last step does another one, if the batch is
 /// ripe.
-const STRIDE: usize = LIMITS.freed_per_step;
+const STRIDE: usize = if LIMITS.batches { 64 } else { 1 };
 
 pub(crate) struct Recycler<T> {
     /// Freed, and not yet given to the slab.

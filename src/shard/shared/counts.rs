@@ -13,7 +13,7 @@ use crate::sync::{Ordering, fence};
 const DEAD_FLOOR: u64 = LIMITS.dead_floor;
 
 /// The least number of dead nodes between two looks of the advancer.
-const LEAST_STEP: u64 = LIMITS.dead_step;
+const LEAST_STEP: u64 = if LIMITS.batches { 64 } else { 1 };
 
 /// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
 /// reported.

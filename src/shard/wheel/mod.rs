@@ -50,7 +50,7 @@ const ROUND_SHIFT: u32 = 32;
 
 /// Producers raise [`Wheel::last`] by this many buckets at a time: seldom, where each timer is due
 /// later than the one before. A power of two.
-const GROUP: u64 = LIMITS.bucket_group;
+const GROUP: u64 = if LIMITS.batches { 64 } else { 1 };
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
 const DETACH_ATTEMPTS: usize = 8;

@@ -14,7 +14,7 @@ use crate::shard::memory::slab::{Slab, staying};
 /// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
 /// is scheduled.
 pub(super) const MOVES_PER_SEGMENT: usize = 256;
-pub(super) const MOST_MOVES: usize = LIMITS.moves_per_release;
+pub(super) const MOST_MOVES: usize = if LIMITS.batches { 16 } else { 1 };
 
 /// [`Recycler::shed`] gives back 1 / `SHARE` of the excess in one call, on the advancer's thread
 /// when it has nothing else to do.

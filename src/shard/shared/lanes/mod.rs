@@ -45,7 +45,7 @@ use crate::sync::plain::{AtomicBool, AtomicPtr, AtomicU64};
 use crate::sync::{Ordering, yield_now};
 
 /// How many dead nodes a thread leaves before it reports them.
-const DEAD_PER_REPORT: u32 = LIMITS.dead_per_report;
+const DEAD_PER_REPORT: u32 = if LIMITS.batches { 8 } else { 1 };
 
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
 pub(crate) const UNREPORTED: u32 = (DEAD_PER_REPORT - 1) * NUMBERS as u32;
