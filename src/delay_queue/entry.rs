@@ -18,10 +18,10 @@ use crossbeam_utils::CachePadded;
 
 use super::keys::QueueKey;
 use super::waiters::Waiters;
-
+use crate::clock::unpoisoned;
 use crate::fallible::{Stack, Stacked};
 use crate::sync::plain::AtomicU64;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Mutex, Ordering};
 use crate::tick::Tick;
 use crate::timer::{Kind, Nanos, Occasion, Run, ShardHandle, TimerKey, WatchesEnd};
 use crate::unwind::FirstPanic;
@@ -40,23 +40,45 @@ pub struct Expired<T> {
 /// A value and its times.
 pub(super) struct Entry<T> {
     pub(super) value: T,
-    id: u64,
+    pub(super) id: u64,
     /// What `insert` was asked for, and the tick for it.
-    deadline: Nanos,
-    armed_for: Tick,
+    pub(super) deadline: Nanos,
+    pub(super) armed_for: Tick,
     /// When it expired, and the key that its timer had then.
-    expired: Option<(TimerKey, Instant)>,
+    pub(super) expired: Option<(TimerKey, Instant)>,
+}
+
+/// Where values leave the queue, in the order in which they came if one thread has pushed them.
+pub(super) struct Outlet<T> {
+    pushed: Stack<Entry<T>>,
+    /// What consumers have taken from `pushed`, all at once, the first value on top. No user code
+    /// runs under the lock.
+    taken: Mutex<Stack<Entry<T>>>,
+}
+
+impl<T> Outlet<T> {
+    fn new() -> Self {
+        Self { pushed: Stack::new(), taken: Mutex::new(Stack::new()) }
+    }
+
+    pub(super) fn next(&self) -> Option<Entry<T>> {
+        let mut taken = unpoisoned(self.taken.lock());
+        taken.pop().or_else(|| {
+            *taken = self.pushed.take_all().reversed();
+            taken.pop()
+        })
+    }
 }
 
 /// What the queue, its tickets and the timer's shards share.
 pub(super) struct QueueState<T> {
     /// Tells this queue from others.
-    id: u64,
+    pub(super) id: u64,
     /// What has expired. Written by the shards' threads and the consumers.
-    due: Stack<Entry<T>>,
-    /// What the timer's end has left. Written by the shutdown.
-    unexpired: Stack<Entry<T>>,
-    waiters: Waiters,
+    pub(super) due: Outlet<T>,
+    /// What the timer's end has left. Written by the shutdown and the consumers.
+    pub(super) unexpired: Outlet<T>,
+    pub(super) waiters: Waiters,
     has_ended: AtomicBool,
     /// Whether the queue has been dropped. Read and written beside a push and a take of a stack.
     is_closed: AtomicBool,
@@ -72,34 +94,14 @@ impl<T: Send + 'static> QueueState<T> {
         Self {
             // Ordering: Relaxed, the number alone matters.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            due: Stack::new(),
-            unexpired: Stack::new(),
+            due: Outlet::new(),
+            unexpired: Outlet::new(),
             waiters: Waiters::new(),
             has_ended: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             inserted: CachePadded::new(AtomicU64::new(0)),
             left: CachePadded::new(AtomicU64::new(0)),
         }
-    }
-
-    pub(super) fn id(&self) -> u64 {
-        self.id
-    }
-
-    pub(super) fn key(&self, id: u64, key: TimerKey) -> QueueKey {
-        QueueKey::new(self.id, id, Some(key))
-    }
-
-    pub(super) fn due(&self) -> &Stack<Entry<T>> {
-        &self.due
-    }
-
-    pub(super) fn unexpired(&self) -> &Stack<Entry<T>> {
-        &self.unexpired
-    }
-
-    pub(super) fn waiters(&self) -> &Waiters {
-        &self.waiters
     }
 
     pub(super) fn len(&self) -> usize {
@@ -146,20 +148,15 @@ impl<T: Send + 'static> QueueState<T> {
         self.waiters.wake_all(wake);
     }
 
-    /// Pushes to one of the stacks. No value is left there once the queue has been dropped, and so
+    /// Pushes to one of the outlets. No value is left there once the queue has been dropped, and so
     /// none is dropped with the last ticket, by whatever thread that is: this push comes before the
     /// last take of the queue's drop, which takes the value, or after it, and then the queue is seen
     /// closed.
-    fn push(
-        &self,
-        stack: &Stack<Entry<T>>,
-        entry: Box<Stacked<Entry<T>>>,
-        mut discard: impl FnMut(Entry<T>),
-    ) {
-        stack.push(entry);
+    fn push(&self, outlet: &Outlet<T>, entry: Box<Stacked<Entry<T>>>, mut discard: impl FnMut(Entry<T>)) {
+        outlet.pushed.push(entry);
         // Ordering: Relaxed. If a take came before the push, what was written before it is seen.
         if self.is_closed.load(Ordering::Relaxed) {
-            let mut left = stack.take_all();
+            let mut left = outlet.pushed.take_all();
             while let Some(entry) = left.pop() {
                 discard(entry);
             }
@@ -170,14 +167,6 @@ impl<T: Send + 'static> QueueState<T> {
 impl<T: Send + 'static> WatchesEnd for QueueState<T> {
     fn end(&self, handle: &ShardHandle) {
         self.note_end(|waker| _ = handle.run_guarded(|| waker.wake()));
-    }
-}
-
-#[cfg(any(shardwheel_loom, shardwheel_model))]
-impl<T> Entry<T> {
-    /// An entry of no timer.
-    pub(super) fn of(value: T) -> Self {
-        Self { value, id: 0, deadline: 0, armed_for: 0, expired: None }
     }
 }
 
@@ -193,12 +182,13 @@ impl<T> Entry<T> {
     /// `None` if it has not expired.
     pub(super) fn into_expired(self, queue: u64) -> Option<Expired<T>> {
         let (key, deadline) = self.expired?;
-        Some(Expired { value: self.value, key: QueueKey::new(queue, self.id, Some(key)), deadline })
+        let key = QueueKey { queue, id: self.id, timer_key: Some(key) };
+        Some(Expired { value: self.value, key, deadline })
     }
 
     /// The value and the key of what has not expired.
     pub(super) fn into_unexpired(self, queue: u64) -> (QueueKey, T) {
-        (QueueKey::new(queue, self.id, None), self.value)
+        (QueueKey { queue, id: self.id, timer_key: None }, self.value)
     }
 }
 

@@ -28,25 +28,11 @@ use std::sync::atomic::AtomicUsize;
 /// Small and `Copy`. A stale key finds nothing, for ever; neither does a key of another queue.
 #[derive(Clone, Copy)]
 pub struct QueueKey {
-    queue: u64,
+    pub(super) queue: u64,
     /// The value's number in the queue. Queue and number are the identity of the key.
-    id: u64,
+    pub(super) id: u64,
     /// The key of a timer that the value has or had; none for one that the timer's end has left.
-    timer_key: Option<TimerKey>,
-}
-
-impl QueueKey {
-    pub(super) fn new(queue: u64, id: u64, timer_key: Option<TimerKey>) -> Self {
-        Self { queue, id, timer_key }
-    }
-
-    pub(super) fn is_of(&self, queue: u64) -> bool {
-        self.queue == queue
-    }
-
-    pub(super) fn timer_key(&self) -> Option<TimerKey> {
-        self.timer_key
-    }
+    pub(super) timer_key: Option<TimerKey>,
 }
 
 impl PartialEq for QueueKey {

@@ -25,7 +25,6 @@ use crate::timer::task;
 use crate::timer::{Nanos, ShardHandle, Timer, TimerKey, nanos};
 use entry::{QueueState, Ticket};
 use keys::Moved;
-use receiver::Receiver;
 
 /// A queue whose values come out when their delays have passed.
 ///
@@ -72,7 +71,6 @@ use receiver::Receiver;
 pub struct DelayQueue<T: Send + 'static> {
     timer: Timer,
     shared: Arc<QueueState<T>>,
-    receiver: Receiver<T>,
     moved: Moved,
 }
 
@@ -85,7 +83,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         if !timer.first_shard().watch_end(watcher) {
             shared.note_end(drop);
         }
-        Self { timer: timer.clone(), shared, receiver: Receiver::new(), moved: Moved::new() }
+        Self { timer: timer.clone(), shared, moved: Moved::new() }
     }
 
     /// Inserts a value that expires when `delay` has passed from now.
@@ -128,7 +126,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     ) -> Result<QueueKey, ScheduleError<T>> {
         let (id, ticket) = Ticket::new(&self.shared, (deadline, tick), value);
         match task::schedule(&handle.scheduler, tick, ticket) {
-            Ok(key) => Ok(self.shared.key(id, TimerKey::once(key))),
+            Ok(key) => Ok(QueueKey { queue: self.shared.id, id, timer_key: Some(TimerKey::once(key)) }),
             Err(refused) => Err(refused.map(Ticket::into_value)),
         }
     }
@@ -178,7 +176,7 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// The shard of the value's timer and the key of its first timer, if the key is of this queue.
     fn home_of(&self, key: &QueueKey) -> Option<(&ShardHandle, TimerKey)> {
-        let timer_key = key.timer_key().filter(|_| key.is_of(self.shared.id()))?;
+        let timer_key = key.timer_key.filter(|_| key.queue == self.shared.id)?;
         Some((self.timer.home_of(timer_key)?, timer_key))
     }
 
@@ -202,8 +200,8 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
     fn drop(&mut self) {
         self.shared.close();
         let handle = self.timer.first_shard();
-        self.shared.waiters().take_all().for_each(|waker| handle.discard(waker));
-        self.receiver.drop_all(&self.shared, handle);
+        self.shared.waiters.take_all().for_each(|waker| handle.discard(waker));
+        self.shared.drop_all(handle);
     }
 }
 

@@ -3,14 +3,12 @@
 use std::task::{Poll, Waker};
 
 use super::entry::{Entry, QueueState};
-use super::receiver::Receiver;
 use super::waiters::STREAM;
 use crate::fallible::Stacked;
 
 /// A queue of numbers without a timer.
 pub struct Queue {
     shared: QueueState<u64>,
-    receiver: Receiver<u64>,
 }
 
 impl Queue {
@@ -18,7 +16,7 @@ impl Queue {
     #[must_use]
     #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
-        Self { shared: QueueState::new(), receiver: Receiver::new() }
+        Self { shared: QueueState::new() }
     }
 
     /// Passes an expired value to the consumers, as a shard's thread does. Returns what is left to
@@ -26,14 +24,15 @@ impl Queue {
     pub fn expire(&self, value: u64) -> Vec<u64> {
         let mut left = Vec::new();
         let discard = |entry: Entry<u64>| left.push(entry.value);
-        self.shared.pass_on(Stacked::boxed(Entry::of(value)), Waker::wake, discard);
+        let entry = Entry { value, id: 0, deadline: 0, armed_for: 0, expired: None };
+        self.shared.pass_on(Stacked::boxed(entry), Waker::wake, discard);
         left
     }
 
     /// Takes what has expired, as the drop of the queue does.
     pub fn close(&self) -> Vec<u64> {
         self.shared.close();
-        std::iter::from_fn(|| self.receiver.next_due(&self.shared)).map(|entry| entry.value).collect()
+        std::iter::from_fn(|| self.shared.next_due()).map(|entry| entry.value).collect()
     }
 
     /// Ends the queue, as a shutdown does.
@@ -43,7 +42,7 @@ impl Queue {
 
     /// Makes a consumer that leaves when it is dropped.
     pub fn enter(&self) -> Next<'_> {
-        Next { queue: self, number: self.shared.waiters().enter() }
+        Next { queue: self, number: self.shared.waiters.enter() }
     }
 
     /// The next value, as a stream; `None` at the end.
@@ -52,7 +51,7 @@ impl Queue {
     }
 
     fn poll_for(&self, waiter: u64, waker: &Waker) -> Poll<Option<u64>> {
-        self.receiver.poll(&self.shared, waiter, waker, drop).map(|entry| entry.map(|entry| entry.value))
+        self.shared.poll(waiter, waker, drop).map(|entry| entry.map(|entry| entry.value))
     }
 }
 
@@ -71,6 +70,6 @@ impl Next<'_> {
 
 impl Drop for Next<'_> {
     fn drop(&mut self) {
-        drop(self.queue.shared.waiters().take(self.number));
+        drop(self.queue.shared.waiters.take(self.number));
     }
 }

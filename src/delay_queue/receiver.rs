@@ -18,50 +18,30 @@ use super::entry::{Entry, Expired, QueueState};
 #[cfg(feature = "stream")]
 use super::waiters::{OWNER, STREAM};
 use super::{DelayQueue, QueueKey};
-use crate::clock::unpoisoned;
-use crate::fallible::Stack;
 use crate::future::{Elapsed, budget};
-use crate::sync::Mutex;
 use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
 use crate::unwind::FirstPanic;
 
-/// What the consumers have taken from the stacks, the first value on top. No user code runs under
-/// the locks.
-pub(super) struct Receiver<T> {
-    due: Mutex<Stack<Entry<T>>>,
-    unexpired: Mutex<Stack<Entry<T>>>,
-}
-
-impl<T: Send + 'static> Receiver<T> {
-    pub(super) fn new() -> Self {
-        Self { due: Mutex::new(Stack::new()), unexpired: Mutex::new(Stack::new()) }
-    }
-
+impl<T: Send + 'static> QueueState<T> {
     /// The next entry that has expired, if there is one.
-    pub(super) fn next_due(&self, shared: &QueueState<T>) -> Option<Entry<T>> {
-        let entry = next(&self.due, shared.due())?;
-        shared.note_left();
+    pub(super) fn next_due(&self) -> Option<Entry<T>> {
+        let entry = self.due.next()?;
+        self.note_left();
         Some(entry)
     }
 
     /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken
     /// when the consumer has to poll again; its former waker is passed to `discard`. `waiters.rs`
     /// has the protocol.
-    pub(super) fn poll(
-        &self,
-        shared: &QueueState<T>,
-        waiter: u64,
-        waker: &Waker,
-        discard: impl Fn(Waker),
-    ) -> Poll<Option<Entry<T>>> {
-        if let Some(entry) = self.next_due(shared) {
+    pub(super) fn poll(&self, waiter: u64, waker: &Waker, discard: impl Fn(Waker)) -> Poll<Option<Entry<T>>> {
+        if let Some(entry) = self.next_due() {
             return Poll::Ready(Some(entry));
         }
-        shared.waiters().register(waiter, waker, discard);
+        self.waiters.register(waiter, waker, discard);
         // Read before the last look: what expired before the end is found.
-        let has_ended = shared.has_ended();
-        match self.next_due(shared) {
+        let has_ended = self.has_ended();
+        match self.next_due() {
             None if !has_ended => Poll::Pending,
             entry => Poll::Ready(entry),
         }
@@ -69,30 +49,19 @@ impl<T: Send + 'static> Receiver<T> {
 
     /// Drops all that is left to the consumers. The first panic goes on, the others end in
     /// `handle`.
-    pub(super) fn drop_all(&self, shared: &QueueState<T>, handle: &ShardHandle) {
-        let due = iter::from_fn(|| next(&self.due, shared.due()));
-        let unexpired = iter::from_fn(|| next(&self.unexpired, shared.unexpired()));
+    pub(super) fn drop_all(&self, handle: &ShardHandle) {
         let mut panics = FirstPanic::new();
-        for entry in due.chain(unexpired) {
+        for entry in iter::from_fn(|| self.due.next().or_else(|| self.unexpired.next())) {
             if panics.takes_next() { panics.catch_drop(entry) } else { handle.discard(entry) }
         }
         panics.resume();
     }
 }
 
-/// The next entry: of what was taken before, or else of what is on the stack now.
-fn next<T>(taken: &Mutex<Stack<Entry<T>>>, stack: &Stack<Entry<T>>) -> Option<Entry<T>> {
-    let mut taken = unpoisoned(taken.lock());
-    taken.pop().or_else(|| {
-        *taken = stack.take_all().reversed();
-        taken.pop()
-    })
-}
-
 impl<T: Send + 'static> DelayQueue<T> {
     /// Returns the next value that has expired, if there is one. Does not wait.
     pub fn try_recv(&self) -> Option<Expired<T>> {
-        self.receiver.next_due(&self.shared)?.into_expired(self.shared.id())
+        self.shared.next_due()?.into_expired(self.shared.id)
     }
 
     /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
@@ -220,15 +189,15 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// ```
     pub fn unexpired(&self) -> impl Iterator<Item = (QueueKey, T)> + '_ {
         iter::from_fn(|| {
-            let entry = next(&self.receiver.unexpired, self.shared.unexpired())?;
+            let entry = self.shared.unexpired.next()?;
             self.shared.note_left();
-            Some(entry.into_unexpired(self.shared.id()))
+            Some(entry.into_unexpired(self.shared.id))
         })
     }
 
     /// Makes a consumer that may wait.
     fn enter(&self) -> Waiter<'_, T> {
-        Waiter { queue: self, number: self.shared.waiters().enter() }
+        Waiter { queue: self, number: self.shared.waiters.enter() }
     }
 
     fn poll_in_task(&self, waiter: u64, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
@@ -239,8 +208,8 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     fn poll_recv(&self, waiter: u64, waker: &Waker) -> Poll<Option<Expired<T>>> {
         let discard = |former| self.timer.first_shard().discard(former);
-        let entry = self.receiver.poll(&self.shared, waiter, waker, discard);
-        entry.map(|entry| entry?.into_expired(self.shared.id()))
+        let entry = self.shared.poll(waiter, waker, discard);
+        entry.map(|entry| entry?.into_expired(self.shared.id))
     }
 }
 
@@ -259,7 +228,7 @@ impl<T: Send + 'static> Waiter<'_, T> {
 
 impl<T: Send + 'static> Drop for Waiter<'_, T> {
     fn drop(&mut self) {
-        let waker = self.queue.shared.waiters().take(self.number);
+        let waker = self.queue.shared.waiters.take(self.number);
         self.queue.timer.first_shard().discard(waker);
     }
 }

@@ -36,14 +36,10 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 pub(super) struct Waiters {
     /// Whether `list` may hold a waker. Set by consumers, cleared by the shards' threads.
     is_awaited: AtomicBool,
-    list: Mutex<Vec<Waiting>>,
+    /// Consumers' numbers, and what wakes them.
+    list: Mutex<Vec<(u64, Waker)>>,
     /// The last number of a consumer that is no stream.
     last: AtomicU64,
-}
-
-struct Waiting {
-    waiter: u64,
-    waker: Waker,
 }
 
 /// The number of all consumers of which the queue knows the wakers alone: streams by reference.
@@ -68,19 +64,21 @@ impl Waiters {
     /// Makes the next wake wake `waker`: instead of the waiter's former waker, or beside the other
     /// wakers of streams. The former waker is passed to `discard`.
     pub(super) fn register(&self, waiter: u64, waker: &Waker, discard: impl Fn(Waker)) {
-        let waiting = Waiting { waiter, waker: waker.clone() };
+        let clone = waker.clone();
+        let is_same =
+            |(known, its): &&mut (u64, Waker)| *known == waiter && (waiter != STREAM || its.will_wake(waker));
         let mut list = self.lock();
-        let former = match list.iter_mut().find(|known| known.is_of(waiter, waker)) {
-            Some(known) => Some(mem::replace(known, waiting)),
+        let former = match list.iter_mut().find(is_same) {
+            Some((_, known)) => Some(mem::replace(known, clone)),
             None => {
-                list.push(waiting);
+                list.push((waiter, clone));
                 None
             }
         };
         drop(list);
         // Ordering: AcqRel, pairs with `wake_all`: see the module documentation.
         self.is_awaited.swap(true, Ordering::AcqRel);
-        former.into_iter().for_each(|former| discard(former.waker));
+        former.into_iter().for_each(discard);
     }
 
     /// Passes each registered waker to `wake`.
@@ -93,23 +91,17 @@ impl Waiters {
 
     /// Takes all wakers out.
     pub(super) fn take_all(&self) -> impl Iterator<Item = Waker> + use<> {
-        mem::take(&mut *self.lock()).into_iter().map(|waiting| waiting.waker)
+        mem::take(&mut *self.lock()).into_iter().map(|(_, waker)| waker)
     }
 
     /// Takes the waiter's waker out.
     pub(super) fn take(&self, waiter: u64) -> Option<Waker> {
         let mut list = self.lock();
-        let at = list.iter().position(|known| known.waiter == waiter)?;
-        Some(list.swap_remove(at).waker)
+        let at = list.iter().position(|&(known, _)| known == waiter)?;
+        Some(list.swap_remove(at).1)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Waker)>> {
         unpoisoned(self.list.lock())
-    }
-}
-
-impl Waiting {
-    fn is_of(&self, waiter: u64, waker: &Waker) -> bool {
-        self.waiter == waiter && (waiter != STREAM || self.waker.will_wake(waker))
     }
 }
