@@ -116,12 +116,8 @@ impl Error for BuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Spawn { error, .. } => Some(error),
-            // The message is that of the inner error, which is therefore no source.
-            Self::Config(_)
-            | Self::ShardsOutOfRange { .. }
-            | Self::TooFewCores { .. }
-            | Self::ThreadName { .. }
-            | Self::OutOfMemory { .. } => None,
+            // Also for `Config`: the message is that of the inner error, which is therefore no source.
+            _ => None,
         }
     }
 }

@@ -28,41 +28,15 @@ pub(crate) fn slice<T>(len: usize, value: impl FnMut() -> T) -> Option<Box<[T]>>
 ///
 /// # Safety
 ///
-/// A value of all zero bytes is valid.
-pub(crate) unsafe trait Zeroable {
-    #[cfg(shardwheel_loom)]
-    fn zero() -> Self;
-}
+/// A value of all zero bytes is valid, and is the default. (Models do not rely on this.)
+pub(crate) unsafe trait Zeroable: Default {}
 
-macro_rules! zeroable {
-    ($type:ty, $zero:expr $(, $param:ident)?) => {
-        // SAFETY: an atomic integer or pointer has the representation of its value, and 0 and null
-        // are valid. (Models do not rely on this: there `zeroed` calls `zero`.)
-        unsafe impl $(<$param>)? Zeroable for $type {
-            #[cfg(shardwheel_loom)]
-            fn zero() -> Self {
-                Self::new($zero)
-            }
-        }
-    };
-}
-
-zeroable!(AtomicU64, 0);
-zeroable!(AtomicPtr<P>, std::ptr::null_mut(), P);
-
-macro_rules! zeroable_plain {
-    ($($type:ty),*) => {$(
-        // SAFETY: an integer, or an array of integers.
-        unsafe impl Zeroable for $type {
-            #[cfg(shardwheel_loom)]
-            fn zero() -> Self {
-                Default::default()
-            }
-        }
-    )*};
-}
-
-zeroable_plain!(u64);
+// SAFETY: an atomic integer has the representation of its value, and 0 is valid.
+unsafe impl Zeroable for AtomicU64 {}
+// SAFETY: likewise, and null is valid.
+unsafe impl<P> Zeroable for AtomicPtr<P> {}
+// SAFETY: 0 is valid.
+unsafe impl Zeroable for u64 {}
 
 /// Makes a slice of `len` zeroes; `None` if there is no memory. The allocator clears memory that it
 /// uses again. Fresh memory comes zeroed from the system, which backs only the pages that are used:
@@ -82,7 +56,7 @@ pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
 
 #[cfg(shardwheel_loom)]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
-    Some((0..len).map(|_| Z::zero()).collect())
+    slice(len, Z::default)
 }
 
 /// As [`zeroed`], of a fixed length. Without memory it ends the process, as a box does.

@@ -49,14 +49,14 @@ pub(super) struct Entry<T> {
 }
 
 /// Where values leave the queue, in the order in which they came if one thread has pushed them.
-pub(super) struct Outlet<T> {
+pub(super) struct Outbox<T> {
     pushed: Stack<Entry<T>>,
     /// What consumers have taken from `pushed`, all at once, the first value on top. No user code
     /// runs under the lock.
     taken: Mutex<Stack<Entry<T>>>,
 }
 
-impl<T> Outlet<T> {
+impl<T> Outbox<T> {
     fn new() -> Self {
         Self { pushed: Stack::new(), taken: Mutex::new(Stack::new()) }
     }
@@ -75,9 +75,9 @@ pub(super) struct QueueState<T> {
     /// Tells this queue from others.
     pub(super) id: u64,
     /// What has expired. Written by the shards' threads and the consumers.
-    pub(super) due: Outlet<T>,
+    pub(super) due: Outbox<T>,
     /// What the timer's end has left. Written by the shutdown and the consumers.
-    pub(super) unexpired: Outlet<T>,
+    pub(super) unexpired: Outbox<T>,
     pub(super) waiters: Waiters,
     has_ended: AtomicBool,
     /// Whether the queue has been dropped. Read and written beside a push and a take of a stack.
@@ -94,8 +94,8 @@ impl<T: Send + 'static> QueueState<T> {
         Self {
             // Ordering: Relaxed, the number alone matters.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            due: Outlet::new(),
-            unexpired: Outlet::new(),
+            due: Outbox::new(),
+            unexpired: Outbox::new(),
             waiters: Waiters::new(),
             has_ended: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -148,15 +148,15 @@ impl<T: Send + 'static> QueueState<T> {
         self.waiters.wake_all(wake);
     }
 
-    /// Pushes to one of the outlets. No value is left there once the queue has been dropped, and so
+    /// Pushes to one of the outboxs. No value is left there once the queue has been dropped, and so
     /// none is dropped with the last ticket, by whatever thread that is: this push comes before the
     /// last take of the queue's drop, which takes the value, or after it, and then the queue is seen
     /// closed.
-    fn push(&self, outlet: &Outlet<T>, entry: Box<Stacked<Entry<T>>>, mut discard: impl FnMut(Entry<T>)) {
-        outlet.pushed.push(entry);
+    fn push(&self, outbox: &Outbox<T>, entry: Box<Stacked<Entry<T>>>, mut discard: impl FnMut(Entry<T>)) {
+        outbox.pushed.push(entry);
         // Ordering: Relaxed. If a take came before the push, what was written before it is seen.
         if self.is_closed.load(Ordering::Relaxed) {
-            let mut left = outlet.pushed.take_all();
+            let mut left = outbox.pushed.take_all();
             while let Some(entry) = left.pop() {
                 discard(entry);
             }
@@ -216,7 +216,7 @@ impl<T: Send + 'static> Ticket<T> {
     pub(super) fn into_value(mut self) -> T {
         let entry = self.entry.take().expect("a ticket that has not run has its value");
         self.shared.note_left();
-        entry.into_value().value
+        entry.value.value
     }
 }
 
@@ -227,7 +227,7 @@ impl<T: Send + 'static> Run for Ticket<T> {
 
     fn run(&mut self, occasion: Occasion<'_>) {
         if let Some(mut entry) = self.entry.take() {
-            entry.value_mut().expire(occasion);
+            entry.value.expire(occasion);
             let handle = occasion.handle;
             let wake = |waker: Waker| _ = handle.run_guarded(|| waker.wake());
             self.shared.pass_on(entry, wake, |entry| handle.discard(entry));

@@ -1,5 +1,7 @@
 //! The way from a shard's thread to the consumers, for the models.
 
+#![allow(clippy::new_without_default, reason = "a model makes it where it says so")]
+
 use std::task::{Poll, Waker};
 
 use super::entry::{Entry, QueueState};
@@ -13,8 +15,6 @@ pub struct Queue {
 
 impl Queue {
     /// Makes an empty queue.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
         Self { shared: QueueState::new() }
     }

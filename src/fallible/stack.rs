@@ -23,20 +23,12 @@ pub(crate) struct Stack<T> {
 pub(crate) struct Stacked<T> {
     /// The value pushed before this one. Written by the owner of the box.
     next: plain::AtomicPtr<Self>,
-    value: T,
+    pub(crate) value: T,
 }
 
 impl<T> Stacked<T> {
     pub(crate) fn boxed(value: T) -> Box<Self> {
         Box::new(Self { next: plain::AtomicPtr::new(null_mut()), value })
-    }
-
-    pub(crate) fn into_value(self) -> T {
-        self.value
-    }
-
-    pub(crate) fn value_mut(&mut self) -> &mut T {
-        &mut self.value
     }
 }
 
@@ -84,7 +76,7 @@ impl<T> Stack<T> {
         let mut node = unsafe { Box::from_raw(first.as_ptr()) };
         // Ordering: Relaxed, as above.
         self.head.store(*node.next.get_mut(), Ordering::Relaxed);
-        Some(node.into_value())
+        Some(node.value)
     }
 
     /// The same values, the first one first.

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "stream")]
@@ -121,7 +121,19 @@ impl Interval {
     ///
     /// As [`tick`](Self::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, SleepError>> {
-        self.poll_due(context.waker())
+        if self.period().is_zero() {
+            ready!(budget::spend(context.waker()));
+            return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
+        }
+        self.sleep.poll_sleep(context.waker()).map(|ended| match ended {
+            Ok(()) => Ok(self.go_on()),
+            Err(error) => {
+                if !is_final(error) {
+                    self.sleep.wait.try_again();
+                }
+                Err(error)
+            }
+        })
     }
 
     /// Makes the next tick come one period from now.
@@ -138,7 +150,7 @@ impl Interval {
     ///
     /// A stream that has ended stays ended.
     pub fn reset_after(&mut self, delay: Duration) {
-        self.sleep.reset_to(after(self.sleep.handle(), delay));
+        self.sleep.reset_to(after(&self.sleep.handle, delay));
         self.due = self.sleep.deadline();
     }
 
@@ -149,25 +161,9 @@ impl Interval {
         self.wait_until(Some(deadline));
     }
 
-    fn poll_due(&mut self, waker: &Waker) -> Poll<Result<Instant, SleepError>> {
-        if self.period().is_zero() {
-            ready!(budget::spend(waker));
-            return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
-        }
-        self.sleep.poll_sleep(waker).map(|ended| match ended {
-            Ok(()) => Ok(self.go_on()),
-            Err(error) => {
-                if !is_final(error) {
-                    self.sleep.try_again();
-                }
-                Err(error)
-            }
-        })
-    }
-
     /// Begins to wait for the next tick, and returns the moment at which the previous one was due.
     fn go_on(&mut self) -> Instant {
-        let now = self.sleep.handle().now_instant();
+        let now = self.sleep.handle.now_instant();
         let due = self.due.unwrap_or(now);
         let next = self.schedule.next_after(due, now);
         self.wait_until(next);
@@ -175,7 +171,7 @@ impl Interval {
     }
 
     fn wait_until(&mut self, due: Option<Instant>) {
-        let since_start = |due| self.sleep.handle().time.since_start(due);
+        let since_start = |due| self.sleep.handle.time.since_start(due);
         self.sleep.reset_to(due.map_or(NEVER, since_start));
         self.due = due;
     }
@@ -190,7 +186,7 @@ impl Stream for Interval {
         if this.ended {
             return Poll::Ready(None);
         }
-        this.poll_due(context.waker()).map(|tick| {
+        this.poll_tick(context).map(|tick| {
             this.ended = tick.is_err_and(is_final);
             Some(tick)
         })

@@ -50,8 +50,8 @@ use crate::timer::{Nanos, ShardHandle};
 /// time. A poll with the same waker reads one word.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
-    handle: Arc<ShardHandle>,
-    wait: Wait,
+    pub(super) handle: Arc<ShardHandle>,
+    pub(super) wait: Wait,
 }
 
 impl Sleep {
@@ -81,20 +81,11 @@ impl Sleep {
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
     /// again. If the new deadline has passed, the next poll is ready.
     pub fn reset(&mut self, deadline: Instant) {
-        self.wait.reset(&self.handle, deadline);
+        self.reset_to(self.handle.time.since_start(deadline));
     }
 
     pub(super) fn reset_to(&mut self, deadline: Nanos) {
-        self.wait.reset_to(&self.handle, deadline);
-    }
-
-    /// Makes the next poll try again after a refusal.
-    pub(super) fn try_again(&mut self) {
-        self.wait.try_again();
-    }
-
-    pub(super) fn handle(&self) -> &ShardHandle {
-        &self.handle
+        self.wait.reset(&self.handle, deadline);
     }
 
     #[inline]

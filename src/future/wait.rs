@@ -106,11 +106,7 @@ impl Wait {
         matches!(self.state, State::Done(_))
     }
 
-    pub(super) fn reset(&mut self, handle: &ShardHandle, deadline: Instant) {
-        self.reset_to(handle, handle.time.since_start(deadline));
-    }
-
-    pub(super) fn reset_to(&mut self, handle: &ShardHandle, deadline: Nanos) {
+    pub(super) fn reset(&mut self, handle: &ShardHandle, deadline: Nanos) {
         // Comes first: a user's clock may panic. A later deadline needs no look at the clock if the
         // sleep was pending until now.
         let looks = match self.state {

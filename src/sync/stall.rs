@@ -108,6 +108,7 @@ pub(crate) mod atomics {
 
     #![allow(dead_code, reason = "the standard library's methods, whichever are in use")]
 
+    use std::ops::{Deref, DerefMut};
     use std::sync::atomic as native;
     use std::sync::atomic::Ordering;
 
@@ -119,23 +120,32 @@ pub(crate) mod atomics {
         native::fence(order);
     }
 
-    /// Methods that pass a point and then call the standard library's method of the same name.
-    macro_rules! stopping {
-        ($value:ty: $($name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
-            #[inline]
-            pub(crate) fn $name(&self, $($arg: $type),*) $(-> $result)? {
-                point();
-                self.0.$name($($arg),*)
-            }
-        )*};
+    /// An atomic of the standard library, whose methods each pass a point before they run.
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub(crate) struct Stopping<A>(A);
+
+    impl<A> Deref for Stopping<A> {
+        type Target = A;
+
+        #[inline]
+        fn deref(&self) -> &A {
+            point();
+            &self.0
+        }
     }
 
-    /// An atomic with the methods that all atomics have.
+    impl<A> DerefMut for Stopping<A> {
+        /// No point: the caller has exclusive access.
+        fn deref_mut(&mut self) -> &mut A {
+            &mut self.0
+        }
+    }
+
+    /// The methods that do not come from the standard library's type.
     macro_rules! atomic {
         ($name:ident $(<$param:ident>)?, $value:ty) => {
-            #[derive(Debug)]
-            #[repr(transparent)]
-            pub(crate) struct $name $(<$param>)? (native::$name $(<$param>)?);
+            pub(crate) type $name $(<$param>)? = Stopping<native::$name $(<$param>)?>;
 
             impl $(<$param>)? $name $(<$param>)? {
                 pub(crate) const fn new(value: $value) -> Self {
@@ -143,23 +153,8 @@ pub(crate) mod atomics {
                 }
 
                 /// No point: the caller has exclusive access.
-                pub(crate) fn get_mut(&mut self) -> &mut $value {
-                    self.0.get_mut()
-                }
-
-                /// No point: the caller has exclusive access.
                 pub(crate) fn into_inner(self) -> $value {
                     self.0.into_inner()
-                }
-
-                stopping! { $value:
-                    load(order: Ordering) -> $value;
-                    store(value: $value, order: Ordering);
-                    swap(value: $value, order: Ordering) -> $value;
-                    compare_exchange(from: $value, to: $value, success: Ordering, failure: Ordering)
-                        -> Result<$value, $value>;
-                    compare_exchange_weak(from: $value, to: $value, success: Ordering, failure: Ordering)
-                        -> Result<$value, $value>;
                 }
 
                 /// Its load and each of its tries are points.
@@ -183,39 +178,9 @@ pub(crate) mod atomics {
         };
     }
 
-    macro_rules! with_bits {
-        ($name:ident, $value:ty) => {
-            impl $name {
-                stopping! { $value:
-                    fetch_and(value: $value, order: Ordering) -> $value;
-                    fetch_or(value: $value, order: Ordering) -> $value;
-                    fetch_xor(value: $value, order: Ordering) -> $value;
-                }
-            }
-        };
-    }
-
-    macro_rules! integer {
-        ($name:ident, $value:ty) => {
-            atomic!($name, $value);
-            with_bits!($name, $value);
-
-            impl $name {
-                stopping! { $value:
-                    fetch_add(value: $value, order: Ordering) -> $value;
-                    fetch_sub(value: $value, order: Ordering) -> $value;
-                    fetch_max(value: $value, order: Ordering) -> $value;
-                    fetch_min(value: $value, order: Ordering) -> $value;
-                }
-            }
-        };
-    }
-
-    integer!(AtomicI64, i64);
-    integer!(AtomicU32, u32);
-    integer!(AtomicU64, u64);
-    integer!(AtomicUsize, usize);
     atomic!(AtomicBool, bool);
-    with_bits!(AtomicBool, bool);
+    atomic!(AtomicU32, u32);
+    atomic!(AtomicU64, u64);
+    atomic!(AtomicUsize, usize);
     atomic!(AtomicPtr<P>, *mut P);
 }

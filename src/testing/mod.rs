@@ -1,6 +1,8 @@
 //! The parts of a shard that `Timer` is built on, for the models. Not part of the API: it changes
 //! without notice.
 
+#![allow(clippy::new_without_default, reason = "a model makes it where it says so")]
+
 pub mod drivers;
 #[cfg(shardwheel_loom)]
 pub(crate) mod pages;
@@ -44,13 +46,11 @@ pub struct RunningTimer(shard::RearmTicket);
 
 impl RunningTimer {
     /// Returns the timer's key.
-    #[must_use]
     pub fn key(&self) -> Key {
         self.0.key()
     }
 
     /// Returns the tick at which this occurrence was due.
-    #[must_use]
     pub fn deadline(&self) -> Tick {
         self.0.deadline()
     }
@@ -63,13 +63,11 @@ pub fn let_producers_hold<T>(scheduler: &Scheduler<T>) {
 }
 
 /// Calls `Scheduler::is_pending`.
-#[must_use]
 pub fn is_pending<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
     scheduler.is_pending(key)
 }
 
 /// Calls `Scheduler::stop`.
-#[must_use]
 pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> StopAnswer<T> {
     match scheduler.stop(key) {
         shard::Stopped::Pending(payload) => StopAnswer::Pending(payload),
@@ -79,13 +77,11 @@ pub fn stop<T>(scheduler: &Scheduler<T>, key: Key) -> StopAnswer<T> {
 }
 
 /// Calls `Scheduler::is_stopped`.
-#[must_use]
 pub fn is_stopped<T>(scheduler: &Scheduler<T>, key: Key) -> bool {
     scheduler.is_stopped(key)
 }
 
 /// Calls `Scheduler::relocate_recurring`.
-#[must_use]
 pub fn relocate_recurring<T>(scheduler: &Scheduler<T>, key: Key, deadline: Tick) -> Option<Key> {
     scheduler.relocate_recurring(key, deadline)
 }
@@ -96,7 +92,6 @@ pub fn move_to<T>(advancer: &mut Advancer<T>, now: Tick) {
 }
 
 /// Calls `Advancer::next_due`.
-#[must_use]
 pub fn next_due<T>(advancer: &mut Advancer<T>, recurs: impl Fn(&T) -> bool) -> Option<DueTimer<T>> {
     advancer.next_due(recurs).map(|due| match due {
         shard::Due::Fired(fired) => DueTimer::Fired(fired),
@@ -129,7 +124,6 @@ pub fn end_drain<T>(advancer: &mut Advancer<T>) {
 }
 
 /// Calls `Advancer::is_sweeping`.
-#[must_use]
 pub fn is_sweeping<T>(advancer: &Advancer<T>) -> bool {
     advancer.is_sweeping()
 }

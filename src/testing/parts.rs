@@ -8,8 +8,6 @@ pub struct LoneNode<T>(shard::Node<T>);
 
 impl<T> LoneNode<T> {
     /// Makes a free node.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
         Self(shard::Node::new())
     }
@@ -54,8 +52,6 @@ pub struct FreeNodes(shard::FreeBits);
 
 impl FreeNodes {
     /// All nodes are free.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
         Self(shard::FreeBits::new(shard::WORD_NODES, 0).expect("there is memory"))
     }
@@ -79,14 +75,11 @@ pub struct Pinnable(shard::Participant);
 
 impl LoneEpochs {
     /// Makes epochs without participants.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
         Self(shard::Epochs::new())
     }
 
     /// Adds a participant.
-    #[must_use]
     pub fn join(&self) -> Pinnable {
         Pinnable(self.0.join())
     }

@@ -10,7 +10,6 @@ pub struct TaskThread(Arc<Parker>);
 
 impl TaskThread {
     /// Makes the executor of the calling thread.
-    #[must_use]
     pub fn here() -> Self {
         let parker = Parker::for_thread();
         parker.set_thread();
@@ -35,8 +34,6 @@ pub struct DriverTask(Parker);
 
 impl DriverTask {
     /// Makes one without a waker.
-    #[must_use]
-    #[allow(clippy::new_without_default, reason = "a model makes it where it says so")]
     pub fn new() -> Self {
         Self(Parker::for_task())
     }

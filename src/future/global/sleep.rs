@@ -61,7 +61,7 @@ impl Sleep {
     /// a waiting sleep is woken for the new deadline; a sleep that has resolved must be polled
     /// again. If the new deadline has passed, the next poll is ready.
     pub fn reset(&mut self, deadline: Instant) {
-        self.wait.reset(self.handle, deadline);
+        self.wait.reset(self.handle, self.handle.time.since_start(deadline));
     }
 
     #[inline(always)]
