@@ -2,19 +2,20 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 #[cfg(feature = "stream")]
 use futures_core::FusedFuture;
 use pin_project_lite::pin_project;
 
-use super::error::TimeoutError;
+use super::error::{Elapsed, TimeoutError};
+use super::global;
 use super::sleep::Sleep;
 
 pin_project! {
     /// Limits the time of a future. Made by [`Timer::timeout`](crate::Timer::timeout).
     /// The free function [`timeout`](crate::timeout()) returns a
-    /// [`global::Timeout`](crate::global::Timeout).
+    /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global timer.
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
     /// times out.
@@ -36,16 +37,17 @@ pin_project! {
     /// ```
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
-    pub struct Timeout<F> {
+    pub struct Timeout<F, S = Sleep> {
         #[pin]
         future: F,
-        sleep: Sleep,
+        sleep: S,
         ended: bool,
     }
 }
 
-impl<F> Timeout<F> {
-    pub(crate) fn new(future: F, sleep: Sleep) -> Self {
+impl<F, S> Timeout<F, S> {
+    #[inline]
+    pub(super) fn new(future: F, sleep: S) -> Self {
         Self { future, sleep, ended: false }
     }
 
@@ -65,24 +67,47 @@ impl<F> Timeout<F> {
     }
 }
 
-impl<F: Future> Future for Timeout<F> {
-    type Output = Result<F::Output, TimeoutError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+impl<F: Future, S> Timeout<F, S> {
+    /// Polls the future, then the sleep by `poll_sleep`.
+    #[inline]
+    fn poll_both<E>(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        poll_sleep: impl FnOnce(&mut S, &Waker) -> Poll<E>,
+    ) -> Poll<Result<F::Output, E>> {
         let this = self.project();
-        let elapsed =
-            |ended: Result<(), _>| Err(ended.map_or_else(TimeoutError::Sleep, |()| TimeoutError::Elapsed));
         let output = match this.future.poll(context) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => this.sleep.poll_sleep(context.waker()).map(elapsed),
+            Poll::Pending => poll_sleep(this.sleep, context.waker()).map(Err),
         };
         *this.ended = output.is_ready();
         output
     }
 }
 
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, TimeoutError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let elapsed =
+            |ended: Result<(), _>| ended.map_or_else(TimeoutError::Sleep, |()| TimeoutError::Elapsed);
+        self.poll_both(context, |sleep, waker| sleep.poll_sleep(waker).map(elapsed))
+    }
+}
+
+impl<F: Future> Future for Timeout<F, global::Sleep> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_both(context, |sleep, waker| sleep.poll_sleep(waker).map(|()| Elapsed::new()))
+    }
+}
+
 #[cfg(feature = "stream")]
-impl<F: Future> FusedFuture for Timeout<F> {
+impl<F, S> FusedFuture for Timeout<F, S>
+where
+    Self: Future,
+{
     /// Whether the timeout has resolved.
     fn is_terminated(&self) -> bool {
         self.ended

@@ -27,7 +27,6 @@
 
 mod interval;
 mod sleep;
-mod timeout;
 
 use std::future::IntoFuture;
 use std::task::{Poll, Waker};
@@ -35,10 +34,16 @@ use std::time::{Duration, Instant};
 
 pub use interval::Interval;
 pub use sleep::Sleep;
-pub use timeout::Timeout;
 
 use super::after;
 use crate::timer::Timer;
+
+/// Limits the time of a future. Made by [`timeout`](crate::timeout()) and
+/// [`timeout_at`](crate::timeout_at()).
+///
+/// It is the [`Timeout`](crate::Timeout) of the global timer: its error is
+/// [`Elapsed`](crate::Elapsed).
+pub type Timeout<F> = super::Timeout<F, Sleep>;
 
 /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready at
 /// its first poll.

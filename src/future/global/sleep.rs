@@ -65,7 +65,7 @@ impl Sleep {
     }
 
     #[inline(always)]
-    pub(super) fn poll_sleep(&mut self, waker: &Waker) -> Poll<()> {
+    pub(in crate::future) fn poll_sleep(&mut self, waker: &Waker) -> Poll<()> {
         match self.wait.poll(self.handle, waker) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
