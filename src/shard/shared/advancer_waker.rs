@@ -38,6 +38,8 @@
 //! | [`PendingWake::wake`] | that producer, out of its lane | wakes, raises `woken`, drops the handle |
 //! | [`WakerOwner::register`] | the advancer | clones, swaps the pointer, drops the former when no producer can be reading it |
 
+use std::cell::Cell;
+use std::ptr::null;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -126,17 +128,20 @@ impl PendingWake<'_> {
     /// true if it did: the advancer may have gone to sleep anew since then, so the caller checks
     /// again whether a wake is due.
     pub(crate) fn wake(self) -> bool {
-        let shard = std::ptr::from_ref(self.advancer_waker).addr();
-        let is_outermost = nesting::enter(shard);
-        let mut is_due_again = false;
-        if is_outermost {
-            let has_returned = quietly(|| self.waker.wake_by_ref());
-            if has_returned {
-                self.advancer_waker.note_woken(self.sleep);
-            }
-            is_due_again = nesting::leave(shard) && has_returned;
+        let within = WAKER_CALL.get();
+        // SAFETY: null, or a call that the thread is in.
+        if unsafe { WakerCall::note_wake_within(within, self.advancer_waker) } {
+            return false;
         }
-        is_due_again
+        let call = WakerCall { of: self.advancer_waker, is_due_again: Cell::new(false), within };
+        // The threads of a model share what belongs to a thread; their wakers schedule nothing.
+        WAKER_CALL.set(if cfg!(shardwheel_loom) { null() } else { &call });
+        let has_returned = quietly(|| self.waker.wake_by_ref());
+        WAKER_CALL.set(within);
+        if has_returned {
+            self.advancer_waker.note_woken(self.sleep);
+        }
+        has_returned && call.is_due_again.get()
     }
 }
 
@@ -195,55 +200,37 @@ impl WakerOwner {
     }
 }
 
-/// Which shards' wakers the thread is calling at the moment.
-#[cfg(not(shardwheel_loom))]
-mod nesting {
-    use std::cell::Cell;
-
-    /// A waker may schedule on another shard, whose waker schedules on a third, and so on.
-    const DEPTH: usize = 8;
-
-    /// A shard, by an address, and whether a call within its waker has left a wake to it. Address 0
-    /// marks an unused frame.
-    type Frame = (usize, bool);
-
-    thread_local! {
-        static FRAMES: Cell<[Frame; DEPTH]> = const { Cell::new([(0, false); DEPTH]) };
-    }
-
-    fn change(from: usize, to: Frame) -> Option<Frame> {
-        let mut frames = FRAMES.get();
-        let frame = frames.iter_mut().find(|frame| frame.0 == from)?;
-        let former = std::mem::replace(frame, to);
-        FRAMES.set(frames);
-        Some(former)
-    }
-
-    /// False if the thread is calling that shard's waker already. The outer call then checks again
-    /// whether a wake is due.
-    pub(super) fn enter(shard: usize) -> bool {
-        if change(shard, (shard, true)).is_some() {
-            return false;
-        }
-        // Calls deeper than `DEPTH` are not noted.
-        let _ = change(0, (shard, false));
-        true
-    }
-
-    /// Ends the call of the waker; true if a call within it has left a wake to it.
-    pub(super) fn leave(shard: usize) -> bool {
-        change(shard, (0, false)).is_some_and(|(_, is_due_again)| is_due_again)
-    }
+/// A call of a waker that the thread is in. A waker may schedule on another shard, whose waker
+/// schedules on a third, and so on.
+struct WakerCall {
+    of: *const AdvancerWaker,
+    /// Whether a call within this one has left a wake to it.
+    is_due_again: Cell<bool>,
+    /// The call that this one is within, or null.
+    within: *const Self,
 }
 
-/// In models several threads share what belongs to a thread, and wakers schedule nothing.
-#[cfg(shardwheel_loom)]
-mod nesting {
-    pub(super) fn enter(_: usize) -> bool {
-        true
-    }
+thread_local! {
+    /// The innermost call that the thread is in, or null. The call is on the thread's stack.
+    static WAKER_CALL: Cell<*const WakerCall> = const { Cell::new(null()) };
+}
 
-    pub(super) fn leave(_: usize) -> bool {
+impl WakerCall {
+    /// Leaves a wake to the call of the same waker that `call` is, or is within; false if there is
+    /// none.
+    ///
+    /// # Safety
+    ///
+    /// `call` is null, or a call that the thread is in.
+    unsafe fn note_wake_within(mut call: *const Self, of: *const AdvancerWaker) -> bool {
+        // SAFETY: by the caller's promise, and a call ends before the one that it is within.
+        while let Some(outer) = unsafe { call.as_ref() } {
+            if outer.of == of {
+                outer.is_due_again.set(true);
+                return true;
+            }
+            call = outer.within;
+        }
         false
     }
 }

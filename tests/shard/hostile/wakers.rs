@@ -223,23 +223,24 @@ fn a_waker_may_schedule() {
     });
 }
 
-/// Two shards' wakers schedule on each other's shard.
+/// Each shard's waker schedules on the next shard, and that of the last one on the first.
 #[test]
 fn wakers_may_schedule_in_a_circle() {
+    const SHARDS: usize = 20;
     watched(|| {
-        let [(one, mut first), (other, mut second)] = [(); 2].map(|()| shard::<u32>(&Config::default()));
-        let on = |scheduler: &Scheduler<u32>| {
-            let scheduler = scheduler.clone();
-            hooked(move |to| {
+        let mut shards: Vec<_> = (0..SHARDS).map(|_| shard::<u32>(&Config::default())).collect();
+        for at in 0..SHARDS {
+            let next = shards[(at + 1) % SHARDS].0.clone();
+            let waker = hooked(move |to| {
                 if to == To::Wake {
-                    scheduler.schedule(1, 7).expect("the shard is open");
+                    next.schedule(1, 7).expect("the shard is open");
                 }
-            })
-        };
-        first.register_waker(&on(&other));
-        second.register_waker(&on(&one));
-        assert_eq!((first.next_expiration(), second.next_expiration()), (None, None));
-        one.schedule(5, 8).expect("the shard is open");
-        assert_eq!((first.advance(10).count(), second.advance(10).count()), (2, 1));
+            });
+            shards[at].1.register_waker(&waker);
+        }
+        assert!(shards.iter().all(|(_, advancer)| advancer.next_expiration().is_none()));
+        shards[0].0.schedule(5, 8).expect("the shard is open");
+        let fired: Vec<_> = shards.iter_mut().map(|(_, advancer)| advancer.advance(10).count()).collect();
+        assert_eq!((fired[0], &fired[1..]), (2, &[1; SHARDS - 1][..]));
     });
 }
