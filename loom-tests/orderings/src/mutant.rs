@@ -102,6 +102,9 @@ fn holds(conditions: &[Condition], known: impl Fn(&str) -> Option<bool>) -> Opti
 
 /// The file of a module that is declared in `parent`.
 fn file_of(module: &Module, parent: &Path) -> PathBuf {
+    if let Some(file) = &module.file {
+        return parent.with_file_name(file);
+    }
     let is_directory = ["lib.rs", "mod.rs"].iter().any(|name| parent.ends_with(name));
     let mut path = if is_directory { parent.with_file_name("") } else { parent.with_extension("") };
     path.extend(&module.path);

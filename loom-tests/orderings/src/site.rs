@@ -49,6 +49,8 @@ impl Site {
 pub struct Module {
     /// Its name, preceded by the names of the enclosing modules of the same file.
     pub path: Vec<String>,
+    /// Its file, as its attribute `path` gives it.
+    pub file: Option<String>,
     /// All of these must hold.
     pub conditions: Vec<Condition>,
 }
@@ -236,7 +238,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_item_mod(self, module);
         if module.content.is_none() {
             let (path, conditions) = (self.modules.clone(), self.conditions.clone());
-            self.contents.modules.push(Module { path, conditions });
+            let file = module.attrs.iter().find_map(given_path);
+            self.contents.modules.push(Module { path, file, conditions });
         }
         self.modules.pop();
     }
@@ -312,6 +315,16 @@ fn written_out(path: &syn::Path) -> Option<Named> {
 fn type_name(of: &syn::Type) -> String {
     let syn::Type::Path(path) = of else { return "_".to_owned() };
     path.path.segments.last().map_or_else(|| "_".to_owned(), |segment| segment.ident.to_string())
+}
+
+fn given_path(attribute: &syn::Attribute) -> Option<String> {
+    let syn::Meta::NameValue(pair) = &attribute.meta else { return None };
+    match &pair.value {
+        Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(file), .. }) if pair.path.is_ident("path") => {
+            Some(file.value())
+        }
+        _ => None,
+    }
 }
 
 fn on_one_line(text: &str) -> String {

@@ -2,7 +2,7 @@
 //!
 //! The system takes as long for the 512 pages of a segment as the advancer for firing a thousand
 //! timers. So no advance gives back more than one part of a segment
-//! ([`Pages::give_part`](crate::shard::memory::pages::Pages::give_part)).
+//! ([`NodeMemory::give_part`]).
 
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::{NodeMemory, Segment};

@@ -136,6 +136,13 @@ fn conditions_hold_for_what_they_stand_at() {
 }
 
 #[test]
+fn a_module_may_say_which_file_it_is() {
+    let contents = find("#[cfg(test)]\n#[path = \"tests/a.rs\"]\nmod a;\nmod b;", &[]).expect("it is Rust");
+    let files = contents.modules.into_iter().map(|module| module.file).collect::<Vec<_>>();
+    assert_eq!(files, [Some("tests/a.rs".to_owned()), None]);
+}
+
+#[test]
 fn macros_are_looked_into() {
     let text = "fn f(&self) { assert!(self.a.load(Ordering::Acquire), \"{}\", 1); }";
     assert_eq!(seen(text), [one("f", "self.a.load(Ordering::Acquire)", Role::Load, Order::Acquire)]);
