@@ -52,13 +52,13 @@ pub(super) struct Entry<T> {
 pub(super) struct Outbox<T> {
     pushed: Stack<Entry<T>>,
     /// What consumers have taken from `pushed`, all at once, the first value on top. No user code
-    /// runs under the lock.
-    taken: Mutex<Stack<Entry<T>>>,
+    /// runs under the lock. Padded apart from what the shards' threads write.
+    taken: CachePadded<Mutex<Stack<Entry<T>>>>,
 }
 
 impl<T> Outbox<T> {
     fn new() -> Self {
-        Self { pushed: Stack::new(), taken: Mutex::new(Stack::new()) }
+        Self { pushed: Stack::new(), taken: CachePadded::new(Mutex::new(Stack::new())) }
     }
 
     pub(super) fn next(&self) -> Option<Entry<T>> {
