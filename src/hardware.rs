@@ -1,5 +1,5 @@
-//! What the processor and the system offer beyond the language: a prefetch, and a memory barrier in
-//! all threads. Both are optional: every caller works without them.
+//! What the processor and the system offer beyond the language: a prefetch, a counter of time, and a
+//! memory barrier in all threads. All are optional: every caller works without them.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
@@ -16,6 +16,25 @@ pub(crate) fn prefetch_for_writing<M>(at: *const M) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+/// Reads the processor's counter of time; 0 on processors other than x86-64 and aarch64. Whether it
+/// can be trusted is for the caller to say.
+#[cfg(all(feature = "timer", not(any(shardwheel_loom, miri, target_family = "wasm"))))]
+#[inline(always)]
+pub(crate) fn cycles() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction. It reads a register.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(target_arch = "aarch64")]
+    {
+        let count;
+        // SAFETY: the register can be read at all times, and has no effect.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack)) };
+        count
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    0
 }
 
 /// Returns whether [`membarrier`] is available. The first call registers the process, which takes

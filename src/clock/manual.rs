@@ -103,7 +103,12 @@ impl ManualClock {
     ///
     /// The clock can be moved by about 584 years in all, and stays there.
     pub fn advance(&self, by: Duration) {
-        let Some(driving) = self.take_seat(by) else { return };
+        self.drive_for(by);
+    }
+
+    /// As [`advance`](Self::advance). False if it has added the time alone.
+    pub(super) fn drive_for(&self, by: Duration) -> bool {
+        let Some(driving) = self.take_seat(by) else { return false };
         let target = self.elapsed().saturating_add(by);
         // Takes in what an executor has run since the last call.
         self.run_due();
@@ -114,10 +119,11 @@ impl ManualClock {
         }
         self.move_to(target);
         driving.leave();
+        true
     }
 
     /// Moves the clock forward in a single step, as after a suspend or a stall, and then runs what
-    /// is due by then.
+    /// is due by then: of each shard in the order of the deadlines, one shard after the other.
     ///
     /// From a callback, and while another thread moves the clock, it behaves as
     /// [`advance`](Self::advance).
@@ -133,7 +139,8 @@ impl ManualClock {
     /// nothing is pending in the timers that it drives.
     ///
     /// That is the deadline of the next timer, rounded up to a tick, or an earlier time at which
-    /// timers move to a finer wheel. It is never later than the deadline.
+    /// timers move to a finer wheel. It is never later than the deadline. A recurring timer that an
+    /// [`Executor`](crate::Executor) has counts again when the executor has run it.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let next = self.next_expiration()?;

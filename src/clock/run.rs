@@ -50,12 +50,10 @@ impl ManualClock {
             }
             let next = self.next_expiration();
             // With nothing pending, this waits for another thread that moves the clock.
-            self.advance(next.map_or(Duration::ZERO, |next| next.saturating_sub(self.elapsed())));
+            let by = next.map_or(Duration::ZERO, |next| next.saturating_sub(self.elapsed()));
             // Time passes, but nothing runs, if a callback that this clock runs calls this.
-            let is_stalled = match self.next_expiration() {
-                Some(left) => left <= self.elapsed(),
-                None => next.is_none(),
-            };
+            let has_run = self.drive_for(by);
+            let is_stalled = !has_run || next.or_else(|| self.next_expiration()).is_none();
             if is_stalled && !woken.is_set() {
                 return None;
             }

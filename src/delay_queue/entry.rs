@@ -33,7 +33,7 @@ pub struct Expired<T> {
     pub value: T,
     /// The key that `insert` returned.
     pub key: QueueKey,
-    /// When the value was due. After a reset it is rounded up to a tick.
+    /// When the value was due. After a reset to another tick it is the time of that tick.
     pub deadline: Instant,
 }
 
@@ -48,6 +48,10 @@ pub(super) struct Entry<T> {
     pub(super) expired: Option<(TimerKey, Instant)>,
 }
 
+/// A value stays in its box from the insert until a consumer takes it out: it may be larger than the
+/// stack of a timer's thread.
+pub(super) type Boxed<T> = Box<Stacked<Entry<T>>>;
+
 /// Where values leave the queue, in the order in which they came if one thread has pushed them.
 pub(super) struct Outbox<T> {
     pushed: Stack<Entry<T>>,
@@ -61,7 +65,7 @@ impl<T> Outbox<T> {
         Self { pushed: Stack::new(), taken: CachePadded::new(Mutex::new(Stack::new())) }
     }
 
-    pub(super) fn next(&self) -> Option<Entry<T>> {
+    pub(super) fn next(&self) -> Option<Boxed<T>> {
         let mut taken = unpoisoned(self.taken.lock());
         taken.pop().or_else(|| {
             *taken = self.pushed.take_all().reversed();
@@ -138,12 +142,7 @@ impl<T: Send + 'static> QueueState<T> {
 
     /// Passes a value that has expired to the consumers. `wake` wakes those that wait. If the queue
     /// has been dropped, the value is passed to `discard` instead.
-    pub(super) fn pass_on(
-        &self,
-        entry: Box<Stacked<Entry<T>>>,
-        wake: impl Fn(Waker),
-        discard: impl FnMut(Entry<T>),
-    ) {
+    pub(super) fn pass_on(&self, entry: Boxed<T>, wake: impl Fn(Waker), discard: impl FnMut(Boxed<T>)) {
         self.push(&self.due, entry, discard);
         self.waiters.wake_all(wake);
     }
@@ -152,7 +151,7 @@ impl<T: Send + 'static> QueueState<T> {
     /// none is dropped with the last ticket, by whatever thread that is: this push comes before the
     /// last take of the queue's drop, which takes the value, or after it, and then the queue is seen
     /// closed.
-    fn push(&self, outbox: &Outbox<T>, entry: Box<Stacked<Entry<T>>>, mut discard: impl FnMut(Entry<T>)) {
+    fn push(&self, outbox: &Outbox<T>, entry: Boxed<T>, mut discard: impl FnMut(Boxed<T>)) {
         outbox.pushed.push(entry);
         // Ordering: Relaxed. If a take came before the push, what was written before it is seen.
         if self.is_closed.load(Ordering::Relaxed) {
@@ -195,7 +194,7 @@ impl<T> Entry<T> {
 /// The payload of a value's timer.
 pub(super) struct Ticket<T: Send + 'static> {
     /// `None` once the value has been taken out.
-    entry: Option<Box<Stacked<Entry<T>>>>,
+    entry: Option<Boxed<T>>,
     shared: Arc<QueueState<T>>,
 }
 

@@ -9,10 +9,10 @@
 //! the move, and the thread has seen the move in the node's word. No user code runs under the lock,
 //! and the shards' threads never take it.
 //!
-//! A value that has ended stays in the table until the table has doubled. The move that doubles it
-//! removes the values that are not pending any more.
+//! A moved value leaves the table when it leaves the queue: where it is removed, or where a consumer
+//! takes it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, MutexGuard};
@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::clock::unpoisoned;
 use crate::sync::Ordering;
 use crate::tick::Tick;
-use crate::timer::{ShardHandle, Timer, TimerKey};
+use crate::timer::{ShardHandle, TimerKey};
 use std::sync::atomic::AtomicUsize;
 
 /// Names a value of a [`DelayQueue`](crate::DelayQueue), until it has left the queue.
@@ -57,24 +57,14 @@ impl fmt::Debug for QueueKey {
 
 /// Where the timers of moved values are.
 pub(super) struct Moved {
-    table: Mutex<Table>,
+    timers: Mutex<BTreeMap<u64, TimerKey>>,
     /// The number of values in the table; one more during a move. Written under the lock.
     count: AtomicUsize,
 }
 
-struct Table {
-    timers: HashMap<u64, TimerKey>,
-    /// The number of values at which those that have ended are removed.
-    limit: usize,
-}
-
-/// The least [`Table::limit`].
-const LEAST_LIMIT: usize = 64;
-
 impl Moved {
     pub(super) fn new() -> Self {
-        let table = Table { timers: HashMap::new(), limit: LEAST_LIMIT };
-        Self { table: Mutex::new(table), count: AtomicUsize::new(0) }
+        Self { timers: Mutex::default(), count: AtomicUsize::new(0) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -83,29 +73,28 @@ impl Moved {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes out where the value's timer is, if the value was moved.
-    pub(super) fn take(&self, key: &QueueKey) -> Option<TimerKey> {
+    /// Takes the value `id` out of the table. Returns where its timer is, or was, if it was moved.
+    pub(super) fn forget(&self, id: u64) -> Option<TimerKey> {
         if self.is_empty() {
             return None;
         }
-        let mut table = self.lock();
-        let timer_key = table.timers.remove(&key.id);
-        self.note(table.timers.len());
+        let mut timers = self.lock();
+        let timer_key = timers.remove(&id);
+        self.note(timers.len());
         timer_key
     }
 
     /// Moves the value's timer; false if it has ended.
-    pub(super) fn relocate(&self, timer: &Timer, handle: &ShardHandle, key: &QueueKey, tick: Tick) -> bool {
-        let mut table = self.lock();
-        let Some(present) = table.timers.get(&key.id).copied().or(key.timer_key) else { return false };
-        self.note(table.timers.len() + 1);
+    pub(super) fn relocate(&self, handle: &ShardHandle, key: &QueueKey, tick: Tick) -> bool {
+        let mut timers = self.lock();
+        let Some(present) = timers.get(&key.id).copied().or(key.timer_key) else { return false };
+        self.note(timers.len() + 1);
         let moved = handle.scheduler.reschedule(present.key(), tick).map(TimerKey::once);
         match moved.filter(|_| moved != key.timer_key) {
-            Some(timer_key) => drop(table.timers.insert(key.id, timer_key)),
-            None => drop(table.timers.remove(&key.id)),
-        }
-        table.prune(timer);
-        self.note(table.timers.len());
+            Some(timer_key) => timers.insert(key.id, timer_key),
+            None => timers.remove(&key.id),
+        };
+        self.note(timers.len());
         moved.is_some()
     }
 
@@ -114,17 +103,7 @@ impl Moved {
         self.count.store(count, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        unpoisoned(self.table.lock())
-    }
-}
-
-impl Table {
-    fn prune(&mut self, timer: &Timer) {
-        if self.timers.len() >= self.limit {
-            self.timers.retain(|_, &mut timer_key| timer.is_pending(timer_key));
-            self.limit = LEAST_LIMIT.max(2 * self.timers.len());
-            self.timers.shrink_to(self.limit);
-        }
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, TimerKey>> {
+        unpoisoned(self.timers.lock())
     }
 }

@@ -80,7 +80,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     pub fn new(timer: &Timer) -> Self {
         let shared = Arc::new(QueueState::new());
         let watcher = Arc::downgrade(&shared);
-        if !timer.first_shard().watch_end(watcher) {
+        if !timer.first_shard().watch_end(shared.id, watcher) {
             shared.note_end(drop);
         }
         Self { timer: timer.clone(), shared, moved: Moved::new() }
@@ -136,11 +136,12 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free, unless the value has been moved by a reset: then it takes a lock.
+    /// O(1), lock-free, unless the value has been moved by a reset: then it takes a lock, for
+    /// O(log moved values).
     pub fn remove(&self, key: &QueueKey) -> Option<T> {
         let (handle, timer_key) = self.home_of(key)?;
         let cancelled = handle.scheduler.cancel(timer_key.key()).or_else(|| {
-            let moved = self.moved.take(key)?;
+            let moved = self.moved.forget(key.id)?;
             handle.scheduler.cancel(moved.key())
         });
         cancelled.map(|task| task.into_content::<Ticket<T>>().into_value())
@@ -154,7 +155,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// # Performance
     ///
     /// O(1). To a later time it is usually one compare-and-swap. To an earlier time the value's
-    /// timer moves to another node, and the queue notes under a lock where it is.
+    /// timer moves to another node, and the queue notes under a lock where it is: O(log moved
+    /// values).
     pub fn reset(&self, key: &QueueKey, delay: Duration) -> bool {
         self.move_to(key, |handle| handle.tick_after(delay))
     }
@@ -170,7 +172,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         match handle.scheduler.extend(timer_key.key(), tick) {
             Extended::Done => true,
             Extended::Gone if self.moved.is_empty() => false,
-            Extended::Gone | Extended::NeedsMove => self.moved.relocate(&self.timer, handle, key, tick),
+            Extended::Gone | Extended::NeedsMove => self.moved.relocate(handle, key, tick),
         }
     }
 
@@ -200,6 +202,7 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
     fn drop(&mut self) {
         self.shared.close();
         let handle = self.timer.first_shard();
+        handle.forget_watcher(self.shared.id);
         self.shared.waiters.take_all().for_each(|waker| handle.discard(waker));
         self.shared.drop_all(handle);
     }
@@ -208,5 +211,34 @@ impl<T: Send + 'static> Drop for DelayQueue<T> {
 impl<T: Send + 'static> fmt::Debug for DelayQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DelayQueue").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(shardwheel_loom)))]
+mod tests {
+    use super::*;
+    use crate::ManualClock;
+
+    /// What the queues and their moved values leave behind is nothing.
+    #[test]
+    fn what_has_left_is_forgotten() {
+        let clock = ManualClock::new();
+        let timer = Timer::builder().clock(clock.clone()).build().expect("settings within their limits");
+        let [hour, moment] = [3_600, 1].map(Duration::from_secs);
+        let queue = DelayQueue::new(&timer);
+        let keys = [(); 100].map(|()| queue.insert((), hour).expect("it is open"));
+        assert!(keys.iter().all(|key| queue.reset(key, moment)));
+        assert_eq!(keys.iter().filter_map(|key| queue.remove(key)).take(50).count(), 50);
+        clock.advance(moment);
+        assert_eq!(std::iter::from_fn(|| queue.try_recv()).count(), 50);
+        assert!(queue.moved.is_empty());
+
+        let key = queue.insert((), hour).expect("it is open");
+        assert!(queue.reset(&key, moment) && !queue.moved.is_empty());
+        drop((0..100).map(|_| DelayQueue::<()>::new(&timer)).collect::<Vec<_>>());
+        assert_eq!(timer.first_shard().watchers(), 1);
+        drop(timer.shutdown());
+        assert_eq!(queue.unexpired().count(), 1);
+        assert!(queue.moved.is_empty());
     }
 }

@@ -4,8 +4,8 @@
 
 use std::task::{Poll, Waker};
 
-use super::entry::{Entry, QueueState};
-use super::waiters::STREAM;
+use super::entry::{Boxed, Entry, QueueState};
+use super::waiters::Place;
 use crate::fallible::Stacked;
 
 /// A queue of numbers without a timer.
@@ -23,7 +23,7 @@ impl Queue {
     /// the caller, because the queue has been dropped.
     pub fn expire(&self, value: u64) -> Vec<u64> {
         let mut left = Vec::new();
-        let discard = |entry: Entry<u64>| left.push(entry.value);
+        let discard = |entry: Boxed<u64>| left.push(entry.value.value);
         let entry = Entry { value, id: 0, deadline: 0, armed_for: 0, expired: None };
         self.shared.pass_on(Stacked::boxed(entry), Waker::wake, discard);
         left
@@ -32,7 +32,7 @@ impl Queue {
     /// Takes what has expired, as the drop of the queue does.
     pub fn close(&self) -> Vec<u64> {
         self.shared.close();
-        std::iter::from_fn(|| self.shared.next_due()).map(|entry| entry.value).collect()
+        std::iter::from_fn(|| self.shared.next_due()).map(|entry| entry.value.value).collect()
     }
 
     /// Ends the queue, as a shutdown does.
@@ -42,34 +42,34 @@ impl Queue {
 
     /// Makes a consumer that leaves when it is dropped.
     pub fn enter(&self) -> Next<'_> {
-        Next { queue: self, number: self.shared.waiters.enter() }
+        Next { queue: self, place: self.shared.waiters.enter() }
     }
 
     /// The next value, as a stream; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.poll_for(STREAM, waker)
+        self.poll_for(Place::of_task(waker), waker)
     }
 
-    fn poll_for(&self, waiter: u64, waker: &Waker) -> Poll<Option<u64>> {
-        self.shared.poll(waiter, waker, drop).map(|entry| entry.map(|entry| entry.value))
+    fn poll_for(&self, place: Place, waker: &Waker) -> Poll<Option<u64>> {
+        self.shared.poll(place, waker, drop).map(|entry| entry.map(|entry| entry.value.value))
     }
 }
 
 /// A consumer that leaves when it is dropped.
 pub struct Next<'q> {
     queue: &'q Queue,
-    number: u64,
+    place: Place,
 }
 
 impl Next<'_> {
     /// The next value; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.queue.poll_for(self.number, waker)
+        self.queue.poll_for(self.place, waker)
     }
 }
 
 impl Drop for Next<'_> {
     fn drop(&mut self) {
-        drop(self.queue.shared.waiters.take(self.number));
+        drop(self.queue.shared.waiters.take(self.place));
     }
 }

@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 #[cfg(feature = "stream")]
 use futures_core::Stream;
 
-use super::entry::{Entry, Expired, QueueState};
-#[cfg(feature = "stream")]
-use super::waiters::{OWNER, STREAM};
+use super::entry::{Boxed, Expired, QueueState};
+use super::waiters::Place;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::timer::ShardHandle;
@@ -25,7 +24,7 @@ use crate::unwind::FirstPanic;
 
 impl<T: Send + 'static> QueueState<T> {
     /// The next entry that has expired, if there is one.
-    pub(super) fn next_due(&self) -> Option<Entry<T>> {
+    pub(super) fn next_due(&self) -> Option<Boxed<T>> {
         let entry = self.due.next()?;
         self.note_left();
         Some(entry)
@@ -34,11 +33,16 @@ impl<T: Send + 'static> QueueState<T> {
     /// The next entry that has expired; `None` at the end. If there is none yet, `waker` is woken
     /// when the consumer has to poll again; its former waker is passed to `discard`. `waiters.rs`
     /// has the protocol.
-    pub(super) fn poll(&self, waiter: u64, waker: &Waker, discard: impl Fn(Waker)) -> Poll<Option<Entry<T>>> {
+    pub(super) fn poll(
+        &self,
+        place: Place,
+        waker: &Waker,
+        discard: impl Fn(Waker),
+    ) -> Poll<Option<Boxed<T>>> {
         if let Some(entry) = self.next_due() {
             return Poll::Ready(Some(entry));
         }
-        self.waiters.register(waiter, waker, discard);
+        self.waiters.register(place, waker, discard);
         // Read before the last look: what expired before the end is found.
         let has_ended = self.has_ended();
         match self.next_due() {
@@ -61,7 +65,7 @@ impl<T: Send + 'static> QueueState<T> {
 impl<T: Send + 'static> DelayQueue<T> {
     /// Returns the next value that has expired, if there is one. Does not wait.
     pub fn try_recv(&self) -> Option<Expired<T>> {
-        self.shared.next_due()?.into_expired(self.shared.id)
+        self.give_out(self.shared.next_due())
     }
 
     /// Waits for the next value to expire. Resolves to `None` if the timer has been shut down and
@@ -91,7 +95,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// wait again.
     pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
         let waiter = self.enter();
-        poll_fn(move |context| self.poll_in_task(waiter.number(), context))
+        poll_fn(move |context| self.poll_in_task(waiter.place(), context))
     }
 
     /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
@@ -159,7 +163,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let waker = Waker::from(Arc::clone(&parker));
         loop {
             parker.clear();
-            if let Poll::Ready(expired) = self.poll_recv(waiter.number(), &waker) {
+            if let Poll::Ready(expired) = self.poll_recv(waiter.place(), &waker) {
                 return Ok(expired);
             }
             let left = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
@@ -191,44 +195,52 @@ impl<T: Send + 'static> DelayQueue<T> {
         iter::from_fn(|| {
             let entry = self.shared.unexpired.next()?;
             self.shared.note_left();
-            Some(entry.into_unexpired(self.shared.id))
+            self.moved.forget(entry.value.id);
+            Some(entry.value.into_unexpired(self.shared.id))
         })
     }
 
     /// Makes a consumer that may wait.
     fn enter(&self) -> Waiter<'_, T> {
-        Waiter { queue: self, number: self.shared.waiters.enter() }
+        Waiter { queue: self, place: self.shared.waiters.enter() }
     }
 
-    fn poll_in_task(&self, waiter: u64, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+    fn poll_in_task(&self, place: Place, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         // Comes first, because a value that has been taken cannot wait.
         ready!(budget::spend(context.waker()));
-        self.poll_recv(waiter, context.waker())
+        self.poll_recv(place, context.waker())
     }
 
-    fn poll_recv(&self, waiter: u64, waker: &Waker) -> Poll<Option<Expired<T>>> {
+    fn poll_recv(&self, place: Place, waker: &Waker) -> Poll<Option<Expired<T>>> {
         let discard = |former| self.timer.first_shard().discard(former);
-        let entry = self.shared.poll(waiter, waker, discard);
-        entry.map(|entry| entry?.into_expired(self.shared.id))
+        let entry = self.shared.poll(place, waker, discard);
+        entry.map(|entry| self.give_out(entry))
+    }
+
+    /// Takes an expired value out of its box, and what the queue knows of it.
+    fn give_out(&self, entry: Option<Boxed<T>>) -> Option<Expired<T>> {
+        let entry = entry?;
+        self.moved.forget(entry.value.id);
+        entry.value.into_expired(self.shared.id)
     }
 }
 
 /// A thread or a future that waits. Its drop takes its waker out of the list.
 struct Waiter<'q, T: Send + 'static> {
     queue: &'q DelayQueue<T>,
-    number: u64,
+    place: Place,
 }
 
 impl<T: Send + 'static> Waiter<'_, T> {
     /// A call, because a closure that named the field would capture that alone, and not the waiter.
-    fn number(&self) -> u64 {
-        self.number
+    fn place(&self) -> Place {
+        self.place
     }
 }
 
 impl<T: Send + 'static> Drop for Waiter<'_, T> {
     fn drop(&mut self) {
-        let waker = self.queue.shared.waiters.take(self.number);
+        let waker = self.queue.shared.waiters.take(self.place);
         self.queue.timer.first_shard().discard(waker);
     }
 }
@@ -239,7 +251,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(OWNER, context)
+        self.poll_in_task(Place::Owner, context)
     }
 }
 
@@ -251,6 +263,6 @@ impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(STREAM, context)
+        self.poll_in_task(Place::of_task(context.waker()), context)
     }
 }

@@ -25,6 +25,7 @@
 //! the timer's guard. A shard takes the lock only where a consumer waits, a consumer for as long as
 //! it registers or leaves.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::task::Waker;
 
@@ -34,48 +35,51 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// The consumers of a queue that wait.
 pub(super) struct Waiters {
-    /// Whether `list` may hold a waker. Set by consumers, cleared by the shards' threads.
+    /// Whether `wakers` may hold a waker. Set by consumers, cleared by the shards' threads.
     is_awaited: AtomicBool,
-    /// Consumers' numbers, and what wakes them.
-    list: Mutex<Vec<(u64, Waker)>>,
-    /// The last number of a consumer that is no stream.
-    last: AtomicU64,
+    /// One waker for each consumer that waits.
+    wakers: Mutex<BTreeMap<Place, Waker>>,
+    /// How many consumers have entered.
+    entered: AtomicU64,
 }
 
-/// The number of all consumers of which the queue knows the wakers alone: streams by reference.
-pub(super) const STREAM: u64 = 0;
+/// Names a consumer that waits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// The queue itself as a stream, of which there is one.
+    #[cfg(feature = "stream")]
+    Owner,
+    /// A consumer that takes its waker out when it leaves.
+    Entered(u64),
+    /// A stream by reference, of which the queue knows the waker alone: its data and its functions.
+    #[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
+    Task(usize, usize),
+}
 
-/// The number of the queue itself as a stream, of which there is one: it has one waker at most.
-#[cfg(feature = "stream")]
-pub(super) const OWNER: u64 = 1;
+impl Place {
+    #[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
+    pub(super) fn of_task(waker: &Waker) -> Self {
+        Self::Task(waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
+    }
+}
 
 impl Waiters {
     pub(super) fn new() -> Self {
-        let (is_awaited, list) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-        Self { is_awaited, list, last: AtomicU64::new(1) }
+        let (is_awaited, wakers) = (AtomicBool::new(false), Mutex::new(BTreeMap::new()));
+        Self { is_awaited, wakers, entered: AtomicU64::new(0) }
     }
 
-    /// The number of a new consumer, which takes its waker out when it leaves.
-    pub(super) fn enter(&self) -> u64 {
+    /// The place of a new consumer, which takes its waker out when it leaves.
+    pub(super) fn enter(&self) -> Place {
         // Ordering: Relaxed, the number alone matters.
-        self.last.fetch_add(1, Ordering::Relaxed) + 1
+        Place::Entered(self.entered.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes the next wake wake `waker`: instead of the waiter's former waker, or beside the other
-    /// wakers of streams. The former waker is passed to `discard`.
-    pub(super) fn register(&self, waiter: u64, waker: &Waker, discard: impl Fn(Waker)) {
+    /// Makes the next wake wake `waker`, instead of the former waker of that place, which is passed
+    /// to `discard`.
+    pub(super) fn register(&self, place: Place, waker: &Waker, discard: impl Fn(Waker)) {
         let clone = waker.clone();
-        let is_same =
-            |(known, its): &&mut (u64, Waker)| *known == waiter && (waiter != STREAM || its.will_wake(waker));
-        let mut list = self.lock();
-        let former = match list.iter_mut().find(is_same) {
-            Some((_, known)) => Some(mem::replace(known, clone)),
-            None => {
-                list.push((waiter, clone));
-                None
-            }
-        };
-        drop(list);
+        let former = self.lock().insert(place, clone);
         // Ordering: AcqRel, pairs with `wake_all`: see the module documentation.
         self.is_awaited.swap(true, Ordering::AcqRel);
         former.into_iter().for_each(discard);
@@ -91,17 +95,15 @@ impl Waiters {
 
     /// Takes all wakers out.
     pub(super) fn take_all(&self) -> impl Iterator<Item = Waker> + use<> {
-        mem::take(&mut *self.lock()).into_iter().map(|(_, waker)| waker)
+        mem::take(&mut *self.lock()).into_values()
     }
 
-    /// Takes the waiter's waker out.
-    pub(super) fn take(&self, waiter: u64) -> Option<Waker> {
-        let mut list = self.lock();
-        let at = list.iter().position(|&(known, _)| known == waiter)?;
-        Some(list.swap_remove(at).1)
+    /// Takes the waker of a place out.
+    pub(super) fn take(&self, place: Place) -> Option<Waker> {
+        self.lock().remove(&place)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Waker)>> {
-        unpoisoned(self.list.lock())
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Waker>> {
+        unpoisoned(self.wakers.lock())
     }
 }

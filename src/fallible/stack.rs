@@ -68,15 +68,16 @@ impl<T> Stack<T> {
         Self::from_first(all)
     }
 
-    /// Takes the value that was pushed last; the caller has the stack to itself.
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    /// Takes the value that was pushed last, in its box: it may be larger than the thread's stack.
+    /// The caller has the stack of boxes to itself.
+    pub(crate) fn pop(&mut self) -> Option<Box<Stacked<T>>> {
         // Ordering: Relaxed, the caller has the stack to itself.
         let first = NonNull::new(self.head.load(Ordering::Relaxed))?;
         // SAFETY: by the invariant a box, and the caller takes it out of the stack.
         let mut node = unsafe { Box::from_raw(first.as_ptr()) };
         // Ordering: Relaxed, as above.
         self.head.store(*node.next.get_mut(), Ordering::Relaxed);
-        Some(node.value)
+        Some(node)
     }
 
     /// The same values, the first one first.

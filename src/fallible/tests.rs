@@ -38,7 +38,7 @@ fn a_stack_gives_all_that_was_pushed() {
     assert!(stack.take_all().pop().is_none());
     let mut next = [0, 0];
     for _ in 0..150 {
-        let (thread, i, _) = taken.pop().expect("200 were pushed");
+        let (thread, i, _) = taken.pop().expect("200 were pushed").value;
         assert_eq!(i, std::mem::replace(&mut next[thread], i + 1));
     }
     assert_eq!(std::sync::Arc::strong_count(&value), 51);

@@ -256,7 +256,8 @@ impl TimerBuilder {
         };
         hardware::has_membarrier();
         let timer = self.make(&config, time, (1, shards), |limits| Notifier::new(shards, 0, limits))?;
-        let driven: Arc<dyn Driven> = timer.inner.clone();
+        let (pool, _) = timer.inner.drive.locate(0);
+        let driven: Arc<dyn Driven> = pool.clone();
         clock.drive(Arc::downgrade(&driven));
         Ok(timer)
     }

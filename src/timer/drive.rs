@@ -22,7 +22,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::drivers::Pool;
-use super::inner::Inner;
 use super::placement;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
@@ -124,12 +123,16 @@ pub(crate) fn visit<R>(
     result
 }
 
-/// A manual clock visits the workers.
-impl Driven for Inner {
+/// A manual clock visits the workers. It holds no handle of the timer: the last one may go while the
+/// clock runs a callback, and ends the timer then.
+impl Driven for Workers {
     fn next_expiration(&self) -> Option<Instant> {
-        let (pool, _) = self.drive.locate(0);
-        pool.least(|worker| {
+        self.least(|worker, is_requested| {
             let time = &worker.handle().time;
+            if is_requested {
+                // A job has come back from an executor.
+                return time.instant(worker.turned_at());
+            }
             // A worker whose clock lags does not move, however often it is run. The last tick never
             // comes.
             let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags());
@@ -140,10 +143,9 @@ impl Driven for Inner {
     /// Runs the workers one after the other, each until it has nothing left to do at the present
     /// time.
     fn run_due(&self, now: Instant) {
-        let (pool, _) = self.drive.locate(0);
-        for shard in 0..self.shards.handles.len() {
-            let Some(worker) = pool.take(shard) else { continue };
-            visit(pool, shard, worker, |worker| {
+        for shard in 0..self.shards() {
+            let Some(worker) = self.take(shard) else { continue };
+            visit(self, shard, worker, |worker| {
                 while worker.turn() || worker.is_sweeping() {}
                 worker.note_clock(now);
                 worker.rest();

@@ -16,16 +16,19 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::drive::{Workers, visit};
 use super::drivers::Parker;
 use super::inner::Inner;
 use super::shard_handle::ShardHandle;
-use super::time::NEVER;
+use super::time::{NEVER, nanos};
 use super::worker::Worker;
 use crate::clock::UserCode;
 use crate::shield::Shield;
+
+/// How long a loop without a waker waits for a recurring timer that an executor has.
+const UNTIL_NEXT_LOOK: Duration = Duration::from_millis(10);
 
 /// Runs a [`Timer`](crate::Timer) that has no threads, inside an event loop of the user's; made by
 /// [`TimerBuilder::build_driven`](crate::TimerBuilder::build_driven).
@@ -107,7 +110,9 @@ impl Driver {
     /// if nothing is pending, or if the timer has been shut down.
     ///
     /// That is the deadline of the next timer, or an earlier time at which timers move to a finer
-    /// wheel or memory is given back. A time that has passed means: at once.
+    /// wheel or memory is given back. A time that has passed means: at once. While an
+    /// [`Executor`](crate::Executor) has the only timers that are pending, it is 10 ms after the
+    /// last turn.
     ///
     /// From this call on, the [waker](Self::register_waker) is woken when a timer comes that is due
     /// earlier, when an executor has run a recurring timer, and when the timer is shut down.
@@ -121,7 +126,10 @@ impl Driver {
             self.parker().register(waker);
         }
         let next = |worker: &mut Worker| {
-            let at = worker.next_visit();
+            let mut at = worker.next_visit();
+            if worker.awaits_executor() {
+                at = worker.turned_at().saturating_add(nanos(UNTIL_NEXT_LOOK));
+            }
             worker.handle().time.instant(at)
         };
         (0..self.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
@@ -131,8 +139,8 @@ impl Driver {
     /// [`next_deadline`](Self::next_deadline) has to be asked again.
     ///
     /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at
-    /// each poll, before `next_deadline`. The waker is woken at most once after each
-    /// `next_deadline`, on the thread that schedules, so it should be quick: a mio `Waker`, an
+    /// each poll, before `next_deadline`. The waker is woken once after each `next_deadline`, or
+    /// twice if threads meet, on the thread that schedules, so it should be quick: a mio `Waker`, an
     /// `eventfd`, an unpark. A panic in it, or in its drop, is caught: see
     /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). A panic in its clone reaches the
     /// caller, and the former waker stays.

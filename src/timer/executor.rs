@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::run::{Outlet, Work};
+use crate::clock::UserCode;
 
 /// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.
 ///
@@ -66,8 +67,12 @@ impl Job {
 
     /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
     /// A panic in it is caught, counted, and reported to the timer's hook.
+    ///
+    /// Like every callback, a job waits for no other: where it shuts a timer down or moves a
+    /// [`ManualClock`](crate::ManualClock), that does not wait for what another thread runs.
     pub fn run(mut self) {
         if let Some(work) = self.work.take() {
+            let _user_code = UserCode::begin();
             let done = self.outlet.run(work);
             self.outlet.give_back(done);
         }
@@ -77,6 +82,7 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
+            let _user_code = UserCode::begin();
             let done = self.outlet.abandon(work);
             self.outlet.give_back(done);
         }

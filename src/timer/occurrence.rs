@@ -14,8 +14,8 @@ use crate::tick::Tick;
 pub struct Occurrence {
     /// The timer's key.
     pub key: TimerKey,
-    /// When this occurrence was due, by the timer's schedule. After a reschedule it is the new
-    /// deadline, rounded up to a tick.
+    /// When this occurrence was due, by the timer's schedule. After a reschedule to another tick it is
+    /// the time of that tick.
     pub due: Instant,
     /// How long after that the callback was called.
     pub late: Duration,

@@ -23,7 +23,8 @@ use crate::sync::plain::AtomicU32;
 /// [`TimerBuilder::placement`](crate::TimerBuilder::placement).
 ///
 /// A callback that schedules does so on its own shard, unless the placement is
-/// [`RoundRobin`](Self::RoundRobin) or [`LeastLoaded`](Self::LeastLoaded).
+/// [`RoundRobin`](Self::RoundRobin) or [`LeastLoaded`](Self::LeastLoaded). On an
+/// [`Executor`](crate::Executor) it does so as its thread does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {

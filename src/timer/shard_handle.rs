@@ -1,5 +1,6 @@
 //! A shard as producers use it.
 
+use std::collections::BTreeMap;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -35,8 +36,9 @@ pub(crate) struct ShardHandle {
     /// The state of the shard's end. Written by the shutdown, then by [`Unfired`](super::Unfired).
     pub(super) ended: Mutex<Ended>,
     /// What a shutdown calls at the end of the shard, after all timers of the shard have ended.
-    /// `None` once the shutdown has done so. Written under its lock, by any thread.
-    watchers: Mutex<Option<Vec<Weak<dyn WatchesEnd>>>>,
+    /// By the watchers' numbers. `None` once the shutdown has done so. Written under its lock, by
+    /// any thread.
+    watchers: Mutex<Option<BTreeMap<u64, Weak<dyn WatchesEnd>>>>,
 }
 
 // User code runs where no structure is half changed: a panic in it leaves none behind.
@@ -78,7 +80,7 @@ impl ShardHandle {
             waker,
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
             ended: Mutex::new(Ended::default()),
-            watchers: Mutex::new(Some(Vec::new())),
+            watchers: Mutex::new(Some(BTreeMap::new())),
         }
     }
 
@@ -174,26 +176,32 @@ impl ShardHandle {
         if let Ended::Closed(kept) = ended { Some(kept) } else { None }
     }
 
-    /// Makes the shutdown call `watcher`. False if the shard has ended. Amortised O(1): watchers that
-    /// are gone are removed where the list would grow.
+    /// Makes the shutdown call `watcher`, whose number no other one has. False if the shard has
+    /// ended.
     ///
     /// A shard that is marked as stopping takes timers until it is closed. So the shutdown calls
     /// the watchers when the shard is closed, not when it is marked.
-    pub(crate) fn watch_end(&self, watcher: Weak<dyn WatchesEnd>) -> bool {
+    pub(crate) fn watch_end(&self, number: u64, watcher: Weak<dyn WatchesEnd>) -> bool {
         let mut watchers = unpoisoned(self.watchers.lock());
-        let Some(watchers) = watchers.as_mut() else { return false };
-        if watchers.len() == watchers.capacity() {
-            watchers.retain(|watcher| watcher.strong_count() > 0);
-            watchers.reserve(watchers.len() + 1);
+        watchers.as_mut().map(|watchers| watchers.insert(number, watcher)).is_some()
+    }
+
+    /// The watcher ends before the shard.
+    pub(crate) fn forget_watcher(&self, number: u64) {
+        if let Some(watchers) = unpoisoned(self.watchers.lock()).as_mut() {
+            watchers.remove(&number);
         }
-        watchers.push(watcher);
-        true
+    }
+
+    #[cfg(test)]
+    pub(crate) fn watchers(&self) -> usize {
+        unpoisoned(self.watchers.lock()).as_ref().map_or(0, BTreeMap::len)
     }
 
     /// Calls all watchers, once, after all timers have ended. The lock is released before they run.
     pub(super) fn end_watchers(&self) {
         let watchers = unpoisoned(self.watchers.lock()).take().unwrap_or_default();
-        for watcher in watchers.iter().filter_map(Weak::upgrade) {
+        for watcher in watchers.values().filter_map(Weak::upgrade) {
             watcher.end(self);
         }
     }

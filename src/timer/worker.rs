@@ -249,6 +249,17 @@ impl Worker {
         Some(result)
     }
 
+    /// The time at the last turn.
+    pub(crate) fn turned_at(&self) -> Nanos {
+        self.turned_at
+    }
+
+    /// Whether all that is pending are recurring timers that an executor has.
+    pub(crate) fn awaits_executor(&self) -> bool {
+        let scheduler = &self.handle.scheduler;
+        self.next_expiration().is_none() && !scheduler.is_empty() && !self.handle.is_stopping()
+    }
+
     /// When to take the next turn.
     pub(crate) fn next_expiration(&self) -> Option<Tick> {
         self.advancer.as_ref()?.next_expiration()

@@ -1,12 +1,13 @@
 //! What goes in comes out: when it is due, removed, or refused.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use shardwheel::delay_queue::Expired;
 use shardwheel::{DelayQueue, Timer};
 
-use crate::support::{HOUR, by_hand, is_balanced, manual, ms};
+use crate::support::{HOUR, by_hand, hear, is_balanced, manual, ms, survives, threads};
 
 /// Values come out at their deadlines, in that order, with their keys, and not before. Promise 1.
 #[test]
@@ -104,4 +105,33 @@ fn values_of_any_shape() {
     clock.advance(ms(1));
     assert_eq!(large.try_recv().map(|out| out.value), Some(numbers));
     assert_eq!(none.try_recv().map(|out| out.value), Some(()));
+}
+
+/// A value of 3 MB passes through a timer's thread, or is dropped there, and its stack has 2 MiB.
+/// Promise 7.
+#[test]
+fn a_value_larger_than_the_stack_goes_through() {
+    struct Large(mpsc::Sender<u8>, [u8; 3 << 20]);
+    impl Drop for Large {
+        fn drop(&mut self) {
+            let _ = self.0.send(self.1[self.1.len() - 1]);
+        }
+    }
+    survives(|| {
+        let (sender, receiver) = mpsc::channel();
+        let work = move || {
+            let timer = threads(1);
+            let large = || Large(sender.clone(), [7; 3 << 20]);
+            let queue = DelayQueue::new(&timer);
+            queue.insert(large(), ms(1)).expect("it is open");
+            assert_eq!(queue.blocking_recv().expect("it is open").value.1[9], 7);
+            queue.insert(large(), ms(20)).expect("it is open");
+            drop(queue);
+            timer
+        };
+        // The caller's own stack has room for it.
+        let caller = thread::Builder::new().stack_size(64 << 20).spawn(work).expect("a thread starts");
+        let _timer = caller.join().expect("no panic");
+        assert_eq!([hear(&receiver), hear(&receiver)], [7, 7]);
+    });
 }

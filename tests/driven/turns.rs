@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use shardwheel::{Clock, Missed, Timer};
+use shardwheel::{Clock, Job, ManualClock, Missed, Timer};
 
 use crate::by_hand;
 
@@ -52,6 +52,26 @@ fn the_backlog_ends_with_the_turn() {
     drop(driver);
     clock.advance(Duration::from_secs(3));
     assert_eq!(backlog(), Duration::ZERO);
+}
+
+/// While an executor has the only recurring timer, a loop without a waker looks again.
+#[test]
+fn a_loop_waits_for_what_an_executor_has() {
+    let (jobs, queue) = mpsc::channel::<Job>();
+    let clock = ManualClock::new();
+    let builder = Timer::builder().clock(clock.clone()).executor(move |job: Job| drop(jobs.send(job)));
+    let (timer, mut driver) = builder.build_driven().unwrap();
+    let begin = clock.now();
+    let at = |millis| Some(begin + Duration::from_millis(millis));
+    let key = timer.schedule_every(Duration::from_millis(50), || ()).unwrap();
+    clock.advance(Duration::from_millis(50));
+    assert_eq!((driver.turn(), driver.next_deadline()), (1, at(60)));
+    clock.advance(Duration::from_millis(10));
+    assert_eq!((driver.turn(), driver.next_deadline()), (0, at(70)));
+    queue.try_recv().unwrap().run();
+    assert_eq!(driver.next_deadline(), at(100));
+    assert!(timer.cancel(key));
+    assert_eq!((driver.turn(), driver.next_deadline()), (0, None));
 }
 
 /// A loop that waits until `next_deadline` and then turns fires each timer at its tick, however far

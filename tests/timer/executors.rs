@@ -11,7 +11,8 @@ use rayon::ThreadPoolBuilder;
 use shardwheel::{CallbackPanic, Executor, Job, ManualClock, ScheduleErrorKind, Timer, TimerKey};
 
 use crate::support::{
-    Bomb, Count, Dropped, HOUR, Log, by_hand, hear, in_time, is_balanced, ms, pass, secs, until,
+    Bomb, Count, Dropped, HOUR, Log, after, by_hand, hear, in_time, is_balanced, manual, ms, pass, secs,
+    survives, threads, until,
 };
 
 /// A timer whose callbacks run on `executor`.
@@ -362,4 +363,70 @@ fn a_job_that_was_cancelled_while_it_waited_does_not_run() {
         assert_eq!(runs.get(), if ends { 1 } else { 2 });
         is_balanced(&timer);
     }
+}
+
+/// A job waits no more than a callback does: two of them shut down each other's timer, and one moves
+/// a clock that waits for the job. Promise 7.
+#[test]
+fn a_job_waits_neither_for_a_callback_nor_for_a_clock() {
+    survives(|| {
+        let on_a_thread = || {
+            let (jobs, queue) = mpsc::channel::<Job>();
+            thread::spawn(move || queue.into_iter().for_each(Job::run));
+            move |job: Job| drop(jobs.send(job))
+        };
+        // A callback waits for the job, which shuts the callback's timer down.
+        let (timer, pool) = (threads(1), on(on_a_thread()));
+        let ((begun, begins), (shut, is_shut)) = (mpsc::channel(), mpsc::channel());
+        let other = timer.clone();
+        after(&timer, ms(1), move || {
+            begun.send(()).expect("the job waits");
+            hear(&is_shut);
+        });
+        hear(&begins);
+        after(&pool, ms(1), move || {
+            drop(other.shutdown());
+            shut.send(()).expect("the callback waits");
+        });
+        until("the callback has run", || timer.stats().fired == 1 && timer.stats().pending == 0);
+        drop(timer.shutdown());
+
+        // A callback that the clock runs waits for the job, which moves the clock.
+        let (timer, clock) = manual();
+        let (moved, has_moved) = mpsc::channel();
+        let (moves, count) = (clock.clone(), Count::default());
+        let due = count.clone();
+        after(&timer, ms(8), move || due.one());
+        after(&timer, ms(1), move || {
+            after(&pool, ms(1), move || {
+                moves.advance(ms(7));
+                moved.send(()).expect("the callback waits");
+            });
+            hear(&has_moved);
+        });
+        clock.advance(ms(1));
+        assert_eq!((clock.elapsed(), count.get()), (ms(8), 1));
+    });
+}
+
+/// A recurring timer that an executor has run since the last move of the clock is due again.
+#[test]
+fn a_job_that_has_come_back_is_due_by_the_clock() {
+    let (jobs, queue) = mpsc::channel::<Job>();
+    let (timer, clock) = by_hand_on(move |job: Job| drop(jobs.send(job)));
+    let begin = timer.now();
+    timer.schedule_every(ms(10), || ()).expect("the timer is open");
+    clock.advance(ms(10));
+    assert_eq!(clock.next_deadline(), None, "the executor has it");
+    hear(&queue).run();
+    assert!(clock.next_deadline().is_some_and(|next| next <= timer.now()));
+    clock.advance(ms(0));
+    assert_eq!(clock.next_deadline(), Some(begin + ms(20)));
+    clock.advance(ms(10));
+    hear(&queue).run();
+    // A future that waits goes on.
+    assert_eq!(clock.run_until_stalled(timer.sleep(ms(5))), Some(Ok(())));
+    assert_eq!(clock.next_deadline(), Some(begin + ms(30)));
+    drop(timer.shutdown());
+    assert_eq!(clock.next_deadline(), None);
 }

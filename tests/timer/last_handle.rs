@@ -1,12 +1,11 @@
 //! The drop of the last handle ends a timer: its threads end, and its callbacks are dropped.
 
-use std::sync::Mutex;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 
 use shardwheel::Timer;
 
 use crate::ending::named;
-use crate::support::{Count, Dropped, HOUR, are_threads, both, by_hand, hear, ms, until};
+use crate::support::{Count, Dropped, HOUR, are_threads, both, by_hand, hear, ms, pass, until};
 
 /// When the last handle is dropped the threads end, and callbacks are dropped once; while another
 /// handle exists, neither happens. Promise 8.
@@ -80,4 +79,25 @@ fn a_callback_of_a_manual_timer_may_drop_the_last_handle() {
     clock.advance(ms(5));
     assert_eq!((dropped.get(), count.get()), (1, 1));
     drop((other, clock));
+}
+
+/// What is due at the same tick does not run any more: the timer ends with the handle. Promise 8.
+#[test]
+fn nothing_runs_after_the_callback_that_drops_the_last_handle() {
+    for (timer, clock) in both() {
+        let (last, count) = (Arc::new(Mutex::new(None::<Timer>)), Count::default());
+        let deadline = timer.now() + ms(20);
+        for _ in 0..3 {
+            let (last, count) = (Arc::clone(&last), count.clone());
+            let callback = move || {
+                count.one();
+                drop(last.lock().map(|mut last| last.take()));
+            };
+            timer.schedule_at(deadline, callback).expect("the timer is open");
+        }
+        *last.lock().expect("no panic") = Some(timer);
+        pass(&clock, ms(30));
+        until("the callbacks are dropped", || Arc::strong_count(&last) == 1);
+        assert_eq!(count.get(), 1);
+    }
 }

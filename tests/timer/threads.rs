@@ -128,3 +128,32 @@ fn the_first_timer_waits_for_no_registration() {
         });
     });
 }
+
+/// The child of a fork makes timers, whatever the parent's threads were doing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_forked_process_makes_timers() {
+    alone(|| {
+        let first = Timer::new().expect("the defaults are valid");
+        for _ in 0..20 {
+            // SAFETY: the child uses the allocator, whose locks are free after a fork, and what is
+            // tested here.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                drop(Timer::builder().build_driven().expect("the defaults are valid"));
+                let timer = Timer::new().expect("the defaults are valid");
+                let (sender, receiver) = mpsc::channel();
+                timer.schedule_after(ms(1), move || sender.send(()).unwrap()).expect("it is open");
+                let has_fired = receiver.recv_timeout(std::time::Duration::from_secs(20)).is_ok();
+                // SAFETY: nothing of this process is needed any more.
+                unsafe { libc::_exit(i32::from(!has_fired)) };
+            }
+            let mut status = -1;
+            // SAFETY: the status is a place for an integer.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!((waited, status), (child, 0));
+            thread::sleep(ms(1) / 2);
+        }
+        drop(first);
+    });
+}

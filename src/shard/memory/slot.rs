@@ -202,6 +202,6 @@ impl<M> Retired<M> {
         })?;
         self.count -= 1;
         // SAFETY: it came from `into_raw`, and its readers have unpinned.
-        Some(unsafe { Box::from_raw(ManuallyDrop::new(memory).0.as_ptr()) })
+        Some(unsafe { Box::from_raw(ManuallyDrop::new(memory.value).0.as_ptr()) })
     }
 }

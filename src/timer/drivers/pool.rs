@@ -233,9 +233,14 @@ impl<W> Pool<W> {
         if is_stopping { Some(worker) } else { shard.worker.replace(worker) }
     }
 
-    /// The least value that `look` returns for the workers that are not at work.
-    pub(crate) fn least<R: Ord>(&self, look: impl Fn(&W) -> Option<R>) -> Option<R> {
-        self.state().shards.iter().filter_map(|shard| look(shard.worker.as_ref()?)).min()
+    /// The least value that `look` returns for the workers that are not at work. It also learns
+    /// whether a visit is requested.
+    pub(crate) fn least<R: Ord>(&self, look: impl Fn(&W, bool) -> Option<R>) -> Option<R> {
+        let state = self.state();
+        let look = |(number, shard): (usize, &Shard<W>)| {
+            look(shard.worker.as_ref()?, self.notifier.is_requested(number))
+        };
+        state.shards.iter().enumerate().filter(|(_, shard)| !shard.is_closed).filter_map(look).min()
     }
 
     // ---- the end ------------------------------------------------------------------------------
