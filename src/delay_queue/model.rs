@@ -5,7 +5,7 @@
 use std::task::{Poll, Waker};
 
 use super::entry::{Boxed, Entry, QueueState};
-use super::waiters::Place;
+use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
 
 /// A queue of numbers without a timer.
@@ -42,34 +42,34 @@ impl Queue {
 
     /// Makes a consumer that leaves when it is dropped.
     pub fn enter(&self) -> Next<'_> {
-        Next { queue: self, place: self.shared.waiters.enter() }
+        Next { queue: self, consumer: self.shared.waiters.enter() }
     }
 
     /// The next value, as a stream; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.poll_for(Place::of_task(waker), waker)
+        self.poll_for(ConsumerId::of_task(waker), waker)
     }
 
-    fn poll_for(&self, place: Place, waker: &Waker) -> Poll<Option<u64>> {
-        self.shared.poll(place, waker, drop).map(|entry| entry.map(|entry| entry.value.value))
+    fn poll_for(&self, consumer: ConsumerId, waker: &Waker) -> Poll<Option<u64>> {
+        self.shared.poll(consumer, waker, drop).map(|entry| entry.map(|entry| entry.value.value))
     }
 }
 
 /// A consumer that leaves when it is dropped.
 pub struct Next<'q> {
     queue: &'q Queue,
-    place: Place,
+    consumer: ConsumerId,
 }
 
 impl Next<'_> {
     /// The next value; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.queue.poll_for(self.place, waker)
+        self.queue.poll_for(self.consumer, waker)
     }
 }
 
 impl Drop for Next<'_> {
     fn drop(&mut self) {
-        drop(self.queue.shared.waiters.take(self.place));
+        drop(self.queue.shared.waiters.take(self.consumer));
     }
 }

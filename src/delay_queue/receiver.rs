@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 
 use super::entry::{Boxed, Expired, QueueState};
-use super::waiters::Place;
+use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
 use crate::future::{Elapsed, budget};
 use crate::timer::ShardHandle;
@@ -35,14 +35,14 @@ impl<T: Send + 'static> QueueState<T> {
     /// has the protocol.
     pub(super) fn poll(
         &self,
-        place: Place,
+        consumer: ConsumerId,
         waker: &Waker,
         discard: impl Fn(Waker),
     ) -> Poll<Option<Boxed<T>>> {
         if let Some(entry) = self.next_due() {
             return Poll::Ready(Some(entry));
         }
-        self.waiters.register(place, waker, discard);
+        self.waiters.register(consumer, waker, discard);
         // Read before the last look: what expired before the end is found.
         let has_ended = self.has_ended();
         match self.next_due() {
@@ -95,7 +95,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// wait again.
     pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
         let waiter = self.enter();
-        poll_fn(move |context| self.poll_in_task(waiter.place(), context))
+        poll_fn(move |context| self.poll_in_task(waiter.consumer(), context))
     }
 
     /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
@@ -163,7 +163,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let waker = Waker::from(Arc::clone(&parker));
         loop {
             parker.clear();
-            if let Poll::Ready(expired) = self.poll_recv(waiter.place(), &waker) {
+            if let Poll::Ready(expired) = self.poll_recv(waiter.consumer(), &waker) {
                 return Ok(expired);
             }
             let left = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
@@ -202,18 +202,18 @@ impl<T: Send + 'static> DelayQueue<T> {
 
     /// Makes a consumer that may wait.
     fn enter(&self) -> Waiter<'_, T> {
-        Waiter { queue: self, place: self.shared.waiters.enter() }
+        Waiter { queue: self, consumer: self.shared.waiters.enter() }
     }
 
-    fn poll_in_task(&self, place: Place, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+    fn poll_in_task(&self, consumer: ConsumerId, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         // Comes first, because a value that has been taken cannot wait.
         ready!(budget::spend(context.waker()));
-        self.poll_recv(place, context.waker())
+        self.poll_recv(consumer, context.waker())
     }
 
-    fn poll_recv(&self, place: Place, waker: &Waker) -> Poll<Option<Expired<T>>> {
+    fn poll_recv(&self, consumer: ConsumerId, waker: &Waker) -> Poll<Option<Expired<T>>> {
         let discard = |former| self.timer.first_shard().discard(former);
-        let entry = self.shared.poll(place, waker, discard);
+        let entry = self.shared.poll(consumer, waker, discard);
         entry.map(|entry| self.give_out(entry))
     }
 
@@ -228,19 +228,19 @@ impl<T: Send + 'static> DelayQueue<T> {
 /// A thread or a future that waits. Its drop takes its waker out of the list.
 struct Waiter<'q, T: Send + 'static> {
     queue: &'q DelayQueue<T>,
-    place: Place,
+    consumer: ConsumerId,
 }
 
 impl<T: Send + 'static> Waiter<'_, T> {
     /// A call, because a closure that named the field would capture that alone, and not the waiter.
-    fn place(&self) -> Place {
-        self.place
+    fn consumer(&self) -> ConsumerId {
+        self.consumer
     }
 }
 
 impl<T: Send + 'static> Drop for Waiter<'_, T> {
     fn drop(&mut self) {
-        let waker = self.queue.shared.waiters.take(self.place);
+        let waker = self.queue.shared.waiters.take(self.consumer);
         self.queue.timer.first_shard().discard(waker);
     }
 }
@@ -251,7 +251,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(Place::Owner, context)
+        self.poll_in_task(ConsumerId::Owner, context)
     }
 }
 
@@ -263,6 +263,6 @@ impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(Place::of_task(context.waker()), context)
+        self.poll_in_task(ConsumerId::of_task(context.waker()), context)
     }
 }

@@ -38,14 +38,14 @@ pub(super) struct Waiters {
     /// Whether `wakers` may hold a waker. Set by consumers, cleared by the shards' threads.
     is_awaited: AtomicBool,
     /// One waker for each consumer that waits.
-    wakers: Mutex<BTreeMap<Place, Waker>>,
+    wakers: Mutex<BTreeMap<ConsumerId, Waker>>,
     /// How many consumers have entered.
     entered: AtomicU64,
 }
 
 /// Names a consumer that waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ConsumerId {
     /// The queue itself as a stream, of which there is one.
     #[cfg(feature = "stream")]
     Owner,
@@ -56,7 +56,7 @@ pub(super) enum Place {
     Task(usize, usize),
 }
 
-impl Place {
+impl ConsumerId {
     #[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
     pub(super) fn of_task(waker: &Waker) -> Self {
         Self::Task(waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
@@ -69,17 +69,17 @@ impl Waiters {
         Self { is_awaited, wakers, entered: AtomicU64::new(0) }
     }
 
-    /// The place of a new consumer, which takes its waker out when it leaves.
-    pub(super) fn enter(&self) -> Place {
+    /// The identity of a new consumer, which takes its waker out when it leaves.
+    pub(super) fn enter(&self) -> ConsumerId {
         // Ordering: Relaxed, the number alone matters.
-        Place::Entered(self.entered.fetch_add(1, Ordering::Relaxed))
+        ConsumerId::Entered(self.entered.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes the next wake wake `waker`, instead of the former waker of that place, which is passed
+    /// Makes the next wake wake `waker`, instead of the consumer's former waker, which is passed
     /// to `discard`.
-    pub(super) fn register(&self, place: Place, waker: &Waker, discard: impl Fn(Waker)) {
+    pub(super) fn register(&self, consumer: ConsumerId, waker: &Waker, discard: impl Fn(Waker)) {
         let clone = waker.clone();
-        let former = self.lock().insert(place, clone);
+        let former = self.lock().insert(consumer, clone);
         // Ordering: AcqRel, pairs with `wake_all`: see the module documentation.
         self.is_awaited.swap(true, Ordering::AcqRel);
         former.into_iter().for_each(discard);
@@ -98,12 +98,12 @@ impl Waiters {
         mem::take(&mut *self.lock()).into_values()
     }
 
-    /// Takes the waker of a place out.
-    pub(super) fn take(&self, place: Place) -> Option<Waker> {
-        self.lock().remove(&place)
+    /// Takes the consumer's waker out.
+    pub(super) fn take(&self, consumer: ConsumerId) -> Option<Waker> {
+        self.lock().remove(&consumer)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Waker>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ConsumerId, Waker>> {
         unpoisoned(self.wakers.lock())
     }
 }
