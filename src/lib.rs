@@ -51,6 +51,7 @@ mod shield;
 mod sync;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 #[doc(hidden)]
+#[path = "../loom-tests/testing/mod.rs"]
 pub mod testing;
 mod tick;
 #[cfg(feature = "timer")]

@@ -7,6 +7,7 @@
 mod entry;
 mod keys;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
+#[path = "../../loom-tests/testing/delay_queue.rs"]
 pub(crate) mod model;
 mod receiver;
 mod waiters;

@@ -6,6 +6,7 @@
 //! shardwheel_stall`, also private, a test stops threads at them (`stall`).
 
 #[cfg(shardwheel_stall)]
+#[path = "../../tests/stall/points.rs"]
 pub mod stall;
 
 #[cfg(feature = "timer")]

@@ -1,5 +1,5 @@
-//! The parts of a shard that `Timer` is built on, for the models. Not part of the API: it changes
-//! without notice.
+//! The parts of a shard that `Timer` is built on, for the models. Modules of the crate itself, with
+//! the cfgs of models alone. Not part of the API: it changes without notice.
 
 #![allow(clippy::new_without_default, reason = "a model makes it where it says so")]
 
