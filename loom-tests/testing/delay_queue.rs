@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 use super::entry::{Boxed, Entry, QueueState};
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
+use crate::future::WakerId;
 
 /// A queue of numbers without a timer.
 pub struct Queue {
@@ -47,7 +48,7 @@ impl Queue {
 
     /// The next value, as a stream; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.poll_for(ConsumerId::of_task(waker), waker)
+        self.poll_for(ConsumerId::Task(WakerId::of(waker)), waker)
     }
 
     fn poll_for(&self, consumer: ConsumerId, waker: &Waker) -> Poll<Option<u64>> {

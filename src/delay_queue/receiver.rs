@@ -17,6 +17,8 @@ use futures_core::Stream;
 use super::entry::{Boxed, Expired, QueueState};
 use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
+#[cfg(feature = "stream")]
+use crate::future::WakerId;
 use crate::future::{Elapsed, budget};
 use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
@@ -263,6 +265,6 @@ impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(ConsumerId::of_task(context.waker()), context)
+        self.poll_in_task(ConsumerId::Task(WakerId::of(context.waker())), context)
     }
 }

@@ -30,6 +30,8 @@ use std::mem;
 use std::task::Waker;
 
 use crate::clock::unpoisoned;
+#[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
+use crate::future::WakerId;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
@@ -51,16 +53,9 @@ pub(super) enum ConsumerId {
     Owner,
     /// A consumer that takes its waker out when it leaves.
     Entered(u64),
-    /// A stream by reference, of which the queue knows the waker alone: its data and its functions.
+    /// A stream by reference, of which the queue knows the waker alone.
     #[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
-    Task(usize, usize),
-}
-
-impl ConsumerId {
-    #[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
-    pub(super) fn of_task(waker: &Waker) -> Self {
-        Self::Task(waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
-    }
+    Task(WakerId),
 }
 
 impl Waiters {

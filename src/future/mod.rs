@@ -28,6 +28,8 @@ pub use error::{Elapsed, SleepError, TimeoutError};
 pub use interval::Interval;
 pub use sleep::Sleep;
 pub use timeout::Timeout;
+#[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
+pub(crate) use wait::WakerId;
 
 impl Timer {
     /// Returns a future that is ready when `duration` has passed from now. A sleep of zero is ready

@@ -67,14 +67,14 @@ enum State {
 }
 
 /// Distinguishes two wakers as long as one of them is alive.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct WakerId {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WakerId {
     data: usize,
     vtable: usize,
 }
 
 impl WakerId {
-    fn of(waker: &Waker) -> Self {
+    pub(crate) fn of(waker: &Waker) -> Self {
         Self { data: waker.data().addr(), vtable: std::ptr::from_ref(waker.vtable()).addr() }
     }
 }
