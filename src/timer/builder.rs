@@ -4,25 +4,24 @@
 //! clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use super::Timer;
-use super::affinity::Core;
-use super::drive::Drive;
+use super::affinity;
+use super::drive::Inner;
 use super::driven::Driver;
 use super::driver_thread::{DriverThread, ThreadHooks};
 use super::drivers::{Drivers, Limits, Notifier, Pool, ShardWaker};
 use super::executor::{Executor, Job};
-use super::inner::Inner;
 use super::panics::{CallbackPanic, PanicGuard};
-use super::placement::{Placement, Shards};
+use super::placement::{Placement, Turns};
 use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
-use crate::clock::{Clock, Driven, FastClock, ManualClock};
+use crate::clock::{Clock, Driven, FastClock, ManualClock, unpoisoned};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::hardware;
@@ -345,9 +344,10 @@ impl TimerBuilder {
             let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
             Ok(Pool::new(notifier, workers))
         };
-        let drive = Drive::new((0..pools).map(pool).collect::<Result<_, BuildError>>()?);
-        let shards = Shards::new(id, handles.into(), self.placement);
-        Ok(Timer { inner: Arc::new(Inner { shards, first, drive }) })
+        let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
+        let (handles, placement) = (handles.into(), self.placement);
+        let (turns, threads) = (Turns::default(), Mutex::default());
+        Ok(Timer { inner: Arc::new(Inner { id, first, handles, placement, turns, pools, threads }) })
     }
 
     /// The clock that drives the timer instead of threads, if there is one.
@@ -356,11 +356,11 @@ impl TimerBuilder {
     }
 
     /// A core for each shard, or none at all.
-    fn cores(&self, shards: usize) -> Result<Vec<Core>, BuildError> {
+    fn cores(&self, shards: usize) -> Result<Vec<usize>, BuildError> {
         if !self.pin_to_cores {
             return Ok(Vec::new());
         }
-        let cores = Core::all();
+        let cores = affinity::cores();
         // A system that does not list its cores cannot pin a thread either.
         if (1..shards).contains(&cores.len()) {
             return Err(BuildError::TooFewCores { shards, cores: cores.len() });
@@ -370,17 +370,18 @@ impl TimerBuilder {
 
     /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of
     /// the timer ends those that did.
-    fn start(&self, timer: &Timer, cores: &[Core]) -> Result<(), BuildError> {
-        let (drive, time) = (&timer.inner.drive, &timer.first_shard().time);
+    fn start(&self, timer: &Timer, cores: &[usize]) -> Result<(), BuildError> {
+        let (inner, time) = (&timer.inner, &timer.first_shard().time);
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
         let start = if time.is_users() { Instant::now() } else { time.start };
         let (ready, started) = mpsc::channel();
-        for (shard, home) in timer.inner.shards.handles.iter().enumerate() {
-            let (pool, number) = drive.locate(shard);
+        for (shard, home) in inner.handles.iter().enumerate() {
+            let (pool, number) = inner.locate(shard);
             let (pool, home, hooks) = (Arc::clone(pool), Arc::clone(home), self.hooks.clone());
             let driver = DriverThread { pool, number, home, start, hooks };
             let thread = self.spawn(driver, shard, cores.get(shard).copied(), ready.clone());
-            drive.add_thread(thread.map_err(|error| BuildError::Spawn { shard, error })?);
+            let thread = thread.map_err(|error| BuildError::Spawn { shard, error })?;
+            unpoisoned(inner.threads.lock()).push(thread);
         }
         drop(ready);
         started.into_iter().for_each(drop);
@@ -391,7 +392,7 @@ impl TimerBuilder {
         &self,
         driver: DriverThread,
         number: usize,
-        core: Option<Core>,
+        core: Option<usize>,
         ready: mpsc::Sender<()>,
     ) -> io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name(format!("{}-{number}", self.name));

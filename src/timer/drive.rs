@@ -1,5 +1,5 @@
-//! How a timer's workers are visited (by drivers with threads, a manual clock or an event loop),
-//! and how a shutdown ends them.
+//! What all handles of a timer share: its shards, and how their workers are visited (by drivers with
+//! threads, a manual clock or an event loop) and ended by a shutdown.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to come back to its pool, which it does when the user code that it runs has returned. In
@@ -17,52 +17,73 @@
 //! have ended, so nothing of them is left when it returns. A thread that the shutdown does not wait
 //! for continues by itself. So does a thread that still drops the executor after [`GRACE`].
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::drivers::Pool;
-use super::inner::Inner;
-use super::placement;
-use super::shard_handle::ShardHandle;
+use super::key::TimerKey;
+use super::placement::{self, Placement, Turns};
+use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
 use super::time::{NEVER, Nanos};
+use super::unfired::Unfired;
 use super::worker::Worker;
 use crate::clock::{Driven, is_user_code, unpoisoned};
-use crate::shard::Advancer;
+use crate::shard::{Advancer, ShardId};
 use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
 /// alone.
 const GRACE: Duration = Duration::from_millis(20);
 
-pub(crate) type Workers = Pool<Box<Worker>>;
-
-/// The workers of a timer and the threads that visit them.
-pub(crate) struct Drive {
-    /// One pool, or one for each shard.
-    pools: Box<[Arc<Workers>]>,
+pub(crate) struct Inner {
+    /// Distinguishes the timer from others in thread locals.
+    pub(super) id: u64,
+    /// The number of the first shard. The other shards have the numbers after it.
+    pub(super) first: ShardId,
+    pub(super) handles: Arc<[Arc<ShardHandle>]>,
+    pub(super) placement: Placement,
+    pub(super) turns: Turns,
+    /// Where the workers lie: one pool, or one for each shard.
+    pub(super) pools: Box<[Arc<Pool<Box<Worker>>>]>,
     /// In the order of the shards; a shutdown takes them.
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drive {
-    pub(crate) fn new(pools: Box<[Arc<Workers>]>) -> Self {
-        Self { pools, threads: Mutex::default() }
-    }
+// User code runs where no structure is half changed: a panic in it leaves none behind.
+impl UnwindSafe for Inner {}
+impl RefUnwindSafe for Inner {}
 
-    /// Adds the thread of the next shard.
-    pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
-        unpoisoned(self.threads.lock()).push(thread);
+impl Inner {
+    /// The shard that the key belongs to, if it is a shard of this timer.
+    #[inline]
+    pub(super) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
+        self.handles.get(key.key().shards_after(self.first))
     }
 
     /// The pool of a shard, or of a thread, and its number there.
-    pub(crate) fn locate(&self, number: usize) -> (&Arc<Workers>, usize) {
+    pub(super) fn locate(&self, number: usize) -> (&Arc<Pool<Box<Worker>>>, usize) {
         if let [pool] = &*self.pools { (pool, number) } else { (&self.pools[number], 0) }
     }
 
+    pub(super) fn shutdown(&self) -> Unfired {
+        // The first shard is marked first, so of two shutdowns one goes on.
+        if !self.handles.iter().all(|handle| handle.advancer_slot.stop()) {
+            return Unfired::default();
+        }
+        for (shard, handle) in self.handles.iter().enumerate() {
+            if let Some(advancer) = self.retrieve(handle, shard) {
+                *handle.ended() = Ended::Retrieved(advancer);
+            }
+        }
+        self.end_threads();
+        Unfired::of(Arc::clone(&self.handles))
+    }
+
     /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.
-    pub(crate) fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
+    fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
         let (pool, shard) = self.locate(shard);
         let slot = &handle.advancer_slot;
         loop {
@@ -82,7 +103,7 @@ impl Drive {
     }
 
     /// Ends the threads, after all advancers have been retrieved.
-    pub(crate) fn end(&self) {
+    fn end_threads(&self) {
         self.pools.iter().for_each(|pool| pool.stop());
         let threads = std::mem::take(&mut *unpoisoned(self.threads.lock()));
         // The pools that have no thread: of a manual clock, of an event loop, and those whose
@@ -103,17 +124,21 @@ impl Drive {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        drop(self.shutdown());
+    }
+}
+
 /// Calls `code` with the worker of a shard, and puts the worker back. `code` also returns when the
 /// next visit is due.
 pub(crate) fn visit<R>(
-    pool: &Workers,
+    pool: &Pool<Box<Worker>>,
     shard: usize,
     mut worker: Box<Worker>,
     code: impl FnOnce(&mut Worker) -> (R, Nanos),
 ) -> R {
-    let visit = placement::visit(worker.number());
-    let (result, due) = code(&mut worker);
-    drop(visit);
+    let (result, due) = placement::visit(worker.number(), || code(&mut worker));
     let handle = Arc::clone(worker.handle());
     // If the timer has ended meanwhile, the drop ends the worker.
     drop(pool.put_back(shard, worker, due));
@@ -127,7 +152,7 @@ pub(crate) fn visit<R>(
 /// A manual clock visits the workers.
 impl Driven for Inner {
     fn next_expiration(&self) -> Option<Instant> {
-        let (pool, _) = self.drive.locate(0);
+        let (pool, _) = self.locate(0);
         pool.least(|worker| {
             let time = &worker.handle().time;
             // A worker whose clock lags does not move, however often it is run. The last tick never
@@ -140,8 +165,8 @@ impl Driven for Inner {
     /// Runs the workers one after the other, each until it has nothing left to do at the present
     /// time.
     fn run_due(&self, now: Instant) {
-        let (pool, _) = self.drive.locate(0);
-        for shard in 0..self.shards.handles.len() {
+        let (pool, _) = self.locate(0);
+        for shard in 0..self.handles.len() {
             let Some(worker) = pool.take(shard) else { continue };
             visit(pool, shard, worker, |worker| {
                 while worker.turn() || worker.is_sweeping() {}

@@ -18,9 +18,8 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
 
-use super::drive::{Workers, visit};
-use super::drivers::Parker;
-use super::inner::Inner;
+use super::drive::{Inner, visit};
+use super::drivers::{Parker, Pool};
 use super::shard_handle::ShardHandle;
 use super::time::NEVER;
 use super::worker::Worker;
@@ -62,7 +61,7 @@ use crate::shield::Shield;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Driver {
-    pool: Arc<Workers>,
+    pool: Arc<Pool<Box<Worker>>>,
     timer: Weak<Inner>,
     waker: Option<Waker>,
     /// What is around that waker.
@@ -77,8 +76,8 @@ impl RefUnwindSafe for Driver {}
 
 impl Driver {
     pub(super) fn new(timer: &Arc<Inner>) -> Self {
-        let handle = Arc::clone(&timer.shards.handles[0]);
-        let (pool, _) = timer.drive.locate(0);
+        let handle = Arc::clone(&timer.handles[0]);
+        let (pool, _) = timer.locate(0);
         let (pool, timer) = (Arc::clone(pool), Arc::downgrade(timer));
         Self { pool, timer, waker: None, shield: Weak::new(), handle }
     }

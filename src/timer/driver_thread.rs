@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::affinity::Core;
-use super::drive::{Workers, visit};
-use super::drivers::Step;
+use super::affinity;
+use super::drive::visit;
+use super::drivers::{Pool, Step};
 use super::shard_handle::ShardHandle;
 use super::time::{NEVER, Nanos, nanos};
 use super::worker::Worker;
@@ -13,7 +13,7 @@ use crate::clock::UserCode;
 use crate::unwind::DropQuietly;
 
 pub(crate) struct DriverThread {
-    pub(crate) pool: Arc<Workers>,
+    pub(crate) pool: Arc<Pool<Box<Worker>>>,
     /// Its number in the pool.
     pub(crate) number: usize,
     /// The shard of the same number.
@@ -35,12 +35,12 @@ type Hook = Arc<dyn Fn() + Send + Sync>;
 impl DriverThread {
     /// Drives shards on the calling thread, pinned to the core, until the timer is stopping. Calls
     /// `begun` when the thread is set up.
-    pub(crate) fn run(mut self, core: Option<Core>, begun: impl FnOnce()) {
+    pub(crate) fn run(mut self, core: Option<usize>, begun: impl FnOnce()) {
         let _user_code = UserCode::begin();
         self.pool.notifier.parker(self.number).set_thread();
         // Set here only, so `set` succeeds.
-        if let Some(core) = core.filter(|core| core.pin()) {
-            let _ = self.home.core.set(core.id());
+        if let Some(core) = core.filter(|&core| affinity::pin(core)) {
+            let _ = self.home.core.set(core);
         }
         self.call(self.hooks.start.as_ref());
         begun();

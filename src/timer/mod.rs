@@ -14,7 +14,6 @@
 //! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
-//! | `inner.rs` | What all handles share, and the timer's end. |
 //! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
 //! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback gets. |
 //! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
@@ -24,7 +23,7 @@
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
-//! | `drive.rs`, `advancer_slot.rs`, `changes.rs` | How a shutdown takes the advancers and ends the threads. |
+//! | `drive.rs`, `advancer_slot.rs`, `changes.rs` | What all handles share. How a shutdown takes the advancers and ends the threads. |
 //! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
@@ -41,7 +40,6 @@ mod executor;
 mod global;
 mod guard;
 pub(crate) mod inline;
-mod inner;
 mod key;
 mod lateness;
 mod occurrence;
@@ -89,7 +87,7 @@ pub(crate) use time::{NEVER, Nanos, nanos};
 use crate::error::{BuildError, ScheduleError};
 use crate::shard::Stopped;
 use crate::tick::Tick;
-use inner::Inner;
+use drive::Inner;
 use task::Once;
 
 /// Runs callbacks and wakes futures when they are due.
@@ -257,13 +255,13 @@ impl Timer {
     /// shard on which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.inner.shards.present().now_instant()
+        self.inner.present_shard().now_instant()
     }
 
     /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.shards.handles.len()
+        self.inner.handles.len()
     }
 
     /// Returns what the timer has done and what it holds.
@@ -273,7 +271,7 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(self.inner.shards.handles.iter().map(|handle| &**handle))
+        Stats::of(self.inner.handles.iter().map(|handle| &**handle))
     }
 
     /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.
@@ -317,13 +315,13 @@ impl Timer {
 
     /// The first shard, which each timer has.
     pub(crate) fn first_shard(&self) -> &ShardHandle {
-        &self.inner.shards.handles[0]
+        &self.inner.handles[0]
     }
 
     /// The shard that the calling thread schedules on.
     #[inline]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        self.inner.shards.next()
+        self.inner.next_shard()
     }
 
     #[inline]

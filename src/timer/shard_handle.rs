@@ -15,7 +15,7 @@ use super::time::{Nanos, Time, nanos};
 use crate::clock::unpoisoned;
 use crate::shard::Kept;
 use crate::sync::Ordering;
-use crate::sync::plain::AtomicU64;
+use crate::sync::plain::{AtomicU32, AtomicU64};
 use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
@@ -27,6 +27,8 @@ pub(crate) struct ShardHandle {
     pub(crate) panic_guard: PanicGuard,
     /// The core to which the shard's driver is pinned. That driver sets it before `build` returns.
     pub(crate) core: OnceLock<usize>,
+    /// How many living threads have got the shard as their own. Written by these threads.
+    pub(super) users: Arc<AtomicU32>,
     /// Makes a driver visit the shard.
     pub(crate) waker: Arc<ShardWaker>,
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
@@ -75,6 +77,7 @@ impl ShardHandle {
             counts: Counts::new(),
             panic_guard,
             core: OnceLock::new(),
+            users: Arc::default(),
             waker,
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
             ended: Mutex::new(Ended::default()),
@@ -201,11 +204,6 @@ impl ShardHandle {
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.advancer_slot.is_stopping()
-    }
-
-    /// Marks the shard as stopping; false if it was marked before.
-    pub(crate) fn stop(&self) -> bool {
-        self.advancer_slot.stop()
     }
 }
 
