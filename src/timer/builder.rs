@@ -16,8 +16,8 @@ use super::driven::Driver;
 use super::driver_thread::{DriverThread, ThreadHooks};
 use super::drivers::{Drivers, Limits, Notifier, Pool, ShardWaker};
 use super::executor::{Executor, Job};
-use super::panics::{CallbackPanic, PanicGuard};
 use super::placement::{Placement, Turns};
+use super::run::{CallbackPanic, Hook};
 use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
 use super::worker::Worker;
@@ -52,7 +52,7 @@ pub struct TimerBuilder {
     hooks: ThreadHooks,
     executor: Option<DropQuietly<Arc<dyn Executor>>>,
     clock: Option<DropQuietly<Arc<dyn Clock>>>,
-    panic_guard: PanicGuard,
+    on_panic: Option<Hook>,
 }
 
 impl TimerBuilder {
@@ -68,7 +68,7 @@ impl TimerBuilder {
             hooks: ThreadHooks::default(),
             executor: None,
             clock: None,
-            panic_guard: PanicGuard::default(),
+            on_panic: None,
         }
     }
 
@@ -221,7 +221,7 @@ impl TimerBuilder {
     /// hook or a panic's payload, and of a [`Driver`]'s waker that was registered
     /// while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
-        self.panic_guard.hook = Some(DropQuietly::new(Arc::new(hook)));
+        self.on_panic = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -334,13 +334,13 @@ impl TimerBuilder {
         let mut worker = |shard: usize, waker| {
             let no_memory = BuildError::OutOfMemory { shard };
             let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
-            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), waker));
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.on_panic.clone(), waker));
             handles.push(Arc::clone(&handle));
             Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
         };
         let pool = |pool| {
             let notifier = notifier(Limits::for_tick(time.tick()));
-            let worker = |number| worker(pool * each + number, ShardWaker::new(&notifier, number));
+            let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
             let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
             Ok(Pool::new(notifier, workers))
         };

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::run::{Outlet, Work};
+use super::run::Work;
+use super::shard_handle::ShardHandle;
 
 /// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.
 ///
@@ -56,20 +57,20 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 pub struct Job {
     /// `None` once the job has run.
     work: Option<Work>,
-    outlet: Outlet,
+    handle: Arc<ShardHandle>,
 }
 
 impl Job {
-    pub(super) fn new(work: Work, outlet: Outlet) -> Self {
-        Self { work: Some(work), outlet }
+    pub(super) fn new(work: Work, handle: Arc<ShardHandle>) -> Self {
+        Self { work: Some(work), handle }
     }
 
     /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
     /// A panic in it is caught, counted, and reported to the timer's hook.
     pub fn run(mut self) {
         if let Some(work) = self.work.take() {
-            let done = self.outlet.run(work);
-            self.outlet.give_back(done);
+            let done = self.handle.run_job(work);
+            self.handle.give_back(done);
         }
     }
 }
@@ -77,8 +78,8 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            let done = self.outlet.abandon(work);
-            self.outlet.give_back(done);
+            let done = self.handle.abandon(work);
+            self.handle.give_back(done);
         }
     }
 }

@@ -120,7 +120,6 @@ mod tests {
 
     use super::super::drivers::{Limits, Notifier, ShardWaker};
     use super::super::key::TimerKey;
-    use super::super::panics::PanicGuard;
     use super::super::shard_handle::ShardHandle;
     use super::super::task::{Once, Task};
     use super::*;
@@ -130,7 +129,7 @@ mod tests {
         let (scheduler, _advancer) = shard(&Config::default());
         let time = Time::start(None, std::time::Duration::from_millis(1));
         let notifier = Notifier::new(1, 0, Limits::for_tick(time.tick()));
-        ShardHandle::new(scheduler, time, PanicGuard::default(), ShardWaker::new(&notifier, 0))
+        ShardHandle::new(scheduler, time, None, ShardWaker::waker(&notifier, 0))
     }
 
     fn key() -> TimerKey {

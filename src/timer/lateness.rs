@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::counts::Counts;
+use super::stats::Counts;
 use super::time::Nanos;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;

@@ -19,19 +19,18 @@
 //! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
-//! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
+//! | `run.rs`, `executor.rs` | Runs a task, here or on an executor. Catches its panics. |
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
 //! | `drive.rs`, `advancer_slot.rs`, `changes.rs` | What all handles share. How a shutdown takes the advancers and ends the threads. |
-//! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
+//! | `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod affinity;
 mod batch;
 mod builder;
 mod changes;
-mod counts;
 mod drive;
 mod driven;
 mod driver_thread;
@@ -44,7 +43,6 @@ mod key;
 mod lateness;
 mod occurrence;
 mod pace;
-mod panics;
 mod placement;
 mod query;
 mod recurring;
@@ -71,8 +69,8 @@ pub use guard::CancelGuard;
 pub use key::TimerKey;
 pub use lateness::{Lateness, LatenessBucket};
 pub use occurrence::Occurrence;
-pub use panics::CallbackPanic;
 pub use placement::Placement;
+pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 pub use stats::{Figures, Stats};
 pub use unfired::{Unfired, UnfiredTask};

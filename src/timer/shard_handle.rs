@@ -1,15 +1,16 @@
 //! A shard as producers use it.
 
+use std::collections::VecDeque;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
-use super::counts::Counts;
-use super::drivers::ShardWaker;
-use super::panics::PanicGuard;
+use super::run::{Done, Hook};
+use super::stats::Counts;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
 use crate::clock::unpoisoned;
@@ -24,13 +25,17 @@ pub(crate) struct ShardHandle {
     pub(crate) scheduler: Scheduler<Task>,
     pub(crate) time: Time,
     pub(crate) counts: Counts,
-    pub(crate) panic_guard: PanicGuard,
+    /// The user's, for panics.
+    pub(super) hook: Option<Hook>,
+    /// Recurring tasks that an executor has run, on their way back to the worker; `None` once that
+    /// has ended. Written under the lock, by jobs and by the worker.
+    pub(super) returned: Mutex<Option<VecDeque<Done>>>,
     /// The core to which the shard's driver is pinned. That driver sets it before `build` returns.
     pub(crate) core: OnceLock<usize>,
     /// How many living threads have got the shard as their own. Written by these threads.
     pub(super) users: Arc<AtomicU32>,
     /// Makes a driver visit the shard.
-    pub(crate) waker: Arc<ShardWaker>,
+    pub(crate) waker: Waker,
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
     /// is padded apart from what producers read.
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
@@ -65,17 +70,13 @@ pub(super) enum Ended {
 }
 
 impl ShardHandle {
-    pub(crate) fn new(
-        scheduler: Scheduler<Task>,
-        time: Time,
-        panic_guard: PanicGuard,
-        waker: Arc<ShardWaker>,
-    ) -> Self {
+    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, hook: Option<Hook>, waker: Waker) -> Self {
         Self {
             scheduler,
             time,
             counts: Counts::new(),
-            panic_guard,
+            hook,
+            returned: Mutex::new(Some(VecDeque::new())),
             core: OnceLock::new(),
             users: Arc::default(),
             waker,

@@ -14,17 +14,16 @@
 //! [`drivers`](super::drivers)), or the thread that moves a manual clock.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
 use super::pace::Pace;
-use super::run::{Done, Outlet, Returned, Work};
+use super::run::{Done, Work};
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::time::{NEVER, Nanos};
+use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
 
@@ -49,7 +48,6 @@ pub(crate) struct Worker {
     /// The timer's number, and that of the shard within the timer.
     number: (u64, usize),
     executor: Option<Arc<dyn Executor>>,
-    done: (Sender<Returned>, Receiver<Returned>),
     /// Whether more was due than the last turn has run, or a recurring task was armed for a time
     /// that has passed. The next turn runs it.
     is_behind: bool,
@@ -60,8 +58,6 @@ pub(crate) struct Worker {
     /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
     lagged: u32,
     pace: Pace,
-    /// Requests a visit of the shard.
-    waker: Waker,
     /// Whether memory waits to be given back at the next visit.
     owes_maintenance: bool,
 }
@@ -73,20 +69,16 @@ impl Worker {
         handle: Arc<ShardHandle>,
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
-        let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
-        let waker = handle.waker.waker();
         Self {
-            advancer,
+            advancer: Some(Box::new(advancer)),
             handle,
             number,
             executor,
-            done: channel(),
             is_behind: false,
             fired: 0,
             turned_at: 0,
             lagged: 0,
-            pace,
-            waker,
+            pace: Pace::default(),
             owes_maintenance: false,
         }
     }
@@ -192,11 +184,10 @@ impl Worker {
 
     fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<Nanos> {
         let key = work.key;
-        let outlet = Outlet { handle: Arc::clone(&self.handle), done: self.done.0.clone() };
-        let job = Job::new(work, outlet);
+        let job = Job::new(work, Arc::clone(&self.handle));
         self.handle.advancer_slot.note_executor(true);
         let end = self.in_user_code(|handle| {
-            handle.panic_guard.run(&handle.counts, Some(key), || executor.execute(job));
+            handle.guard(Some(key), || executor.execute(job));
             handle.present_or_later()
         });
         self.handle.advancer_slot.note_executor(false);
@@ -214,17 +205,20 @@ impl Worker {
 
     /// Settles the recurring tasks that an executor has run.
     fn take_back(&mut self) {
-        while let Ok(returned) = self.done.1.try_recv() {
-            self.settle(returned.receive());
+        if self.executor.is_none() {
+            return;
+        }
+        let next = |handle: &ShardHandle| unpoisoned(handle.returned.lock()).as_mut()?.pop_front();
+        while let Some(done) = next(&self.handle) {
+            self.settle(Some(done));
         }
     }
 
     /// Arms a recurring task anew, or ends it.
     fn settle(&mut self, done: Option<Done>) {
-        let Some(Done { running, next }) = done else { return };
-        let Some(advancer) = &mut self.advancer else {
-            return next.into_iter().for_each(|(_, task)| self.handle.discard_task(None, task));
-        };
+        let Some(done) = done else { return };
+        let Some(advancer) = &mut self.advancer else { return self.handle.discard_done(done) };
+        let Done { running, next } = done;
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
         if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
@@ -290,7 +284,7 @@ impl Worker {
             return NEVER;
         };
         // The advancer announces the tick.
-        advancer.register_waker(&self.waker);
+        advancer.register_waker(&self.handle.waker);
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
         let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
@@ -321,8 +315,11 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Ends the worker, whose advancer a shutdown has taken. The drop of the executor is user code.
+    /// Ends the worker, whose advancer a shutdown has taken. The drops of what an executor has
+    /// returned and of the executor are user code.
     fn drop(&mut self) {
+        let returned = unpoisoned(self.handle.returned.lock()).take();
+        returned.into_iter().flatten().for_each(|done| self.handle.discard_done(done));
         self.handle.discard(self.executor.take());
     }
 }

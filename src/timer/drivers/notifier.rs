@@ -161,12 +161,8 @@ pub(crate) struct ShardWaker {
 
 impl ShardWaker {
     /// For the shard that has this number in the pool.
-    pub(crate) fn new(notifier: &Arc<Notifier>, shard: usize) -> Arc<Self> {
-        Arc::new(Self { notifier: Arc::clone(notifier), shard })
-    }
-
-    pub(crate) fn waker(self: &Arc<Self>) -> Waker {
-        Waker::from(Arc::clone(self))
+    pub(crate) fn waker(notifier: &Arc<Notifier>, shard: usize) -> Waker {
+        Waker::from(Arc::new(Self { notifier: Arc::clone(notifier), shard }))
     }
 }
 
