@@ -184,7 +184,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&clone);
-        match schedule_task(&handle.scheduler, tick, Task::wake(clone)) {
+        match schedule_task(&handle.scheduler, tick, Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
@@ -226,7 +226,8 @@ impl Wait {
         // Clone first, because a clone may panic: the node is unchanged yet.
         let waker = waker.clone();
         let id = WakerId::of(&waker);
-        match handle.scheduler.exchange(key, Task::wake(waker), |task| task.read_part(Task::take_waker)) {
+        match handle.scheduler.exchange(key, Task::Wake(Some(waker)), |task| task.read_part(Task::take_waker))
+        {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);

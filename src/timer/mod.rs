@@ -15,7 +15,7 @@
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
 //! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
-//! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback gets. |
+//! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
 //! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
@@ -41,7 +41,6 @@ mod guard;
 pub(crate) mod inline;
 mod key;
 mod lateness;
-mod occurrence;
 mod pace;
 mod placement;
 mod query;
@@ -68,16 +67,15 @@ pub use executor::{Executor, Job};
 pub use guard::CancelGuard;
 pub use key::TimerKey;
 pub use lateness::{Lateness, LatenessBucket};
-pub use occurrence::Occurrence;
 pub use placement::Placement;
+pub use recurring::Occurrence;
 pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
 pub use stats::{Figures, Stats};
 pub use unfired::{Unfired, UnfiredTask};
 pub use weak::WeakTimer;
 
-pub(crate) use inline::{Kind, Run};
-pub(crate) use occurrence::Occasion;
+pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
@@ -86,7 +84,7 @@ use crate::error::{BuildError, ScheduleError};
 use crate::shard::Stopped;
 use crate::tick::Tick;
 use drive::Inner;
-use task::Once;
+use inline::fits;
 
 /// Runs callbacks and wakes futures when they are due.
 ///
@@ -176,9 +174,7 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let handle = self.handle();
-        let (callback, tick) = handle.beside(callback, || handle.tick_after(delay));
-        self.schedule_once(handle, tick, callback)
+        self.schedule_once(callback, |handle| handle.tick_after(delay))
     }
 
     /// Calls `callback` once, at `deadline`.
@@ -194,9 +190,7 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let handle = self.handle();
-        let (callback, tick) = handle.beside(callback, || handle.tick_for(deadline));
-        self.schedule_once(handle, tick, callback)
+        self.schedule_once(callback, |handle| handle.tick_for(deadline))
     }
 
     /// Cancels a timer.
@@ -322,23 +316,25 @@ impl Timer {
         self.inner.next_shard()
     }
 
+    /// Schedules a callback that runs once, at the tick that `tick` chooses by the clock.
     #[inline]
     fn schedule_once<F>(
         &self,
-        handle: &ShardHandle,
-        tick: Tick,
         callback: F,
+        tick: impl FnOnce(&ShardHandle) -> Tick,
     ) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        let scheduler = &handle.scheduler;
-        let key = if const { Once::<F>::FITS } {
-            let scheduled = task::schedule(scheduler, tick, Once::new(callback));
-            scheduled.map_err(|refused| refused.map(Once::into_callback))
+        let handle = self.handle();
+        let (callback, tick) = handle.beside(callback, || tick(handle));
+        let has_not_run = "a callback that was refused has not run";
+        let key = if const { fits::<Option<F>>() } {
+            let scheduled = task::schedule(&handle.scheduler, tick, Some(callback));
+            scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = task::schedule(scheduler, tick, Once::new(Box::new(callback)));
-            scheduled.map_err(|refused| refused.map(|once| *once.into_callback()))
+            let scheduled = task::schedule(&handle.scheduler, tick, Some(Box::new(callback)));
+            scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))
     }

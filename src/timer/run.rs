@@ -14,8 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 
+use super::inline::Occasion;
 use super::key::TimerKey;
-use super::occurrence::Occasion;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::time::Nanos;

@@ -9,10 +9,11 @@
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
+use super::inline::Occasion;
 use super::key::TimerKey;
-use super::occurrence::Occasion;
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
 use crate::Tick;
@@ -27,9 +28,9 @@ use crate::shard::Kept;
 #[derive(Default)]
 #[must_use = "callbacks that never ran are dropped with it"]
 pub struct Unfired {
-    /// All shards of the timer, in order. Each keeps its remaining callbacks in its handle. `None`
-    /// in the default value, which yields nothing.
-    handles: Option<Arc<[Arc<ShardHandle>]>>,
+    /// All shards of the timer, in order; none in the default value, which yields nothing. Each has
+    /// its remaining callbacks in its handle.
+    handles: Arc<[Arc<ShardHandle>]>,
     /// The shard whose callbacks are being taken, and those that are left there.
     place: usize,
     current: Option<Kept<Task>>,
@@ -61,22 +62,29 @@ impl Unfired {
             let ended = std::mem::take(&mut *handle.ended());
             if let Ended::Retrieved(advancer) = ended {
                 // The drop of a delay queue's entry gives the value back to the queue.
-                let wake = |mut task: Task| _ = handle.run_guarded(move || task.wake_up());
+                let wake =
+                    |mut task: Task| _ = handle.run_guarded(move || task.take_waker().map(Waker::wake));
                 let kept = advancer.end(|task| task.kind().is_callback(), wake);
                 *handle.ended() = Ended::Closed(kept);
             }
         }
         handles.iter().for_each(|handle| handle.end_watchers());
-        Self { handles: Some(handles), place: 0, current: None }
+        Self { handles, place: 0, current: None }
     }
 
-    fn handles(&self) -> &[Arc<ShardHandle>] {
-        self.handles.as_deref().unwrap_or_default()
+    /// Returns whether no callback is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
+}
 
-    fn take_next(&mut self) -> Option<UnfiredTask> {
+impl Iterator for Unfired {
+    type Item = UnfiredTask;
+
+    fn next(&mut self) -> Option<UnfiredTask> {
         loop {
-            let handle = Arc::clone(self.handles().get(self.place)?);
+            let handle = Arc::clone(self.handles.get(self.place)?);
             self.current = self.current.take().or_else(|| handle.take_kept());
             if let Some((key, deadline, task)) = self.current.as_mut().and_then(Iterator::next) {
                 let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
@@ -86,33 +94,13 @@ impl Unfired {
         }
     }
 
-    /// Returns whether no callback is left.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn left(&self) -> usize {
-        let untouched = self.handles().iter().map(|handle| handle.ended().len()).sum::<usize>();
-        untouched + self.current.as_ref().map_or(0, Kept::len)
-    }
-}
-
-impl Ended {
-    fn len(&self) -> usize {
-        if let Self::Closed(kept) = self { kept.len() } else { 0 }
-    }
-}
-
-impl Iterator for Unfired {
-    type Item = UnfiredTask;
-
-    fn next(&mut self) -> Option<UnfiredTask> {
-        self.take_next()
-    }
-
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left(), Some(self.left()))
+        let kept = |handle: &Arc<ShardHandle>| {
+            if let Ended::Closed(kept) = &*handle.ended() { kept.len() } else { 0 }
+        };
+        let untouched = self.handles.iter().map(kept).sum::<usize>();
+        let left = untouched + self.current.as_ref().map_or(0, Kept::len);
+        (left, Some(left))
     }
 }
 

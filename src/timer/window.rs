@@ -63,9 +63,7 @@ impl Timer {
             let by = start.duration_since(end);
             return Err(ScheduleError::new(ScheduleErrorKind::WindowEndsBeforeStart { by }, callback));
         }
-        let handle = self.handle();
-        let (callback, tick) = handle.beside(callback, || tick_within(handle, start, end));
-        self.schedule_once(handle, tick, callback)
+        self.schedule_once(callback, |handle| tick_within(handle, start, end))
     }
 }
 

@@ -101,7 +101,7 @@ impl Worker {
         let Some(advancer) = &mut self.advancer else { return false };
         advancer.move_to(self.handle.time.tick_at(now));
         for _ in 0..BUDGET {
-            let Some(due) = self.next_due() else {
+            let Some(work) = self.next_due() else {
                 // Otherwise a task that an executor has run at once would wait for the next turn.
                 self.take_back();
                 if !self.is_behind {
@@ -110,9 +110,9 @@ impl Worker {
                 }
                 return self.is_behind;
             };
-            now = self.fire(due, now);
+            now = self.fire(work, now);
         }
-        self.end_turn();
+        self.advancer.iter_mut().for_each(|advancer| advancer.end_drain());
         self.is_behind = true;
         true
     }
@@ -132,40 +132,30 @@ impl Worker {
         self.lagged > LAGS_FORGIVEN
     }
 
-    /// Takes out the next task that is due. If there is none, the turn ends.
-    fn next_due(&mut self) -> Option<(Tick, Work)> {
+    /// Takes out the next task that is due. If there is none, the drain ends.
+    fn next_due(&mut self) -> Option<Work> {
         if self.handle.is_stopping() {
             return None;
         }
-        let due = self.advancer.as_mut()?.next_due(Task::recurs);
-        let Some(due) = due else {
-            self.end_turn();
-            return None;
-        };
-        Some(match due {
-            Due::Fired(fired) => {
-                let key = TimerKey::once(fired.key);
-                let deadline = fired.deadline;
-                (deadline, Work { key, deadline, task: fired.payload, running: None })
-            }
-            Due::Recurring(running, task) => {
-                let key = TimerKey::recurring(running.key());
-                let deadline = running.deadline();
-                (deadline, Work { key, deadline, task, running: Some(running) })
-            }
-        })
-    }
-
-    fn end_turn(&mut self) {
-        if let Some(advancer) = &mut self.advancer {
+        let advancer = self.advancer.as_mut()?;
+        let due = advancer.next_due(Task::recurs);
+        if due.is_none() {
             advancer.end_drain();
         }
+        let (key, deadline, task, running) = match due? {
+            Due::Fired(fired) => (TimerKey::once(fired.key), fired.deadline, fired.payload, None),
+            Due::Recurring(running, task) => {
+                (TimerKey::recurring(running.key()), running.deadline(), task, Some(running))
+            }
+        };
+        Some(Work { key, deadline, task, running })
     }
 
     /// Runs a task, or passes it to the executor. Returns the time after that.
-    fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
+    fn fire(&mut self, work: Work, begin: Nanos) -> Nanos {
         self.fired += 1;
-        self.handle.counts.note_fired(deadline, begin.saturating_sub(self.handle.time.start_of(deadline)));
+        let late = begin.saturating_sub(self.handle.time.start_of(work.deadline));
+        self.handle.counts.note_fired(work.deadline, late);
         let executor = self.executor.clone().filter(|_| work.task.kind().is_callback());
         let end = match executor {
             Some(executor) => self.hand_over(&*executor, work),
