@@ -4,28 +4,24 @@
 //! clock there are no threads: the clock runs the workers. `build_driven` starts none either.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use super::Timer;
 use super::affinity;
-use super::drive::Inner;
 use super::driven::Driver;
-use super::driver_thread::{DriverThread, ThreadHooks};
-use super::drivers::{Drivers, Limits, Notifier, Pool, ShardWaker};
+use super::driver_thread::{DriverThread, ThreadHook};
+use super::drivers::Drivers;
 use super::executor::{Executor, Job};
-use super::placement::{Placement, Turns};
+use super::placement::Placement;
 use super::run::{CallbackPanic, Hook};
-use super::shard_handle::{ShardHandle, next_timer_id};
 use super::time::Time;
-use super::worker::Worker;
 use crate::clock::{Clock, Driven, FastClock, ManualClock, unpoisoned};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::hardware;
-use crate::shard::{Bound, ShardId, shard_within};
 use crate::sync::Ordering;
 use crate::unwind::DropQuietly;
 
@@ -37,22 +33,21 @@ const MAX_SHARDS: usize = 1024;
 const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
-const DEFAULT_NAME: &str = "shardwheel";
-
 /// Builds a [`Timer`]; made by [`Timer::builder`].
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TimerBuilder {
     config: ConfigBuilder,
     shards: Option<usize>,
     drivers: Drivers,
-    placement: Placement,
+    pub(super) placement: Placement,
     pin_to_cores: bool,
     name: String,
     stack_size: Option<usize>,
-    hooks: ThreadHooks,
-    executor: Option<DropQuietly<Arc<dyn Executor>>>,
+    on_thread_start: Option<ThreadHook>,
+    on_thread_stop: Option<ThreadHook>,
+    pub(super) executor: Option<DropQuietly<Arc<dyn Executor>>>,
     clock: Option<DropQuietly<Arc<dyn Clock>>>,
-    on_panic: Option<Hook>,
+    pub(super) on_panic: Option<Hook>,
 }
 
 impl TimerBuilder {
@@ -63,9 +58,10 @@ impl TimerBuilder {
             drivers: Drivers::default(),
             placement: Placement::default(),
             pin_to_cores: false,
-            name: DEFAULT_NAME.to_owned(),
+            name: "shardwheel".to_owned(),
             stack_size: None,
-            hooks: ThreadHooks::default(),
+            on_thread_start: None,
+            on_thread_stop: None,
             executor: None,
             clock: None,
             on_panic: None,
@@ -163,7 +159,7 @@ impl TimerBuilder {
     /// A panic in it is caught, counted and [reported](Self::on_panic), and the thread works on. A
     /// manual clock and a driven timer have no threads.
     pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.hooks.start = Some(DropQuietly::new(Arc::new(hook)));
+        self.on_thread_start = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -172,7 +168,7 @@ impl TimerBuilder {
     /// A panic in it is handled as one in [`on_thread_start`](Self::on_thread_start). A shutdown
     /// waits for it for 20 ms.
     pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.hooks.stop = Some(DropQuietly::new(Arc::new(hook)));
+        self.on_thread_stop = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -248,13 +244,12 @@ impl TimerBuilder {
             prepare_process_aside();
             let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
             let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
-            let timer =
-                self.make(&config, time, (pools, each), |limits| Notifier::new(each, each, limits))?;
+            let timer = Timer::made_by(&self, &config, time, (pools, each), each)?;
             self.start(&timer, &cores)?;
             return Ok(timer);
         };
         hardware::has_membarrier();
-        let timer = self.make(&config, time, (1, shards), |limits| Notifier::new(shards, 0, limits))?;
+        let timer = Timer::made_by(&self, &config, time, (1, shards), 0)?;
         let driven: Arc<dyn Driven> = timer.inner.clone();
         clock.drive(Arc::downgrade(&driven));
         Ok(timer)
@@ -303,7 +298,7 @@ impl TimerBuilder {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
         prepare_process();
-        let timer = self.make(&config, time, (1, shards), |limits| Notifier::for_task(shards, limits))?;
+        let timer = Timer::made_by(&self, &config, time, (1, shards), 1)?;
         let driver = Driver::new(&timer.inner);
         Ok((timer, driver))
     }
@@ -318,36 +313,6 @@ impl TimerBuilder {
             return Err(BuildError::ThreadName { name: self.name.clone() });
         }
         Ok((config, shards))
-    }
-
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
-    /// shards each.
-    fn make(
-        &self,
-        config: &Config,
-        time: Time,
-        (pools, each): (usize, usize),
-        notifier: impl Fn(Limits) -> Arc<Notifier>,
-    ) -> Result<Timer, BuildError> {
-        let (id, first) = (next_timer_id(), ShardId::block(pools * each));
-        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
-        let mut worker = |shard: usize, waker| {
-            let no_memory = BuildError::OutOfMemory { shard };
-            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
-            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.on_panic.clone(), waker));
-            handles.push(Arc::clone(&handle));
-            Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
-        };
-        let pool = |pool| {
-            let notifier = notifier(Limits::for_tick(time.tick()));
-            let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
-            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
-            Ok(Pool::new(notifier, workers))
-        };
-        let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
-        let (handles, placement) = (handles.into(), self.placement);
-        let (turns, threads) = (Turns::default(), Mutex::default());
-        Ok(Timer { inner: Arc::new(Inner { id, first, handles, placement, turns, pools, threads }) })
     }
 
     /// The clock that drives the timer instead of threads, if there is one.
@@ -374,30 +339,22 @@ impl TimerBuilder {
         let (inner, time) = (&timer.inner, &timer.first_shard().time);
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
         let start = if time.is_users() { Instant::now() } else { time.start };
-        let (ready, started) = mpsc::channel();
+        let (ready, started) = mpsc::channel::<()>();
         for (shard, home) in inner.handles.iter().enumerate() {
             let (pool, number) = inner.locate(shard);
-            let (pool, home, hooks) = (Arc::clone(pool), Arc::clone(home), self.hooks.clone());
-            let driver = DriverThread { pool, number, home, start, hooks };
-            let thread = self.spawn(driver, shard, cores.get(shard).copied(), ready.clone());
+            let (pool, home) = (Arc::clone(pool), Arc::clone(home));
+            let (on_start, on_stop) = (self.on_thread_start.clone(), self.on_thread_stop.clone());
+            let driver = DriverThread { pool, number, home, start, on_start, on_stop };
+            let (core, ready) = (cores.get(shard).copied(), ready.clone());
+            let thread = thread::Builder::new().name(format!("{}-{shard}", self.name));
+            let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
+            let thread = thread.spawn(move || driver.run(core, || drop(ready)));
             let thread = thread.map_err(|error| BuildError::Spawn { shard, error })?;
             unpoisoned(inner.threads.lock()).push(thread);
         }
         drop(ready);
         started.into_iter().for_each(drop);
         Ok(())
-    }
-
-    fn spawn(
-        &self,
-        driver: DriverThread,
-        number: usize,
-        core: Option<usize>,
-        ready: mpsc::Sender<()>,
-    ) -> io::Result<JoinHandle<()>> {
-        let thread = thread::Builder::new().name(format!("{}-{number}", self.name));
-        let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
-        thread.spawn(move || driver.run(core, || drop(ready)))
     }
 }
 
@@ -419,8 +376,9 @@ fn prepare_process_aside() {
 }
 
 fn no_threads() -> BuildError {
-    const MESSAGE: &str = "this platform has no threads; a timer on a manual clock or by `build_driven`, or a shard, needs none";
-    BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, MESSAGE) }
+    let message = "this platform has no threads; a timer on a manual clock or by `build_driven`, or a \
+                   shard, needs none";
+    BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, message) }
 }
 
 impl fmt::Debug for TimerBuilder {

@@ -22,16 +22,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::drivers::Pool;
+use super::drivers::{Notifier, Pool, ShardWaker, limits};
 use super::key::TimerKey;
 use super::placement::{self, Placement, Turns};
-use super::shard_handle::{Ended, ShardHandle};
+use super::shard_handle::{Ended, ShardHandle, next_timer_id};
 use super::task::Task;
-use super::time::{NEVER, Nanos};
+use super::time::{NEVER, Nanos, Time};
 use super::unfired::Unfired;
 use super::worker::Worker;
+use super::{Timer, TimerBuilder};
 use crate::clock::{Driven, is_user_code, unpoisoned};
-use crate::shard::{Advancer, ShardId};
+use crate::config::Config;
+use crate::error::BuildError;
+use crate::shard::{Advancer, Bound, ShardId, shard_within};
 use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
@@ -55,6 +58,38 @@ pub(crate) struct Inner {
 // User code runs where no structure is half changed: a panic in it leaves none behind.
 impl UnwindSafe for Inner {}
 impl RefUnwindSafe for Inner {}
+
+impl Timer {
+    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
+    /// shards and drivers each.
+    pub(super) fn made_by(
+        builder: &TimerBuilder,
+        config: &Config,
+        time: Time,
+        (pools, each): (usize, usize),
+        drivers: usize,
+    ) -> Result<Self, BuildError> {
+        let (id, first) = (next_timer_id(), ShardId::block(pools * each));
+        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
+        let mut worker = |shard: usize, waker| {
+            let no_memory = BuildError::OutOfMemory { shard };
+            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), builder.on_panic.clone(), waker));
+            handles.push(Arc::clone(&handle));
+            Ok(Box::new(Worker::new((id, shard), advancer, handle, builder.executor.as_deref().cloned())))
+        };
+        let pool = |pool| {
+            let notifier = Notifier::new(each, drivers, limits(time.tick()));
+            let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
+            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
+            Ok(Pool::new(notifier, workers))
+        };
+        let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
+        let (handles, placement) = (handles.into(), builder.placement);
+        let (turns, threads) = (Turns::default(), Mutex::default());
+        Ok(Self { inner: Arc::new(Inner { id, first, handles, placement, turns, pools, threads }) })
+    }
+}
 
 impl Inner {
     /// The shard that the key belongs to, if it is a shard of this timer.
@@ -86,9 +121,10 @@ impl Inner {
     fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
         let (pool, shard) = self.locate(shard);
         let slot = &handle.advancer_slot;
+        slot.shutdown.set_thread();
         loop {
-            // Comes first: `wait` waits for changes after this look.
-            let seen = slot.changes.look();
+            // Comes first: `wait` waits for what is notified after this.
+            slot.shutdown.clear();
             if let Some(mut worker) = pool.take(shard) {
                 let advancer = worker.close();
                 pool.put_closed(shard, worker);
@@ -98,7 +134,7 @@ impl Inner {
             if advancer.is_some() {
                 return advancer;
             }
-            slot.changes.wait(seen, None);
+            slot.shutdown.wait(None);
         }
     }
 
@@ -144,7 +180,7 @@ pub(crate) fn visit<R>(
     drop(pool.put_back(shard, worker, due));
     // A shutdown that found the worker out waits for this. A later one finds it in its place.
     if handle.is_stopping() {
-        handle.advancer_slot.changes.note();
+        handle.advancer_slot.shutdown.notify();
     }
     result
 }

@@ -20,17 +20,12 @@ pub(crate) struct DriverThread {
     pub(crate) home: Arc<ShardHandle>,
     /// Dues count from here, for all drivers of the timer.
     pub(crate) start: Instant,
-    pub(crate) hooks: ThreadHooks,
+    /// The user's functions that the thread calls first and last.
+    pub(crate) on_start: Option<ThreadHook>,
+    pub(crate) on_stop: Option<ThreadHook>,
 }
 
-/// The user's functions that each thread calls first and last.
-#[derive(Clone, Default)]
-pub(crate) struct ThreadHooks {
-    pub(crate) start: Option<DropQuietly<Hook>>,
-    pub(crate) stop: Option<DropQuietly<Hook>>,
-}
-
-type Hook = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type ThreadHook = DropQuietly<Arc<dyn Fn() + Send + Sync>>;
 
 impl DriverThread {
     /// Drives shards on the calling thread, pinned to the core, until the timer is stopping. Calls
@@ -42,17 +37,17 @@ impl DriverThread {
         if let Some(core) = core.filter(|&core| affinity::pin(core)) {
             let _ = self.home.core.set(core);
         }
-        self.call(self.hooks.start.as_ref());
+        self.call(self.on_start.as_ref());
         begun();
         self.visit_all();
         while self.pool.take_to_end().map(drop).is_some() {}
-        self.call(self.hooks.stop.as_ref());
-        // Its drop is user code as well.
-        drop(std::mem::take(&mut self.hooks));
+        self.call(self.on_stop.as_ref());
+        // Their drops are user code as well.
+        drop((self.on_start.take(), self.on_stop.take()));
         self.pool.note_ended(self.number);
     }
 
-    fn call(&self, hook: Option<&DropQuietly<Hook>>) {
+    fn call(&self, hook: Option<&ThreadHook>) {
         if let Some(hook) = hook {
             self.home.run_guarded(&***hook);
         }

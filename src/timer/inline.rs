@@ -128,7 +128,7 @@ fn view<R: Run>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::drivers::{Limits, Notifier, ShardWaker};
+    use super::super::drivers::{Notifier, ShardWaker, limits};
     use super::super::key::TimerKey;
     use super::super::shard_handle::ShardHandle;
     use super::super::task::Task;
@@ -138,7 +138,7 @@ mod tests {
     fn handle() -> ShardHandle {
         let (scheduler, _advancer) = shard(&Config::default());
         let time = Time::start(None, std::time::Duration::from_millis(1));
-        let notifier = Notifier::new(1, 0, Limits::for_tick(time.tick()));
+        let notifier = Notifier::new(1, 0, limits(time.tick()));
         ShardHandle::new(scheduler, time, None, ShardWaker::waker(&notifier, 0))
     }
 
