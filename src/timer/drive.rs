@@ -23,9 +23,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::drivers::{Notifier, Pool, ShardWaker, limits};
-use super::key::TimerKey;
 use super::placement::{self, Placement, Turns};
-use super::shard_handle::{Ended, ShardHandle, next_timer_id};
+use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
 use super::time::{NEVER, Nanos, Time};
 use super::unfired::Unfired;
@@ -35,6 +34,8 @@ use crate::clock::{Driven, is_user_code, unpoisoned};
 use crate::config::Config;
 use crate::error::BuildError;
 use crate::shard::{Advancer, Bound, ShardId, shard_within};
+use crate::sync::Ordering;
+use crate::sync::plain::AtomicU64;
 use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
@@ -69,7 +70,10 @@ impl Timer {
         (pools, each): (usize, usize),
         drivers: usize,
     ) -> Result<Self, BuildError> {
-        let (id, first) = (next_timer_id(), ShardId::block(pools * each));
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Ordering: Relaxed, the number alone matters. No other timer has it, and it is never 0.
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let first = ShardId::block(pools * each);
         let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
         let mut worker = |shard: usize, waker| {
             let no_memory = BuildError::OutOfMemory { shard };
@@ -92,12 +96,6 @@ impl Timer {
 }
 
 impl Inner {
-    /// The shard that the key belongs to, if it is a shard of this timer.
-    #[inline]
-    pub(super) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
-        self.handles.get(key.key().shards_after(self.first))
-    }
-
     /// The pool of a shard, or of a thread, and its number there.
     pub(super) fn locate(&self, number: usize) -> (&Arc<Pool<Box<Worker>>>, usize) {
         if let [pool] = &*self.pools { (pool, number) } else { (&self.pools[number], 0) }

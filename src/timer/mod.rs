@@ -14,9 +14,10 @@
 //! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
-//! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
+//! | `shard_handle.rs`, `placement.rs` | A shard as a producer uses it. A thread's own shard. |
+//! | `key.rs` | Keys, and the calls that take one. |
 //! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
-//! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
+//! | `window.rs`, `weak.rs` | Further calls, and what they return. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs` | Runs a task, here or on an executor. Catches its panics. |
@@ -28,7 +29,6 @@
 
 mod advancer_slot;
 mod affinity;
-mod batch;
 mod builder;
 mod drive;
 mod driven;
@@ -36,13 +36,11 @@ mod driver_thread;
 pub(crate) mod drivers;
 mod executor;
 mod global;
-mod guard;
 pub(crate) mod inline;
 mod key;
 mod lateness;
 mod pace;
 mod placement;
-mod query;
 mod recurring;
 mod run;
 pub(crate) mod schedule;
@@ -63,8 +61,7 @@ pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
-pub use guard::CancelGuard;
-pub use key::TimerKey;
+pub use key::{CancelGuard, TimerKey};
 pub use lateness::{Lateness, LatenessBucket};
 pub use placement::Placement;
 pub use recurring::Occurrence;
@@ -80,7 +77,6 @@ pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::error::{BuildError, ScheduleError};
-use crate::shard::Stopped;
 use crate::tick::Tick;
 use drive::Inner;
 use inline::fits;
@@ -192,54 +188,6 @@ impl Timer {
         self.schedule_once(callback, |handle| handle.tick_for(deadline))
     }
 
-    /// Cancels a timer.
-    ///
-    /// Returns true if the timer will not fire (again). Returns false if it has fired, is being
-    /// fired, or was cancelled before. The answer is final at once. The callback of a pending timer
-    /// is dropped here, before the call returns.
-    ///
-    /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
-    /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the timer's thread. A callback that waits at an
-    /// [`Executor`] then does not run: its [`Job`] drops it.
-    ///
-    /// # Panics
-    ///
-    /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
-    /// thread, that panic is counted and [reported](TimerBuilder::on_panic) instead, and so is
-    /// always one in the drop of a schedule.
-    ///
-    /// # Performance
-    ///
-    /// O(1), lock-free. It allocates nothing, except usually when a thread uses the shard for the
-    /// first time.
-    pub fn cancel(&self, key: TimerKey) -> bool {
-        let Some(handle) = self.inner.home_of(key) else { return false };
-        // A panic is one in a drop, so the timer was cancelled.
-        handle.run_for_caller(|| cancel_in(handle, key)).unwrap_or(true)
-    }
-
-    /// Makes a pending timer fire when `delay` has passed from now, and returns the key that the
-    /// timer has then.
-    ///
-    /// Returns `None` if the timer has fired, is being fired, was cancelled before, or the `Timer`
-    /// has been shut down. If the system gives no memory for a move, the timer keeps its deadline
-    /// and its key. A recurring timer continues from the new deadline: its schedule takes it for
-    /// the time at which the timer was due.
-    ///
-    /// # Performance
-    ///
-    /// O(1), lock-free. To a later time it is usually one compare-and-swap, and the key stays the
-    /// same. A recurring timer always moves to another node and gets a new key.
-    pub fn reschedule_after(&self, key: TimerKey, delay: Duration) -> Option<TimerKey> {
-        self.reschedule(key, |handle| handle.tick_after(delay))
-    }
-
-    /// Makes a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
-    pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
-        self.reschedule(key, |handle| handle.tick_for(deadline))
-    }
-
     /// Returns the time by the timer's clock.
     ///
     /// If a user-defined clock has been set back, this is the time that a shard has reached: the
@@ -299,11 +247,6 @@ impl Timer {
         if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
     }
 
-    /// The shard that the key belongs to, if it is a shard of this timer.
-    pub(crate) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
-        self.inner.home_of(key)
-    }
-
     /// The first shard, which each timer has.
     pub(crate) fn first_shard(&self) -> &ShardHandle {
         &self.inner.handles[0]
@@ -337,29 +280,6 @@ impl Timer {
         };
         Ok(TimerKey::once(key?))
     }
-
-    fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
-        let handle = self.inner.home_of(key)?;
-        let tick = tick(handle);
-        if key.recurs() {
-            handle.scheduler.relocate_recurring(key.key(), tick).map(TimerKey::recurring)
-        } else {
-            handle.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
-        }
-    }
-}
-
-/// Cancels a timer of that shard. The callback is dropped here, and may panic.
-#[inline]
-fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
-    if !key.recurs() {
-        return handle.scheduler.cancel(key.key()).is_some();
-    }
-    let mut stopped = handle.scheduler.stop(key.key());
-    if let Stopped::Pending(task) = &mut stopped {
-        handle.run_guarded(|| task.drop_schedule());
-    }
-    !matches!(stopped, Stopped::Gone)
 }
 
 impl fmt::Debug for Timer {

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-const NANOS_PER_SEC: u128 = 1_000_000_000;
-
 /// Decides when a recurring timer is due, one occurrence after the other; for
 /// [`Timer::schedule_with`](crate::Timer::schedule_with).
 ///
@@ -125,9 +123,8 @@ impl Every {
         let period = self.period.as_nanos();
         let passed = now.saturating_duration_since(previous).as_nanos();
         let ahead = passed.next_multiple_of(period) - passed;
-        // Less than the period, so it fits.
-        let ahead = Duration::new((ahead / NANOS_PER_SEC) as u64, (ahead % NANOS_PER_SEC) as u32);
-        now.checked_add(ahead)
+        // What is further away than 584 years never comes.
+        now.checked_add(Duration::from_nanos(u64::try_from(ahead).ok()?))
     }
 }
 

@@ -15,8 +15,7 @@ use super::task::Task;
 use super::time::{Nanos, Time, nanos};
 use crate::clock::unpoisoned;
 use crate::shard::Kept;
-use crate::sync::Ordering;
-use crate::sync::plain::{AtomicU32, AtomicU64};
+use crate::sync::plain::AtomicU32;
 use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
@@ -107,10 +106,15 @@ impl ShardHandle {
         if self.time.is_users() { now.max(self.own_time()) } else { now }
     }
 
-    /// The time now, for schedules; at least the shard's own time.
+    /// As [`now`](Self::now), for schedules.
     pub(crate) fn now_instant(&self) -> Instant {
-        let now = self.time.now_instant();
-        if self.time.is_users() { now.max(self.own_instant()) } else { now }
+        self.time.instant_shown(self.now())
+    }
+
+    /// Reads the clock by `read`. If a user's clock panics, this is the shard's own time.
+    fn shown(&self, read: impl FnOnce() -> Nanos) -> Nanos {
+        let shown = if self.time.is_users() { self.run_guarded(read) } else { Some(read()) };
+        shown.unwrap_or_else(|| self.own_time())
     }
 
     /// The time that the shard's clock has reached.
@@ -118,16 +122,10 @@ impl ShardHandle {
         self.time.start_of(self.scheduler.clock())
     }
 
-    fn own_instant(&self) -> Instant {
-        self.time.instant(self.own_time()).unwrap_or(self.time.start)
-    }
-
     /// The time by the clock, or the shard's own time if the clock panics; for the worker and for
     /// jobs.
     pub(crate) fn present(&self) -> Nanos {
-        let present =
-            if self.time.is_users() { self.run_guarded(|| self.time.now()) } else { Some(self.time.now()) };
-        present.unwrap_or_else(|| self.own_time())
+        self.shown(|| self.time.now())
     }
 
     /// As [`present`](Self::present), or a little later: for statistics, where a microsecond does
@@ -139,9 +137,7 @@ impl ShardHandle {
 
     /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
     pub(crate) fn present_instant(&self) -> Instant {
-        let now = || self.now_instant();
-        let present = if self.time.is_users() { self.run_guarded(now) } else { Some(now()) };
-        present.unwrap_or_else(|| self.own_instant())
+        self.time.instant_shown(self.shown(|| self.now()))
     }
 
     /// The tick for a timer that is due `delay` from now: never early, and not before the next
@@ -173,11 +169,6 @@ impl ShardHandle {
         unpoisoned(self.ended.lock())
     }
 
-    pub(super) fn take_kept(&self) -> Option<Kept<Task>> {
-        let ended = std::mem::take(&mut *self.ended());
-        if let Ended::Closed(kept) = ended { Some(kept) } else { None }
-    }
-
     /// Makes the shutdown call `watcher`. False if the shard has ended. Amortised O(1): watchers that
     /// are gone are removed where the list would grow.
     ///
@@ -206,11 +197,4 @@ impl ShardHandle {
     pub(crate) fn is_stopping(&self) -> bool {
         self.advancer_slot.is_stopping()
     }
-}
-
-/// A number that no other timer has; never 0.
-pub(crate) fn next_timer_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    // Ordering: Relaxed, the number alone matters.
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -17,7 +17,6 @@ use super::key::TimerKey;
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
 use crate::Tick;
-use crate::shard::Kept;
 
 /// Yields the callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no
 /// particular order.
@@ -31,9 +30,8 @@ pub struct Unfired {
     /// All shards of the timer, in order; none in the default value, which yields nothing. Each has
     /// its remaining callbacks in its handle.
     handles: Arc<[Arc<ShardHandle>]>,
-    /// The shard whose callbacks are being taken, and those that are left there.
+    /// The shard whose callbacks are being taken.
     place: usize,
-    current: Option<Kept<Task>>,
 }
 
 /// A callback that was not called before its timer was shut down.
@@ -69,7 +67,7 @@ impl Unfired {
             }
         }
         handles.iter().for_each(|handle| handle.end_watchers());
-        Self { handles, place: 0, current: None }
+        Self { handles, place: 0 }
     }
 
     /// Returns whether no callback is left.
@@ -83,23 +81,25 @@ impl Iterator for Unfired {
     type Item = UnfiredTask;
 
     fn next(&mut self) -> Option<UnfiredTask> {
-        loop {
-            let handle = Arc::clone(self.handles.get(self.place)?);
-            self.current = self.current.take().or_else(|| handle.take_kept());
-            if let Some((key, deadline, task)) = self.current.as_mut().and_then(Iterator::next) {
+        while let Some(handle) = self.handles.get(self.place) {
+            let mut ended = handle.ended();
+            if let Ended::Closed(kept) = &mut *ended
+                && let Some((key, deadline, task)) = kept.next()
+            {
                 let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
-                return Some(UnfiredTask { key, deadline, handle, task: Some(task) });
+                return Some(UnfiredTask { key, deadline, handle: Arc::clone(handle), task: Some(task) });
             }
-            (self.place, self.current) = (self.place + 1, None);
+            *ended = Ended::Not;
+            self.place += 1;
         }
+        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let kept = |handle: &Arc<ShardHandle>| {
             if let Ended::Closed(kept) = &*handle.ended() { kept.len() } else { 0 }
         };
-        let untouched = self.handles.iter().map(kept).sum::<usize>();
-        let left = untouched + self.current.as_ref().map_or(0, Kept::len);
+        let left = self.handles.iter().map(kept).sum();
         (left, Some(left))
     }
 }
