@@ -20,7 +20,7 @@ use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
 /// shards share no counter, except for the bound on pending timers.
-pub(crate) struct ShardHandle {
+pub struct ShardHandle {
     pub(crate) scheduler: Scheduler<Task>,
     pub(crate) time: Time,
     pub(crate) counts: Counts,
