@@ -233,12 +233,15 @@ impl TimerBuilder {
     /// Starts threads. The first timer of a process starts one more, which ends within some 10 ms:
     /// it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
-        let cores = || thread::available_parallelism().map_or(1, usize::from);
-        let (config, shards) = self.validate(cores)?;
+        let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
         if !HAS_THREADS && self.manual_clock().is_none() {
             return Err(no_threads());
         }
-        let cores = self.cores(shards)?;
+        let cores = if self.pin_to_cores { affinity::cores() } else { Vec::new() };
+        // A system that does not list its cores cannot pin a thread either.
+        if (1..shards).contains(&cores.len()) {
+            return Err(BuildError::TooFewCores { shards, cores: cores.len() });
+        }
         let time = Time::start(self.clock.clone(), config.tick());
         let Some(clock) = self.manual_clock() else {
             prepare_process_aside();
@@ -318,19 +321,6 @@ impl TimerBuilder {
     /// The clock that drives the timer instead of threads, if there is one.
     fn manual_clock(&self) -> Option<&ManualClock> {
         self.clock.as_ref().and_then(|clock| clock.as_manual())
-    }
-
-    /// A core for each shard, or none at all.
-    fn cores(&self, shards: usize) -> Result<Vec<usize>, BuildError> {
-        if !self.pin_to_cores {
-            return Ok(Vec::new());
-        }
-        let cores = affinity::cores();
-        // A system that does not list its cores cannot pin a thread either.
-        if (1..shards).contains(&cores.len()) {
-            return Err(BuildError::TooFewCores { shards, cores: cores.len() });
-        }
-        Ok(cores)
     }
 
     /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of

@@ -99,7 +99,7 @@ impl Driver {
             worker.help();
             fired
         };
-        (0..self.shards()).filter_map(|shard| self.with(shard, turn)).sum()
+        (0..self.pool.shards()).filter_map(|shard| self.with(shard, turn)).sum()
     }
 
     /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
@@ -123,7 +123,7 @@ impl Driver {
             let at = worker.next_visit();
             worker.handle().time.instant(at)
         };
-        (0..self.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
+        (0..self.pool.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
     }
 
     /// Makes the timer wake `waker`, instead of an earlier one, when
@@ -148,10 +148,6 @@ impl Driver {
         Some(visit(&self.pool, shard, worker, |worker| (code(worker), NEVER)))
     }
 
-    fn shards(&self) -> usize {
-        self.pool.shards()
-    }
-
     fn parker(&self) -> &Parker {
         self.pool.notifier.parker(0)
     }
@@ -168,6 +164,6 @@ impl Drop for Driver {
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("shards", &self.shards()).finish_non_exhaustive()
+        f.debug_struct("Driver").field("shards", &self.pool.shards()).finish_non_exhaustive()
     }
 }

@@ -56,15 +56,11 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 #[must_use = "a job that is dropped is a callback that never runs"]
 pub struct Job {
     /// `None` once the job has run.
-    work: Option<Work>,
-    handle: Arc<ShardHandle>,
+    pub(super) work: Option<Work>,
+    pub(super) handle: Arc<ShardHandle>,
 }
 
 impl Job {
-    pub(super) fn new(work: Work, handle: Arc<ShardHandle>) -> Self {
-        Self { work: Some(work), handle }
-    }
-
     /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
     /// A panic in it is caught, counted, and reported to the timer's hook.
     pub fn run(mut self) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Timer;
+use super::inline::Run;
 use super::shard_handle::ShardHandle;
 use crate::shard::{Ahead, Key, Stopped};
 use crate::tick::Tick;
@@ -224,7 +225,7 @@ fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
     }
     let mut stopped = handle.scheduler.stop(key.key());
     if let Stopped::Pending(task) = &mut stopped {
-        handle.run_guarded(|| task.drop_schedule());
+        handle.run_guarded(|| task.callback_mut().map(Run::drop_schedule));
     }
     !matches!(stopped, Stopped::Gone)
 }

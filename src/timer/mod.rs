@@ -210,7 +210,7 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(self.inner.handles.iter().map(|handle| &**handle))
+        Stats::of(&self.inner.handles)
     }
 
     /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use super::inline::Occasion;
+use super::inline::{Occasion, Run};
 use super::key::TimerKey;
 use super::shard_handle::ShardHandle;
 use super::task::Task;
@@ -96,7 +96,7 @@ impl ShardHandle {
         // A task that runs once holds no user value any more.
         let running = running?;
         let now = self.present_instant();
-        let next = || task.next(deadline, &self.time, now);
+        let next = || task.callback_mut()?.next(deadline, &self.time, now);
         let next = self.guard(Some(key), next).flatten();
         if next.is_none() {
             self.discard_task(Some(key), task);
@@ -144,7 +144,7 @@ impl ShardHandle {
 
     /// Drops a task under the guard; a recurring one in two pieces.
     pub(crate) fn discard_task(&self, key: Option<TimerKey>, mut task: Task) {
-        self.guard(key, || task.drop_schedule());
+        self.guard(key, || task.callback_mut().map(Run::drop_schedule));
         self.guard(key, || drop(task));
     }
 

@@ -1,6 +1,7 @@
 //! What a timer has done, and how late.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::lateness::{self, Lateness};
@@ -27,16 +28,12 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of<'a>(handles: impl Iterator<Item = &'a ShardHandle>) -> Self {
-        let (mut shards, mut total, mut limit) = (Vec::new(), Figures::default(), usize::MAX);
-        for handle in handles {
-            let shard = Figures::of(handle);
-            total.add(&shard);
-            shards.push(shard);
-            limit = handle.scheduler.limit();
-        }
+    pub(super) fn of(handles: &[Arc<ShardHandle>]) -> Self {
+        let shards: Vec<_> = handles.iter().map(|handle| Figures::of(handle)).collect();
+        let mut total = Figures::default();
+        shards.iter().for_each(|shard| total.add(shard));
         // The shards share one bound, and their figures are of different moments.
-        total.pending = total.pending.min(limit);
+        total.pending = total.pending.min(handles[0].scheduler.limit());
         Self { total, shards }
     }
 }

@@ -10,10 +10,8 @@
 //! itself.
 
 use std::task::Waker;
-use std::time::Instant;
 
 use super::inline::{Inline, Kind, Occasion, Run};
-use super::time::{Nanos, Time};
 use crate::error::ScheduleError;
 use crate::shard::Key;
 use crate::{Scheduler, Tick};
@@ -76,20 +74,9 @@ impl Task {
         }
     }
 
-    /// When the task is due next. It ran for tick `due`, and the time is `now`. `None` if the task
-    /// has ended.
-    pub(crate) fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
-        match self {
-            Self::Wake(_) => None,
-            Self::Callback(callback) => callback.get_mut().next(due, time, now),
-        }
-    }
-
-    /// Drops the schedule of a recurring callback.
-    pub(crate) fn drop_schedule(&mut self) {
-        if let Self::Callback(callback) = self {
-            callback.get_mut().drop_schedule();
-        }
+    /// The callback, if it is one.
+    pub(crate) fn callback_mut(&mut self) -> Option<&mut dyn Run> {
+        if let Self::Callback(callback) = self { Some(callback.get_mut()) } else { None }
     }
 
     /// Takes out the waker, if the task was made of a waker and has not run.

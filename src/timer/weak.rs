@@ -1,6 +1,5 @@
 //! A handle that does not keep its timer alive.
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::{Inner, Timer};
@@ -29,7 +28,7 @@ use super::{Inner, Timer};
 /// assert!(weak.upgrade().is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct WeakTimer {
     inner: Weak<Inner>,
 }
@@ -52,11 +51,5 @@ impl WeakTimer {
     #[must_use]
     pub fn upgrade(&self) -> Option<Timer> {
         self.inner.upgrade().map(|inner| Timer { inner })
-    }
-}
-
-impl fmt::Debug for WeakTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakTimer").finish_non_exhaustive()
     }
 }

@@ -174,7 +174,7 @@ impl Worker {
 
     fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<Nanos> {
         let key = work.key;
-        let job = Job::new(work, Arc::clone(&self.handle));
+        let job = Job { work: Some(work), handle: Arc::clone(&self.handle) };
         self.handle.advancer_slot.note_executor(true);
         let end = self.in_user_code(|handle| {
             handle.guard(Some(key), || executor.execute(job));
@@ -211,14 +211,14 @@ impl Worker {
         let Done { running, next } = done;
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
-        if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
+        let stopped = if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
-            self.in_user_code(|handle| handle.discard_task(None, task));
-            return;
-        }
-        self.is_behind |= tick <= self.handle.scheduler.now();
-        let stopped = advancer.rearm(running, tick, task).err();
+            Some(task)
+        } else {
+            self.is_behind |= tick <= self.handle.scheduler.now();
+            advancer.rearm(running, tick, task).err()
+        };
         if let Some(task) = stopped {
             self.in_user_code(|handle| handle.discard_task(None, task));
         }

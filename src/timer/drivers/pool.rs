@@ -118,20 +118,18 @@ impl<W> Pool<W> {
         let since = if is_relief { 0 } else { awake_since };
         let found = state.search(notifier, now, since, is_relief);
         match found.ready {
-            Some(shard) => self.begin_visit(state, (me, shard), now, &found),
+            Some(shard) => {
+                let worker = self.take_from(state, shard, Some(me));
+                self.prepare_visit(state, me, now, &found);
+                state.next = shard + 1;
+                Step::Visit(shard, worker.expect("a shard that is ready has its worker"))
+            }
             None => self.begin_rest(state, me, found.first),
         }
     }
 
-    fn begin_visit(
-        &self,
-        state: &mut PoolState<W>,
-        (me, shard): (usize, usize),
-        now: Nanos,
-        found: &Found,
-    ) -> Step<W> {
-        let worker = self.take_from(state, shard, Some(me)).expect("a shard that is ready has its worker");
-        state.next = shard + 1;
+    /// Makes sure that other drivers come to the other shards.
+    fn prepare_visit(&self, state: &mut PoolState<W>, me: usize, now: Nanos, found: &Found) {
         if self.notifier.leader() != me {
             self.ensure_leader_wakes(state, found.first);
         } else if found.first < NEVER {
@@ -143,7 +141,6 @@ impl<W> Pool<W> {
         if (0..found.late).take_while(|_| self.call_spare(state)).count() > 0 {
             self.appoint_watchdog(state, me);
         }
-        Step::Visit(shard, worker)
     }
 
     fn begin_rest(&self, state: &mut PoolState<W>, me: usize, first: Nanos) -> Step<W> {
