@@ -33,7 +33,7 @@ pub(crate) struct AdvancerSlot<T> {
     slot: BoxSlot<T>,
     /// Whether an executor runs.
     is_executor: plain::AtomicBool,
-    stopping: AtomicBool,
+    pub(super) stopping: AtomicBool,
     /// Where a shutdown waits. Notified after what it waits for.
     pub(crate) shutdown: Parker,
 }
@@ -46,13 +46,6 @@ impl<T> AdvancerSlot<T> {
             stopping: AtomicBool::new(false),
             shutdown: Parker::new(),
         }
-    }
-
-    /// Whether the shard is stopping.
-    pub(crate) fn is_stopping(&self) -> bool {
-        // Ordering: Relaxed. The worker is woken after the store. A thread that finds its timer
-        // gone because the shard has ended is ordered by the fence in `close`.
-        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Marks the shard as stopping; false if it was marked before.

@@ -18,7 +18,7 @@ use super::executor::{Executor, Job};
 use super::placement::Placement;
 use super::run::{CallbackPanic, Hook};
 use super::time::Time;
-use crate::clock::{Clock, Driven, FastClock, ManualClock, unpoisoned};
+use crate::clock::{Clock, Driven, FastClock, unpoisoned};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::hardware;
@@ -234,8 +234,12 @@ impl TimerBuilder {
     /// it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
         let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
-        if !HAS_THREADS && self.manual_clock().is_none() {
-            return Err(no_threads());
+        let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
+        if !HAS_THREADS && manual.is_none() {
+            let message = "this platform has no threads; a timer on a manual clock or by `build_driven`, or \
+                           a shard, needs none";
+            let error = io::Error::new(io::ErrorKind::Unsupported, message);
+            return Err(BuildError::Spawn { shard: 0, error });
         }
         let cores = if self.pin_to_cores { affinity::cores() } else { Vec::new() };
         // A system that does not list its cores cannot pin a thread either.
@@ -243,18 +247,18 @@ impl TimerBuilder {
             return Err(BuildError::TooFewCores { shards, cores: cores.len() });
         }
         let time = Time::start(self.clock.clone(), config.tick());
-        let Some(clock) = self.manual_clock() else {
-            prepare_process_aside();
-            let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
-            let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
-            let timer = Timer::made_by(&self, &config, time, (pools, each), each)?;
-            self.start(&timer, &cores)?;
+        if let Some(clock) = manual {
+            hardware::has_membarrier();
+            let timer = Timer::made_by(&self, &config, time, (1, shards), 0)?;
+            let driven: Arc<dyn Driven> = timer.inner.clone();
+            clock.drive(Arc::downgrade(&driven));
             return Ok(timer);
-        };
-        hardware::has_membarrier();
-        let timer = Timer::made_by(&self, &config, time, (1, shards), 0)?;
-        let driven: Arc<dyn Driven> = timer.inner.clone();
-        clock.drive(Arc::downgrade(&driven));
+        }
+        prepare_process_aside();
+        let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
+        let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
+        let timer = Timer::made_by(&self, &config, time, (pools, each), each)?;
+        self.start(&timer, &cores)?;
         Ok(timer)
     }
 
@@ -267,7 +271,7 @@ impl TimerBuilder {
     ///
     /// It has one shard unless [`shards`](Self::shards) says otherwise; more make sense where many
     /// threads schedule. The settings of threads have no effect. With a
-    /// [`ManualClock`], the clock's `advance` only moves the time, and
+    /// [`ManualClock`](crate::ManualClock), the clock's `advance` only moves the time, and
     /// [`Driver::turn`] runs what is due by it.
     ///
     /// # Examples
@@ -318,11 +322,6 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// The clock that drives the timer instead of threads, if there is one.
-    fn manual_clock(&self) -> Option<&ManualClock> {
-        self.clock.as_ref().and_then(|clock| clock.as_manual())
-    }
-
     /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of
     /// the timer ends those that did.
     fn start(&self, timer: &Timer, cores: &[usize]) -> Result<(), BuildError> {
@@ -363,12 +362,6 @@ fn prepare_process_aside() {
     if !IS_DONE.swap(true, Ordering::Relaxed) {
         let _ = thread::Builder::new().name("shardwheel-start".into()).spawn(prepare_process);
     }
-}
-
-fn no_threads() -> BuildError {
-    let message = "this platform has no threads; a timer on a manual clock or by `build_driven`, or a \
-                   shard, needs none";
-    BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, message) }
 }
 
 impl fmt::Debug for TimerBuilder {

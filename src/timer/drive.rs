@@ -172,7 +172,7 @@ pub(crate) fn visit<R>(
     mut worker: Box<Worker>,
     code: impl FnOnce(&mut Worker) -> (R, Nanos),
 ) -> R {
-    let (result, due) = placement::visit(worker.number(), || code(&mut worker));
+    let (result, due) = placement::visit(worker.number, || code(&mut worker));
     let handle = Arc::clone(worker.handle());
     // If the timer has ended meanwhile, the drop ends the worker.
     drop(pool.put_back(shard, worker, due));

@@ -17,7 +17,7 @@
 //! | `shard_handle.rs`, `placement.rs` | A shard as a producer uses it. A thread's own shard. |
 //! | `key.rs` | Keys, and the calls that take one. |
 //! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
-//! | `window.rs`, `weak.rs` | Further calls, and what they return. |
+//! | `window.rs` | Timers that may fire at any time within a window. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
 //! | `run.rs`, `executor.rs` | Runs a task, here or on an executor. Catches its panics. |
@@ -25,7 +25,7 @@
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
 //! | `drive.rs`, `advancer_slot.rs` | What all handles share. How a shutdown takes the advancers and ends the threads. |
-//! | `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
+//! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod affinity;
@@ -38,7 +38,6 @@ mod executor;
 mod global;
 pub(crate) mod inline;
 mod key;
-mod lateness;
 mod pace;
 mod placement;
 mod recurring;
@@ -49,12 +48,11 @@ mod stats;
 pub(crate) mod task;
 mod time;
 mod unfired;
-mod weak;
 mod window;
 mod worker;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
@@ -62,14 +60,12 @@ pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
 pub use key::{CancelGuard, TimerKey};
-pub use lateness::{Lateness, LatenessBucket};
 pub use placement::Placement;
 pub use recurring::Occurrence;
 pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
-pub use stats::{Figures, Stats};
+pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
-pub use weak::WeakTimer;
 
 pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
@@ -247,6 +243,13 @@ impl Timer {
         if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
     }
 
+    /// Returns a handle that does not keep the timer from being shut down when the last `Timer` is
+    /// dropped.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakTimer {
+        WeakTimer { inner: Arc::downgrade(&self.inner) }
+    }
+
     /// The first shard, which each timer has.
     pub(crate) fn first_shard(&self) -> &ShardHandle {
         &self.inner.handles[0]
@@ -285,5 +288,46 @@ impl Timer {
 impl fmt::Debug for Timer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Timer").field("shards", &self.shards()).finish_non_exhaustive()
+    }
+}
+
+/// A handle of a [`Timer`] that does not keep the timer from being shut down. Made by
+/// [`Timer::downgrade`].
+///
+/// A recurring callback that holds a [`Timer`] keeps that timer alive for ever; one that holds a
+/// `WeakTimer` does not.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::Timer;
+///
+/// let timer = Timer::new()?;
+/// let weak = timer.downgrade();
+/// timer.schedule_every(Duration::from_secs(1), move || {
+///     if let Some(timer) = weak.upgrade() {
+///         println!("{} timers are pending", timer.stats().pending);
+///     }
+/// })?;
+/// let weak = timer.downgrade();
+/// drop(timer); // ends the recurring timer
+/// assert!(weak.upgrade().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WeakTimer {
+    inner: Weak<Inner>,
+}
+
+impl WeakTimer {
+    /// Returns the timer; `None` if its last [`Timer`] handle has been dropped.
+    ///
+    /// A timer that was shut down by [`shutdown`](Timer::shutdown) is returned as long as a handle
+    /// exists. If the returned handle is the last one when it is dropped, that drop shuts the timer
+    /// down.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Timer> {
+        self.inner.upgrade().map(|inner| Timer { inner })
     }
 }

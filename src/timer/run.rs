@@ -97,12 +97,11 @@ impl ShardHandle {
         let running = running?;
         let now = self.present_instant();
         let next = || task.callback_mut()?.next(deadline, &self.time, now);
-        let next = self.guard(Some(key), next).flatten();
-        if next.is_none() {
+        let Some(at) = self.guard(Some(key), next).flatten() else {
             self.discard_task(Some(key), task);
             return Some(Done { running, next: None });
-        }
-        Some(Done { running, next: next.map(|at| (at, task)) })
+        };
+        Some(Done { running, next: Some((at, task)) })
     }
 
     /// Runs a task as a job, unless it was cancelled while it waited for this. A cancel that comes

@@ -15,6 +15,7 @@ use super::task::Task;
 use super::time::{Nanos, Time, nanos};
 use crate::clock::unpoisoned;
 use crate::shard::Kept;
+use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
 use crate::{Advancer, Scheduler, Tick};
 
@@ -155,12 +156,10 @@ impl ShardHandle {
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
         let tick = self.time.tick_for(self.time.since_start(deadline));
-        if tick > self.scheduler.now().saturating_add(1) { tick } else { tick.max(self.next_tick()) }
-    }
-
-    #[cold]
-    fn next_tick(&self) -> Tick {
-        self.time.tick_at(self.now()).saturating_add(1)
+        if tick > self.scheduler.now().saturating_add(1) {
+            return tick;
+        }
+        tick.max(self.time.tick_at(self.now()).saturating_add(1))
     }
 
     // ---- the worker and the end --------------------------------------------------------------
@@ -195,6 +194,8 @@ impl ShardHandle {
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.advancer_slot.is_stopping()
+        // Ordering: Relaxed. The worker is woken after the store. A thread that finds its timer
+        // gone because the shard has ended is ordered by the fence in `close`.
+        self.advancer_slot.stopping.load(Ordering::Relaxed)
     }
 }

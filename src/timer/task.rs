@@ -91,10 +91,8 @@ impl Task {
     ///
     /// If the content has another type.
     pub(crate) fn into_content<R: Run>(self) -> R {
-        match self {
-            Self::Callback(callback) => callback.into_content(),
-            Self::Wake(_) => panic!("a task is given back as what it was made of"),
-        }
+        let Self::Callback(callback) = self else { panic!("a waker is not given back") };
+        callback.into_content()
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Worker {
     advancer: Option<Box<Advancer<Task>>>,
     handle: Arc<ShardHandle>,
     /// The timer's number, and that of the shard within the timer.
-    number: (u64, usize),
+    pub(super) number: (u64, usize),
     executor: Option<Arc<dyn Executor>>,
     /// Whether more was due than the last turn has run, or a recurring task was armed for a time
     /// that has passed. The next turn runs it.
@@ -85,10 +85,6 @@ impl Worker {
 
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
         &self.handle
-    }
-
-    pub(crate) fn number(&self) -> (u64, usize) {
-        self.number
     }
 
     /// Runs what is due, within the budget; true if more may be due.
