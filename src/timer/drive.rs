@@ -107,7 +107,7 @@ impl Inner {
             return Unfired::default();
         }
         for (shard, handle) in self.handles.iter().enumerate() {
-            if let Some(advancer) = self.retrieve(handle, shard) {
+            if let Some(advancer) = self.retrieve(shard) {
                 *handle.ended() = Ended::Retrieved(advancer);
             }
         }
@@ -116,9 +116,9 @@ impl Inner {
     }
 
     /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.
-    fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
+    fn retrieve(&self, shard: usize) -> Option<Box<Advancer<Task>>> {
+        let slot = &self.handles[shard].advancer_slot;
         let (pool, shard) = self.locate(shard);
-        let slot = &handle.advancer_slot;
         slot.shutdown.set_thread();
         loop {
             // Comes first: `wait` waits for what is notified after this.

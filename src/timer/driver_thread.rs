@@ -37,20 +37,14 @@ impl DriverThread {
         if let Some(core) = core.filter(|&core| affinity::pin(core)) {
             let _ = self.home.core.set(core);
         }
-        self.call(self.on_start.as_ref());
+        self.on_start.iter().for_each(|hook| _ = self.home.run_guarded(&***hook));
         begun();
         self.visit_all();
         while self.pool.take_to_end().map(drop).is_some() {}
-        self.call(self.on_stop.as_ref());
+        self.on_stop.iter().for_each(|hook| _ = self.home.run_guarded(&***hook));
         // Their drops are user code as well.
         drop((self.on_start.take(), self.on_stop.take()));
         self.pool.note_ended(self.number);
-    }
-
-    fn call(&self, hook: Option<&ThreadHook>) {
-        if let Some(hook) = hook {
-            self.home.run_guarded(&***hook);
-        }
     }
 
     fn visit_all(&self) {
@@ -58,9 +52,13 @@ impl DriverThread {
         loop {
             let now = self.now();
             match self.pool.next(self.number, now, *awake_since.get_or_insert(now)) {
-                Step::Visit(shard, worker) => {
-                    visit(&self.pool, shard, worker, |worker| ((), self.run_due(worker)))
-                }
+                Step::Visit(shard, worker) => visit(&self.pool, shard, worker, |worker| {
+                    worker.visit();
+                    let due = worker.next_visit();
+                    // By the system's time.
+                    let paced = worker.pace_to(due);
+                    ((), paced.map_or(due, |rest| self.now().saturating_add(nanos(rest))))
+                }),
                 Step::Sleep(until) => {
                     awake_since = None;
                     let left = Duration::from_nanos(until.saturating_sub(now));
@@ -69,13 +67,6 @@ impl DriverThread {
                 Step::Leave => return,
             }
         }
-    }
-
-    /// Runs what is due in a shard. Returns when to visit it again, by the system's time.
-    fn run_due(&self, worker: &mut Worker) -> Nanos {
-        worker.visit();
-        let due = worker.next_visit();
-        worker.pace_to(due).map_or(due, |rest| self.now().saturating_add(nanos(rest)))
     }
 
     fn now(&self) -> Nanos {

@@ -275,10 +275,10 @@ impl Timer {
         let (callback, tick) = handle.beside(callback, || tick(handle));
         let has_not_run = "a callback that was refused has not run";
         let key = if const { fits::<Option<F>>() } {
-            let scheduled = task::schedule(&handle.scheduler, tick, Some(callback));
+            let scheduled = handle.schedule(tick, Some(callback));
             scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = task::schedule(&handle.scheduler, tick, Some(Box::new(callback)));
+            let scheduled = handle.schedule(tick, Some(Box::new(callback)));
             scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::inline::{Kind, Occasion, Run};
 use super::schedule::{Every, Schedule};
-use super::task;
 use super::time::{Nanos, Time};
 use super::{Timer, TimerKey};
 use crate::error::{ScheduleError, ScheduleErrorKind};
@@ -151,7 +150,7 @@ impl Timer {
         };
         let (schedule, has_ended) = (DropQuietly::new(schedule), false);
         let recurring = Recurring { schedule, previous: first, armed_for: tick, callback, call, has_ended };
-        let key = task::schedule(&handle.scheduler, tick, Box::new(recurring)).map_err(|refused| {
+        let key = handle.schedule(tick, Box::new(recurring)).map_err(|refused| {
             refused.map(|recurring| {
                 let Recurring { schedule, callback, .. } = *recurring;
                 handle.discard(schedule.into_inner());

@@ -21,6 +21,7 @@ use super::task::Task;
 use super::time::Nanos;
 use crate::clock::unpoisoned;
 use crate::shard::RearmTicket;
+use crate::sync::Ordering;
 use crate::tick::Tick;
 use crate::unwind::{DropQuietly, Payload, drop_quietly, quietly};
 
@@ -196,7 +197,8 @@ impl ShardHandle {
     /// own: a drop that panics while another panic unwinds would end the process.
     #[cold]
     fn end_panic<R>(&self, key: Option<TimerKey>, payload: Payload) -> Option<R> {
-        self.counts.count_panic();
+        // Ordering: Relaxed, a count.
+        self.counts.panics.fetch_add(1, Ordering::Relaxed);
         if let Some(hook) = &self.hook {
             quietly(|| hook(&CallbackPanic { key, payload: &*payload }));
         }

@@ -158,11 +158,6 @@ impl Counts {
         Self { panics, longest, latest, late, lateness, at_work_for }
     }
 
-    pub(crate) fn count_panic(&self) {
-        // Ordering: Relaxed, a count.
-        self.panics.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Notes that a timer due at tick `deadline` fires now; for the worker.
     #[inline]
     pub(crate) fn note_fired(&self, deadline: Tick, late: Nanos) {

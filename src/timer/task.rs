@@ -12,9 +12,10 @@
 use std::task::Waker;
 
 use super::inline::{Inline, Kind, Occasion, Run};
+use super::shard_handle::ShardHandle;
 use crate::error::ScheduleError;
 use crate::shard::Key;
-use crate::{Scheduler, Tick};
+use crate::tick::Tick;
 
 /// The payload of a node in a [`Timer`](crate::Timer)'s shard.
 pub(crate) enum Task {
@@ -24,26 +25,20 @@ pub(crate) enum Task {
     Callback(Inline),
 }
 
-/// Schedules a content that [fits](super::inline::fits) into a task, as a box does. If it is refused, the error returns
-/// it.
-#[inline]
-pub(crate) fn schedule<R: Run>(
-    scheduler: &Scheduler<Task>,
-    tick: Tick,
-    content: R,
-) -> Result<Key, ScheduleError<R>> {
-    schedule_task(scheduler, tick, Task::callback(content)).map_err(|refused| refused.map(Task::into_content))
-}
+impl ShardHandle {
+    /// Schedules a content that [fits](super::inline::fits) into a task, as a box does. If it is
+    /// refused, the error returns it.
+    #[inline]
+    pub(crate) fn schedule<R: Run>(&self, tick: Tick, content: R) -> Result<Key, ScheduleError<R>> {
+        self.schedule_task(tick, Task::callback(content)).map_err(|refused| refused.map(Task::into_content))
+    }
 
-/// Schedules a task. It is not generic and not inlined: a program has one copy, however many types
-/// of callbacks it has.
-#[inline(never)]
-pub(crate) fn schedule_task(
-    scheduler: &Scheduler<Task>,
-    tick: Tick,
-    task: Task,
-) -> Result<Key, ScheduleError<Task>> {
-    scheduler.schedule(tick, task)
+    /// Schedules a task. It is not generic and not inlined: a program has one copy, however many
+    /// types of callbacks it has.
+    #[inline(never)]
+    pub(crate) fn schedule_task(&self, tick: Tick, task: Task) -> Result<Key, ScheduleError<Task>> {
+        self.scheduler.schedule(tick, task)
+    }
 }
 
 impl Task {

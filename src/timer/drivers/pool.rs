@@ -138,7 +138,10 @@ impl<W> Pool<W> {
         }
         // A driver that comes back late calls one spare thread. One that relieves a driver which
         // has not come back calls as many as are needed: their callbacks may block, too.
-        if (0..found.late).take_while(|_| self.call_spare(state)).count() > 0 {
+        for _ in 0..found.late {
+            let Some(spare) = state.threads.iter().rposition(|&role| role == Role::Spare) else { break };
+            state.threads[spare] = Role::Driver;
+            self.notifier.notify(spare);
             self.appoint_watchdog(state, me);
         }
     }
@@ -160,16 +163,6 @@ impl<W> Pool<W> {
         if first < state.wakes_at {
             self.notifier.notify(self.notifier.leader());
         }
-    }
-
-    /// Makes the last spare thread a driver. False if there is none.
-    fn call_spare(&self, state: &mut PoolState<W>) -> bool {
-        let spare = state.threads.iter().rposition(|&role| role == Role::Spare);
-        if let Some(spare) = spare {
-            state.threads[spare] = Role::Driver;
-            self.notifier.notify(spare);
-        }
-        spare.is_some()
     }
 
     /// Makes the first spare thread the watchdog.
