@@ -19,10 +19,10 @@
 //! # Visibility
 //!
 //! A worker puts the advancer in, then checks whether the shard is stopping. If it is, the worker
-//! notifies the shutdown. A shutdown marks the shard as stopping, then looks into the slot, and waits only
-//! for what comes after. All four steps are SeqCst (those on the slot in [`BoxSlot`]): either the
-//! worker sees the mark, or the shutdown sees the advancer. So a waiting shutdown also learns of
-//! each later piece of user code.
+//! notifies the shutdown. A shutdown marks the shard as stopping, then looks into the slot, and
+//! waits only for what comes after. All four steps are SeqCst (those on the slot in [`BoxSlot`]):
+//! either the worker sees the mark, or the shutdown sees the advancer. So a waiting shutdown also
+//! learns of each later piece of user code.
 
 use super::drivers::Parker;
 use crate::fallible::BoxSlot;

@@ -10,13 +10,8 @@ pub(super) fn cores() -> Vec<usize> {
     cores
 }
 
-/// The only core that the calling thread may run on, if there is only one.
-pub(super) fn only_core() -> Option<usize> {
-    if let [core] = cores()[..] { Some(core) } else { None }
-}
-
-/// Pins the calling thread to a core; false if the system refuses. macOS takes a hint at most, so the
-/// thread is not pinned there, whatever the system answers.
+/// Pins the calling thread to a core; false if the system refuses. macOS takes a hint at most, so
+/// the thread is not pinned there, whatever the system answers.
 pub(super) fn pin(id: usize) -> bool {
     #[cfg(feature = "affinity")]
     let is_pinned = core_affinity::set_for_current(core_affinity::CoreId { id });

@@ -1,5 +1,5 @@
-//! What all handles of a timer share: its shards, and how their workers are visited (by drivers with
-//! threads, a manual clock or an event loop) and ended by a shutdown.
+//! What all handles of a timer share: its shards, and how their workers are visited (by drivers
+//! with threads, a manual clock or an event loop) and ended by a shutdown.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to come back to its pool, which it does when the user code that it runs has returned. In
@@ -17,7 +17,6 @@
 //! have ended, so nothing of them is left when it returns. A thread that the shutdown does not wait
 //! for continues by itself. So does a thread that still drops the executor after [`GRACE`].
 
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -55,10 +54,6 @@ pub(crate) struct Inner {
     /// In the order of the shards; a shutdown takes them.
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
 }
-
-// User code runs where no structure is half changed: a panic in it leaves none behind.
-impl UnwindSafe for Inner {}
-impl RefUnwindSafe for Inner {}
 
 impl Timer {
     /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
@@ -142,8 +137,9 @@ impl Inner {
         let threads = std::mem::take(&mut *unpoisoned(self.threads.lock()));
         // The pools that have no thread: of a manual clock, of an event loop, and those whose
         // thread did not start.
-        let without = self.pools.iter().skip(threads.len());
-        without.for_each(|pool| while pool.take_to_end().map(drop).is_some() {});
+        for pool in self.pools.iter().skip(threads.len()) {
+            while pool.take_to_end().map(drop).is_some() {}
+        }
         if is_user_code() {
             return;
         }
@@ -173,7 +169,7 @@ pub(crate) fn visit<R>(
     code: impl FnOnce(&mut Worker) -> (R, Nanos),
 ) -> R {
     let (result, due) = placement::visit(worker.number, || code(&mut worker));
-    let handle = Arc::clone(worker.handle());
+    let handle = Arc::clone(&worker.handle);
     // If the timer has ended meanwhile, the drop ends the worker.
     drop(pool.put_back(shard, worker, due));
     // A shutdown that found the worker out waits for this. A later one finds it in its place.
@@ -188,7 +184,7 @@ impl Driven for Inner {
     fn next_expiration(&self) -> Option<Instant> {
         let (pool, _) = self.locate(0);
         pool.least(|worker| {
-            let time = &worker.handle().time;
+            let time = &worker.handle.time;
             // A worker whose clock lags does not move, however often it is run. The last tick never
             // comes.
             let next = worker.next_expiration().filter(|&tick| tick < Tick::MAX && !worker.lags());

@@ -13,7 +13,6 @@
 //! requests a visit, which wakes the waker: see [`parker`](super::drivers).
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
@@ -70,10 +69,6 @@ pub struct Driver {
     handle: Arc<ShardHandle>,
 }
 
-// User code runs where no structure is half changed: a panic in it leaves none behind.
-impl UnwindSafe for Driver {}
-impl RefUnwindSafe for Driver {}
-
 impl Driver {
     pub(super) fn new(timer: &Arc<Inner>) -> Self {
         let handle = Arc::clone(&timer.handles[0]);
@@ -121,7 +116,7 @@ impl Driver {
         }
         let next = |worker: &mut Worker| {
             let at = worker.next_visit();
-            worker.handle().time.instant(at)
+            worker.handle.time.instant(at)
         };
         (0..self.pool.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
     }

@@ -169,9 +169,9 @@ mod tests {
             let inner = Arc::clone(&held);
             let callback = move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS]));
             let mut task = if WORDS > 3 {
-                Task::callback(Some(Box::new(callback)))
+                Task::Callback(Inline::hold(Some(Box::new(callback))))
             } else {
-                Task::callback(Some(callback))
+                Task::Callback(Inline::hold(Some(callback)))
             };
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {

@@ -24,7 +24,7 @@
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
-//! | `drive.rs`, `advancer_slot.rs` | What all handles share. How a shutdown takes the advancers and ends the threads. |
+//! | `drive.rs`, `advancer_slot.rs` | What all handles share. How a shutdown ends it. |
 //! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;

@@ -100,12 +100,11 @@ impl Inner {
             Placement::OwnShard if is_here => return &self.handles[place.shard],
             Placement::OwnShard if visited.timer == self.id => visited,
             Placement::OwnShard => self.find_place(),
-            Placement::RoundRobin if is_here => {
-                Place { shard: (place.shard + 1) % self.handles.len(), ..place }
+            Placement::RoundRobin => {
+                let next = if is_here { place.shard + 1 } else { self.turn() };
+                self.place(next % self.handles.len())
             }
-            Placement::LeastLoaded if is_here => self.least_loaded(place),
-            Placement::RoundRobin => self.place(self.turn() % self.handles.len()),
-            Placement::LeastLoaded => self.least_loaded(self.place(0)),
+            Placement::LeastLoaded => self.least_loaded(if is_here { place } else { self.place(0) }),
         };
         PLACES.set([place, visited]);
         &self.handles[place.shard]
@@ -114,11 +113,10 @@ impl Inner {
     /// The shard that the calling thread schedules on, or has scheduled on last.
     pub(super) fn present_shard(&self) -> &Arc<ShardHandle> {
         let [place, _] = PLACES.get();
-        match self.placement {
-            Placement::OwnShard => self.next_shard(),
-            _ if place.timer == self.id => &self.handles[place.shard],
-            _ => &self.handles[0],
+        if self.placement == Placement::OwnShard {
+            return self.next_shard();
         }
+        &self.handles[if place.timer == self.id { place.shard } else { 0 }]
     }
 
     fn place(&self, shard: usize) -> Place {
@@ -141,7 +139,7 @@ impl Inner {
     /// shard with the fewest users; of several, the first from that core's number on, or from the
     /// thread's turn. Two threads that come at once may get the same shard.
     fn take_place(&self) -> usize {
-        let (core, shards) = (affinity::only_core(), self.handles.len());
+        let core = if let [core] = affinity::cores()[..] { Some(core) } else { None };
         let pinned = |core| self.handles.iter().position(|handle| handle.core.get() == Some(&core));
         if let Some(shard) = core.and_then(pinned) {
             return shard;
@@ -149,6 +147,7 @@ impl Inner {
         let start = core.unwrap_or_else(|| self.turn());
         // Ordering: Relaxed, a count.
         let users = |&shard: &usize| self.handles[shard].users.load(Ordering::Relaxed);
+        let shards = self.handles.len();
         let shard = (0..shards).map(|step| (start + step) % shards).min_by_key(users).unwrap_or(0);
         // At the end of the thread the list is gone. Then the thread is not counted.
         let _ = TAKEN.try_with(|taken| self.remember(&mut taken.borrow_mut(), shard));

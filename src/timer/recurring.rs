@@ -183,7 +183,8 @@ struct Recurring<S, F> {
     previous: Instant,
     /// The tick for `previous`.
     armed_for: Tick,
-    /// The user's, and how it is called for the occurrence that was due then. `Break` ends the timer.
+    /// The user's, and how it is called for the occurrence that was due then. `Break` ends the
+    /// timer.
     callback: F,
     call: fn(&mut F, Occasion<'_>, Instant) -> ControlFlow<()>,
     /// Whether the callback has asked for no further occurrence.
@@ -204,8 +205,7 @@ impl<S: Schedule, F: Send + 'static> Run for Box<Recurring<S, F>> {
     }
 
     fn run(&mut self, occasion: Occasion<'_>) {
-        let due = self.due(occasion.deadline, &occasion.handle.time);
-        let due = due.unwrap_or(self.previous);
+        let due = self.due(occasion.deadline, &occasion.handle.time).unwrap_or(self.previous);
         self.has_ended = (self.call)(&mut self.callback, occasion, due).is_break();
     }
 

@@ -5,8 +5,8 @@
 //! arms it anew: directly, or through the shard's handle if an executor ran it.
 //!
 //! All user code runs under [`guard`](ShardHandle::guard): a panic in it is caught, counted and
-//! reported, and goes no further. Two user values are dropped under two guards: a second panic while
-//! the first unwinds would end the process.
+//! reported, and goes no further. Two user values are dropped under two guards: a second panic
+//! while the first unwinds would end the process.
 
 use std::any::Any;
 use std::fmt;

@@ -110,7 +110,12 @@ impl Figures {
             panics: counts.panics.load(Ordering::Relaxed),
             longest_callback: duration(&counts.longest),
             backlog: Duration::from_nanos(if handle.is_stopping() { 0 } else { behind }),
-            lateness: Lateness::of(counts),
+            lateness: Lateness {
+                // Ordering: Relaxed, figures.
+                counts: counts.lateness.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+                sum: duration(&counts.late),
+                max: duration(&counts.latest),
+            },
             node_capacity: shard.node_capacity,
             core: handle.core.get().copied(),
         }
@@ -242,13 +247,6 @@ pub struct LatenessBucket {
 }
 
 impl Lateness {
-    fn of(counts: &Counts) -> Self {
-        let (sum, max) = (duration(&counts.late), duration(&counts.latest));
-        // Ordering: Relaxed, figures.
-        let counts = counts.lateness.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        Self { counts, sum, max }
-    }
-
     /// Yields the buckets that hold timers, the least lateness first. Buckets do not overlap, and
     /// are the same in all shards and at all times, so counts can be added or subtracted bucket by
     /// bucket.

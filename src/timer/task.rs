@@ -30,7 +30,8 @@ impl ShardHandle {
     /// refused, the error returns it.
     #[inline]
     pub(crate) fn schedule<R: Run>(&self, tick: Tick, content: R) -> Result<Key, ScheduleError<R>> {
-        self.schedule_task(tick, Task::callback(content)).map_err(|refused| refused.map(Task::into_content))
+        self.schedule_task(tick, Task::Callback(Inline::hold(content)))
+            .map_err(|refused| refused.map(Task::into_content))
     }
 
     /// Schedules a task. It is not generic and not inlined: a program has one copy, however many
@@ -42,11 +43,6 @@ impl ShardHandle {
 }
 
 impl Task {
-    #[inline(always)]
-    pub(super) fn callback<R: Run>(content: R) -> Self {
-        Self::Callback(Inline::hold(content))
-    }
-
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
         match self {
@@ -110,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_refused_callback_comes_back_as_it_was() {
-        let task = Task::callback(Some(move_five()));
+        let task = Task::Callback(Inline::hold(Some(move_five())));
         assert_eq!(five(task.into_content::<Option<fn()>>().unwrap()), 5);
 
         fn move_five() -> fn() {

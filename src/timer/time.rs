@@ -103,9 +103,9 @@ impl Time {
 /// Divides by a constant through multiplication: a division takes longer than the rest of a
 /// deadline's arithmetic.
 ///
-/// For a divisor `d` let `m = (2^64 - 1) / d`, rounded down. It is less than the exact `2^64 / d` by
-/// at most 1. So `n * m / 2^64` is less than `n / d` by less than 1, as `n < 2^64`. Rounded down, it
-/// is the quotient or one less, and the remainder shows which.
+/// For a divisor `d` let `m = (2^64 - 1) / d`, rounded down. It is less than the exact `2^64 / d`
+/// by at most 1. So `n * m / 2^64` is less than `n / d` by less than 1, as `n < 2^64`. Rounded
+/// down, it is the quotient or one less, and the remainder shows which.
 #[derive(Clone, Copy)]
 struct Divisor {
     value: u64,

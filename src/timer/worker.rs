@@ -31,11 +31,11 @@ use crate::tick::Tick;
 const BUDGET: usize = 1024;
 
 /// A shard that would sleep for longer than this gives memory back first, if some waits for that.
-const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
+const UNTIL_NEXT_SHARE: Nanos = 50_000_000;
 
 /// The time between two shares of that memory, each a sixteenth: after 74 of them, less than a
 /// second, a hundredth is left.
-const BETWEEN_SHARES: Duration = Duration::from_millis(10);
+const BETWEEN_SHARES: Nanos = 10_000_000;
 
 /// How many times in turn a user-defined clock may lag behind the manual clock inside it before the
 /// manual clock stops waiting for the worker.
@@ -44,7 +44,7 @@ const LAGS_FORGIVEN: u32 = 3;
 pub(crate) struct Worker {
     /// `None` once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
-    handle: Arc<ShardHandle>,
+    pub(super) handle: Arc<ShardHandle>,
     /// The timer's number, and that of the shard within the timer.
     pub(super) number: (u64, usize),
     executor: Option<Arc<dyn Executor>>,
@@ -81,10 +81,6 @@ impl Worker {
             pace: Pace::default(),
             owes_maintenance: false,
         }
-    }
-
-    pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        &self.handle
     }
 
     /// Runs what is due, within the budget; true if more may be due.
@@ -153,28 +149,23 @@ impl Worker {
         let late = begin.saturating_sub(self.handle.time.start_of(work.deadline));
         self.handle.counts.note_fired(work.deadline, late);
         let executor = self.executor.clone().filter(|_| work.task.kind().is_callback());
-        let end = match executor {
+        let ran = match executor {
             Some(executor) => self.hand_over(&*executor, work),
-            None => self.run(work),
+            None => self.in_user_code(|handle| (handle.run(work), handle.present_or_later())),
         };
-        let end = end.unwrap_or(begin);
+        let (done, end) = ran.unwrap_or((None, begin));
+        self.settle(done);
         self.handle.counts.note_callback(end.saturating_sub(begin));
         end
     }
 
-    fn run(&mut self, work: Work) -> Option<Nanos> {
-        let (done, end) = self.in_user_code(|handle| (handle.run(work), handle.present_or_later()))?;
-        self.settle(done);
-        Some(end)
-    }
-
-    fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<Nanos> {
+    fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<(Option<Done>, Nanos)> {
         let key = work.key;
         let job = Job { work: Some(work), handle: Arc::clone(&self.handle) };
         self.handle.advancer_slot.note_executor(true);
         let end = self.in_user_code(|handle| {
             handle.guard(Some(key), || executor.execute(job));
-            handle.present_or_later()
+            (None, handle.present_or_later())
         });
         self.handle.advancer_slot.note_executor(false);
         end
@@ -182,11 +173,8 @@ impl Worker {
 
     /// The time by the clock; `None` if the worker has been shut down.
     fn present(&mut self) -> Option<Nanos> {
-        if self.handle.time.is_users() {
-            self.in_user_code(ShardHandle::present)
-        } else {
-            Some(self.handle.time.now())
-        }
+        let is_users = self.handle.time.is_users();
+        if is_users { self.in_user_code(ShardHandle::present) } else { Some(self.handle.present()) }
     }
 
     /// Settles the recurring tasks that an executor has run.
@@ -274,9 +262,9 @@ impl Worker {
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
         let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
-        let rest = Duration::from_nanos(due.saturating_sub(self.turned_at));
+        let rest = due.saturating_sub(self.turned_at);
         self.owes_maintenance = rest > UNTIL_NEXT_SHARE && advancer.needs_maintenance();
-        if self.owes_maintenance { self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES)) } else { due }
+        if self.owes_maintenance { self.turned_at.saturating_add(BETWEEN_SHARES) } else { due }
     }
 
     /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's.

@@ -91,8 +91,8 @@ pub enum Drivers {
     OnePerShard,
 }
 
-/// The patience and the slack of a [`Notifier`] for a tick of that length. Together they are no more
-/// than the 10 ms, or two ticks, for which a callback may hold up other shards.
+/// The patience and the slack of a [`Notifier`] for a tick of that length. Together they are no
+/// more than the 10 ms, or two ticks, for which a callback may hold up other shards.
 pub(crate) fn limits(tick: Nanos) -> (Nanos, Nanos) {
     const BOUND: Nanos = 10_000_000;
     (BOUND.saturating_sub(tick).max(tick), tick.min(BOUND / 2))

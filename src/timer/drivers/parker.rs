@@ -21,6 +21,7 @@
 //! from all later notifiers: they find the token set and make no system call. If the driver is
 //! parked at that moment, it sleeps until its next deadline, or until the stopped thread continues.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -40,6 +41,10 @@ pub(crate) struct Parker {
     /// Of a parker without a thread: the task that has registered its waker, if there is one.
     task: AtomicWaker,
 }
+
+// No user code runs while a waker is registered or taken, so a panic in it leaves no half change.
+impl UnwindSafe for Parker {}
+impl RefUnwindSafe for Parker {}
 
 impl Parker {
     pub(crate) fn new() -> Self {

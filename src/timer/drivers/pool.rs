@@ -65,15 +65,6 @@ pub(crate) enum Step<W> {
     Leave,
 }
 
-/// What a search for a shard to visit has found.
-struct Found {
-    ready: Option<usize>,
-    /// When the first of the other shards is due, or another one that is ready.
-    first: Nanos,
-    /// How many of the others are late.
-    late: usize,
-}
-
 impl<W> Pool<W> {
     /// Makes a pool whose first thread leads, and whose other threads are spare.
     pub(crate) fn new(notifier: Arc<Notifier>, workers: impl IntoIterator<Item = W>) -> Arc<Self> {
@@ -116,29 +107,30 @@ impl<W> Pool<W> {
             notifier.lead(me, now);
         }
         let since = if is_relief { 0 } else { awake_since };
-        let found = state.search(notifier, now, since, is_relief);
-        match found.ready {
+        let (ready, first, late) = state.search(notifier, now, since, is_relief);
+        match ready {
             Some(shard) => {
                 let worker = self.take_from(state, shard, Some(me));
-                self.prepare_visit(state, me, now, &found);
+                self.prepare_visit(state, me, now, (first, late));
                 state.next = shard + 1;
                 Step::Visit(shard, worker.expect("a shard that is ready has its worker"))
             }
-            None => self.begin_rest(state, me, found.first),
+            None => self.begin_rest(state, me, first),
         }
     }
 
-    /// Makes sure that other drivers come to the other shards.
-    fn prepare_visit(&self, state: &mut PoolState<W>, me: usize, now: Nanos, found: &Found) {
+    /// Makes sure that other drivers come to the other shards: the first of them is due at `first`,
+    /// and so many are late.
+    fn prepare_visit(&self, state: &mut PoolState<W>, me: usize, now: Nanos, (first, late): (Nanos, usize)) {
         if self.notifier.leader() != me {
-            self.ensure_leader_wakes(state, found.first);
-        } else if found.first < NEVER {
+            self.ensure_leader_wakes(state, first);
+        } else if first < NEVER {
             // That shard is held up if the visit does not end.
-            self.notifier.ensure_look(now.max(found.first).saturating_add(self.notifier.patience));
+            self.notifier.ensure_look(now.max(first).saturating_add(self.notifier.patience));
         }
         // A driver that comes back late calls one spare thread. One that relieves a driver which
         // has not come back calls as many as are needed: their callbacks may block, too.
-        for _ in 0..found.late {
+        for _ in 0..late {
             let Some(spare) = state.threads.iter().rposition(|&role| role == Role::Spare) else { break };
             state.threads[spare] = Role::Driver;
             self.notifier.notify(spare);
@@ -289,24 +281,32 @@ impl<W> PoolState<W> {
         })
     }
 
-    /// Searches for a shard whose visit is due, and among the others, up to the next one that is
-    /// ready: a look at all of them for each visit would take too long. A driver that relieves
-    /// another one looks at `all`. A shard is late if it has been due for a tick, counted from
-    /// `since` on at the earliest.
-    fn search(&self, notifier: &Notifier, now: Nanos, since: Nanos, all: bool) -> Found {
-        let mut found = Found { ready: None, first: NEVER, late: 0 };
+    /// Searches for a shard whose visit is due. Returns it, when the first of the others is due,
+    /// and how many of them are late.
+    ///
+    /// Of the others it looks at those up to the next one that is ready: a look at all of them for
+    /// each visit would take too long. A driver that relieves another one looks at `all`. A shard
+    /// is late if it has been due for a tick, counted from `since` on at the earliest.
+    fn search(
+        &self,
+        notifier: &Notifier,
+        now: Nanos,
+        since: Nanos,
+        all: bool,
+    ) -> (Option<usize>, Nanos, usize) {
+        let (mut ready, mut first, mut late) = (None, NEVER, 0);
         for (shard, due) in self.dues(notifier) {
-            if due <= now && found.ready.is_none() {
-                found.ready = Some(shard);
+            if due <= now && ready.is_none() {
+                ready = Some(shard);
                 continue;
             }
-            found.first = found.first.min(due);
-            found.late += usize::from(due.max(since).saturating_add(notifier.slack) <= now);
+            first = first.min(due);
+            late += usize::from(due.max(since).saturating_add(notifier.slack) <= now);
             if due <= now && !all {
                 break;
             }
         }
-        found
+        (ready, first, late)
     }
 
     /// When a shard is late, if the leader does not come.
