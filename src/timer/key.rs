@@ -14,7 +14,7 @@ use crate::unwind::FirstPanic;
 /// Names a timer.
 ///
 /// Small and `Copy`. A stale key finds nothing, for ever; neither does a key of another
-/// [`Timer`](crate::Timer).
+/// [`Timer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerKey {
     /// Marked if the timer recurs: its node then keeps its generation over all occurrences.
@@ -53,13 +53,13 @@ impl Timer {
     /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
     /// call then returns true, and the current occurrence is the last. The callback is dropped
     /// after it, where it ran or on the timer's thread. A callback that waits at an
-    /// [`Executor`] then does not run: its [`Job`] drops it.
+    /// [`Executor`](crate::Executor) then does not run: its [`Job`](crate::Job) drops it.
     ///
     /// # Panics
     ///
     /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
-    /// thread, that panic is counted and [reported](TimerBuilder::on_panic) instead, and so is
-    /// always one in the drop of a schedule.
+    /// thread, that panic is counted and [reported](crate::TimerBuilder::on_panic) instead, and so
+    /// is always one in the drop of a schedule.
     ///
     /// # Performance
     ///
