@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::timer::drivers::{self, Limits, Notifier};
+use crate::timer::drivers::{self, Notifier};
 
 /// What a driver does next.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<W> DriverPool<W> {
     ) -> Self {
         let workers = workers.into_iter();
         let shards = workers.len();
-        let notifier = Notifier::new(shards, shards, Limits { patience, slack: 1 });
+        let notifier = Notifier::new(shards, shards, (patience, 1));
         let pool = drivers::Pool::new(notifier, workers);
         for shard in 0..shards {
             let worker = pool.take(shard).expect("it is in");

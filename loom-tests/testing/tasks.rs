@@ -11,7 +11,7 @@ pub struct TaskThread(Arc<Parker>);
 impl TaskThread {
     /// Makes the executor of the calling thread.
     pub fn here() -> Self {
-        let parker = Parker::for_thread();
+        let parker = Parker::new();
         parker.set_thread();
         Self(Arc::new(parker))
     }
@@ -35,7 +35,7 @@ pub struct DriverTask(Parker);
 impl DriverTask {
     /// Makes one without a waker.
     pub fn new() -> Self {
-        Self(Parker::for_task())
+        Self(Parker::new())
     }
 
     /// Notifies the driver, as a request of a visit does.

@@ -160,7 +160,7 @@ impl<T: Send + 'static> DelayQueue<T> {
             return Ok(Some(expired));
         }
         let (waiter, begin) = (self.enter(), Instant::now());
-        let parker = Arc::new(Parker::for_thread());
+        let parker = Arc::new(Parker::new());
         parker.set_thread();
         let waker = Waker::from(Arc::clone(&parker));
         loop {

@@ -1,8 +1,10 @@
 //! A stream of moments.
 
 use std::future::poll_fn;
+use std::ops::Deref;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,8 @@ use super::budget;
 use super::error::SleepError;
 use super::sleep::Sleep;
 use crate::error::ScheduleErrorKind;
-use crate::timer::NEVER;
 use crate::timer::schedule::{Every, Missed, Schedule};
+use crate::timer::{NEVER, ShardHandle};
 
 /// Yields moments one period apart. Made by [`Timer::interval`](crate::Timer::interval), with the
 /// first after one period, or by [`Timer::interval_at`](crate::Timer::interval_at).
@@ -53,8 +55,8 @@ use crate::timer::schedule::{Every, Missed, Schedule};
 /// ```
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
-pub struct Interval {
-    sleep: Sleep,
+pub struct Interval<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
+    sleep: Sleep<H>,
     /// When the next tick is due. The sleep's deadline is the same, except that a sleep takes the
     /// timer's start for a time before it: later ticks would then not count from the caller's time.
     due: Option<Instant>,
@@ -63,8 +65,8 @@ pub struct Interval {
     ended: bool,
 }
 
-impl Interval {
-    pub(crate) fn new(sleep: Sleep, due: Option<Instant>, period: Duration) -> Self {
+impl<H: Deref<Target = ShardHandle>> Interval<H> {
+    pub(super) fn new(sleep: Sleep<H>, due: Option<Instant>, period: Duration) -> Self {
         Self {
             sleep,
             due,
@@ -74,12 +76,7 @@ impl Interval {
         }
     }
 
-    /// Sets what happens to missed ticks.
-    pub fn missed(self, missed: Missed) -> Self {
-        Self { schedule: self.schedule.missed(missed), ..self }
-    }
-
-    /// Sets what happens to missed ticks.
+    /// Sets what happens to missed ticks. By default they are made up for.
     pub fn set_missed_tick_behavior(&mut self, missed: Missed) {
         self.schedule = self.schedule.missed(missed);
     }
@@ -96,44 +93,14 @@ impl Interval {
         self.schedule.period()
     }
 
-    /// Waits for the next tick, and returns the moment at which it was due.
-    ///
-    /// Cancel-safe: if the returned future is dropped before it resolves, no tick is lost.
-    ///
-    /// # Errors
-    ///
-    /// [`SleepError`], if the timer has been shut down or refuses another sleep, or the period is
-    /// zero. After a refusal the next call waits for the same tick.
-    pub async fn tick(&mut self) -> Result<Instant, SleepError> {
-        poll_fn(|context| self.poll_tick(context)).await
-    }
-
     /// Waits for the next tick, as the `next` of [`futures::StreamExt`](https://docs.rs/futures)
     /// does.
     #[cfg(feature = "stream")]
-    pub async fn next(&mut self) -> Option<Result<Instant, SleepError>> {
+    pub async fn next(&mut self) -> Option<<Self as Stream>::Item>
+    where
+        Self: Stream + Unpin,
+    {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
-    }
-
-    /// Polls for the next tick, as [`tick`](Self::tick) waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`tick`](Self::tick).
-    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, SleepError>> {
-        if self.period().is_zero() {
-            ready!(budget::spend(context.waker()));
-            return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
-        }
-        self.sleep.poll_sleep(context.waker()).map(|ended| match ended {
-            Ok(()) => Ok(self.go_on()),
-            Err(error) => {
-                if !is_final(error) {
-                    self.sleep.wait.try_again();
-                }
-                Err(error)
-            }
-        })
     }
 
     /// Makes the next tick come one period from now.
@@ -177,6 +144,60 @@ impl Interval {
     }
 }
 
+impl Interval {
+    /// Sets what happens to missed ticks.
+    pub fn missed(self, missed: Missed) -> Self {
+        Self { schedule: self.schedule.missed(missed), ..self }
+    }
+
+    /// Waits for the next tick, and returns the moment at which it was due.
+    ///
+    /// Cancel-safe: if the returned future is dropped before it resolves, no tick is lost.
+    ///
+    /// # Errors
+    ///
+    /// [`SleepError`], if the timer has been shut down or refuses another sleep, or the period is
+    /// zero. After a refusal the next call waits for the same tick.
+    pub async fn tick(&mut self) -> Result<Instant, SleepError> {
+        poll_fn(|context| self.poll_tick(context)).await
+    }
+
+    /// Polls for the next tick, as [`tick`](Self::tick) waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`tick`](Self::tick).
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, SleepError>> {
+        if self.period().is_zero() {
+            ready!(budget::spend(context.waker()));
+            return Poll::Ready(Err(SleepError::new(ScheduleErrorKind::ZeroPeriod)));
+        }
+        self.sleep.poll_sleep(context.waker()).map(|ended| match ended {
+            Ok(()) => Ok(self.go_on()),
+            Err(error) => {
+                if !is_final(error) {
+                    self.sleep.wait.try_again();
+                }
+                Err(error)
+            }
+        })
+    }
+}
+
+impl Interval<&'static ShardHandle> {
+    /// Waits for the next tick, and returns the moment at which it was due.
+    ///
+    /// Cancel-safe: if the returned future is dropped before it resolves, no tick is lost.
+    pub async fn tick(&mut self) -> Instant {
+        poll_fn(|context| self.poll_tick(context)).await
+    }
+
+    /// Polls for the next tick, as [`tick`](Self::tick) waits for it.
+    pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
+        self.sleep.poll_global(context.waker()).map(|()| self.go_on())
+    }
+}
+
 #[cfg(feature = "stream")]
 impl Stream for Interval {
     type Item = Result<Instant, SleepError>;
@@ -194,8 +215,20 @@ impl Stream for Interval {
 }
 
 #[cfg(feature = "stream")]
-impl FusedStream for Interval {
-    /// Whether the stream has ended.
+impl Stream for Interval<&'static ShardHandle> {
+    type Item = Instant;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Instant>> {
+        self.get_mut().poll_tick(context).map(Some)
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<H: Deref<Target = ShardHandle>> FusedStream for Interval<H>
+where
+    Self: Stream,
+{
+    /// Whether the stream has ended. One on the global timer never ends.
     fn is_terminated(&self) -> bool {
         self.ended
     }

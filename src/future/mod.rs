@@ -8,7 +8,7 @@
 //! | `interval.rs` | [`Interval`]: a stream of moments |
 //! | `budget.rs` | the limit on answers that are ready at once |
 //! | `error.rs` | the errors |
-//! | `global/` | functions on the global timer, and their futures without errors of the timer |
+//! | `global.rs` | functions on the global timer, and their futures without errors of the timer |
 
 pub(crate) mod budget;
 mod error;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -16,7 +17,8 @@ use crate::timer::{Nanos, ShardHandle};
 
 /// Waits until a deadline, on any executor. Made by [`Timer::sleep`](crate::Timer::sleep).
 /// The free function [`sleep`](crate::sleep()) returns a
-/// [`global::Sleep`](crate::global::Sleep).
+/// [`global::Sleep`](crate::global::Sleep), which has another `H`: it does not count its use of the
+/// global timer's shard.
 ///
 /// The first poll schedules a timer, and dropping the sleep cancels it. A sleep whose deadline has
 /// passed is ready at its first poll. The sleep resolves to an error if the
@@ -49,14 +51,14 @@ use crate::timer::{Nanos, ShardHandle};
 /// allocates, except where the shard grows, and usually when a thread uses the shard for the first
 /// time. A poll with the same waker reads one word.
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep {
-    pub(super) handle: Arc<ShardHandle>,
+pub struct Sleep<H: Deref<Target = ShardHandle> = Arc<ShardHandle>> {
+    pub(super) handle: H,
     pub(super) wait: Wait,
 }
 
-impl Sleep {
+impl<H: Deref<Target = ShardHandle>> Sleep<H> {
     #[inline]
-    pub(super) fn new(handle: Arc<ShardHandle>, deadline: Nanos) -> Self {
+    pub(super) fn new(handle: H, deadline: Nanos) -> Self {
         Self { handle, wait: Wait::new(deadline) }
     }
 
@@ -94,6 +96,26 @@ impl Sleep {
     }
 }
 
+impl Sleep<&'static ShardHandle> {
+    /// Polls a sleep of the global timer, which refuses one only if the system gives no memory. The
+    /// task is then woken at once, and its next poll tries again.
+    #[inline(always)]
+    pub(super) fn poll_global(&mut self, waker: &Waker) -> Poll<()> {
+        match self.poll_sleep(waker) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Ready(Err(_)) => self.try_again(waker),
+        }
+    }
+
+    #[cold]
+    fn try_again(&mut self, waker: &Waker) -> Poll<()> {
+        self.wait.try_again();
+        waker.wake_by_ref();
+        Poll::Pending
+    }
+}
+
 impl Future for Sleep {
     type Output = Result<(), SleepError>;
 
@@ -102,21 +124,32 @@ impl Future for Sleep {
     }
 }
 
+impl Future for Sleep<&'static ShardHandle> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.get_mut().poll_global(context.waker())
+    }
+}
+
 #[cfg(feature = "stream")]
-impl FusedFuture for Sleep {
+impl<H: Deref<Target = ShardHandle>> FusedFuture for Sleep<H>
+where
+    Self: Future,
+{
     /// Whether the sleep has resolved, and has not been reset since.
     fn is_terminated(&self) -> bool {
         self.wait.is_terminated()
     }
 }
 
-impl Drop for Sleep {
+impl<H: Deref<Target = ShardHandle>> Drop for Sleep<H> {
     fn drop(&mut self) {
         self.wait.cancel(&self.handle);
     }
 }
 
-impl fmt::Debug for Sleep {
+impl<H: Deref<Target = ShardHandle>> fmt::Debug for Sleep<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sleep").field("deadline", &self.deadline()).finish_non_exhaustive()
     }

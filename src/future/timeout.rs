@@ -99,7 +99,7 @@ impl<F: Future> Future for Timeout<F, global::Sleep> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_both(context, |sleep, waker| sleep.poll_sleep(waker).map(|()| Elapsed::new()))
+        self.poll_both(context, |sleep, waker| sleep.poll_global(waker).map(|()| Elapsed::new()))
     }
 }
 

@@ -39,7 +39,6 @@ use super::error::SleepError;
 use crate::error::ScheduleErrorKind;
 use crate::shard::{Exchanged, Key, Scheduler};
 use crate::tick::Tick;
-use crate::timer::task::schedule_task;
 use crate::timer::{NEVER, Nanos, ShardHandle, Task};
 
 /// A wait for a deadline. Its owner has the shard's handle, and passes it to each call: a [`Sleep`]
@@ -184,7 +183,7 @@ impl Wait {
         // The identity of the clone in the node: that clone keeps its data alive, so no other waker
         // gets the same identity.
         let id = WakerId::of(&clone);
-        match schedule_task(&handle.scheduler, tick, Task::wake(clone)) {
+        match handle.schedule_task(tick, Task::Wake(Some(clone))) {
             Ok(key) => {
                 self.state = State::Waiting { key, waker: id };
                 Poll::Pending
@@ -226,7 +225,8 @@ impl Wait {
         // Clone first, because a clone may panic: the node is unchanged yet.
         let waker = waker.clone();
         let id = WakerId::of(&waker);
-        match handle.scheduler.exchange(key, Task::wake(waker), |task| task.read_part(Task::take_waker)) {
+        match handle.scheduler.exchange(key, Task::Wake(Some(waker)), |task| task.read_part(Task::take_waker))
+        {
             Exchanged::Done(former) => {
                 self.state = State::Waiting { key, waker: id };
                 drop(former);

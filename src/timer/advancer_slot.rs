@@ -14,17 +14,17 @@
 //! | `slot` | the worker puts the advancer in; the worker or a shutdown takes it out |
 //! | `is_executor` | the worker |
 //! | `stopping` | a shutdown |
-//! | `changes` | the worker, and the thread that puts it back |
+//! | `shutdown` | the worker, and the thread that puts it back |
 //!
 //! # Visibility
 //!
 //! A worker puts the advancer in, then checks whether the shard is stopping. If it is, the worker
-//! notes a change. A shutdown marks the shard as stopping, then looks into the slot, and waits only
-//! for what comes after. All four steps are SeqCst (those on the slot in [`BoxSlot`]): either the
-//! worker sees the mark, or the shutdown sees the advancer. So a waiting shutdown also learns of
-//! each later piece of user code.
+//! notifies the shutdown. A shutdown marks the shard as stopping, then looks into the slot, and
+//! waits only for what comes after. All four steps are SeqCst (those on the slot in [`BoxSlot`]):
+//! either the worker sees the mark, or the shutdown sees the advancer. So a waiting shutdown also
+//! learns of each later piece of user code.
 
-use super::changes::Changes;
+use super::drivers::Parker;
 use crate::fallible::BoxSlot;
 use crate::sync::plain;
 use crate::sync::{AtomicBool, Ordering};
@@ -33,9 +33,9 @@ pub(crate) struct AdvancerSlot<T> {
     slot: BoxSlot<T>,
     /// Whether an executor runs.
     is_executor: plain::AtomicBool,
-    stopping: AtomicBool,
-    /// Changes that a shutdown may wait for.
-    pub(crate) changes: Changes,
+    pub(super) stopping: AtomicBool,
+    /// Where a shutdown waits. Notified after what it waits for.
+    pub(crate) shutdown: Parker,
 }
 
 impl<T> AdvancerSlot<T> {
@@ -44,15 +44,8 @@ impl<T> AdvancerSlot<T> {
             slot: BoxSlot::empty(),
             is_executor: plain::AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            changes: Changes::new(),
+            shutdown: Parker::new(),
         }
-    }
-
-    /// Whether the shard is stopping.
-    pub(crate) fn is_stopping(&self) -> bool {
-        // Ordering: Relaxed. The worker is woken after the store. A thread that finds its timer
-        // gone because the shard has ended is ordered by the fence in `close`.
-        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Marks the shard as stopping; false if it was marked before.
@@ -67,7 +60,7 @@ impl<T> AdvancerSlot<T> {
         debug_assert!(former.is_none(), "there is one advancer");
         // Ordering: SeqCst, see *Visibility*.
         if self.stopping.load(Ordering::SeqCst) {
-            self.changes.note();
+            self.shutdown.notify();
         }
     }
 
@@ -120,9 +113,10 @@ mod tests {
     fn a_shutdown_that_waits_learns_of_what_comes_after_the_stop() {
         let advancer_slot = AdvancerSlot::new();
         assert!(advancer_slot.stop() && !advancer_slot.stop());
-        let seen = advancer_slot.changes.look();
+        advancer_slot.shutdown.set_thread();
+        advancer_slot.shutdown.clear();
         advancer_slot.put(Box::new(7_u64));
-        advancer_slot.changes.wait(seen, None);
-        assert_eq!(advancer_slot.changes.look(), seen + 1);
+        advancer_slot.shutdown.wait(None);
+        assert!(advancer_slot.take().is_some());
     }
 }

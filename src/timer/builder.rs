@@ -5,28 +5,23 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use super::Timer;
-use super::affinity::Core;
-use super::drive::Drive;
+use super::affinity;
 use super::driven::Driver;
-use super::driver_thread::{DriverThread, ThreadHooks};
-use super::drivers::{Drivers, Limits, Notifier, Pool, ShardWaker};
+use super::driver_thread::{DriverThread, ThreadHook};
+use super::drivers::Drivers;
 use super::executor::{Executor, Job};
-use super::inner::Inner;
-use super::panics::{CallbackPanic, PanicGuard};
-use super::placement::{Placement, Shards};
-use super::shard_handle::{ShardHandle, next_timer_id};
+use super::placement::Placement;
+use super::run::{CallbackPanic, Hook};
 use super::time::Time;
-use super::worker::Worker;
-use crate::clock::{Clock, Driven, FastClock, ManualClock};
+use crate::clock::{Clock, Driven, FastClock, unpoisoned};
 use crate::config::{Config, ConfigBuilder};
 use crate::error::BuildError;
 use crate::hardware;
-use crate::shard::{Bound, ShardId, shard_within};
 use crate::sync::Ordering;
 use crate::unwind::DropQuietly;
 
@@ -38,22 +33,21 @@ const MAX_SHARDS: usize = 1024;
 const HAS_THREADS: bool =
     !cfg!(all(target_family = "wasm", any(target_os = "unknown", not(target_feature = "atomics"))));
 
-const DEFAULT_NAME: &str = "shardwheel";
-
 /// Builds a [`Timer`]; made by [`Timer::builder`].
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TimerBuilder {
     config: ConfigBuilder,
     shards: Option<usize>,
     drivers: Drivers,
-    placement: Placement,
+    pub(super) placement: Placement,
     pin_to_cores: bool,
     name: String,
     stack_size: Option<usize>,
-    hooks: ThreadHooks,
-    executor: Option<DropQuietly<Arc<dyn Executor>>>,
+    on_thread_start: Option<ThreadHook>,
+    on_thread_stop: Option<ThreadHook>,
+    pub(super) executor: Option<DropQuietly<Arc<dyn Executor>>>,
     clock: Option<DropQuietly<Arc<dyn Clock>>>,
-    panic_guard: PanicGuard,
+    pub(super) on_panic: Option<Hook>,
 }
 
 impl TimerBuilder {
@@ -64,12 +58,13 @@ impl TimerBuilder {
             drivers: Drivers::default(),
             placement: Placement::default(),
             pin_to_cores: false,
-            name: DEFAULT_NAME.to_owned(),
+            name: "shardwheel".to_owned(),
             stack_size: None,
-            hooks: ThreadHooks::default(),
+            on_thread_start: None,
+            on_thread_stop: None,
             executor: None,
             clock: None,
-            panic_guard: PanicGuard::default(),
+            on_panic: None,
         }
     }
 
@@ -164,7 +159,7 @@ impl TimerBuilder {
     /// A panic in it is caught, counted and [reported](Self::on_panic), and the thread works on. A
     /// manual clock and a driven timer have no threads.
     pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.hooks.start = Some(DropQuietly::new(Arc::new(hook)));
+        self.on_thread_start = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -173,7 +168,7 @@ impl TimerBuilder {
     /// A panic in it is handled as one in [`on_thread_start`](Self::on_thread_start). A shutdown
     /// waits for it for 20 ms.
     pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.hooks.stop = Some(DropQuietly::new(Arc::new(hook)));
+        self.on_thread_stop = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -222,7 +217,7 @@ impl TimerBuilder {
     /// hook or a panic's payload, and of a [`Driver`]'s waker that was registered
     /// while the system had no memory, end without effect.
     pub fn on_panic(mut self, hook: impl Fn(&CallbackPanic<'_>) + Send + Sync + 'static) -> Self {
-        self.panic_guard.hook = Some(DropQuietly::new(Arc::new(hook)));
+        self.on_panic = Some(DropQuietly::new(Arc::new(hook)));
         self
     }
 
@@ -238,27 +233,33 @@ impl TimerBuilder {
     /// Starts threads. The first timer of a process starts one more, which ends within some 10 ms:
     /// it registers the process for `membarrier(2)` on Linux, and calibrates a clock.
     pub fn build(self) -> Result<Timer, BuildError> {
-        let cores = || thread::available_parallelism().map_or(1, usize::from);
-        let (config, shards) = self.validate(cores)?;
-        if !HAS_THREADS && self.manual_clock().is_none() {
-            return Err(no_threads());
+        let (config, shards) = self.validate(|| thread::available_parallelism().map_or(1, usize::from))?;
+        let manual = self.clock.as_ref().and_then(|clock| clock.as_manual());
+        if !HAS_THREADS && manual.is_none() {
+            let message = "this platform has no threads; a timer on a manual clock or by `build_driven`, or \
+                           a shard, needs none";
+            let error = io::Error::new(io::ErrorKind::Unsupported, message);
+            return Err(BuildError::Spawn { shard: 0, error });
         }
-        let cores = self.cores(shards)?;
+        let cores = if self.pin_to_cores { affinity::cores() } else { Vec::new() };
+        // A system that does not list its cores cannot pin a thread either.
+        if (1..shards).contains(&cores.len()) {
+            return Err(BuildError::TooFewCores { shards, cores: cores.len() });
+        }
         let time = Time::start(self.clock.clone(), config.tick());
-        let Some(clock) = self.manual_clock() else {
-            prepare_process_aside();
-            let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
-            let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
-            let timer =
-                self.make(&config, time, (pools, each), |limits| Notifier::new(each, each, limits))?;
-            self.start(&timer, &cores)?;
+        if let Some(clock) = manual {
+            hardware::has_membarrier();
+            let timer = Timer::made_by(&self, &config, time, (1, shards), 0)?;
+            let (pool, _) = timer.inner.locate(0);
+            let driven: Arc<dyn Driven> = pool.clone();
+            clock.drive(Arc::downgrade(&driven));
             return Ok(timer);
-        };
-        hardware::has_membarrier();
-        let timer = self.make(&config, time, (1, shards), |limits| Notifier::new(shards, 0, limits))?;
-        let (pool, _) = timer.inner.drive.locate(0);
-        let driven: Arc<dyn Driven> = pool.clone();
-        clock.drive(Arc::downgrade(&driven));
+        }
+        prepare_process_aside();
+        let is_shared = self.drivers == Drivers::AsNeeded && !self.pin_to_cores;
+        let (pools, each) = if is_shared { (1, shards) } else { (shards, 1) };
+        let timer = Timer::made_by(&self, &config, time, (pools, each), each)?;
+        self.start(&timer, &cores)?;
         Ok(timer)
     }
 
@@ -271,7 +272,7 @@ impl TimerBuilder {
     ///
     /// It has one shard unless [`shards`](Self::shards) says otherwise; more make sense where many
     /// threads schedule. The settings of threads have no effect. With a
-    /// [`ManualClock`], the clock's `advance` only moves the time, and
+    /// [`ManualClock`](crate::ManualClock), the clock's `advance` only moves the time, and
     /// [`Driver::turn`] runs what is due by it.
     ///
     /// # Examples
@@ -305,7 +306,7 @@ impl TimerBuilder {
         let (config, shards) = self.validate(|| 1)?;
         let time = Time::start(self.clock.clone(), config.tick());
         prepare_process();
-        let timer = self.make(&config, time, (1, shards), |limits| Notifier::for_task(shards, limits))?;
+        let timer = Timer::made_by(&self, &config, time, (1, shards), 1)?;
         let driver = Driver::new(&timer.inner);
         Ok((timer, driver))
     }
@@ -322,82 +323,28 @@ impl TimerBuilder {
         Ok((config, shards))
     }
 
-    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
-    /// shards each.
-    fn make(
-        &self,
-        config: &Config,
-        time: Time,
-        (pools, each): (usize, usize),
-        notifier: impl Fn(Limits) -> Arc<Notifier>,
-    ) -> Result<Timer, BuildError> {
-        let (id, first) = (next_timer_id(), ShardId::block(pools * each));
-        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
-        let mut worker = |shard: usize, waker| {
-            let no_memory = BuildError::OutOfMemory { shard };
-            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
-            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), self.panic_guard.clone(), waker));
-            handles.push(Arc::clone(&handle));
-            Ok(Box::new(Worker::new((id, shard), advancer, handle, self.executor.as_deref().cloned())))
-        };
-        let pool = |pool| {
-            let notifier = notifier(Limits::for_tick(time.tick()));
-            let worker = |number| worker(pool * each + number, ShardWaker::new(&notifier, number));
-            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
-            Ok(Pool::new(notifier, workers))
-        };
-        let drive = Drive::new((0..pools).map(pool).collect::<Result<_, BuildError>>()?);
-        let shards = Shards::new(id, handles.into(), self.placement);
-        Ok(Timer { inner: Arc::new(Inner { shards, first, drive }) })
-    }
-
-    /// The clock that drives the timer instead of threads, if there is one.
-    fn manual_clock(&self) -> Option<&ManualClock> {
-        self.clock.as_ref().and_then(|clock| clock.as_manual())
-    }
-
-    /// A core for each shard, or none at all.
-    fn cores(&self, shards: usize) -> Result<Vec<Core>, BuildError> {
-        if !self.pin_to_cores {
-            return Ok(Vec::new());
-        }
-        let cores = Core::all();
-        // A system that does not list its cores cannot pin a thread either.
-        if (1..shards).contains(&cores.len()) {
-            return Err(BuildError::TooFewCores { shards, cores: cores.len() });
-        }
-        Ok(cores)
-    }
-
     /// Starts the drivers, and waits until each is set up. If a thread does not start, the drop of
     /// the timer ends those that did.
-    fn start(&self, timer: &Timer, cores: &[Core]) -> Result<(), BuildError> {
-        let (drive, time) = (&timer.inner.drive, &timer.first_shard().time);
+    fn start(&self, timer: &Timer, cores: &[usize]) -> Result<(), BuildError> {
+        let (inner, time) = (&timer.inner, &timer.first_shard().time);
         // The system's time. The timer's time is the same, unless it is by a clock of the user's.
         let start = if time.is_users() { Instant::now() } else { time.start };
-        let (ready, started) = mpsc::channel();
-        for (shard, home) in timer.inner.shards.handles.iter().enumerate() {
-            let (pool, number) = drive.locate(shard);
-            let (pool, home, hooks) = (Arc::clone(pool), Arc::clone(home), self.hooks.clone());
-            let driver = DriverThread { pool, number, home, start, hooks };
-            let thread = self.spawn(driver, shard, cores.get(shard).copied(), ready.clone());
-            drive.add_thread(thread.map_err(|error| BuildError::Spawn { shard, error })?);
+        let (ready, started) = mpsc::channel::<()>();
+        for (shard, home) in inner.handles.iter().enumerate() {
+            let (pool, number) = inner.locate(shard);
+            let (pool, home) = (Arc::clone(pool), Arc::clone(home));
+            let (on_start, on_stop) = (self.on_thread_start.clone(), self.on_thread_stop.clone());
+            let driver = DriverThread { pool, number, home, start, on_start, on_stop };
+            let (core, ready) = (cores.get(shard).copied(), ready.clone());
+            let thread = thread::Builder::new().name(format!("{}-{shard}", self.name));
+            let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
+            let thread = thread.spawn(move || driver.run(core, || drop(ready)));
+            let thread = thread.map_err(|error| BuildError::Spawn { shard, error })?;
+            unpoisoned(inner.threads.lock()).push(thread);
         }
         drop(ready);
         started.into_iter().for_each(drop);
         Ok(())
-    }
-
-    fn spawn(
-        &self,
-        driver: DriverThread,
-        number: usize,
-        core: Option<Core>,
-        ready: mpsc::Sender<()>,
-    ) -> io::Result<JoinHandle<()>> {
-        let thread = thread::Builder::new().name(format!("{}-{number}", self.name));
-        let thread = self.stack_size.into_iter().fold(thread, thread::Builder::stack_size);
-        thread.spawn(move || driver.run(core, || drop(ready)))
     }
 }
 
@@ -416,11 +363,6 @@ fn prepare_process_aside() {
     if !IS_DONE.swap(true, Ordering::Relaxed) {
         let _ = thread::Builder::new().name("shardwheel-start".into()).spawn(prepare_process);
     }
-}
-
-fn no_threads() -> BuildError {
-    const MESSAGE: &str = "this platform has no threads; a timer on a manual clock or by `build_driven`, or a shard, needs none";
-    BuildError::Spawn { shard: 0, error: io::Error::new(io::ErrorKind::Unsupported, MESSAGE) }
 }
 
 impl fmt::Debug for TimerBuilder {

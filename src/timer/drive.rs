@@ -1,5 +1,5 @@
-//! How a timer's workers are visited (by drivers with threads, a manual clock or an event loop),
-//! and how a shutdown ends them.
+//! What all handles of a timer share: its shards, and how their workers are visited (by drivers
+//! with threads, a manual clock or an event loop) and ended by a shutdown.
 //!
 //! A shutdown marks all shards as stopping, and then takes each shard's advancer. It waits for the
 //! worker to come back to its pool, which it does when the user code that it runs has returned. In
@@ -21,52 +21,103 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::drivers::Pool;
-use super::placement;
-use super::shard_handle::ShardHandle;
+use super::drivers::{Notifier, Pool, ShardWaker, limits};
+use super::placement::{self, Placement, Turns};
+use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
-use super::time::{NEVER, Nanos};
+use super::time::{NEVER, Nanos, Time};
+use super::unfired::Unfired;
 use super::worker::Worker;
+use super::{Timer, TimerBuilder};
 use crate::clock::{Driven, is_user_code, unpoisoned};
-use crate::shard::Advancer;
+use crate::config::Config;
+use crate::error::BuildError;
+use crate::shard::{Advancer, Bound, ShardId, shard_within};
+use crate::sync::Ordering;
+use crate::sync::plain::AtomicU64;
 use crate::tick::Tick;
 
 /// How long a shutdown waits for the drop of an executor before it leaves the dropping thread
 /// alone.
 const GRACE: Duration = Duration::from_millis(20);
 
-pub(crate) type Workers = Pool<Box<Worker>>;
-
-/// The workers of a timer and the threads that visit them.
-pub(crate) struct Drive {
-    /// One pool, or one for each shard.
-    pools: Box<[Arc<Workers>]>,
+pub(crate) struct Inner {
+    /// Distinguishes the timer from others in thread locals.
+    pub(super) id: u64,
+    /// The number of the first shard. The other shards have the numbers after it.
+    pub(super) first: ShardId,
+    pub(super) handles: Arc<[Arc<ShardHandle>]>,
+    pub(super) placement: Placement,
+    pub(super) turns: Turns,
+    /// Where the workers lie: one pool, or one for each shard.
+    pub(super) pools: Box<[Arc<Pool<Box<Worker>>>]>,
     /// In the order of the shards; a shutdown takes them.
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drive {
-    pub(crate) fn new(pools: Box<[Arc<Workers>]>) -> Self {
-        Self { pools, threads: Mutex::default() }
+impl Timer {
+    /// Makes the shards, and the pools in which their workers lie: so many pools, with so many
+    /// shards and drivers each.
+    pub(super) fn made_by(
+        builder: &TimerBuilder,
+        config: &Config,
+        time: Time,
+        (pools, each): (usize, usize),
+        drivers: usize,
+    ) -> Result<Self, BuildError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Ordering: Relaxed, the number alone matters. No other timer has it, and it is never 0.
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let first = ShardId::block(pools * each);
+        let (bound, mut handles) = (Bound::new(config.max_pending()), Vec::new());
+        let mut worker = |shard: usize, waker| {
+            let no_memory = BuildError::OutOfMemory { shard };
+            let (scheduler, advancer) = shard_within(config, &bound, first.after(shard)).ok_or(no_memory)?;
+            let handle = Arc::new(ShardHandle::new(scheduler, time.clone(), builder.on_panic.clone(), waker));
+            handles.push(Arc::clone(&handle));
+            Ok(Box::new(Worker::new((id, shard), advancer, handle, builder.executor.as_deref().cloned())))
+        };
+        let pool = |pool| {
+            let notifier = Notifier::new(each, drivers, limits(time.tick()));
+            let worker = |number| worker(pool * each + number, ShardWaker::waker(&notifier, number));
+            let workers = (0..each).map(worker).collect::<Result<Vec<_>, BuildError>>()?;
+            Ok(Pool::new(notifier, workers))
+        };
+        let pools = (0..pools).map(pool).collect::<Result<_, BuildError>>()?;
+        let (handles, placement) = (handles.into(), builder.placement);
+        let (turns, threads) = (Turns::default(), Mutex::default());
+        Ok(Self { inner: Arc::new(Inner { id, first, handles, placement, turns, pools, threads }) })
     }
+}
 
-    /// Adds the thread of the next shard.
-    pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
-        unpoisoned(self.threads.lock()).push(thread);
-    }
-
+impl Inner {
     /// The pool of a shard, or of a thread, and its number there.
-    pub(crate) fn locate(&self, number: usize) -> (&Arc<Workers>, usize) {
+    pub(super) fn locate(&self, number: usize) -> (&Arc<Pool<Box<Worker>>>, usize) {
         if let [pool] = &*self.pools { (pool, number) } else { (&self.pools[number], 0) }
     }
 
+    pub(super) fn shutdown(&self) -> Unfired {
+        // The first shard is marked first, so of two shutdowns one goes on.
+        if !self.handles.iter().all(|handle| handle.advancer_slot.stop()) {
+            return Unfired::default();
+        }
+        for (shard, handle) in self.handles.iter().enumerate() {
+            if let Some(advancer) = self.retrieve(shard) {
+                *handle.ended() = Ended::Retrieved(advancer);
+            }
+        }
+        self.end_threads();
+        Unfired::of(Arc::clone(&self.handles))
+    }
+
     /// Takes the advancer of a shard that is stopping. The module docs say how long this waits.
-    pub(crate) fn retrieve(&self, handle: &ShardHandle, shard: usize) -> Option<Box<Advancer<Task>>> {
+    fn retrieve(&self, shard: usize) -> Option<Box<Advancer<Task>>> {
+        let slot = &self.handles[shard].advancer_slot;
         let (pool, shard) = self.locate(shard);
-        let slot = &handle.advancer_slot;
+        slot.shutdown.set_thread();
         loop {
-            // Comes first: `wait` waits for changes after this look.
-            let seen = slot.changes.look();
+            // Comes first: `wait` waits for what is notified after this.
+            slot.shutdown.clear();
             if let Some(mut worker) = pool.take(shard) {
                 let advancer = worker.close();
                 pool.put_closed(shard, worker);
@@ -76,18 +127,19 @@ impl Drive {
             if advancer.is_some() {
                 return advancer;
             }
-            slot.changes.wait(seen, None);
+            slot.shutdown.wait(None);
         }
     }
 
     /// Ends the threads, after all advancers have been retrieved.
-    pub(crate) fn end(&self) {
+    fn end_threads(&self) {
         self.pools.iter().for_each(|pool| pool.stop());
         let threads = std::mem::take(&mut *unpoisoned(self.threads.lock()));
         // The pools that have no thread: of a manual clock, of an event loop, and those whose
         // thread did not start.
-        let without = self.pools.iter().skip(threads.len());
-        without.for_each(|pool| while pool.take_to_end().map(drop).is_some() {});
+        for pool in self.pools.iter().skip(threads.len()) {
+            while pool.take_to_end().map(drop).is_some() {}
+        }
         if is_user_code() {
             return;
         }
@@ -102,36 +154,40 @@ impl Drive {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        drop(self.shutdown());
+    }
+}
+
 /// Calls `code` with the worker of a shard, and puts the worker back. `code` also returns when the
 /// next visit is due.
 pub(crate) fn visit<R>(
-    pool: &Workers,
+    pool: &Pool<Box<Worker>>,
     shard: usize,
     mut worker: Box<Worker>,
     code: impl FnOnce(&mut Worker) -> (R, Nanos),
 ) -> R {
-    let visit = placement::visit(worker.number());
-    let (result, due) = code(&mut worker);
-    drop(visit);
-    let handle = Arc::clone(worker.handle());
+    let (result, due) = placement::visit(worker.number, || code(&mut worker));
+    let handle = Arc::clone(&worker.handle);
     // If the timer has ended meanwhile, the drop ends the worker.
     drop(pool.put_back(shard, worker, due));
     // A shutdown that found the worker out waits for this. A later one finds it in its place.
     if handle.is_stopping() {
-        handle.advancer_slot.changes.note();
+        handle.advancer_slot.shutdown.notify();
     }
     result
 }
 
 /// A manual clock visits the workers. It holds no handle of the timer: the last one may go while the
 /// clock runs a callback, and ends the timer then.
-impl Driven for Workers {
+impl Driven for Pool<Box<Worker>> {
     fn next_expiration(&self) -> Option<Instant> {
         self.least(|worker, is_requested| {
-            let time = &worker.handle().time;
+            let time = &worker.handle.time;
             if is_requested {
                 // A job has come back from an executor.
-                return time.instant(worker.turned_at());
+                return time.instant(worker.turned_at);
             }
             // A worker whose clock lags does not move, however often it is run. The last tick never
             // comes.

@@ -13,14 +13,12 @@
 //! requests a visit, which wakes the waker: see [`parker`](super::drivers).
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::drive::{Workers, visit};
-use super::drivers::Parker;
-use super::inner::Inner;
+use super::drive::{Inner, visit};
+use super::drivers::{Parker, Pool};
 use super::shard_handle::ShardHandle;
 use super::time::{NEVER, nanos};
 use super::worker::Worker;
@@ -65,7 +63,7 @@ const UNTIL_NEXT_LOOK: Duration = Duration::from_millis(10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Driver {
-    pool: Arc<Workers>,
+    pool: Arc<Pool<Box<Worker>>>,
     timer: Weak<Inner>,
     waker: Option<Waker>,
     /// What is around that waker.
@@ -74,14 +72,10 @@ pub struct Driver {
     handle: Arc<ShardHandle>,
 }
 
-// User code runs where no structure is half changed: a panic in it leaves none behind.
-impl UnwindSafe for Driver {}
-impl RefUnwindSafe for Driver {}
-
 impl Driver {
     pub(super) fn new(timer: &Arc<Inner>) -> Self {
-        let handle = Arc::clone(&timer.shards.handles[0]);
-        let (pool, _) = timer.drive.locate(0);
+        let handle = Arc::clone(&timer.handles[0]);
+        let (pool, _) = timer.locate(0);
         let (pool, timer) = (Arc::clone(pool), Arc::downgrade(timer));
         Self { pool, timer, waker: None, shield: Weak::new(), handle }
     }
@@ -103,7 +97,7 @@ impl Driver {
             worker.help();
             fired
         };
-        (0..self.shards()).filter_map(|shard| self.with(shard, turn)).sum()
+        (0..self.pool.shards()).filter_map(|shard| self.with(shard, turn)).sum()
     }
 
     /// Returns when the next [`turn`](Self::turn) has something to do, by the timer's clock. `None`
@@ -128,11 +122,11 @@ impl Driver {
         let next = |worker: &mut Worker| {
             let mut at = worker.next_visit();
             if worker.awaits_executor() {
-                at = worker.turned_at().saturating_add(nanos(UNTIL_NEXT_LOOK));
+                at = worker.turned_at.saturating_add(nanos(UNTIL_NEXT_LOOK));
             }
-            worker.handle().time.instant(at)
+            worker.handle.time.instant(at)
         };
-        (0..self.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
+        (0..self.pool.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
     }
 
     /// Makes the timer wake `waker`, instead of an earlier one, when
@@ -157,10 +151,6 @@ impl Driver {
         Some(visit(&self.pool, shard, worker, |worker| (code(worker), NEVER)))
     }
 
-    fn shards(&self) -> usize {
-        self.pool.shards()
-    }
-
     fn parker(&self) -> &Parker {
         self.pool.notifier.parker(0)
     }
@@ -177,6 +167,6 @@ impl Drop for Driver {
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("shards", &self.shards()).finish_non_exhaustive()
+        f.debug_struct("Driver").field("shards", &self.pool.shards()).finish_non_exhaustive()
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::affinity::Core;
-use super::drive::{Workers, visit};
-use super::drivers::Step;
+use super::affinity;
+use super::drive::visit;
+use super::drivers::{Pool, Step};
 use super::shard_handle::ShardHandle;
 use super::time::{NEVER, Nanos, nanos};
 use super::worker::Worker;
@@ -13,49 +13,38 @@ use crate::clock::UserCode;
 use crate::unwind::DropQuietly;
 
 pub(crate) struct DriverThread {
-    pub(crate) pool: Arc<Workers>,
+    pub(crate) pool: Arc<Pool<Box<Worker>>>,
     /// Its number in the pool.
     pub(crate) number: usize,
     /// The shard of the same number.
     pub(crate) home: Arc<ShardHandle>,
     /// Dues count from here, for all drivers of the timer.
     pub(crate) start: Instant,
-    pub(crate) hooks: ThreadHooks,
+    /// The user's functions that the thread calls first and last.
+    pub(crate) on_start: Option<ThreadHook>,
+    pub(crate) on_stop: Option<ThreadHook>,
 }
 
-/// The user's functions that each thread calls first and last.
-#[derive(Clone, Default)]
-pub(crate) struct ThreadHooks {
-    pub(crate) start: Option<DropQuietly<Hook>>,
-    pub(crate) stop: Option<DropQuietly<Hook>>,
-}
-
-type Hook = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type ThreadHook = DropQuietly<Arc<dyn Fn() + Send + Sync>>;
 
 impl DriverThread {
     /// Drives shards on the calling thread, pinned to the core, until the timer is stopping. Calls
     /// `begun` when the thread is set up.
-    pub(crate) fn run(mut self, core: Option<Core>, begun: impl FnOnce()) {
+    pub(crate) fn run(mut self, core: Option<usize>, begun: impl FnOnce()) {
         let _user_code = UserCode::begin();
         self.pool.notifier.parker(self.number).set_thread();
         // Set here only, so `set` succeeds.
-        if let Some(core) = core.filter(|core| core.pin()) {
-            let _ = self.home.core.set(core.id());
+        if let Some(core) = core.filter(|&core| affinity::pin(core)) {
+            let _ = self.home.core.set(core);
         }
-        self.call(self.hooks.start.as_ref());
+        self.on_start.iter().for_each(|hook| _ = self.home.run_guarded(&***hook));
         begun();
         self.visit_all();
         while self.pool.take_to_end().map(drop).is_some() {}
-        self.call(self.hooks.stop.as_ref());
-        // Its drop is user code as well.
-        drop(std::mem::take(&mut self.hooks));
+        self.on_stop.iter().for_each(|hook| _ = self.home.run_guarded(&***hook));
+        // Their drops are user code as well.
+        drop((self.on_start.take(), self.on_stop.take()));
         self.pool.note_ended(self.number);
-    }
-
-    fn call(&self, hook: Option<&DropQuietly<Hook>>) {
-        if let Some(hook) = hook {
-            self.home.run_guarded(&***hook);
-        }
     }
 
     fn visit_all(&self) {
@@ -63,9 +52,13 @@ impl DriverThread {
         loop {
             let now = self.now();
             match self.pool.next(self.number, now, *awake_since.get_or_insert(now)) {
-                Step::Visit(shard, worker) => {
-                    visit(&self.pool, shard, worker, |worker| ((), self.run_due(worker)))
-                }
+                Step::Visit(shard, worker) => visit(&self.pool, shard, worker, |worker| {
+                    worker.visit();
+                    let due = worker.next_visit();
+                    // By the system's time.
+                    let paced = worker.pace_to(due);
+                    ((), paced.map_or(due, |rest| self.now().saturating_add(nanos(rest))))
+                }),
                 Step::Sleep(until) => {
                     awake_since = None;
                     let left = Duration::from_nanos(until.saturating_sub(now));
@@ -74,13 +67,6 @@ impl DriverThread {
                 Step::Leave => return,
             }
         }
-    }
-
-    /// Runs what is due in a shard. Returns when to visit it again, by the system's time.
-    fn run_due(&self, worker: &mut Worker) -> Nanos {
-        worker.visit();
-        let due = worker.next_visit();
-        worker.pace_to(due).map_or(due, |rest| self.now().saturating_add(nanos(rest)))
     }
 
     fn now(&self) -> Nanos {

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::run::{Outlet, Work};
+use super::run::Work;
+use super::shard_handle::ShardHandle;
 use crate::clock::UserCode;
 
 /// Runs callbacks outside of the timer's threads: on a thread pool or an async runtime.
@@ -56,15 +57,11 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 #[must_use = "a job that is dropped is a callback that never runs"]
 pub struct Job {
     /// `None` once the job has run.
-    work: Option<Work>,
-    outlet: Outlet,
+    pub(super) work: Option<Work>,
+    pub(super) handle: Arc<ShardHandle>,
 }
 
 impl Job {
-    pub(super) fn new(work: Work, outlet: Outlet) -> Self {
-        Self { work: Some(work), outlet }
-    }
-
     /// Runs the callback; one of a recurring timer that was cancelled meanwhile is dropped instead.
     /// A panic in it is caught, counted, and reported to the timer's hook.
     ///
@@ -73,8 +70,8 @@ impl Job {
     pub fn run(mut self) {
         if let Some(work) = self.work.take() {
             let _user_code = UserCode::begin();
-            let done = self.outlet.run(work);
-            self.outlet.give_back(done);
+            let done = self.handle.run_job(work);
+            self.handle.give_back(done);
         }
     }
 }
@@ -83,8 +80,8 @@ impl Drop for Job {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             let _user_code = UserCode::begin();
-            let done = self.outlet.abandon(work);
-            self.outlet.give_back(done);
+            let done = self.handle.abandon(work);
+            self.handle.give_back(done);
         }
     }
 }

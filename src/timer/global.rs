@@ -44,7 +44,9 @@ impl Timer {
     #[inline]
     #[must_use]
     pub fn global() -> &'static Self {
-        GLOBAL.get().unwrap_or_else(make_or_panic)
+        GLOBAL.get().unwrap_or_else(|| {
+            make().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
+        })
     }
 
     /// Returns the [global](Self::global) timer, or the reason why it cannot be made. After an
@@ -61,11 +63,6 @@ impl Timer {
     pub(super) fn is_global(&self) -> bool {
         GLOBAL.get().is_some_and(|global| Arc::ptr_eq(&self.inner, &global.inner))
     }
-}
-
-#[cold]
-fn make_or_panic() -> &'static Timer {
-    make().unwrap_or_else(|error| panic!("the global timer cannot be made: {error}"))
 }
 
 /// Makes the timer, unless another thread has. The lock makes threads wait for the one that makes

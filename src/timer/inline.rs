@@ -10,7 +10,8 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
-use super::occurrence::Occasion;
+use super::key::TimerKey;
+use super::shard_handle::ShardHandle;
 use super::time::{Nanos, Time};
 use crate::tick::Tick;
 
@@ -34,6 +35,15 @@ impl Kind {
     }
 }
 
+/// The circumstances in which a task runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Occasion<'h> {
+    pub(crate) key: TimerKey,
+    /// The tick at which the task was due.
+    pub(crate) deadline: Tick,
+    pub(crate) handle: &'h ShardHandle,
+}
+
 /// What a callback does. `run`, `next` and the drop are user code.
 pub(crate) trait Run: Any + Send {
     fn kind(&self) -> Kind;
@@ -53,7 +63,7 @@ pub(crate) trait Run: Any + Send {
 /// Four words, aligned as words.
 type Room = MaybeUninit<[usize; 4]>;
 
-pub(super) struct Inline {
+pub(crate) struct Inline {
     room: Room,
     /// Adds the value's type: turns a pointer to the room into a pointer to the value.
     view: fn(NonNull<Room>) -> NonNull<dyn Run>,
@@ -118,19 +128,18 @@ fn view<R: Run>(room: NonNull<Room>) -> NonNull<dyn Run> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::drivers::{Limits, Notifier, ShardWaker};
+    use super::super::drivers::{Notifier, ShardWaker, limits};
     use super::super::key::TimerKey;
-    use super::super::panics::PanicGuard;
     use super::super::shard_handle::ShardHandle;
-    use super::super::task::{Once, Task};
+    use super::super::task::Task;
     use super::*;
     use crate::{Config, shard};
 
     fn handle() -> ShardHandle {
         let (scheduler, _advancer) = shard(&Config::default());
         let time = Time::start(None, std::time::Duration::from_millis(1));
-        let notifier = Notifier::new(1, 0, Limits::for_tick(time.tick()));
-        ShardHandle::new(scheduler, time, PanicGuard::default(), ShardWaker::new(&notifier, 0))
+        let notifier = Notifier::new(1, 0, limits(time.tick()));
+        ShardHandle::new(scheduler, time, None, ShardWaker::waker(&notifier, 0))
     }
 
     fn key() -> TimerKey {
@@ -160,9 +169,9 @@ mod tests {
             let inner = Arc::clone(&held);
             let callback = move || assert_eq!((Arc::strong_count(&inner), words), (2, [7; WORDS]));
             let mut task = if WORDS > 3 {
-                Task::callback(Once::new(Box::new(callback)))
+                Task::Callback(Inline::hold(Some(Box::new(callback))))
             } else {
-                Task::callback(Once::new(callback))
+                Task::Callback(Inline::hold(Some(callback)))
             };
             assert_eq!(Arc::strong_count(&held), 2);
             if runs {

@@ -14,41 +14,32 @@
 //! | `global.rs` | The process's own timer. |
 //! | `builder.rs` | Settings, validated once. Makes the shards and their threads. |
 //! | `affinity.rs` | Cores, and threads that are pinned to them. |
-//! | `inner.rs` | What all handles share, and the timer's end. |
-//! | `shard_handle.rs`, `placement.rs`, `key.rs` | A shard as a producer uses it. A thread's own shard. Keys. |
-//! | `recurring.rs`, `occurrence.rs` | The calls that schedule a recurring timer. What its callback gets. |
-//! | `batch.rs`, `window.rs`, `query.rs`, `guard.rs`, `weak.rs` | Further calls, and what they return. |
+//! | `shard_handle.rs`, `placement.rs` | A shard as a producer uses it. A thread's own shard. |
+//! | `key.rs` | Keys, and the calls that take one. |
+//! | `recurring.rs` | Recurring timers: the calls that schedule them, and their tasks. |
+//! | `window.rs` | Timers that may fire at any time within a window. |
 //! | `time.rs`, `schedule.rs` | Nanoseconds and ticks. When a recurring timer is due next. |
 //! | `task.rs`, `inline.rs` | The payload of a node, and how it is stored. |
-//! | `run.rs`, `executor.rs`, `panics.rs` | Runs a task, here or on an executor. Catches its panics. |
+//! | `run.rs`, `executor.rs` | Runs a task, here or on an executor. Catches its panics. |
 //! | `worker.rs`, `pace.rs` | A shard's turns, and how long it rests after one. |
 //! | `driver_thread.rs`, [`drivers`] | The threads: which of them visits which shard. |
 //! | `driven.rs` | A timer without threads, in an event loop of the user's. |
-//! | `drive.rs`, `advancer_slot.rs`, `changes.rs` | How a shutdown takes the advancers and ends the threads. |
-//! | `counts.rs`, `stats.rs`, `lateness.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
+//! | `drive.rs`, `advancer_slot.rs` | What all handles share. How a shutdown ends it. |
+//! | `stats.rs`, `unfired.rs` | What the timer has done. What had not fired at shutdown. |
 
 mod advancer_slot;
 mod affinity;
-mod batch;
 mod builder;
-mod changes;
-mod counts;
 mod drive;
 mod driven;
 mod driver_thread;
 pub(crate) mod drivers;
 mod executor;
 mod global;
-mod guard;
 pub(crate) mod inline;
-mod inner;
 mod key;
-mod lateness;
-mod occurrence;
 mod pace;
-mod panics;
 mod placement;
-mod query;
 mod recurring;
 mod run;
 pub(crate) mod schedule;
@@ -57,40 +48,34 @@ mod stats;
 pub(crate) mod task;
 mod time;
 mod unfired;
-mod weak;
 mod window;
 mod worker;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub use builder::TimerBuilder;
 pub use driven::Driver;
 pub use drivers::Drivers;
 pub use executor::{Executor, Job};
-pub use guard::CancelGuard;
-pub use key::TimerKey;
-pub use lateness::{Lateness, LatenessBucket};
-pub use occurrence::Occurrence;
-pub use panics::CallbackPanic;
+pub use key::{CancelGuard, TimerKey};
 pub use placement::Placement;
+pub use recurring::Occurrence;
+pub use run::CallbackPanic;
 pub use schedule::{Every, Missed, Schedule};
-pub use stats::{Figures, Stats};
+pub use stats::{Figures, Lateness, LatenessBucket, Stats};
 pub use unfired::{Unfired, UnfiredTask};
-pub use weak::WeakTimer;
 
-pub(crate) use inline::{Kind, Run};
-pub(crate) use occurrence::Occasion;
+pub(crate) use inline::{Kind, Occasion, Run};
 pub(crate) use shard_handle::{ShardHandle, WatchesEnd};
 pub(crate) use task::Task;
 pub(crate) use time::{NEVER, Nanos, nanos};
 
 use crate::error::{BuildError, ScheduleError};
-use crate::shard::Stopped;
 use crate::tick::Tick;
-use inner::Inner;
-use task::Once;
+use drive::Inner;
+use inline::fits;
 
 /// Runs callbacks and wakes futures when they are due.
 ///
@@ -180,9 +165,7 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let handle = self.handle();
-        let (callback, tick) = handle.beside(callback, || handle.tick_after(delay));
-        self.schedule_once(handle, tick, callback)
+        self.schedule_once(callback, |handle| handle.tick_after(delay))
     }
 
     /// Calls `callback` once, at `deadline`.
@@ -198,57 +181,7 @@ impl Timer {
     where
         F: FnOnce() + Send + 'static,
     {
-        let handle = self.handle();
-        let (callback, tick) = handle.beside(callback, || handle.tick_for(deadline));
-        self.schedule_once(handle, tick, callback)
-    }
-
-    /// Cancels a timer.
-    ///
-    /// Returns true if the timer will not fire (again). Returns false if it has fired, is being
-    /// fired, or was cancelled before. The answer is final at once. The callback of a pending timer
-    /// is dropped here, before the call returns.
-    ///
-    /// A recurring timer can be cancelled while its callback runs, also by the callback itself. The
-    /// call then returns true, and the current occurrence is the last. The callback is dropped
-    /// after it, where it ran or on the timer's thread. A callback that waits at an
-    /// [`Executor`] then does not run: its [`Job`] drops it.
-    ///
-    /// # Panics
-    ///
-    /// If the callback panics when it is dropped; the timer is cancelled. While a panic unwinds the
-    /// thread, that panic is counted and [reported](TimerBuilder::on_panic) instead, and so is
-    /// always one in the drop of a schedule.
-    ///
-    /// # Performance
-    ///
-    /// O(1), lock-free. It allocates nothing, except usually when a thread uses the shard for the
-    /// first time.
-    pub fn cancel(&self, key: TimerKey) -> bool {
-        let Some(handle) = self.inner.home_of(key) else { return false };
-        // A panic is one in a drop, so the timer was cancelled.
-        handle.run_for_caller(|| cancel_in(handle, key)).unwrap_or(true)
-    }
-
-    /// Makes a pending timer fire when `delay` has passed from now, and returns the key that the
-    /// timer has then.
-    ///
-    /// Returns `None` if the timer has fired, is being fired, was cancelled before, or the `Timer`
-    /// has been shut down. If the system gives no memory for a move, the timer keeps its deadline
-    /// and its key. A recurring timer continues from the new deadline: its schedule takes it for
-    /// the time at which the timer was due.
-    ///
-    /// # Performance
-    ///
-    /// O(1), lock-free. To a later time it is usually one compare-and-swap, and the key stays the
-    /// same. A recurring timer always moves to another node and gets a new key.
-    pub fn reschedule_after(&self, key: TimerKey, delay: Duration) -> Option<TimerKey> {
-        self.reschedule(key, |handle| handle.tick_after(delay))
-    }
-
-    /// Makes a pending timer fire at `deadline`; as [`reschedule_after`](Self::reschedule_after).
-    pub fn reschedule_at(&self, key: TimerKey, deadline: Instant) -> Option<TimerKey> {
-        self.reschedule(key, |handle| handle.tick_for(deadline))
+        self.schedule_once(callback, |handle| handle.tick_for(deadline))
     }
 
     /// Returns the time by the timer's clock.
@@ -257,13 +190,13 @@ impl Timer {
     /// shard on which the calling thread schedules, or has scheduled last.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.inner.shards.present().now_instant()
+        self.inner.present_shard().now_instant()
     }
 
     /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
-        self.inner.shards.handles.len()
+        self.inner.handles.len()
     }
 
     /// Returns what the timer has done and what it holds.
@@ -273,7 +206,7 @@ impl Timer {
     /// O(threads + segments) for each shard. It makes no other thread wait.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(self.inner.shards.handles.iter().map(|handle| &**handle))
+        Stats::of(&self.inner.handles)
     }
 
     /// Shuts the timer down: ends its threads, and returns the callbacks that have not fired.
@@ -310,69 +243,91 @@ impl Timer {
         if self.is_global() { Unfired::default() } else { self.inner.shutdown() }
     }
 
-    /// The shard that the key belongs to, if it is a shard of this timer.
-    pub(crate) fn home_of(&self, key: TimerKey) -> Option<&Arc<ShardHandle>> {
-        self.inner.home_of(key)
+    /// Returns a handle that does not keep the timer from being shut down when the last `Timer` is
+    /// dropped.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakTimer {
+        WeakTimer { inner: Arc::downgrade(&self.inner) }
     }
 
     /// The first shard, which each timer has.
     pub(crate) fn first_shard(&self) -> &ShardHandle {
-        &self.inner.shards.handles[0]
+        &self.inner.handles[0]
     }
 
     /// The shard that the calling thread schedules on.
     #[inline]
     pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        self.inner.shards.next()
+        self.inner.next_shard()
     }
 
+    /// Schedules a callback that runs once, at the tick that `tick` chooses by the clock.
     #[inline]
     fn schedule_once<F>(
         &self,
-        handle: &ShardHandle,
-        tick: Tick,
         callback: F,
+        tick: impl FnOnce(&ShardHandle) -> Tick,
     ) -> Result<TimerKey, ScheduleError<F>>
     where
         F: FnOnce() + Send + 'static,
     {
-        let scheduler = &handle.scheduler;
-        let key = if const { Once::<F>::FITS } {
-            let scheduled = task::schedule(scheduler, tick, Once::new(callback));
-            scheduled.map_err(|refused| refused.map(Once::into_callback))
+        let handle = self.handle();
+        let (callback, tick) = handle.beside(callback, || tick(handle));
+        let has_not_run = "a callback that was refused has not run";
+        let key = if const { fits::<Option<F>>() } {
+            let scheduled = handle.schedule(tick, Some(callback));
+            scheduled.map_err(|refused| refused.map(|callback| callback.expect(has_not_run)))
         } else {
-            let scheduled = task::schedule(scheduler, tick, Once::new(Box::new(callback)));
-            scheduled.map_err(|refused| refused.map(|once| *once.into_callback()))
+            let scheduled = handle.schedule(tick, Some(Box::new(callback)));
+            scheduled.map_err(|refused| refused.map(|callback| *callback.expect(has_not_run)))
         };
         Ok(TimerKey::once(key?))
     }
-
-    fn reschedule(&self, key: TimerKey, tick: impl FnOnce(&ShardHandle) -> Tick) -> Option<TimerKey> {
-        let handle = self.inner.home_of(key)?;
-        let tick = tick(handle);
-        if key.recurs() {
-            handle.scheduler.relocate_recurring(key.key(), tick).map(TimerKey::recurring)
-        } else {
-            handle.scheduler.reschedule(key.key(), tick).map(TimerKey::once)
-        }
-    }
-}
-
-/// Cancels a timer of that shard. The callback is dropped here, and may panic.
-#[inline]
-fn cancel_in(handle: &ShardHandle, key: TimerKey) -> bool {
-    if !key.recurs() {
-        return handle.scheduler.cancel(key.key()).is_some();
-    }
-    let mut stopped = handle.scheduler.stop(key.key());
-    if let Stopped::Pending(task) = &mut stopped {
-        handle.run_guarded(|| task.drop_schedule());
-    }
-    !matches!(stopped, Stopped::Gone)
 }
 
 impl fmt::Debug for Timer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Timer").field("shards", &self.shards()).finish_non_exhaustive()
+    }
+}
+
+/// A handle of a [`Timer`] that does not keep the timer from being shut down. Made by
+/// [`Timer::downgrade`].
+///
+/// A recurring callback that holds a [`Timer`] keeps that timer alive for ever; one that holds a
+/// `WeakTimer` does not.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use shardwheel::Timer;
+///
+/// let timer = Timer::new()?;
+/// let weak = timer.downgrade();
+/// timer.schedule_every(Duration::from_secs(1), move || {
+///     if let Some(timer) = weak.upgrade() {
+///         println!("{} timers are pending", timer.stats().pending);
+///     }
+/// })?;
+/// let weak = timer.downgrade();
+/// drop(timer); // ends the recurring timer
+/// assert!(weak.upgrade().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WeakTimer {
+    inner: Weak<Inner>,
+}
+
+impl WeakTimer {
+    /// Returns the timer; `None` if its last [`Timer`] handle has been dropped.
+    ///
+    /// A timer that was shut down by [`shutdown`](Timer::shutdown) is returned as long as a handle
+    /// exists. If the returned handle is the last one when it is dropped, that drop shuts the timer
+    /// down.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Timer> {
+        self.inner.upgrade().map(|inner| Timer { inner })
     }
 }

@@ -4,7 +4,7 @@
 //! living threads have got, the one that its core or its turn points to. It keeps that shard until
 //! it ends. So threads are spread evenly whatever their cores and their numbers are.
 //!
-//! The thread finds its shard in a thread local (`PLACE`), which caches the shard of the timer that
+//! The thread finds its shard in a thread local (`PLACES`), which caches the shard of the timer that
 //! it used last. Behind that lies the list of all places that the thread has taken (`TAKEN`), which
 //! also counts it as a user of its shards. Timers with another [`Placement`] choose a shard for
 //! each timer that is scheduled, or for several of them, and count no users.
@@ -14,7 +14,8 @@ use std::sync::{Arc, Weak};
 
 use crossbeam_utils::CachePadded;
 
-use super::affinity::Core;
+use super::affinity;
+use super::drive::Inner;
 use super::shard_handle::ShardHandle;
 use crate::sync::Ordering;
 use crate::sync::plain::AtomicU32;
@@ -47,34 +48,13 @@ pub enum Placement {
 /// for another one.
 const USES: u32 = 64;
 
-/// How many living threads have got each shard of a timer. Written by these threads.
-struct Users {
-    counts: Box<[CachePadded<AtomicU32>]>,
-    /// How often a thread has asked for a shard without a place in its cache.
-    turns: AtomicU32,
+/// The turns of the threads that have no place in their cache. Written by these threads.
+#[derive(Default)]
+pub(super) struct Turns {
+    /// How often a thread has asked for a shard.
+    asked: CachePadded<AtomicU32>,
     /// The shard that the last look found least loaded.
     least_loaded: AtomicU32,
-}
-
-impl Users {
-    fn new(shards: usize) -> Arc<Self> {
-        let counts = (0..shards).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
-        Arc::new(Self { counts, turns: AtomicU32::new(0), least_loaded: AtomicU32::new(0) })
-    }
-
-    fn turn(&self) -> usize {
-        // Ordering: Relaxed, the number alone matters.
-        self.turns.fetch_add(1, Ordering::Relaxed) as usize
-    }
-
-    /// The shard with the fewest users; of several, the first from `start` on. Two threads that
-    /// come at once may get the same shard.
-    fn least_used(&self, start: usize) -> usize {
-        let shards = self.counts.len();
-        // Ordering: Relaxed, a count.
-        let users = |&shard: &usize| self.counts[shard].load(Ordering::Relaxed);
-        (0..shards).map(|step| (start + step) % shards).min_by_key(users).unwrap_or(0)
-    }
 }
 
 /// A thread's place in a timer. The thread alone reads and writes it.
@@ -91,96 +71,85 @@ struct Place {
 struct Taken {
     timer: u64,
     shard: usize,
-    users: Weak<Users>,
+    /// How many living threads have got the shard.
+    users: Weak<AtomicU32>,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
         if let Some(users) = self.users.upgrade() {
             // Ordering: Relaxed, a count.
-            users.counts[self.shard].fetch_sub(1, Ordering::Relaxed);
+            users.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-const NOWHERE: Place = Place { timer: 0, shard: 0, uses: 0 };
-
 thread_local! {
-    /// The place in the timer that the thread used last.
-    static PLACE: Cell<Place> = const { Cell::new(NOWHERE) };
-    /// The shard that the thread visits: it runs the shard's callbacks.
-    static VISITED: Cell<Place> = const { Cell::new(NOWHERE) };
+    /// The place in the timer that the thread used last, and the shard that the thread visits: it
+    /// runs that shard's callbacks.
+    static PLACES: Cell<[Place; 2]> = const { Cell::new([Place { timer: 0, shard: 0, uses: 0 }; 2]) };
     static TAKEN: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
-    /// The only core that the thread may run on. `None` before the thread's first use of a timer.
-    static CORE: Cell<Option<Option<usize>>> = const { Cell::new(None) };
 }
 
-/// The shards of a timer, and how threads are placed on them.
-pub(super) struct Shards {
-    /// Tells the timer from others in thread locals.
-    pub(super) timer: u64,
-    pub(super) handles: Arc<[Arc<ShardHandle>]>,
-    placement: Placement,
-    users: Arc<Users>,
-}
-
-impl Shards {
-    pub(super) fn new(timer: u64, handles: Arc<[Arc<ShardHandle>]>, placement: Placement) -> Self {
-        let users = Users::new(handles.len());
-        Self { timer, handles, placement, users }
-    }
-
+impl Inner {
     /// The shard that the calling thread schedules its next timer on.
     #[inline]
-    pub(super) fn next(&self) -> &Arc<ShardHandle> {
-        let place = PLACE.get();
-        let is_here = place.timer == self.timer;
+    pub(super) fn next_shard(&self) -> &Arc<ShardHandle> {
+        let [place, visited] = PLACES.get();
+        let is_here = place.timer == self.id;
         let place = match self.placement {
             Placement::OwnShard if is_here => return &self.handles[place.shard],
+            Placement::OwnShard if visited.timer == self.id => visited,
             Placement::OwnShard => self.find_place(),
-            Placement::RoundRobin if is_here => {
-                Place { shard: (place.shard + 1) % self.handles.len(), ..place }
+            Placement::RoundRobin => {
+                let next = if is_here { place.shard + 1 } else { self.turn() };
+                self.place(next % self.handles.len())
             }
-            Placement::LeastLoaded if is_here => self.least_loaded(place),
-            Placement::RoundRobin => self.place(self.users.turn() % self.handles.len()),
-            Placement::LeastLoaded => self.least_loaded(self.place(0)),
+            Placement::LeastLoaded => self.least_loaded(if is_here { place } else { self.place(0) }),
         };
-        PLACE.set(place);
+        PLACES.set([place, visited]);
         &self.handles[place.shard]
     }
 
     /// The shard that the calling thread schedules on, or has scheduled on last.
-    pub(super) fn present(&self) -> &Arc<ShardHandle> {
-        let place = PLACE.get();
-        match self.placement {
-            Placement::OwnShard => self.next(),
-            _ if place.timer == self.timer => &self.handles[place.shard],
-            _ => &self.handles[0],
+    pub(super) fn present_shard(&self) -> &Arc<ShardHandle> {
+        let [place, _] = PLACES.get();
+        if self.placement == Placement::OwnShard {
+            return self.next_shard();
         }
+        &self.handles[if place.timer == self.id { place.shard } else { 0 }]
     }
 
     fn place(&self, shard: usize) -> Place {
-        Place { timer: self.timer, shard, uses: 0 }
+        Place { timer: self.id, shard, uses: 0 }
+    }
+
+    fn turn(&self) -> usize {
+        // Ordering: Relaxed, the number alone matters.
+        self.turns.asked.fetch_add(1, Ordering::Relaxed) as usize
     }
 
     #[cold]
     fn find_place(&self) -> Place {
-        let visited = VISITED.get();
-        if visited.timer == self.timer {
-            return visited;
-        }
-        let is_of_this = |taken: &&Taken| taken.timer == self.timer;
+        let is_of_this = |taken: &&Taken| taken.timer == self.id;
         let shard = TAKEN.try_with(|taken| taken.borrow().iter().find(is_of_this).map(|taken| taken.shard));
         self.place(shard.ok().flatten().unwrap_or_else(|| self.take_place()))
     }
 
+    /// The shard whose thread is pinned to the calling thread's only core. If there is none, the
+    /// shard with the fewest users; of several, the first from that core's number on, or from the
+    /// thread's turn. Two threads that come at once may get the same shard.
     fn take_place(&self) -> usize {
-        let core = only_core();
+        let core = if let [core] = affinity::cores()[..] { Some(core) } else { None };
         let pinned = |core| self.handles.iter().position(|handle| handle.core.get() == Some(&core));
         if let Some(shard) = core.and_then(pinned) {
             return shard;
         }
-        let shard = self.users.least_used(core.unwrap_or_else(|| self.users.turn()));
+        let start = core.unwrap_or_else(|| self.turn());
+        // Ordering: Relaxed, a count.
+        let users = |&shard: &usize| self.handles[shard].users.load(Ordering::Relaxed);
+        let shards = self.handles.len();
+        let shard = (0..shards).map(|step| (start + step) % shards).min_by_key(users).unwrap_or(0);
         // At the end of the thread the list is gone. Then the thread is not counted.
         let _ = TAKEN.try_with(|taken| self.remember(&mut taken.borrow_mut(), shard));
         shard
@@ -190,9 +159,10 @@ impl Shards {
     fn remember(&self, taken: &mut Vec<Taken>, shard: usize) {
         taken.retain(|taken| taken.users.strong_count() > 0);
         if taken.try_reserve(1).is_ok() {
+            let users = &self.handles[shard].users;
             // Ordering: Relaxed, a count.
-            self.users.counts[shard].fetch_add(1, Ordering::Relaxed);
-            taken.push(Taken { timer: self.timer, shard, users: Arc::downgrade(&self.users) });
+            users.fetch_add(1, Ordering::Relaxed);
+            taken.push(Taken { timer: self.id, shard, users: Arc::downgrade(users) });
         }
     }
 
@@ -201,7 +171,7 @@ impl Shards {
     /// earlier look; only every 64th new place looks itself.
     fn least_loaded(&self, place: Place) -> Place {
         let looks = match place.uses {
-            0 => self.users.turn().is_multiple_of(USES as usize),
+            0 => self.turn().is_multiple_of(USES as usize),
             uses if uses < USES => return Place { uses: uses + 1, ..place },
             _ => true,
         };
@@ -209,38 +179,20 @@ impl Shards {
             let pending = |&shard: &usize| self.handles[shard].scheduler.len();
             let shard = (0..self.handles.len()).min_by_key(pending).unwrap_or(0);
             // Ordering: Relaxed, a hint.
-            self.users.least_loaded.store(shard as u32, Ordering::Relaxed);
+            self.turns.least_loaded.store(shard as u32, Ordering::Relaxed);
         }
         // Ordering: Relaxed, a hint.
-        Place { shard: self.users.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
+        Place { shard: self.turns.least_loaded.load(Ordering::Relaxed) as usize, uses: 1, ..place }
     }
 }
 
-/// Makes a shard the calling thread's own until the result is dropped; for the thread that visits
-/// the shard.
-#[must_use = "the visit ends when it is dropped"]
-pub(super) fn visit((timer, shard): (u64, usize)) -> Visit {
-    let place = Place { timer, shard, uses: 0 };
-    Visit { before: (PLACE.replace(place), VISITED.replace(place)) }
-}
-
-/// A visit of the calling thread to a shard.
-pub(super) struct Visit {
-    before: (Place, Place),
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        PLACE.set(self.before.0);
-        VISITED.set(self.before.1);
-    }
-}
-
-/// The core to which the calling thread is pinned.
-fn only_core() -> Option<usize> {
-    let core = CORE.get().unwrap_or_else(|| Core::only().map(Core::id));
-    CORE.set(Some(core));
-    core
+/// Runs `code`, which catches all panics, while a shard is the calling thread's own; for the thread
+/// that visits the shard.
+pub(super) fn visit<R>((timer, shard): (u64, usize), code: impl FnOnce() -> R) -> R {
+    let before = PLACES.replace([Place { timer, shard, uses: 0 }; 2]);
+    let result = code();
+    PLACES.set(before);
+    result
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
@@ -309,9 +261,8 @@ mod tests {
         let own = shard_used(&timer);
         for shard in 0..3 {
             let inner = timer.clone();
-            let visit = visit((timer.inner.shards.timer, shard));
-            timer.schedule_at(timer.now(), move || _ = shard_used(&inner)).expect("the timer is open");
-            drop(visit);
+            let schedule = || timer.schedule_at(timer.now(), move || _ = shard_used(&inner));
+            visit((timer.inner.id, shard), schedule).expect("the timer is open");
         }
         clock.advance(std::time::Duration::from_millis(1));
         let scheduled = (0..3).map(|shard| 2 + u64::from(shard == own)).collect::<Vec<_>>();

@@ -1,13 +1,15 @@
-//! The calls that schedule a recurring timer: at a fixed rate, or by any schedule.
+//! Recurring timers: the calls that schedule one, at a fixed rate or by any schedule, and its task.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::occurrence::{Callback, Occurrence, Told, Untold};
+use super::inline::{Kind, Occasion, Run};
 use super::schedule::{Every, Schedule};
-use super::task::{self, Recurring};
+use super::time::{Nanos, Time};
 use super::{Timer, TimerKey};
 use crate::error::{ScheduleError, ScheduleErrorKind};
+use crate::tick::Tick;
+use crate::unwind::DropQuietly;
 
 impl Timer {
     /// Calls `callback` every `period`, starting one period from now.
@@ -52,7 +54,10 @@ impl Timer {
         S: Schedule,
         F: FnMut() + Send + 'static,
     {
-        self.schedule_recurring(schedule, callback, Untold, |Untold(callback)| callback)
+        self.schedule_recurring(schedule, callback, |callback, _, _| {
+            callback();
+            ControlFlow::Continue(())
+        })
     }
 
     /// Calls `callback` every `period`, starting one period from now, until it returns `Break`.
@@ -115,20 +120,21 @@ impl Timer {
         S: Schedule,
         F: FnMut(Occurrence) -> ControlFlow<()> + Send + 'static,
     {
-        self.schedule_recurring(schedule, callback, Told, |Told(callback)| callback)
+        self.schedule_recurring(schedule, callback, |callback, occasion, due| {
+            let late = occasion.handle.present_instant().saturating_duration_since(due);
+            callback(Occurrence { key: occasion.key, due, late })
+        })
     }
 
-    /// Schedules the callback that `wrap` makes of the user's; `unwrap` turns it back.
-    fn schedule_recurring<S, F, C>(
+    fn schedule_recurring<S, F>(
         &self,
         schedule: S,
         callback: F,
-        wrap: impl FnOnce(F) -> C,
-        unwrap: impl FnOnce(C) -> F,
+        call: fn(&mut F, Occasion<'_>, Instant) -> ControlFlow<()>,
     ) -> Result<TimerKey, ScheduleError<F>>
     where
         S: Schedule,
-        C: Callback,
+        F: Send + 'static,
     {
         let handle = self.handle();
         // The clock and the schedule may panic, and so may the drops of the schedule and the
@@ -142,14 +148,83 @@ impl Timer {
             handle.discard(schedule);
             return Err(ScheduleError::new(ScheduleErrorKind::NoOccurrence, callback));
         };
-        let recurring = Recurring::new(schedule, first, tick, wrap(callback));
-        let key = task::schedule(&handle.scheduler, tick, Box::new(recurring)).map_err(|refused| {
+        let (schedule, has_ended) = (DropQuietly::new(schedule), false);
+        let recurring = Recurring { schedule, previous: first, armed_for: tick, callback, call, has_ended };
+        let key = handle.schedule(tick, Box::new(recurring)).map_err(|refused| {
             refused.map(|recurring| {
-                let (schedule, callback) = recurring.into_parts();
-                handle.discard(schedule);
-                unwrap(callback)
+                let Recurring { schedule, callback, .. } = *recurring;
+                handle.discard(schedule.into_inner());
+                callback
             })
         })?;
         Ok(TimerKey::recurring(key))
+    }
+}
+
+/// One occurrence of a recurring timer, for the callback of
+/// [`Timer::schedule_repeating`](crate::Timer::schedule_repeating).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Occurrence {
+    /// The timer's key.
+    pub key: TimerKey,
+    /// When this occurrence was due, by the timer's schedule. After a reschedule to another tick it is
+    /// the time of that tick.
+    pub due: Instant,
+    /// How long after that the callback was called.
+    pub late: Duration,
+}
+
+/// A callback that recurs by `schedule`.
+struct Recurring<S, F> {
+    /// Quiet, so that its drop never panics beside the callback's.
+    schedule: DropQuietly<S>,
+    /// When the callback was due last; before the first run, when it is due first.
+    previous: Instant,
+    /// The tick for `previous`.
+    armed_for: Tick,
+    /// The user's, and how it is called for the occurrence that was due then. `Break` ends the
+    /// timer.
+    callback: F,
+    call: fn(&mut F, Occasion<'_>, Instant) -> ControlFlow<()>,
+    /// Whether the callback has asked for no further occurrence.
+    has_ended: bool,
+}
+
+impl<S, F> Recurring<S, F> {
+    /// When the occurrence of tick `due` was due. A timer that was rescheduled continues from its
+    /// new deadline; `None` if an `Instant` cannot represent that.
+    fn due(&self, due: Tick, time: &Time) -> Option<Instant> {
+        if due == self.armed_for { Some(self.previous) } else { time.instant(time.start_of(due)) }
+    }
+}
+
+impl<S: Schedule, F: Send + 'static> Run for Box<Recurring<S, F>> {
+    fn kind(&self) -> Kind {
+        Kind::Recurring
+    }
+
+    fn run(&mut self, occasion: Occasion<'_>) {
+        let due = self.due(occasion.deadline, &occasion.handle.time).unwrap_or(self.previous);
+        self.has_ended = (self.call)(&mut self.callback, occasion, due).is_break();
+    }
+
+    fn next(&mut self, due: Tick, time: &Time, now: Instant) -> Option<Nanos> {
+        if self.has_ended {
+            return None;
+        }
+        self.previous = self.due(due, time)?;
+        let next = self.schedule.next_after(self.previous, now)?;
+        let mut at = time.since_start(next);
+        if next <= self.previous {
+            // With a schedule that does not advance no time would pass: due after now instead.
+            at = at.max(time.since_start(now).saturating_add(1));
+        }
+        (self.previous, self.armed_for) = (next, time.tick_for(at));
+        Some(at)
+    }
+
+    fn drop_schedule(&mut self) {
+        self.schedule.drop_now();
     }
 }

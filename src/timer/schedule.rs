@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-const NANOS_PER_SEC: u128 = 1_000_000_000;
-
 /// Decides when a recurring timer is due, one occurrence after the other; for
 /// [`Timer::schedule_with`](crate::Timer::schedule_with).
 ///
@@ -118,17 +116,6 @@ impl Every {
     pub fn period(&self) -> Duration {
         self.period
     }
-
-    /// The first moment from `now` on that is a whole number of periods after `previous`.
-    /// `previous` is before `now`.
-    fn skip(&self, previous: Instant, now: Instant) -> Option<Instant> {
-        let period = self.period.as_nanos();
-        let passed = now.saturating_duration_since(previous).as_nanos();
-        let ahead = passed.next_multiple_of(period) - passed;
-        // Less than the period, so it fits.
-        let ahead = Duration::new((ahead / NANOS_PER_SEC) as u64, (ahead % NANOS_PER_SEC) as u32);
-        now.checked_add(ahead)
-    }
 }
 
 impl Schedule for Every {
@@ -141,7 +128,13 @@ impl Schedule for Every {
         match self.missed {
             _ if next >= now => Some(next),
             Missed::Burst => Some(next),
-            Missed::Skip => self.skip(previous, now),
+            Missed::Skip => {
+                let period = self.period.as_nanos();
+                let passed = now.saturating_duration_since(previous).as_nanos();
+                let ahead = passed.next_multiple_of(period) - passed;
+                // What is further away than 584 years never comes.
+                now.checked_add(Duration::from_nanos(u64::try_from(ahead).ok()?))
+            }
             Missed::Delay => now.checked_add(self.period),
         }
     }

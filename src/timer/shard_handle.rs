@@ -1,35 +1,41 @@
 //! A shard as producers use it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use super::advancer_slot::AdvancerSlot;
-use super::counts::Counts;
-use super::drivers::ShardWaker;
-use super::panics::PanicGuard;
+use super::run::{Done, Hook};
+use super::stats::Counts;
 use super::task::Task;
 use super::time::{Nanos, Time, nanos};
 use crate::clock::unpoisoned;
 use crate::shard::Kept;
 use crate::sync::Ordering;
-use crate::sync::plain::AtomicU64;
+use crate::sync::plain::AtomicU32;
 use crate::{Advancer, Scheduler, Tick};
 
 /// One shard of a timer. Its worker, the timer and all its futures share it. Producers on different
 /// shards share no counter, except for the bound on pending timers.
-pub(crate) struct ShardHandle {
+pub struct ShardHandle {
     pub(crate) scheduler: Scheduler<Task>,
     pub(crate) time: Time,
     pub(crate) counts: Counts,
-    pub(crate) panic_guard: PanicGuard,
+    /// The user's, for panics.
+    pub(super) hook: Option<Hook>,
+    /// Recurring tasks that an executor has run, on their way back to the worker; `None` once that
+    /// has ended. Written under the lock, by jobs and by the worker.
+    pub(super) returned: Mutex<Option<VecDeque<Done>>>,
     /// The core to which the shard's driver is pinned. That driver sets it before `build` returns.
     pub(crate) core: OnceLock<usize>,
+    /// How many living threads have got the shard as their own. Written by these threads.
+    pub(super) users: Arc<AtomicU32>,
     /// Makes a driver visit the shard.
-    pub(crate) waker: Arc<ShardWaker>,
+    pub(crate) waker: Waker,
     /// Where the advancer lies while user code runs. The worker writes it at each callback, so it
     /// is padded apart from what producers read.
     pub(crate) advancer_slot: CachePadded<AdvancerSlot<Advancer<Task>>>,
@@ -65,18 +71,15 @@ pub(super) enum Ended {
 }
 
 impl ShardHandle {
-    pub(crate) fn new(
-        scheduler: Scheduler<Task>,
-        time: Time,
-        panic_guard: PanicGuard,
-        waker: Arc<ShardWaker>,
-    ) -> Self {
+    pub(crate) fn new(scheduler: Scheduler<Task>, time: Time, hook: Option<Hook>, waker: Waker) -> Self {
         Self {
             scheduler,
             time,
             counts: Counts::new(),
-            panic_guard,
+            hook,
+            returned: Mutex::new(Some(VecDeque::new())),
             core: OnceLock::new(),
+            users: Arc::default(),
             waker,
             advancer_slot: CachePadded::new(AdvancerSlot::new()),
             ended: Mutex::new(Ended::default()),
@@ -105,10 +108,15 @@ impl ShardHandle {
         if self.time.is_users() { now.max(self.own_time()) } else { now }
     }
 
-    /// The time now, for schedules; at least the shard's own time.
+    /// As [`now`](Self::now), for schedules.
     pub(crate) fn now_instant(&self) -> Instant {
-        let now = self.time.now_instant();
-        if self.time.is_users() { now.max(self.own_instant()) } else { now }
+        self.time.instant_shown(self.now())
+    }
+
+    /// Reads the clock by `read`. If a user's clock panics, this is the shard's own time.
+    fn shown(&self, read: impl FnOnce() -> Nanos) -> Nanos {
+        let shown = if self.time.is_users() { self.run_guarded(read) } else { Some(read()) };
+        shown.unwrap_or_else(|| self.own_time())
     }
 
     /// The time that the shard's clock has reached.
@@ -116,16 +124,10 @@ impl ShardHandle {
         self.time.start_of(self.scheduler.clock())
     }
 
-    fn own_instant(&self) -> Instant {
-        self.time.instant(self.own_time()).unwrap_or(self.time.start)
-    }
-
     /// The time by the clock, or the shard's own time if the clock panics; for the worker and for
     /// jobs.
     pub(crate) fn present(&self) -> Nanos {
-        let present =
-            if self.time.is_users() { self.run_guarded(|| self.time.now()) } else { Some(self.time.now()) };
-        present.unwrap_or_else(|| self.own_time())
+        self.shown(|| self.time.now())
     }
 
     /// As [`present`](Self::present), or a little later: for statistics, where a microsecond does
@@ -137,9 +139,7 @@ impl ShardHandle {
 
     /// [`now_instant`](Self::now_instant), or the shard's own time where the clock panics.
     pub(crate) fn present_instant(&self) -> Instant {
-        let now = || self.now_instant();
-        let present = if self.time.is_users() { self.run_guarded(now) } else { Some(now()) };
-        present.unwrap_or_else(|| self.own_instant())
+        self.time.instant_shown(self.shown(|| self.now()))
     }
 
     /// The tick for a timer that is due `delay` from now: never early, and not before the next
@@ -157,23 +157,16 @@ impl ShardHandle {
     #[inline]
     pub(crate) fn tick_for(&self, deadline: Instant) -> Tick {
         let tick = self.time.tick_for(self.time.since_start(deadline));
-        if tick > self.scheduler.now().saturating_add(1) { tick } else { tick.max(self.next_tick()) }
-    }
-
-    #[cold]
-    fn next_tick(&self) -> Tick {
-        self.time.tick_at(self.now()).saturating_add(1)
+        if tick > self.scheduler.now().saturating_add(1) {
+            return tick;
+        }
+        tick.max(self.time.tick_at(self.now()).saturating_add(1))
     }
 
     // ---- the worker and the end --------------------------------------------------------------
 
     pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
         unpoisoned(self.ended.lock())
-    }
-
-    pub(super) fn take_kept(&self) -> Option<Kept<Task>> {
-        let ended = std::mem::take(&mut *self.ended());
-        if let Ended::Closed(kept) = ended { Some(kept) } else { None }
     }
 
     /// Makes the shutdown call `watcher`, whose number no other one has. False if the shard has
@@ -208,18 +201,8 @@ impl ShardHandle {
 
     /// Whether the timer has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.advancer_slot.is_stopping()
+        // Ordering: Relaxed. The worker is woken after the store. A thread that finds its timer
+        // gone because the shard has ended is ordered by the fence in `close`.
+        self.advancer_slot.stopping.load(Ordering::Relaxed)
     }
-
-    /// Marks the shard as stopping; false if it was marked before.
-    pub(crate) fn stop(&self) -> bool {
-        self.advancer_slot.stop()
-    }
-}
-
-/// A number that no other timer has; never 0.
-pub(crate) fn next_timer_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    // Ordering: Relaxed, the number alone matters.
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, FastClock};
+use crate::tick::Tick;
 use crate::unwind::DropQuietly;
-use crate::{MonotonicClock, Tick};
 
 /// Nanoseconds since a timer's start.
 pub(crate) type Nanos = u64;
@@ -21,7 +21,8 @@ pub(crate) const NEVER: Nanos = Nanos::MAX;
 
 #[derive(Clone)]
 pub(crate) struct Time {
-    source: Source,
+    /// The user's clock. Reading the default clock instead costs no indirect call.
+    clock: Option<DropQuietly<Arc<dyn Clock>>>,
     pub(super) start: Instant,
     /// The nanoseconds in a tick.
     tick: Divisor,
@@ -33,27 +34,20 @@ pub(crate) struct Time {
 /// microseconds, which does not matter for such ticks.
 const LEAST_FAST_TICK: Nanos = 100_000;
 
-/// The default clock has its own variant, so that reading it costs no indirect call.
-#[derive(Clone)]
-enum Source {
-    Monotonic,
-    Given(DropQuietly<Arc<dyn Clock>>),
-}
-
 impl Time {
     /// Starts the timer's time now.
     pub(crate) fn start(clock: Option<DropQuietly<Arc<dyn Clock>>>, tick: Duration) -> Self {
         let tick = nanos(tick);
         let fast = if clock.is_none() && tick >= LEAST_FAST_TICK { FastClock::start() } else { None };
-        let source = clock.map_or(Source::Monotonic, Source::Given);
-        let (fast, start) = fast.map_or_else(|| (None, source.now()), |(fast, start)| (Some(fast), start));
-        Self { source, start, tick: Divisor::new(tick), fast }
+        let (fast, start) = fast.unzip();
+        let start = start.unwrap_or_else(|| read(clock.as_ref()));
+        Self { clock, start, tick: Divisor::new(tick), fast }
     }
 
     /// The time now.
     #[inline]
     pub(crate) fn now(&self) -> Nanos {
-        self.since_start(self.source.now())
+        self.since_start(read(self.clock.as_ref()))
     }
 
     /// The time now, or a little later; `None` if there is no fast clock, or not yet.
@@ -64,16 +58,12 @@ impl Time {
 
     /// Whether the clock is the user's, so that reading it runs user code.
     pub(crate) fn is_users(&self) -> bool {
-        matches!(self.source, Source::Given(_))
+        self.clock.is_some()
     }
 
     /// The nanoseconds in a tick.
     pub(crate) fn tick(&self) -> Nanos {
         self.tick.value
-    }
-
-    pub(crate) fn now_instant(&self) -> Instant {
-        self.source.now()
     }
 
     #[inline]
@@ -84,6 +74,11 @@ impl Time {
     /// The `Instant` of a time; `None` if the system cannot represent it.
     pub(crate) fn instant(&self, at: Nanos) -> Option<Instant> {
         if at == NEVER { None } else { self.start.checked_add(Duration::from_nanos(at)) }
+    }
+
+    /// The `Instant` of a time that the clock has shown.
+    pub(super) fn instant_shown(&self, at: Nanos) -> Instant {
+        self.start.checked_add(Duration::from_nanos(at)).unwrap_or(self.start)
     }
 
     /// The tick for a deadline: the first tick that begins at or after it.
@@ -108,45 +103,24 @@ impl Time {
 /// Divides by a constant through multiplication: a division takes longer than the rest of a
 /// deadline's arithmetic.
 ///
-/// For `n < 2^62` and a divisor `d` of `b` bits, let `m = ceil(2^(62 + b) / d)`. Then
-/// `n / d = (n * m) >> (62 + b)`, rounded down.
-///
-/// Proof: `m` exceeds the exact quotient by less than 1, so the product exceeds the exact product
-/// by less than `n`. After the shift that is less than `1 / d`, too little to reach the next whole
-/// number (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+/// For a divisor `d` let `m = (2^64 - 1) / d`, rounded down. It is less than the exact `2^64 / d`
+/// by at most 1. So `n * m / 2^64` is less than `n / d` by less than 1, as `n < 2^64`. Rounded
+/// down, it is the quotient or one less, and the remainder shows which.
 #[derive(Clone, Copy)]
 struct Divisor {
     value: u64,
     multiplier: u64,
-    /// The rest of the shift, after the low 64 bits of the product are dropped.
-    shift: u32,
-    /// Smaller numbers are divided by multiplication. 0 for a divisor of one bit: the shift is 63
-    /// bits then, less than the 64 of the product's low half.
-    quick: u64,
 }
-
-/// Numbers of up to this many bits are divided by multiplication: 146 years in nanoseconds.
-const QUICK_BITS: u32 = 62;
 
 impl Divisor {
     fn new(value: u64) -> Self {
-        let shift = QUICK_BITS + value.ilog2() + 1;
-        let multiplier = (1_u128 << shift).div_ceil(u128::from(value));
-        // At most 2^63, as the divisor is at least half of the power of two above it.
-        let multiplier = u64::try_from(multiplier).unwrap_or(u64::MAX);
-        match shift.checked_sub(u64::BITS) {
-            Some(shift) => Self { value, multiplier, shift, quick: 1 << QUICK_BITS },
-            None => Self { value, multiplier, shift: 0, quick: 0 },
-        }
+        Self { value, multiplier: u64::MAX / value }
     }
 
     #[inline]
     fn divide(self, n: u64) -> u64 {
-        if n < self.quick {
-            ((u128::from(n) * u128::from(self.multiplier)) >> u64::BITS) as u64 >> self.shift
-        } else {
-            n / self.value
-        }
+        let quotient = ((u128::from(n) * u128::from(self.multiplier)) >> u64::BITS) as u64;
+        quotient + u64::from(n - quotient * self.value >= self.value)
     }
 
     /// Rounded up.
@@ -157,23 +131,15 @@ impl Divisor {
     }
 }
 
-impl Source {
-    #[inline]
-    fn now(&self) -> Instant {
-        match self {
-            Self::Monotonic => MonotonicClock.now(),
-            Self::Given(clock) => clock.now(),
-        }
-    }
+#[inline]
+fn read(clock: Option<&DropQuietly<Arc<dyn Clock>>>) -> Instant {
+    clock.map_or_else(Instant::now, |clock| clock.now())
 }
 
 /// The nanoseconds of a duration; saturates.
 #[inline]
 pub(crate) fn nanos(duration: Duration) -> Nanos {
-    const PER_SECOND: Nanos = 1_000_000_000;
-    let seconds = duration.as_secs().checked_mul(PER_SECOND);
-    let whole = seconds.and_then(|whole| whole.checked_add(Nanos::from(duration.subsec_nanos())));
-    whole.unwrap_or(NEVER)
+    Nanos::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
+use super::inline::Occasion;
 use super::key::TimerKey;
-use super::occurrence::Occasion;
 use super::shard_handle::{Ended, ShardHandle};
 use super::task::Task;
 use crate::Tick;
-use crate::shard::Kept;
 
 /// Yields the callbacks that a [`Timer`](crate::Timer) had not called when it was shut down, in no
 /// particular order.
@@ -27,12 +27,11 @@ use crate::shard::Kept;
 #[derive(Default)]
 #[must_use = "callbacks that never ran are dropped with it"]
 pub struct Unfired {
-    /// All shards of the timer, in order. Each keeps its remaining callbacks in its handle. `None`
-    /// in the default value, which yields nothing.
-    handles: Option<Arc<[Arc<ShardHandle>]>>,
-    /// The shard whose callbacks are being taken, and those that are left there.
+    /// All shards of the timer, in order; none in the default value, which yields nothing. Each has
+    /// its remaining callbacks in its handle.
+    handles: Arc<[Arc<ShardHandle>]>,
+    /// The shard whose callbacks are being taken.
     place: usize,
-    current: Option<Kept<Task>>,
 }
 
 /// A callback that was not called before its timer was shut down.
@@ -61,29 +60,14 @@ impl Unfired {
             let ended = std::mem::take(&mut *handle.ended());
             if let Ended::Retrieved(advancer) = ended {
                 // The drop of a delay queue's entry gives the value back to the queue.
-                let wake = |mut task: Task| _ = handle.run_guarded(move || task.wake_up());
+                let wake =
+                    |mut task: Task| _ = handle.run_guarded(move || task.take_waker().map(Waker::wake));
                 let kept = advancer.end(|task| task.kind().is_callback(), wake);
                 *handle.ended() = Ended::Closed(kept);
             }
         }
         handles.iter().for_each(|handle| handle.end_watchers());
-        Self { handles: Some(handles), place: 0, current: None }
-    }
-
-    fn handles(&self) -> &[Arc<ShardHandle>] {
-        self.handles.as_deref().unwrap_or_default()
-    }
-
-    fn take_next(&mut self) -> Option<UnfiredTask> {
-        loop {
-            let handle = Arc::clone(self.handles().get(self.place)?);
-            self.current = self.current.take().or_else(|| handle.take_kept());
-            if let Some((key, deadline, task)) = self.current.as_mut().and_then(Iterator::next) {
-                let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
-                return Some(UnfiredTask { key, deadline, handle, task: Some(task) });
-            }
-            (self.place, self.current) = (self.place + 1, None);
-        }
+        Self { handles, place: 0 }
     }
 
     /// Returns whether no callback is left.
@@ -91,28 +75,32 @@ impl Unfired {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    fn left(&self) -> usize {
-        let untouched = self.handles().iter().map(|handle| handle.ended().len()).sum::<usize>();
-        untouched + self.current.as_ref().map_or(0, Kept::len)
-    }
-}
-
-impl Ended {
-    fn len(&self) -> usize {
-        if let Self::Closed(kept) = self { kept.len() } else { 0 }
-    }
 }
 
 impl Iterator for Unfired {
     type Item = UnfiredTask;
 
     fn next(&mut self) -> Option<UnfiredTask> {
-        self.take_next()
+        while let Some(handle) = self.handles.get(self.place) {
+            let mut ended = handle.ended();
+            if let Ended::Closed(kept) = &mut *ended
+                && let Some((key, deadline, task)) = kept.next()
+            {
+                let key = if task.recurs() { TimerKey::recurring(key) } else { TimerKey::once(key) };
+                return Some(UnfiredTask { key, deadline, handle: Arc::clone(handle), task: Some(task) });
+            }
+            *ended = Ended::Not;
+            self.place += 1;
+        }
+        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left(), Some(self.left()))
+        let kept = |handle: &Arc<ShardHandle>| {
+            if let Ended::Closed(kept) = &*handle.ended() { kept.len() } else { 0 }
+        };
+        let left = self.handles.iter().map(kept).sum();
+        (left, Some(left))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
-use super::shard_handle::ShardHandle;
 use super::{Timer, TimerKey};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::tick::Tick;
@@ -63,17 +62,12 @@ impl Timer {
             let by = start.duration_since(end);
             return Err(ScheduleError::new(ScheduleErrorKind::WindowEndsBeforeStart { by }, callback));
         }
-        let handle = self.handle();
-        let (callback, tick) = handle.beside(callback, || tick_within(handle, start, end));
-        self.schedule_once(handle, tick, callback)
+        self.schedule_once(callback, |handle| {
+            let first = handle.tick_for(start);
+            let last = handle.time.tick_at(handle.time.since_start(end));
+            roundest(first, last.max(first))
+        })
     }
-}
-
-/// The tick for a timer that may fire from `start` to `end`.
-fn tick_within(handle: &ShardHandle, start: Instant, end: Instant) -> Tick {
-    let first = handle.tick_for(start);
-    let last = handle.time.tick_at(handle.time.since_start(end));
-    roundest(first, last.max(first))
 }
 
 /// The number within `first..=last` that is a multiple of the greatest power of two.

@@ -14,17 +14,16 @@
 //! [`drivers`](super::drivers)), or the thread that moves a manual clock.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::executor::{Executor, Job};
 use super::key::TimerKey;
 use super::pace::Pace;
-use super::run::{Done, Outlet, Returned, Work};
+use super::run::{Done, Work};
 use super::shard_handle::ShardHandle;
 use super::task::Task;
 use super::time::{NEVER, Nanos};
+use crate::clock::unpoisoned;
 use crate::shard::{Advancer, Due};
 use crate::tick::Tick;
 
@@ -32,11 +31,11 @@ use crate::tick::Tick;
 const BUDGET: usize = 1024;
 
 /// A shard that would sleep for longer than this gives memory back first, if some waits for that.
-const UNTIL_NEXT_SHARE: Duration = Duration::from_millis(50);
+const UNTIL_NEXT_SHARE: Nanos = 50_000_000;
 
 /// The time between two shares of that memory, each a sixteenth: after 74 of them, less than a
 /// second, a hundredth is left.
-const BETWEEN_SHARES: Duration = Duration::from_millis(10);
+const BETWEEN_SHARES: Nanos = 10_000_000;
 
 /// How many times in turn a user-defined clock may lag behind the manual clock inside it before the
 /// manual clock stops waiting for the worker.
@@ -45,23 +44,20 @@ const LAGS_FORGIVEN: u32 = 3;
 pub(crate) struct Worker {
     /// `None` once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
-    handle: Arc<ShardHandle>,
+    pub(super) handle: Arc<ShardHandle>,
     /// The timer's number, and that of the shard within the timer.
-    number: (u64, usize),
+    pub(super) number: (u64, usize),
     executor: Option<Arc<dyn Executor>>,
-    done: (Sender<Returned>, Receiver<Returned>),
     /// Whether more was due than the last turn has run, or a recurring task was armed for a time
     /// that has passed. The next turn runs it.
     is_behind: bool,
     /// How many timers it has fired.
     fired: usize,
     /// The time at the last turn.
-    turned_at: Nanos,
+    pub(crate) turned_at: Nanos,
     /// How many times in turn [`note_clock`](Self::note_clock) has found the clock to lag.
     lagged: u32,
     pace: Pace,
-    /// Requests a visit of the shard.
-    waker: Waker,
     /// Whether memory waits to be given back at the next visit.
     owes_maintenance: bool,
 }
@@ -73,30 +69,18 @@ impl Worker {
         handle: Arc<ShardHandle>,
         executor: Option<Arc<dyn Executor>>,
     ) -> Self {
-        let (advancer, pace) = (Some(Box::new(advancer)), Pace::default());
-        let waker = handle.waker.waker();
         Self {
-            advancer,
+            advancer: Some(Box::new(advancer)),
             handle,
             number,
             executor,
-            done: channel(),
             is_behind: false,
             fired: 0,
             turned_at: 0,
             lagged: 0,
-            pace,
-            waker,
+            pace: Pace::default(),
             owes_maintenance: false,
         }
-    }
-
-    pub(crate) fn handle(&self) -> &Arc<ShardHandle> {
-        &self.handle
-    }
-
-    pub(crate) fn number(&self) -> (u64, usize) {
-        self.number
     }
 
     /// Runs what is due, within the budget; true if more may be due.
@@ -109,7 +93,7 @@ impl Worker {
         let Some(advancer) = &mut self.advancer else { return false };
         advancer.move_to(self.handle.time.tick_at(now));
         for _ in 0..BUDGET {
-            let Some(due) = self.next_due() else {
+            let Some(work) = self.next_due() else {
                 // Otherwise a task that an executor has run at once would wait for the next turn.
                 self.take_back();
                 if !self.is_behind {
@@ -118,9 +102,9 @@ impl Worker {
                 }
                 return self.is_behind;
             };
-            now = self.fire(due, now);
+            now = self.fire(work, now);
         }
-        self.end_turn();
+        self.advancer.iter_mut().for_each(|advancer| advancer.end_drain());
         self.is_behind = true;
         true
     }
@@ -140,64 +124,48 @@ impl Worker {
         self.lagged > LAGS_FORGIVEN
     }
 
-    /// Takes out the next task that is due. If there is none, the turn ends.
-    fn next_due(&mut self) -> Option<(Tick, Work)> {
+    /// Takes out the next task that is due. If there is none, the drain ends.
+    fn next_due(&mut self) -> Option<Work> {
         if self.handle.is_stopping() {
             return None;
         }
-        let due = self.advancer.as_mut()?.next_due(Task::recurs);
-        let Some(due) = due else {
-            self.end_turn();
-            return None;
-        };
-        Some(match due {
-            Due::Fired(fired) => {
-                let key = TimerKey::once(fired.key);
-                let deadline = fired.deadline;
-                (deadline, Work { key, deadline, task: fired.payload, running: None })
-            }
-            Due::Recurring(running, task) => {
-                let key = TimerKey::recurring(running.key());
-                let deadline = running.deadline();
-                (deadline, Work { key, deadline, task, running: Some(running) })
-            }
-        })
-    }
-
-    fn end_turn(&mut self) {
-        if let Some(advancer) = &mut self.advancer {
+        let advancer = self.advancer.as_mut()?;
+        let due = advancer.next_due(Task::recurs);
+        if due.is_none() {
             advancer.end_drain();
         }
+        let (key, deadline, task, running) = match due? {
+            Due::Fired(fired) => (TimerKey::once(fired.key), fired.deadline, fired.payload, None),
+            Due::Recurring(running, task) => {
+                (TimerKey::recurring(running.key()), running.deadline(), task, Some(running))
+            }
+        };
+        Some(Work { key, deadline, task, running })
     }
 
     /// Runs a task, or passes it to the executor. Returns the time after that.
-    fn fire(&mut self, (deadline, work): (Tick, Work), begin: Nanos) -> Nanos {
+    fn fire(&mut self, work: Work, begin: Nanos) -> Nanos {
         self.fired += 1;
-        self.handle.counts.note_fired(deadline, begin.saturating_sub(self.handle.time.start_of(deadline)));
+        let late = begin.saturating_sub(self.handle.time.start_of(work.deadline));
+        self.handle.counts.note_fired(work.deadline, late);
         let executor = self.executor.clone().filter(|_| work.task.kind().is_callback());
-        let end = match executor {
+        let ran = match executor {
             Some(executor) => self.hand_over(&*executor, work),
-            None => self.run(work),
+            None => self.in_user_code(|handle| (handle.run(work), handle.present_or_later())),
         };
-        let end = end.unwrap_or(begin);
+        let (done, end) = ran.unwrap_or((None, begin));
+        self.settle(done);
         self.handle.counts.note_callback(end.saturating_sub(begin));
         end
     }
 
-    fn run(&mut self, work: Work) -> Option<Nanos> {
-        let (done, end) = self.in_user_code(|handle| (handle.run(work), handle.present_or_later()))?;
-        self.settle(done);
-        Some(end)
-    }
-
-    fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<Nanos> {
+    fn hand_over(&mut self, executor: &dyn Executor, work: Work) -> Option<(Option<Done>, Nanos)> {
         let key = work.key;
-        let outlet = Outlet { handle: Arc::clone(&self.handle), done: self.done.0.clone() };
-        let job = Job::new(work, outlet);
+        let job = Job { work: Some(work), handle: Arc::clone(&self.handle) };
         self.handle.advancer_slot.note_executor(true);
         let end = self.in_user_code(|handle| {
-            handle.panic_guard.run(&handle.counts, Some(key), || executor.execute(job));
-            handle.present_or_later()
+            handle.guard(Some(key), || executor.execute(job));
+            (None, handle.present_or_later())
         });
         self.handle.advancer_slot.note_executor(false);
         end
@@ -205,36 +173,36 @@ impl Worker {
 
     /// The time by the clock; `None` if the worker has been shut down.
     fn present(&mut self) -> Option<Nanos> {
-        if self.handle.time.is_users() {
-            self.in_user_code(ShardHandle::present)
-        } else {
-            Some(self.handle.time.now())
-        }
+        let is_users = self.handle.time.is_users();
+        if is_users { self.in_user_code(ShardHandle::present) } else { Some(self.handle.present()) }
     }
 
     /// Settles the recurring tasks that an executor has run.
     fn take_back(&mut self) {
-        while let Ok(returned) = self.done.1.try_recv() {
-            self.settle(returned.receive());
+        if self.executor.is_none() {
+            return;
+        }
+        let next = |handle: &ShardHandle| unpoisoned(handle.returned.lock()).as_mut()?.pop_front();
+        while let Some(done) = next(&self.handle) {
+            self.settle(Some(done));
         }
     }
 
     /// Arms a recurring task anew, or ends it.
     fn settle(&mut self, done: Option<Done>) {
-        let Some(Done { running, next }) = done else { return };
-        let Some(advancer) = &mut self.advancer else {
-            return next.into_iter().for_each(|(_, task)| self.handle.discard_task(None, task));
-        };
+        let Some(done) = done else { return };
+        let Some(advancer) = &mut self.advancer else { return self.handle.discard_done(done) };
+        let Done { running, next } = done;
         let Some((at, task)) = next else { return advancer.end_running(running) };
         let tick = self.handle.time.tick_for(at);
-        if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
+        let stopped = if tick == Tick::MAX && self.handle.scheduler.clock() == Tick::MAX - 1 {
             // At the end of time there is no later occurrence.
             advancer.end_running(running);
-            self.in_user_code(|handle| handle.discard_task(None, task));
-            return;
-        }
-        self.is_behind |= tick <= self.handle.scheduler.now();
-        let stopped = advancer.rearm(running, tick, task).err();
+            Some(task)
+        } else {
+            self.is_behind |= tick <= self.handle.scheduler.now();
+            advancer.rearm(running, tick, task).err()
+        };
         if let Some(task) = stopped {
             self.in_user_code(|handle| handle.discard_task(None, task));
         }
@@ -247,11 +215,6 @@ impl Worker {
         let result = code(&self.handle);
         self.advancer = self.handle.advancer_slot.take();
         Some(result)
-    }
-
-    /// The time at the last turn.
-    pub(crate) fn turned_at(&self) -> Nanos {
-        self.turned_at
     }
 
     /// Whether all that is pending are recurring timers that an executor has.
@@ -301,13 +264,13 @@ impl Worker {
             return NEVER;
         };
         // The advancer announces the tick.
-        advancer.register_waker(&self.waker);
+        advancer.register_waker(&self.handle.waker);
         let next = advancer.next_expiration();
         self.handle.counts.note_sleep(next);
         let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
-        let rest = Duration::from_nanos(due.saturating_sub(self.turned_at));
+        let rest = due.saturating_sub(self.turned_at);
         self.owes_maintenance = rest > UNTIL_NEXT_SHARE && advancer.needs_maintenance();
-        if self.owes_maintenance { self.turned_at.saturating_add(super::nanos(BETWEEN_SHARES)) } else { due }
+        if self.owes_maintenance { self.turned_at.saturating_add(BETWEEN_SHARES) } else { due }
     }
 
     /// For how long to sleep before the next visit, which is at `due`, if the clock is the user's.
@@ -332,8 +295,11 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Ends the worker, whose advancer a shutdown has taken. The drop of the executor is user code.
+    /// Ends the worker, whose advancer a shutdown has taken. The drops of what an executor has
+    /// returned and of the executor are user code.
     fn drop(&mut self) {
+        let returned = unpoisoned(self.handle.returned.lock()).take();
+        returned.into_iter().flatten().for_each(|done| self.handle.discard_done(done));
         self.handle.discard(self.executor.take());
     }
 }

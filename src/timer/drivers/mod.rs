@@ -91,23 +91,9 @@ pub enum Drivers {
     OnePerShard,
 }
 
-/// A callback holds up other shards for at most this, or two ticks.
-const BOUND: Nanos = 10_000_000;
-
-/// How long a shard may be held up.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    /// By a visit that does not end, before the watchdog helps.
-    pub(crate) patience: Nanos,
-    /// How much later than that the watchdog may look; also, for how long by visits that end,
-    /// before a spare thread helps.
-    pub(crate) slack: Nanos,
-}
-
-impl Limits {
-    /// The limits for a tick of that length. Patience and slack together are no more than the
-    /// bound.
-    pub(crate) fn for_tick(tick: Nanos) -> Self {
-        Self { patience: BOUND.saturating_sub(tick).max(tick), slack: tick.min(BOUND / 2) }
-    }
+/// The patience and the slack of a [`Notifier`] for a tick of that length. Together they are no
+/// more than the 10 ms, or two ticks, for which a callback may hold up other shards.
+pub(crate) fn limits(tick: Nanos) -> (Nanos, Nanos) {
+    const BOUND: Nanos = 10_000_000;
+    (BOUND.saturating_sub(tick).max(tick), tick.min(BOUND / 2))
 }

@@ -6,15 +6,12 @@ use std::task::{Wake, Waker};
 
 use crossbeam_utils::CachePadded;
 
-use super::Limits;
 use super::parker::Parker;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::timer::{NEVER, Nanos};
 
 /// The `busy_since` of a leader that sleeps, or is about to.
 const RESTING: Nanos = 0;
-/// The watchdog if there is none.
-const NOBODY: usize = usize::MAX;
 
 /// What producers and drivers read of each other. The module docs of [`drivers`](super) say why no
 /// wake-up is lost.
@@ -23,36 +20,33 @@ pub(crate) struct Notifier {
     /// takes the shard's worker.
     requested: Box<[CachePadded<AtomicBool>]>,
     parkers: Box<[CachePadded<Parker>]>,
-    pub(super) limits: Limits,
+    /// How long a visit that does not end holds up other shards before the watchdog helps.
+    pub(super) patience: Nanos,
+    /// How much later than that the watchdog may look; also, for how long visits that end hold up
+    /// other shards before a spare thread helps.
+    pub(super) slack: Nanos,
     // The rest is written by drivers, under the pool's lock.
     leader: CachePadded<AtomicUsize>,
     /// When the leader began its visit, or [`RESTING`].
     busy_since: AtomicU64,
-    /// The first spare driver.
+    /// The first spare driver; their number if there is none.
     watchdog: AtomicUsize,
     /// When the watchdog looks at the shards next.
     looks_at: AtomicU64,
 }
 
 impl Notifier {
-    /// For a pool of threads. The first of them leads.
-    pub(crate) fn new(shards: usize, threads: usize, limits: Limits) -> Arc<Self> {
-        Self::with(shards, (0..threads).map(|_| Parker::for_thread()), limits)
-    }
-
-    /// For a driver without a thread.
-    pub(crate) fn for_task(shards: usize, limits: Limits) -> Arc<Self> {
-        Self::with(shards, [Parker::for_task()], limits)
-    }
-
-    fn with(shards: usize, parkers: impl IntoIterator<Item = Parker>, limits: Limits) -> Arc<Self> {
+    /// For a pool with so many drivers, each with a thread or, in an event loop, without. The first
+    /// of them leads.
+    pub(crate) fn new(shards: usize, drivers: usize, (patience, slack): (Nanos, Nanos)) -> Arc<Self> {
         Arc::new(Self {
             requested: (0..shards).map(|_| CachePadded::new(AtomicBool::new(false))).collect(),
-            parkers: parkers.into_iter().map(CachePadded::new).collect(),
-            limits,
+            parkers: (0..drivers).map(|_| CachePadded::new(Parker::new())).collect(),
+            patience,
+            slack,
             leader: CachePadded::new(AtomicUsize::new(0)),
             busy_since: AtomicU64::new(RESTING),
-            watchdog: AtomicUsize::new(NOBODY),
+            watchdog: AtomicUsize::new(drivers),
             looks_at: AtomicU64::new(NEVER),
         })
     }
@@ -75,12 +69,15 @@ impl Notifier {
         self.requested[shard].swap(true, Ordering::Release);
         // Ordering: SeqCst, see the module docs of `drivers`.
         fence(Ordering::SeqCst);
-        // A manual clock has no drivers.
-        let Some(leader) = self.parkers.get(self.leader()) else { return };
-        leader.notify();
+        self.notify(self.leader());
         if let Some(since) = self.busy_since() {
-            self.ensure_look(since.saturating_add(self.limits.patience));
+            self.ensure_look(since.saturating_add(self.patience));
         }
+    }
+
+    /// Notifies a driver, if there is one of that number. A manual clock has no drivers.
+    pub(super) fn notify(&self, driver: usize) {
+        self.parkers.get(driver).into_iter().for_each(|parker| parker.notify());
     }
 
     // ---- for drivers -------------------------------------------------------------------------
@@ -124,15 +121,15 @@ impl Notifier {
         self.busy_since.store(RESTING, Ordering::Relaxed);
     }
 
-    pub(super) fn watchdog(&self) -> Option<usize> {
+    pub(super) fn watchdog(&self) -> usize {
         // Ordering: Relaxed, see `leader`.
-        Some(self.watchdog.load(Ordering::Relaxed)).filter(|&watchdog| watchdog != NOBODY)
+        self.watchdog.load(Ordering::Relaxed)
     }
 
     /// Makes that driver the watchdog. It looks at the shards next.
-    pub(super) fn set_watchdog(&self, driver: Option<usize>) {
+    pub(super) fn set_watchdog(&self, driver: usize) {
         // Ordering: Relaxed, the fence in `announce_look` orders it.
-        self.watchdog.store(driver.unwrap_or(NOBODY), Ordering::Relaxed);
+        self.watchdog.store(driver, Ordering::Relaxed);
     }
 
     /// Announces when the watchdog looks next.
@@ -147,8 +144,8 @@ impl Notifier {
     pub(super) fn ensure_look(&self, by: Nanos) {
         // Ordering: Relaxed, see `leader`.
         let looks_at = self.looks_at.load(Ordering::Relaxed);
-        if looks_at > by.saturating_add(self.limits.slack) {
-            self.watchdog().into_iter().for_each(|watchdog| self.parkers[watchdog].notify());
+        if looks_at > by.saturating_add(self.slack) {
+            self.notify(self.watchdog());
         }
     }
 }
@@ -161,12 +158,8 @@ pub(crate) struct ShardWaker {
 
 impl ShardWaker {
     /// For the shard that has this number in the pool.
-    pub(crate) fn new(notifier: &Arc<Notifier>, shard: usize) -> Arc<Self> {
-        Arc::new(Self { notifier: Arc::clone(notifier), shard })
-    }
-
-    pub(crate) fn waker(self: &Arc<Self>) -> Waker {
-        Waker::from(Arc::clone(self))
+    pub(crate) fn waker(notifier: &Arc<Notifier>, shard: usize) -> Waker {
+        Waker::from(Arc::new(Self { notifier: Arc::clone(notifier), shard }))
     }
 }
 

@@ -21,6 +21,7 @@
 //! from all later notifiers: they find the token set and make no system call. If the driver is
 //! parked at that moment, it sleeps until its next deadline, or until the stopped thread continues.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -35,53 +36,42 @@ const LONGEST_PARK: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) struct Parker {
     notified: AtomicBool,
-    sleeper: Sleeper,
+    /// The thread that waits, once it is known.
+    thread: OnceLock<Thread>,
+    /// Of a parker without a thread: the task that has registered its waker, if there is one.
+    task: AtomicWaker,
 }
 
-/// What a notification wakes.
-enum Sleeper {
-    /// The thread that waits, if there is one.
-    Thread(OnceLock<Thread>),
-    /// The task that has registered its waker, if there is one.
-    Task(AtomicWaker),
-}
+// No user code runs while a waker is registered or taken, so a panic in it leaves no half change.
+impl UnwindSafe for Parker {}
+impl RefUnwindSafe for Parker {}
 
 impl Parker {
-    /// For a driver that waits on its thread.
-    pub(crate) fn for_thread() -> Self {
-        Self { notified: AtomicBool::new(false), sleeper: Sleeper::Thread(OnceLock::new()) }
-    }
-
-    /// For a driver that never waits; its caller does.
-    pub(crate) fn for_task() -> Self {
-        Self { notified: AtomicBool::new(false), sleeper: Sleeper::Task(AtomicWaker::new()) }
+    pub(crate) fn new() -> Self {
+        let (notified, thread, task) = (AtomicBool::new(false), OnceLock::new(), AtomicWaker::new());
+        Self { notified, thread, task }
     }
 
     /// Makes the calling thread the one that waits.
     pub(crate) fn set_thread(&self) {
-        if let Sleeper::Thread(thread) = &self.sleeper {
-            // Called once for each parker, so `set` succeeds.
-            let _ = thread.set(thread::current());
-        }
+        // Called once for each parker, so `set` succeeds.
+        let _ = self.thread.set(thread::current());
     }
 
     /// Makes the next notification wake `waker`, or wakes it at once if there has been one since
     /// the last clear. For one thread at a time.
     pub(crate) fn register(&self, waker: &Waker) {
-        let Sleeper::Task(task) = &self.sleeper else { return };
-        task.register(waker);
+        self.task.register(waker);
         // A notification that has found no waker has set the flag before.
         if self.is_notified() {
-            wake(task);
+            self.wake_task();
         }
     }
 
     /// Forgets the waker.
     pub(crate) fn unregister(&self) {
-        if let Sleeper::Task(task) = &self.sleeper {
-            let waker = task.take();
-            quietly(|| drop(waker));
-        }
+        let waker = self.task.take();
+        quietly(|| drop(waker));
     }
 
     /// Makes the thread look for work.
@@ -90,9 +80,16 @@ impl Parker {
         // is visible. The read-modify-write continues the release sequences of earlier
         // notifications, so `clear` sees what all of them are about.
         self.notified.swap(true, Ordering::Release);
-        match &self.sleeper {
-            Sleeper::Thread(thread) => thread.get().into_iter().for_each(Thread::unpark),
-            Sleeper::Task(task) => wake(task),
+        match self.thread.get() {
+            Some(thread) => thread.unpark(),
+            None => self.wake_task(),
+        }
+    }
+
+    /// Wakes the task. The waker is user code, and a producer calls this: a panic ends here.
+    fn wake_task(&self) {
+        if let Some(waker) = self.task.take() {
+            quietly(|| waker.wake());
         }
     }
 
@@ -128,20 +125,13 @@ impl Wake for Parker {
     }
 }
 
-/// Wakes the task. The waker is user code, and a producer calls this: a panic ends here.
-fn wake(task: &AtomicWaker) {
-    if let Some(waker) = task.take() {
-        quietly(|| waker.wake());
-    }
-}
-
 #[cfg(all(test, not(shardwheel_loom)))]
 mod tests {
     use super::*;
 
     #[test]
     fn a_ring_is_not_lost_where_its_token_is_eaten() {
-        let parker = Parker::for_thread();
+        let parker = Parker::new();
         parker.set_thread();
         parker.clear();
         parker.notify();
@@ -151,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_left_over_ends_no_wait() {
-        let (parker, begin) = (Parker::for_thread(), Instant::now());
+        let (parker, begin) = (Parker::new(), Instant::now());
         thread::current().unpark();
         parker.wait(Some(Duration::from_millis(5)));
         assert!(begin.elapsed() >= Duration::from_millis(5));

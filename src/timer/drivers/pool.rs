@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::notifier::Notifier;
+use super::parker::Parker;
 use super::{NEVER, Nanos};
 use crate::clock::unpoisoned;
 use crate::sync::{Mutex, MutexGuard};
-use crate::timer::changes::Changes;
 
 pub(crate) struct Pool<W> {
     pub(crate) notifier: Arc<Notifier>,
     state: Mutex<PoolState<W>>,
-    /// Changes when a thread leaves, and when it ends.
-    left: Changes,
+    /// Where a shutdown waits. Notified when a thread leaves, and when it ends.
+    left: Parker,
 }
 
 struct PoolState<W> {
@@ -65,15 +65,6 @@ pub(crate) enum Step<W> {
     Leave,
 }
 
-/// What a search for a shard to visit has found.
-struct Found {
-    ready: Option<usize>,
-    /// When the first of the other shards is due, or another one that is ready.
-    first: Nanos,
-    /// How many of the others are late.
-    late: usize,
-}
-
 impl<W> Pool<W> {
     /// Makes a pool whose first thread leads, and whose other threads are spare.
     pub(crate) fn new(notifier: Arc<Notifier>, workers: impl IntoIterator<Item = W>) -> Arc<Self> {
@@ -83,7 +74,7 @@ impl<W> Pool<W> {
         let threads = notifier.parkers().enumerate().map(role).collect();
         let state = PoolState { shards, threads, next: 0, wakes_at: 0, is_stopping: false };
         notifier.set_watchdog(state.watchdog());
-        Arc::new(Self { notifier, state: Mutex::new(state), left: Changes::new() })
+        Arc::new(Self { notifier, state: Mutex::new(state), left: Parker::new() })
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -100,7 +91,7 @@ impl<W> Pool<W> {
         // After the clear, which may have erased the notification of the stop.
         if state.is_stopping {
             state.threads[me] = Role::Left;
-            self.left.note();
+            self.left.notify();
             return Step::Leave;
         }
         let is_relief = state.threads[me] == Role::Spare;
@@ -116,34 +107,35 @@ impl<W> Pool<W> {
             notifier.lead(me, now);
         }
         let since = if is_relief { 0 } else { awake_since };
-        let found = state.search(notifier, now, since, is_relief);
-        match found.ready {
-            Some(shard) => self.begin_visit(state, (me, shard), now, &found),
-            None => self.begin_rest(state, me, found.first),
+        let (ready, first, late) = state.search(notifier, now, since, is_relief);
+        match ready {
+            Some(shard) => {
+                let worker = self.take_from(state, shard, Some(me));
+                self.prepare_visit(state, me, now, (first, late));
+                state.next = shard + 1;
+                Step::Visit(shard, worker.expect("a shard that is ready has its worker"))
+            }
+            None => self.begin_rest(state, me, first),
         }
     }
 
-    fn begin_visit(
-        &self,
-        state: &mut PoolState<W>,
-        (me, shard): (usize, usize),
-        now: Nanos,
-        found: &Found,
-    ) -> Step<W> {
-        let worker = self.take_from(state, shard, Some(me)).expect("a shard that is ready has its worker");
-        state.next = shard + 1;
+    /// Makes sure that other drivers come to the other shards: the first of them is due at `first`,
+    /// and so many are late.
+    fn prepare_visit(&self, state: &mut PoolState<W>, me: usize, now: Nanos, (first, late): (Nanos, usize)) {
         if self.notifier.leader() != me {
-            self.ensure_leader_wakes(state, found.first);
-        } else if found.first < NEVER {
+            self.ensure_leader_wakes(state, first);
+        } else if first < NEVER {
             // That shard is held up if the visit does not end.
-            self.notifier.ensure_look(now.max(found.first).saturating_add(self.notifier.limits.patience));
+            self.notifier.ensure_look(now.max(first).saturating_add(self.notifier.patience));
         }
         // A driver that comes back late calls one spare thread. One that relieves a driver which
         // has not come back calls as many as are needed: their callbacks may block, too.
-        if (0..found.late).take_while(|_| self.call_spare(state)).count() > 0 {
+        for _ in 0..late {
+            let Some(spare) = state.threads.iter().rposition(|&role| role == Role::Spare) else { break };
+            state.threads[spare] = Role::Driver;
+            self.notifier.notify(spare);
             self.appoint_watchdog(state, me);
         }
-        Step::Visit(shard, worker)
     }
 
     fn begin_rest(&self, state: &mut PoolState<W>, me: usize, first: Nanos) -> Step<W> {
@@ -161,18 +153,8 @@ impl<W> Pool<W> {
     /// Wakes the leader, which sleeps, if it would sleep for longer than until `first`.
     fn ensure_leader_wakes(&self, state: &PoolState<W>, first: Nanos) {
         if first < state.wakes_at {
-            self.notifier.parker(self.notifier.leader()).notify();
+            self.notifier.notify(self.notifier.leader());
         }
-    }
-
-    /// Makes the last spare thread a driver. False if there is none.
-    fn call_spare(&self, state: &mut PoolState<W>) -> bool {
-        let spare = state.threads.iter().rposition(|&role| role == Role::Spare);
-        if let Some(spare) = spare {
-            state.threads[spare] = Role::Driver;
-            self.notifier.parker(spare).notify();
-        }
-        spare.is_some()
     }
 
     /// Makes the first spare thread the watchdog.
@@ -180,15 +162,16 @@ impl<W> Pool<W> {
         let watchdog = state.watchdog();
         if watchdog != self.notifier.watchdog() {
             self.notifier.set_watchdog(watchdog);
-            let other = watchdog.filter(|&watchdog| watchdog != me);
-            other.into_iter().for_each(|watchdog| self.notifier.parker(watchdog).notify());
+            if watchdog != me {
+                self.notifier.notify(watchdog);
+            }
         }
     }
 
     /// Announces when a spare thread looks next, and returns it. If that is no later than now, some
     /// shard is late.
     fn look(&self, state: &PoolState<W>, me: usize) -> Nanos {
-        if self.notifier.watchdog() != Some(me) {
+        if self.notifier.watchdog() != me {
             return NEVER;
         }
         loop {
@@ -204,7 +187,7 @@ impl<W> Pool<W> {
     /// Notes that a thread that has left runs nothing any more.
     pub(crate) fn note_ended(&self, me: usize) {
         self.state().threads[me] = Role::Ended;
-        self.left.note();
+        self.left.notify();
     }
 
     // ---- workers ------------------------------------------------------------------------------
@@ -267,26 +250,23 @@ impl<W> Pool<W> {
     /// wait for a thread that is at work.
     pub(crate) fn has_ended(&self, thread: usize, grace: Duration) -> bool {
         let begin = Instant::now();
+        self.left.set_thread();
         loop {
-            let seen = self.left.look();
-            let limit = match self.role(thread) {
-                Some(Role::Ended) => return true,
-                Some(Role::Left) => Some(grace.saturating_sub(begin.elapsed())),
-                Some(_) => None,
-                None => return false,
+            self.left.clear();
+            let state = self.state();
+            let is_at_work = state.shards.iter().any(|shard| shard.visitor == Some(thread));
+            let limit = match state.threads[thread] {
+                _ if is_at_work => return false,
+                Role::Ended => return true,
+                Role::Left => Some(grace.saturating_sub(begin.elapsed())),
+                Role::Driver | Role::Spare => None,
             };
+            drop(state);
             if limit == Some(Duration::ZERO) {
                 return false;
             }
-            self.left.wait(seen, limit);
+            self.left.wait(limit);
         }
-    }
-
-    /// `None` if the thread is at work.
-    fn role(&self, thread: usize) -> Option<Role> {
-        let state = self.state();
-        let is_at_work = state.shards.iter().any(|shard| shard.visitor == Some(thread));
-        (!is_at_work).then(|| state.threads[thread])
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState<W>> {
@@ -306,24 +286,32 @@ impl<W> PoolState<W> {
         })
     }
 
-    /// Searches for a shard whose visit is due, and among the others, up to the next one that is
-    /// ready: a look at all of them for each visit would take too long. A driver that relieves
-    /// another one looks at `all`. A shard is late if it has been due for a tick, counted from
-    /// `since` on at the earliest.
-    fn search(&self, notifier: &Notifier, now: Nanos, since: Nanos, all: bool) -> Found {
-        let mut found = Found { ready: None, first: NEVER, late: 0 };
+    /// Searches for a shard whose visit is due. Returns it, when the first of the others is due,
+    /// and how many of them are late.
+    ///
+    /// Of the others it looks at those up to the next one that is ready: a look at all of them for
+    /// each visit would take too long. A driver that relieves another one looks at `all`. A shard
+    /// is late if it has been due for a tick, counted from `since` on at the earliest.
+    fn search(
+        &self,
+        notifier: &Notifier,
+        now: Nanos,
+        since: Nanos,
+        all: bool,
+    ) -> (Option<usize>, Nanos, usize) {
+        let (mut ready, mut first, mut late) = (None, NEVER, 0);
         for (shard, due) in self.dues(notifier) {
-            if due <= now && found.ready.is_none() {
-                found.ready = Some(shard);
+            if due <= now && ready.is_none() {
+                ready = Some(shard);
                 continue;
             }
-            found.first = found.first.min(due);
-            found.late += usize::from(due.max(since).saturating_add(notifier.limits.slack) <= now);
+            first = first.min(due);
+            late += usize::from(due.max(since).saturating_add(notifier.slack) <= now);
             if due <= now && !all {
                 break;
             }
         }
-        found
+        (ready, first, late)
     }
 
     /// When a shard is late, if the leader does not come.
@@ -335,123 +323,13 @@ impl<W> PoolState<W> {
         }
         // A leader that sleeps wakes for the first shard; only the second can be held up.
         let held_up = notifier.busy_since().map_or(second, |since| first.max(since));
-        held_up.saturating_add(if held_up == NEVER { 0 } else { notifier.limits.patience })
+        held_up.saturating_add(if held_up == NEVER { 0 } else { notifier.patience })
     }
 
-    fn watchdog(&self) -> Option<usize> {
-        self.threads.iter().position(|&role| role == Role::Spare)
+    fn watchdog(&self) -> usize {
+        self.threads.iter().position(|&role| role == Role::Spare).unwrap_or(self.threads.len())
     }
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]
-mod tests {
-    use super::super::Limits;
-    use super::*;
-
-    const MILLIS: Nanos = 1_000_000;
-    const LIMITS: Limits = Limits { patience: 9 * MILLIS, slack: MILLIS };
-
-    /// A pool with a thread for each shard; the shards are due at these times.
-    fn pool<const SHARDS: usize>(dues: [Nanos; SHARDS]) -> Arc<Pool<()>> {
-        let pool = Pool::new(Notifier::new(SHARDS, SHARDS, LIMITS), [(); SHARDS]);
-        for (shard, due) in dues.into_iter().enumerate() {
-            pool.take(shard).expect("it is in");
-            assert!(pool.put_back(shard, (), due).is_none());
-        }
-        pool
-    }
-
-    /// What the driver does, which has just been woken: the shard that it visits, or until when it
-    /// sleeps.
-    fn wakes(pool: &Pool<()>, driver: usize, now: Nanos) -> Result<usize, Nanos> {
-        goes_on(pool, driver, now, now)
-    }
-
-    fn goes_on(pool: &Pool<()>, driver: usize, now: Nanos, awake_since: Nanos) -> Result<usize, Nanos> {
-        match pool.next(driver, now, awake_since) {
-            Step::Visit(shard, ()) => Ok(shard),
-            Step::Sleep(until) => Err(until),
-            Step::Leave => unreachable!("it is not stopped"),
-        }
-    }
-
-    /// The driver comes back from a shard, which is due again at `due`.
-    fn comes_back(pool: &Pool<()>, shard: usize, due: Nanos) {
-        assert!(pool.put_back(shard, (), due).is_none());
-    }
-
-    #[test]
-    fn the_leader_visits_all_shards_of_a_tick() {
-        let pool = pool([5 * MILLIS; 4]);
-        assert_eq!(wakes(&pool, 0, MILLIS), Err(5 * MILLIS));
-        for shard in 0..4 {
-            let now = 5 * MILLIS + shard as Nanos * MILLIS / 4;
-            assert_eq!(goes_on(&pool, 0, now, 5 * MILLIS), Ok(shard));
-            comes_back(&pool, shard, 6 * MILLIS);
-        }
-        assert_eq!(wakes(&pool, 0, 6 * MILLIS - 1), Err(6 * MILLIS));
-        assert_eq!(
-            [2, 3].map(|spare| wakes(&pool, spare, 6 * MILLIS)),
-            [Err(NEVER); 2],
-            "no thread is called"
-        );
-    }
-
-    #[test]
-    fn a_leader_that_leaves_shards_a_tick_late_calls_one_thread() {
-        let pool = pool([5 * MILLIS; 4]);
-        assert_eq!(wakes(&pool, 0, 7 * MILLIS), Ok(0), "it was woken late, and has not worked for a tick");
-        comes_back(&pool, 0, NEVER);
-        assert_eq!(wakes(&pool, 3, 7 * MILLIS), Err(NEVER));
-        assert_eq!(goes_on(&pool, 0, 8 * MILLIS, 7 * MILLIS), Ok(1));
-        assert_eq!((wakes(&pool, 2, 8 * MILLIS), wakes(&pool, 3, 8 * MILLIS)), (Err(NEVER), Ok(2)));
-        comes_back(&pool, 2, 9 * MILLIS);
-        comes_back(&pool, 1, 9 * MILLIS);
-        assert_eq!(goes_on(&pool, 0, 8 * MILLIS, 7 * MILLIS), Ok(3));
-        assert_eq!(wakes(&pool, 3, 8 * MILLIS), Err(9 * MILLIS), "the leader is in a visit: this one leads");
-        comes_back(&pool, 3, 9 * MILLIS);
-        assert_eq!(wakes(&pool, 0, 8 * MILLIS), Err(18 * MILLIS), "it is the watchdog");
-    }
-
-    #[test]
-    fn a_leader_that_sleeps_is_late_for_its_second_shard() {
-        let pool = pool([5 * MILLIS, 7 * MILLIS, NEVER]);
-        assert_eq!(wakes(&pool, 1, 0), Err(16 * MILLIS));
-        assert_eq!(wakes(&pool, 2, 0), Err(NEVER), "the first spare thread is the watchdog");
-        pool.notifier.request(2);
-        assert_eq!(wakes(&pool, 1, 0), Err(14 * MILLIS));
-    }
-
-    #[test]
-    fn one_shard_with_timers_needs_no_watchdog() {
-        let pool = pool([5 * MILLIS, NEVER]);
-        assert_eq!(wakes(&pool, 1, 0), Err(NEVER));
-        assert_eq!(wakes(&pool, 0, 5 * MILLIS), Ok(0));
-        assert_eq!(wakes(&pool, 1, 20 * MILLIS), Err(NEVER));
-    }
-
-    #[test]
-    fn a_driver_that_does_not_come_back_keeps_what_it_is_at() {
-        let pool = pool([5 * MILLIS, 7 * MILLIS, 30 * MILLIS]);
-        assert_eq!(wakes(&pool, 0, 6 * MILLIS), Ok(0));
-        assert_eq!(wakes(&pool, 1, 7 * MILLIS), Err(16 * MILLIS));
-        assert_eq!(wakes(&pool, 1, 16 * MILLIS), Ok(1));
-        assert_eq!(wakes(&pool, 2, 16 * MILLIS), Err(39 * MILLIS), "the next one is the watchdog");
-        comes_back(&pool, 1, 40 * MILLIS);
-        assert_eq!(wakes(&pool, 1, 17 * MILLIS), Err(30 * MILLIS), "it leads");
-        comes_back(&pool, 0, 20 * MILLIS);
-        assert_eq!(wakes(&pool, 0, 18 * MILLIS), Err(39 * MILLIS), "it is spare, and the watchdog");
-        assert_eq!(wakes(&pool, 1, 20 * MILLIS), Ok(0), "it was woken for that");
-    }
-
-    /// The callbacks of shards that are late may block, too.
-    #[test]
-    fn shards_that_are_late_get_a_thread_each() {
-        let pool = pool([0, 0, 0, NEVER, 0]);
-        assert_eq!(wakes(&pool, 0, MILLIS), Ok(0));
-        assert_eq!(
-            [1, 4, 3, 2].map(|driver| wakes(&pool, driver, 10 * MILLIS)),
-            [Ok(1), Ok(2), Ok(4), Err(NEVER)]
-        );
-    }
-}
+mod tests;

@@ -25,18 +25,37 @@
 //! });
 //! ```
 
-mod interval;
-mod sleep;
-
 use std::future::IntoFuture;
-use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-pub use interval::Interval;
-pub use sleep::Sleep;
-
 use super::after;
-use crate::timer::Timer;
+use crate::timer::{ShardHandle, Timer};
+
+/// Waits until a deadline, on any executor. Made by [`sleep`](crate::sleep()) and
+/// [`sleep_until`](crate::sleep_until()).
+///
+/// It is the [`Sleep`](crate::Sleep) of the global timer, with the output `()`.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use shardwheel::sleep;
+/// # use std::future::Future;
+/// # fn block_on<F: Future>(future: F) -> F::Output { futures::executor::block_on(future) }
+///
+/// let mut idle = sleep(Duration::from_secs(60));
+/// idle.reset(Instant::now() + Duration::from_millis(5));
+/// block_on(idle);
+/// ```
+pub type Sleep = super::Sleep<&'static ShardHandle>;
+
+/// Yields moments one period apart. Made by [`interval`](crate::interval()) and
+/// [`interval_at`](crate::interval_at()).
+///
+/// It is the [`Interval`](crate::Interval) of the global timer, without its errors. As a stream it
+/// yields the moment at which each tick was due, and never ends.
+pub type Interval = super::Interval<&'static ShardHandle>;
 
 /// Limits the time of a future. Made by [`timeout`](crate::timeout()) and
 /// [`timeout_at`](crate::timeout_at()).
@@ -157,7 +176,9 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     check(period);
-    Interval::new(Timer::global().interval(period))
+    let sleep = sleep(period);
+    let first = sleep.deadline();
+    Interval::new(sleep, first, period)
 }
 
 /// Returns a stream of moments `period` apart. The first comes at `start`; if that has passed, at
@@ -169,16 +190,10 @@ pub fn interval(period: Duration) -> Interval {
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     check(period);
-    Interval::new(Timer::global().interval_at(start, period))
+    Interval::new(sleep_until(start), Some(start), period)
 }
 
 #[track_caller]
 fn check(period: Duration) {
     assert!(!period.is_zero(), "the period is 0 ns; it must be at least 1 ns");
-}
-
-/// Makes the task poll again at once, because the timer has refused a sleep.
-fn wake_to_try_again<R>(waker: &Waker) -> Poll<R> {
-    waker.wake_by_ref();
-    Poll::Pending
 }
