@@ -26,7 +26,8 @@ pub(crate) struct Limits {
     pub(crate) dead_floor: u64,
     pub(crate) swept_nodes: u64,
     pub(crate) counts: usize,
-    pub(crate) words_walked: usize,
+    /// How often the shard's end walks over all nodes, at most.
+    pub(crate) walks: usize,
     pub(crate) holds_nodes: bool,
     /// Whether work waits until there is enough of it; else each step does it.
     pub(crate) batches: bool,
@@ -51,7 +52,7 @@ pub(crate) const LIMITS: Limits = Limits {
     dead_floor: size(4096, 8, 2),
     swept_nodes: size(4096, 4, 4096),
     counts: size(8, 8, 1),
-    words_walked: size(1 << 20, 1 << 20, 1),
+    walks: size(100, 100, 3),
     holds_nodes: size(true, true, false),
     batches: size(true, false, false),
 };

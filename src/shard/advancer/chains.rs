@@ -26,7 +26,7 @@ pub(crate) enum ListSource {
     Shared,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chains {
     /// `NIL` where a chain is empty.
     heads: [NodeId; CHAINS],
@@ -37,13 +37,9 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    pub(crate) fn new() -> Self {
-        Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
-    }
-
     /// Chains of the private lists of one bucket.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
-        let mut chains = Self::new();
+        let mut chains = Self::default();
         chains.add(ListSource::Own, lists, nodes);
         chains
     }
@@ -187,7 +183,7 @@ mod tests {
     #[test]
     fn chains_are_walked_in_turn() {
         let nodes = taken(COUNT);
-        let mut chains = Chains::new();
+        let mut chains = Chains::default();
         assert!(chains.is_empty() && chains.pop(&nodes).is_none());
         // Rows of sixteen nodes, a row for each source; each row has a node of each stripe.
         let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;

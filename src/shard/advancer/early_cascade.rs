@@ -27,7 +27,7 @@
 use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
-use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::crowd::FEW;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
@@ -110,7 +110,7 @@ impl<T> Advancer<T> {
     /// The next bucket of that level, unless the clock has already reached its expiration.
     #[inline]
     pub(super) fn next_early_bucket(&self, level: usize) -> Option<Slot> {
-        if self.private.level(level).is_none() && self.wheel(level).is_none() {
+        if self.private.level(level).is_none() && self.shared.wheel(level).is_none() {
             return None;
         }
         let geometry = self.shared.geometry;
@@ -140,7 +140,7 @@ impl<T> Advancer<T> {
         let note = |stripe: usize, first| (lists[stripe], are_any) = (first, true);
         self.private.take(level, private, note);
         if !are_any && self.shared.holds_nodes(slot) {
-            lists = self.wheel(level)?.detach_all(geometry.index(slot));
+            lists = self.shared.wheel(level)?.detach_all(geometry.index(slot));
             are_any = lists != [NIL; STRIPES];
         }
         are_any.then_some(lists)
@@ -150,39 +150,9 @@ impl<T> Advancer<T> {
     /// Returns how many nodes it has placed.
     fn place_early(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
         let mut chains = Chains::of(lists, &self.shared);
-        let mut placed = 0;
-        while placed < budget {
-            let (moved, other) = self.place_pending(&mut chains, budget - placed);
-            placed += moved;
-            let Some(id) = other else { break };
-            self.relink(id);
-            placed += 1;
-        }
-        self.shared.tally.cascaded.add(placed);
+        let placed = self.place_chains(&mut chains, self.flushed, budget);
         self.private.put_lists_back(self.shared.geometry, slot, chains.lists());
         placed
-    }
-
-    /// Places up to `budget` nodes whose timers are pending. It stops at another node, and returns
-    /// that node; the number of nodes placed comes first.
-    fn place_pending(&mut self, chains: &mut Chains, budget: Tick) -> (Tick, Option<NodeId>) {
-        let Self { shared, private, flushed, .. } = self;
-        let (geometry, from) = (shared.geometry, *flushed + 1);
-        let (mut placed, mut turn) = (0, 0);
-        while placed < budget
-            && let Some((hand, next)) = chains.pop_from(turn, shared)
-        {
-            turn = next;
-            let id = hand.id();
-            match hand.observe() {
-                Observed::Pending(deadline, word) if deadline >= from && hand.displace(word) => {
-                    private.splice(geometry, geometry.place_private(from, deadline), id, hand.next());
-                    placed += 1;
-                }
-                _ => return (placed, Some(id)),
-            }
-        }
-        (placed, None)
     }
 }
 

@@ -8,17 +8,14 @@ use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::{Freed, InHand};
+use crate::shard::node::join;
 use crate::shard::node::state::Word;
-use crate::shard::node::{Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
 
 /// At the end of a drain the advancer checks the number of dead nodes, if it has freed at least
 /// this many nodes since the last check. Otherwise the check waits for the next upkeep.
 const ENOUGH: usize = if LIMITS.batches { 16 } else { 1 };
-
-/// A drain that has freed at least this many nodes makes them reusable at its end.
-pub(super) const LONG_DRAIN: usize = 1 << 14;
 
 /// A buffer with room for more entries than this is freed when it is empty.
 pub(super) const KEPT_BUFFER: usize = 1 << 12;
@@ -157,7 +154,7 @@ impl<T> Advancer<T> {
         self.recycler.poll(&shared.slab, reclaimer)
     }
 
-    /// Ends a drain. After a long one its nodes become reusable at once.
+    /// Ends a drain.
     #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
@@ -172,10 +169,7 @@ impl<T> Advancer<T> {
         // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
         // check to be near.
         self.shared.check_dead();
-        if std::mem::take(&mut self.upkeep.ended) >= LONG_DRAIN {
-            let (shared, reclaimer) = self.shared.parts();
-            self.recycler.poll_to_the_end(&shared.slab, reclaimer);
-        }
+        self.upkeep.ended = 0;
         if self.hands.overdue.is_empty() && self.hands.overdue.capacity() > KEPT_BUFFER {
             self.hands.overdue = Vec::new();
         }
@@ -192,12 +186,12 @@ impl<T> Shared<T> {
         deadline: Tick,
         take: impl Fn(&InHand<'_, T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
-        while let Observed::Pending(found, word) = hand.observe() {
+        while let Some((found, word)) = hand.pending() {
             if found > deadline {
                 self.tally.cascaded.add(1);
                 return None;
             }
-            self.firing.note_change();
+            self.slab.firing.note_change();
             if let Some(taken) = take(hand, word) {
                 let key = Key::new(self.id, hand.id(), join(hand.era(), word.version()));
                 return Some((key, found, taken));

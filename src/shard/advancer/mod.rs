@@ -76,7 +76,6 @@ use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::shared::crowd::FEW;
-use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheels;
 use crate::sync::Ordering;
 use crate::tick::Tick;
@@ -127,24 +126,16 @@ pub struct Advancer<T> {
 }
 
 /// Nodes in hand, apart from the private wheels and what the sweep has detached.
+#[derive(Default)]
 struct Hands {
     /// The detached lists of the bucket of tick `flushed + 1`, which are being yielded.
     due: Chains,
-    /// Empty except within a cascade: what is left of the overflow bucket.
-    moving: Chains,
     /// Timers due at or before `flushed`, latest first.
     overdue: Vec<Overdue>,
     /// For the next advance: busy nodes, and timers rearmed for the past.
     deferred: Vec<NodeId>,
     /// Held nodes whose tick has come: an advance visits them if a producer says so.
     aside: Vec<NodeId>,
-}
-
-impl Hands {
-    fn new() -> Self {
-        let [due, moving] = [(); 2].map(|()| Chains::new());
-        Self { due, moving, overdue: Vec::new(), deferred: Vec::new(), aside: Vec::new() }
-    }
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change
@@ -161,9 +152,9 @@ impl<T> Advancer<T> {
             private: PrivateWheels::new(shared.geometry.levels()),
             sealed: start,
             next_in_shared: None,
-            hands: Hands::new(),
+            hands: Hands::default(),
             recycler: Recycler::new(&shared.slab),
-            sweep: Sweep::new(),
+            sweep: Sweep::default(),
             early_cascade: EarlyCascade::new(start),
             upkeep: Upkeep::default(),
             waker_owner: WakerOwner::new(&shared.clock.waker),
@@ -189,8 +180,7 @@ impl<T> Advancer<T> {
     ///   clock has moved by, these are 64, and up to 1.6 times what is pending, divided by the
     ///   wheel size. If the clock has left ticks out, they are more.
     /// - It makes freed nodes reusable: 512 words of up to 64 nodes, and more in proportion to the
-    ///   nodes freed since the last advance. After a drain that has freed 16,384 nodes it does so
-    ///   with all that no other thread can be reading.
+    ///   nodes freed since the last advance.
     /// - It gives at most one segment back to the system. A shard's first segment
     ///   goes in parts of 256 KiB, where the system can do that.
     /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
@@ -319,12 +309,6 @@ impl<T> Advancer<T> {
     /// iterator waits for it, for about a tenth of a second at most.
     pub fn into_pending(self) -> impl Iterator<Item = (Tick, T)> {
         self.pending_at_the_end()
-    }
-
-    /// The shared wheel of a level, if it exists.
-    #[inline]
-    pub(super) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        self.shared.wheel(level)
     }
 
     /// A node that the advancer has in hand.

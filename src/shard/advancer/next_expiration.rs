@@ -1,7 +1,7 @@
 //! The earliest tick at which anything that the advancer knows of may be due.
 
 use crate::shard::advancer::Advancer;
-use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::node::{NIL, NodeId};
 use crate::shard::shared::crowd::FEW;
 use crate::sync::Ordering;
 use crate::tick::Tick;
@@ -116,9 +116,6 @@ impl<T> Advancer<T> {
     /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
     /// node reads `wake_below` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
-        match self.node(id).observe() {
-            Observed::Pending(deadline, _) => Some(deadline),
-            _ => None,
-        }
+        self.node(id).pending().map(|(deadline, _)| deadline)
     }
 }

@@ -88,6 +88,7 @@ impl<T> Nodes<T> {
         self.first.as_ptr()
     }
 
+    /// Gives a part of the memory to the system; returns the rest.
     pub(super) fn give_part(mut self) -> Option<Self> {
         // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
         unsafe { self.pages.give_part() }.then_some(self)

@@ -10,10 +10,11 @@
 //!
 //! The work is done in steps, one for each advance: giving the bits of a batch of half a million
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
-//! where nodes are freed faster than steps would give them, and at the end of a long drain.
+//! where nodes are freed faster than steps would give them.
 //!
-//! [`excess`] decides which memory goes back, and when. [`leaving`](crate::shard::memory::leaving)
-//! gives it to the system in steps.
+//! [`excess`] decides which memory goes back, and when. The system takes as long for the 512 pages
+//! of a segment as the advancer for firing a thousand timers. So no advance gives back more than
+//! one part of a segment ([`Nodes::give_part`]).
 //!
 //! Only the advancer uses a recycler.
 
@@ -22,10 +23,10 @@ mod excess;
 use self::excess::Trim;
 use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
-use crate::shard::memory::leaving::Leaving;
+use crate::shard::memory::pages::Nodes;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Freed, FreedNodes, Slab};
-use crate::shard::memory::slot::Keep;
+use crate::shard::memory::slot::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
 
@@ -52,10 +53,14 @@ pub(crate) struct Recycler<T> {
     nodes: FreedNodes,
     /// While a batch is being given: how many words it has at most.
     words: Option<usize>,
-    leaving: Leaving<T>,
-    /// Steps since a batch was last given, and after how many a batch that is not ripe is given.
+    /// Segments that are out of the table.
+    retired: Retired<Segment<T>>,
+    /// The rest of the segment that is going back to the system.
+    parting: Option<Nodes<T>>,
+    /// Steps since a batch was last given.
     steps: usize,
-    most_steps: usize,
+    /// Whether the next step gives a batch that is not ripe.
+    hurries: bool,
     /// Nodes freed since the last step.
     freed: usize,
     /// The nodes that make a batch ripe.
@@ -68,9 +73,10 @@ impl<T> Recycler<T> {
         Self {
             nodes: FreedNodes::new(),
             words: None,
-            leaving: Leaving::new(slab.retired()),
+            retired: slab.retired(),
+            parting: None,
             steps: 0,
-            most_steps: 0,
+            hurries: true,
             freed: 0,
             worth: Self::least_worth(),
             trim: Trim::new(),
@@ -100,12 +106,12 @@ impl<T> Recycler<T> {
 
     /// Whether a batch is being given to the slab, or memory to the system.
     pub(crate) fn is_giving(&self) -> bool {
-        self.words.is_some() || !self.leaving.is_empty()
+        self.words.is_some() || self.leaving() > 0
     }
 
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
         self.step(WORDS_PER_STEP, slab, reclaimer);
-        self.leaving.step(reclaimer)
+        self.give_memory(false, reclaimer)
     }
 
     pub(crate) fn step_of_a_drain(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
@@ -119,7 +125,7 @@ impl<T> Recycler<T> {
         let mut words = least;
         if let Some(of_batch) = self.words {
             words = words.saturating_add(freed.saturating_mul(2 * of_batch).div_ceil(self.worth));
-        } else if self.is_ripe() || self.nodes.count() > 0 && self.steps >= self.most_steps {
+        } else if self.is_ripe() || self.hurries && self.nodes.count() > 0 {
             self.steps = 0;
             self.nodes.rewind();
             self.words = Some(self.nodes.count().min(slab.words()));
@@ -128,13 +134,17 @@ impl<T> Recycler<T> {
         self.give(slab, words, reclaimer);
     }
 
-    /// Gives all nodes to the slab. For the end of a long drain.
-    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
-        for _ in 0..2 {
-            self.steps = usize::MAX;
-            self.step(usize::MAX, slab, reclaimer);
-        }
-        self.leaving.step(reclaimer);
+    /// The number of segments that are on their way to the system.
+    pub(super) fn leaving(&self) -> usize {
+        self.retired.count() + usize::from(self.parting.is_some())
+    }
+
+    /// Gives a part of a segment to the system, or the whole; true if it did.
+    fn give_memory(&mut self, whole: bool, reclaimer: &Reclaimer) -> bool {
+        let next = || self.retired.take(reclaimer).map(|segment| segment.into_nodes());
+        let Some(nodes) = self.parting.take().or_else(next) else { return false };
+        self.parting = if whole { None } else { nodes.give_part() };
+        true
     }
 
     /// Gives up to `most` words of the batch.

@@ -40,9 +40,9 @@ use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
-use crate::shard::node::{NIL, Node, NodeId, PayloadSlot};
+use crate::shard::node::{NIL, Node, NodeId};
 use crate::sync::plain::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, hint};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Trace, hint};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
@@ -64,6 +64,8 @@ pub(crate) struct Slab<T> {
     size: PlainU32,
     /// How often free nodes have been given back.
     changes: PlainU64,
+    /// For models: stands for the word of a node, between the advancer's look at it and its firing.
+    pub(crate) firing: Trace,
 }
 
 impl<T> Slab<T> {
@@ -76,6 +78,7 @@ impl<T> Slab<T> {
             open: fallible::zeroed_array(),
             size: PlainU32::new(0),
             changes: PlainU64::new(0),
+            firing: Trace::begin(),
         }
     }
 
@@ -93,23 +96,10 @@ impl<T> Slab<T> {
     /// O(1).
     #[inline]
     pub(crate) fn get<'g>(&'g self, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
+        self.firing.note_look();
         // SAFETY: the caller is pinned, or has free nodes of this segment, which keep it.
         let segment = self.load(stay.id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() })?;
         Some((segment.node(stay.id), segment.era))
-    }
-
-    /// Cancels the timer of that generation, as [`Node::hold`]; the caller holds the node.
-    #[inline(always)]
-    pub(crate) fn hold<R>(
-        &self,
-        stay: &Stay<'_>,
-        generation: u64,
-        place: &mut Option<R>,
-        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<Held> {
-        let (node, era) = self.get(stay)?;
-        let (vacant, linked_for) = node.hold(era, generation, place, harvest)?;
-        Some(Held { node: stay.id, word: vacant.word(), linked_for })
     }
 
     /// Turns the right to a held node into one that borrows; nothing is held afterwards.

@@ -86,9 +86,9 @@
 //! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
 //! later occurrence. Every reader of `base` is safe from that:
 //!
-//! - `cancel_into`, `take`, `hold` and `exchange` (cancel, stop, move) read it after they have won
+//! - `take`, `take_out` and `exchange` (cancel, stop, move) read it after they have won
 //!   the word, while no thread writes it.
-//! - `observe`, `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
+//! - `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
 //!   timers anew, and not between its look and its swap.
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
 //!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).
@@ -143,7 +143,20 @@ impl Word {
         self.0
     }
 
-    /// Returns whether the status is `status`.
+    #[inline]
+    pub(crate) fn status(self) -> Status {
+        match self.0 & STATUS_MASK {
+            0 => Status::Free,
+            1 => Status::Pending,
+            2 => Status::Cancelling,
+            3 => Status::Cancelled,
+            4 => Status::Kept,
+            5 => Status::Running,
+            6 => Status::Stopped,
+            _ => Status::Held,
+        }
+    }
+
     #[inline]
     pub(crate) fn is(self, status: Status) -> bool {
         self.0 & STATUS_MASK == status as u64
@@ -217,12 +230,6 @@ impl Word {
 mod tests {
     use super::*;
 
-    impl Word {
-        fn status(self) -> Status {
-            ALL.into_iter().find(|&status| self.is(status)).expect("a word has a status")
-        }
-    }
-
     const ALL: [Status; 8] = [
         Status::Free,
         Status::Pending,
@@ -254,6 +261,7 @@ mod tests {
                     let word = Word(u64::from(version) << VERSION_SHIFT);
                     let word = word.with_status(status).with_extension(extension);
                     assert_eq!(word.status(), status);
+                    assert!(ALL.into_iter().all(|other| word.is(other) == (other == status)));
                     assert_eq!((word.version(), word.extension()), (version, extension));
                     assert!(!word.is_displaced());
                     let displaced = word.displaced();

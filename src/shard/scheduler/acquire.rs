@@ -59,8 +59,8 @@ impl<T> Scheduler<T> {
         let (id, era, version, must_wake) = match acquired {
             Acquired::Free(owned) => {
                 let (id, era) = (owned.id(), owned.era());
-                let (version, armed) = owned.into_vacant().arm_free(payload);
-                let must_wake = shared.insert(id, armed, deadline);
+                let (version, node) = owned.into_vacant().arm_free(payload);
+                let must_wake = shared.insert(id, node, deadline);
                 (id, era, version, must_wake)
             }
             Acquired::Held(owned, linked_for) => {

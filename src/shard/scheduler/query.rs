@@ -2,7 +2,6 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::shard::node::Node;
 use crate::tick::Tick;
 
 impl<T> Scheduler<T> {
@@ -31,7 +30,8 @@ impl<T> Scheduler<T> {
     #[inline]
     #[must_use]
     pub fn is_pending(&self, key: Key) -> bool {
-        self.ask(key, |node, era| node.is_pending(era, key.generation)).unwrap_or(false)
+        self.at_node(key, |node, era| node.is_pending(era, key.generation))
+            .is_some_and(|(_, is_pending)| is_pending)
     }
 
     /// Returns the deadline of a pending timer; `None` if the timer has fired or was cancelled.
@@ -54,31 +54,20 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free: one compare-and-swap.
     #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Tick> {
-        self.ask(key, |node, era| node.deadline_of(era, key.generation)).flatten()
+        self.at_node(key, |node, era| node.deadline_of(era, key.generation))
+            .and_then(|(_, deadline)| deadline)
     }
 
     /// As [`is_pending`](Self::is_pending), and true of a recurring timer whose payload is out.
     pub(crate) fn is_alive(&self, key: Key) -> bool {
-        self.ask(key, |node, era| node.is_alive(era, key.generation)).unwrap_or(false)
+        self.at_node(key, |node, era| node.is_alive(era, key.generation))
+            .is_some_and(|(_, is_alive)| is_alive)
     }
 
     /// Whether the timer recurs, and was stopped while its payload is out. True of a stop that
     /// comes before the call, until the payload comes back, also past the shard's end.
     pub(crate) fn is_stopped(&self, key: Key) -> bool {
-        self.ask(key, |node, era| node.is_stopped(era, key.generation)).unwrap_or(false)
-    }
-
-    /// What `answer` says of the node that the key names, given its segment's era.
-    #[inline]
-    fn ask<R>(&self, key: Key, answer: impl FnOnce(&Node<T>, u32) -> R) -> Option<R> {
-        if !key.is_of(self.shared.id) {
-            return None;
-        }
-        let mut entered = self.shared.lanes.enter();
-        let (_, local) = entered.parts();
-        // Protects: the node that the key names, whose segment the advancer may give back
-        // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        self.find(&stay).map(|(node, era)| answer(node, era))
+        self.at_node(key, |node, era| node.is_stopped(era, key.generation))
+            .is_some_and(|(_, is_stopped)| is_stopped)
     }
 }

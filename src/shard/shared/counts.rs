@@ -7,7 +7,7 @@ use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Lane, Local, UNREPORTED};
 use crate::shard::shared::stats::ShardStats;
 use crate::sync::plain::AtomicU64;
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicBool, Ordering, fence};
 
 /// Dead nodes that are always tolerated (promise 5).
 const DEAD_FLOOR: u64 = LIMITS.dead_floor;
@@ -43,11 +43,18 @@ pub(crate) struct DeadReports {
     reported: AtomicU64,
     /// The number of reported nodes at which a producer asks for a sweep. Written by the advancer.
     sweep_at: AtomicU64,
+    /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
+    /// advancer.
+    pub(in crate::shard) sweep_requested: AtomicBool,
 }
 
 impl DeadReports {
     pub(crate) fn new() -> Self {
-        Self { reported: AtomicU64::new(0), sweep_at: AtomicU64::new(SURELY_TOLERATED) }
+        Self {
+            reported: AtomicU64::new(0),
+            sweep_at: AtomicU64::new(SURELY_TOLERATED),
+            sweep_requested: AtomicBool::new(false),
+        }
     }
 }
 
@@ -143,7 +150,7 @@ impl<T> Shared<T> {
             }
             // Ordering: Release, pairs with `take_sweep_request`: the pass that begins sees what is
             // dead. A swap, because loom does not order two stores that are not ordered otherwise.
-            self.sweep_requested.swap(true, Ordering::Release);
+            self.dead.sweep_requested.swap(true, Ordering::Release);
             // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the
             // request before it sleeps, or the caller sees the sleep and wakes the advancer.
             fence(Ordering::SeqCst);
@@ -184,7 +191,7 @@ impl<T> Shared<T> {
         }
         // Ordering: Relaxed for both, as above; the advancer sees its own request.
         if is_reached(sweep_at, self.dead.reported.load(Ordering::Relaxed)) {
-            self.sweep_requested.store(true, Ordering::Relaxed);
+            self.dead.sweep_requested.store(true, Ordering::Relaxed);
         }
     }
 
@@ -201,7 +208,7 @@ impl<T> Shared<T> {
     /// advancer.
     pub(crate) fn take_sweep_request(&self) -> bool {
         // Ordering: Acquire, pairs with `report_dead`.
-        self.is_sweep_requested() && self.sweep_requested.swap(false, Ordering::Acquire)
+        self.is_sweep_requested() && self.dead.sweep_requested.swap(false, Ordering::Acquire)
     }
 
     /// Whether a sweep has been asked for. An advancer that calls this after it has published until
@@ -209,7 +216,7 @@ impl<T> Shared<T> {
     pub(crate) fn is_sweep_requested(&self) -> bool {
         // Ordering: Relaxed, a hint; the fence in `publish_wake_at` orders it where the answer
         // matters.
-        self.sweep_requested.load(Ordering::Relaxed)
+        self.dead.sweep_requested.load(Ordering::Relaxed)
     }
 
     /// The number of timers that have been moved to another node. O(threads).
@@ -222,7 +229,7 @@ impl<T> Shared<T> {
         let pending = self.len();
         let (node_capacity, nodes) = self.slab.usage(pinned);
         let dead_nodes = usize::try_from(self.dead()).unwrap_or(usize::MAX);
-        let wheels = self.wheels.count();
+        let wheels = self.count_wheels();
         let mut stats =
             ShardStats { pending, nodes, node_capacity, dead_nodes, wheels, ..ShardStats::default() };
         stats.fired = self.tally.fired.get();

@@ -137,9 +137,8 @@ use crossbeam_utils::CachePadded;
 
 use super::Shared;
 use super::advancer_waker::AdvancerWaker;
-use crate::shard::node::{Armed, NIL, Node, NodeId};
-use crate::shard::wheel::geometry::Slot;
-use crate::shard::wheel::{ListSlot, STRIPES};
+use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::wheel::STRIPES;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, hint};
 use crate::tick::Tick;
 
@@ -299,20 +298,22 @@ impl<T> Shared<T> {
     /// advancer. Lock-free.
     #[inline]
     #[must_use]
-    pub(crate) fn insert(&self, id: NodeId, node: Armed<'_, T>, deadline: Tick) -> bool {
+    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick) -> bool {
         let flushed = self.clock.flushed();
         if deadline > self.clock.sealed_since(flushed) {
             let slot = self.geometry.place(flushed, deadline);
-            if let Some(wheel) = self.wheels.get_or_create(slot.level, flushed) {
-                let place = self.place(slot, id);
-                wheel.mark(slot.number, place.index, place.stripe);
+            if let Some(wheel) = self.wheel_or_new(slot.level, flushed) {
+                let (index, stripe) = (self.geometry.index(slot), id as usize % STRIPES);
+                wheel.mark(slot.number, index, stripe);
                 let reading = self.clock.read();
-                if reading.sealed < self.geometry.expiration(slot) && wheel.push(place, id, node.next()) {
+                if reading.sealed < self.geometry.expiration(slot)
+                    && wheel.push(index, stripe, self.geometry.round(slot), id, node.next())
+                {
                     return reading.must_wake(deadline);
                 }
             }
         }
-        self.push_to_inbox(id, &node);
+        self.push_to_inbox(id, node);
         self.must_wake(deadline)
     }
 
@@ -370,10 +371,5 @@ impl<T> Shared<T> {
                 Err(now) => seen = now,
             }
         }
-    }
-
-    fn place(&self, slot: Slot, id: NodeId) -> ListSlot {
-        let (index, round) = (self.geometry.index(slot), self.geometry.round(slot));
-        ListSlot { index, stripe: id as usize % STRIPES, round }
     }
 }

@@ -77,11 +77,7 @@ impl<T> Recycler<T> {
     ) -> bool {
         self.trim.moves += 1;
         let excess = self.excess(slab, live);
-        self.most_steps = match (live, excess) {
-            (0, _) => 0,
-            (_, 0) => usize::MAX,
-            _ => STEPS,
-        };
+        self.hurries = live == 0 || excess > 0 && self.steps >= STEPS;
         let is_idle = std::mem::replace(&mut self.trim.scheduled, scheduled) == scheduled;
         if is_idle || self.trim.moves >= self.trim.moves_per_segment {
             self.trim.moves = 0;
@@ -96,10 +92,10 @@ impl<T> Recycler<T> {
     /// nodes freed so far count at the next call.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = self.excess(slab, live);
-        let share = (excess + self.leaving.segments()).div_ceil(SHARE);
-        self.steps = usize::MAX;
+        let share = (excess + self.leaving()).div_ceil(SHARE);
+        self.hurries = true;
         self.step(WORDS_PER_STEP, slab, reclaimer);
-        (0..share.max(1)).take_while(|_| self.leaving.give_whole(reclaimer)).for_each(drop);
+        (0..share.max(1)).take_while(|_| self.give_memory(true, reclaimer)).for_each(drop);
         self.give_back(slab, share.min(excess), reclaimer);
     }
 
@@ -107,7 +103,7 @@ impl<T> Recycler<T> {
     /// False once the slab has all freed nodes and a search since then has found no empty segment:
     /// one timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        if !self.leaving.is_empty() {
+        if self.leaving() > 0 {
             return true;
         }
         if self.excess(slab, live) == 0 {
@@ -157,7 +153,7 @@ impl<T> Recycler<T> {
             if trim.looked_above == usize::MAX {
                 trim.began_at = slab.changes();
             }
-            match slab.retire_one(trim.looked_above, &mut self.leaving.retired, reclaimer) {
+            match slab.retire_one(trim.looked_above, &mut self.retired, reclaimer) {
                 Ok(index) => self.nodes.forget(index),
                 Err(looked_above) if looked_above > staying() => trim.looked_above = looked_above,
                 Err(_) => {

@@ -59,6 +59,13 @@ impl Held {
         self.linked_for
     }
 
+    /// Takes the right to the node of a timer that the caller has just cancelled, and holds it.
+    #[inline]
+    pub(crate) fn hold<T>(&mut self, node: NodeId, vacant: Vacant<'_, T>) {
+        (self.node, self.word) = (node, vacant.word());
+        self.linked_for = vacant.node().linked_for(vacant.word());
+    }
+
     /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is
     /// as it was.
     pub(crate) fn hold_again<T>(&mut self, owned: OwnedNode<'_, T>) {

@@ -98,7 +98,7 @@ impl Lane {
             revoked: AtomicBool::new(false),
             dead_per_report: if is_own { DEAD_PER_REPORT } else { 1 },
             may_hold: is_own && may_hold,
-            tally: CachePadded::new(Tally::new()),
+            tally: CachePadded::default(),
             local: UnsafeCell::new(Local::new(participant)),
         }
     }
