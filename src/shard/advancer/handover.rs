@@ -196,7 +196,7 @@ impl<T> Advancer<T> {
     fn close_down(&mut self) -> Walk {
         self.is_closed_down = true;
         let (shared, reclaimer) = self.shared.parts();
-        self.waker_owner.end(&shared.clock.waker, reclaimer);
+        self.waker_owner.end(&shared.waker, reclaimer);
         self.close();
         Walk::new(&self.shared)
     }

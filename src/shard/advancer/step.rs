@@ -10,7 +10,7 @@
 //! anything meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, ListSource};
+use crate::shard::advancer::chains::{Chains, SHARED};
 use crate::shard::node::NodeId;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
@@ -80,20 +80,13 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         let holds_none = !self.is_bucket_due() && !self.holds_due() && !self.has_newcomers();
-        let is_rest = !self.is_upkeep_due();
-        holds_none && is_rest && !self.is_upkeep_asked_for()
+        holds_none && !self.is_upkeep_due()
     }
 
     /// Whether timers that are due are in hand.
     #[inline]
     pub(super) fn holds_due(&self) -> bool {
         !(self.hands.due.is_empty() && self.hands.overdue.is_empty())
-    }
-
-    /// Whether timers that are due, or deferred nodes, are in hand.
-    #[inline]
-    pub(super) fn holds_any_in_hand(&self) -> bool {
-        self.holds_due() || !self.hands.deferred.is_empty()
     }
 
     /// Closes the window of the clock to producers, and looks at its buckets.
@@ -184,7 +177,7 @@ impl<T> Advancer<T> {
         if self.next_in_shared == Some(geometry.expiration(slot)) {
             take_shared(chains, slot, shared);
         }
-        let add = |stripe, first| chains.add_list(ListSource::Own, stripe, first, shared);
+        let add = |stripe, first| chains.add_list(stripe, first, shared);
         private.take(level, geometry.private_index(slot), add);
     }
 }
@@ -198,7 +191,7 @@ fn take_shared(chains: &mut Chains, slot: Slot, shared: &Consumer<impl Sized>) {
     // from the end of that memory to its beginning, which a processor predicts; and the oldest
     // timer becomes the first of its new list.
     let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
-    let add = |stripe, first| chains.add_list(ListSource::Shared, place(stripe), first, shared);
+    let add = |stripe, first| chains.add_list(SHARED + place(stripe), first, shared);
     wheel.flush(index, geometry.round(slot), add);
 }
 

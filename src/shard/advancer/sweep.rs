@@ -28,13 +28,12 @@
 
 use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, ListSource};
+use crate::shard::advancer::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
 use crate::tick::Tick;
 
-/// Nodes that a step visits for each cancel since the step before, and at least.
+/// Nodes that a step visits for each cancel since the step before.
 const NODES_PER_CANCEL: u64 = 16;
-const LEAST_NODES: u64 = LIMITS.swept_nodes;
 
 #[derive(Default)]
 pub(super) struct Sweep {
@@ -84,7 +83,7 @@ impl<T> Advancer<T> {
             return;
         }
         let made = self.shared.dead_made();
-        let mut budget = LEAST_NODES + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
+        let mut budget = LIMITS.swept_nodes + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
         // The sum may fall for a moment: a timer that is stopped while its payload is out counts
         // first as cancelled, and as stopped only afterwards.
         self.sweep.made = self.sweep.made.max(made);
@@ -122,7 +121,7 @@ impl<T> Advancer<T> {
         if self.is_within(slot, geometry.wheel_size())
             && let Some(wheel) = self.shared.wheel(slot.level)
         {
-            chains.add(ListSource::Shared, wheel.detach_all(geometry.index(slot)), &self.shared);
+            chains.add(SHARED, wheel.detach_all(geometry.index(slot)), &self.shared);
         }
         self.sweep.detached = Some((slot, chains));
         true

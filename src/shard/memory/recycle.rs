@@ -30,23 +30,10 @@ use crate::shard::memory::slot::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
 
-/// A batch is ripe, and is given to the slab, when it has `LEAST_WORTH` nodes, or 1 / `WORTH_SHARE`
-/// of all nodes if that is more. Where a segment has few nodes, a quarter of a segment is enough.
-const LEAST_WORTH: usize = LIMITS.ripe_batch;
+/// A batch is ripe, and is given to the slab, when it has `LIMITS.ripe_batch` nodes, or 1 /
+/// `WORTH_SHARE` of all nodes if that is more. Where a segment has few nodes, a quarter of a segment
+/// is enough.
 const WORTH_SHARE: usize = 16;
-
-/// A batch that is not ripe is given after this many steps, if there is more memory than the
-/// pending timers need; at the next step, if none is pending.
-const STEPS: usize = if LIMITS.batches { 16 } else { 1 };
-
-/// How many words of the bitmap a step gives to the slab. It gives further words in proportion to
-/// the nodes freed since the last step: the whole batch has been given when the next batch has half
-/// of the nodes that make it ripe.
-const WORDS_PER_STEP: usize = LIMITS.words_per_step;
-
-/// A drain that has freed this many nodes since the last step does another one, if the batch is
-/// ripe.
-const STRIDE: usize = if LIMITS.batches { 64 } else { 1 };
 
 pub(crate) struct Recycler<T> {
     /// Freed, and not yet given to the slab.
@@ -84,7 +71,7 @@ impl<T> Recycler<T> {
     }
 
     fn least_worth() -> usize {
-        LEAST_WORTH.min(Segment::<T>::NODES / 4)
+        LIMITS.ripe_batch.min(Segment::<T>::NODES / 4)
     }
 
     /// Takes a node that the advancer has freed and unlinked.
@@ -99,9 +86,10 @@ impl<T> Recycler<T> {
         self.nodes.count() >= self.worth
     }
 
+    /// Whether a drain does a step: it has freed some nodes since the last one.
     #[inline]
     pub(crate) fn is_step_due(&self) -> bool {
-        self.freed >= STRIDE && self.is_ripe()
+        self.freed >= LIMITS.freed_in_a_drain && self.is_ripe()
     }
 
     /// Whether a batch is being given to the slab, or memory to the system.
@@ -109,16 +97,16 @@ impl<T> Recycler<T> {
         self.words.is_some() || self.leaving() > 0
     }
 
+    /// Does a step for the slab and one for the system; true if memory went back to the system.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
-        self.step(WORDS_PER_STEP, slab, reclaimer);
+        self.step(LIMITS.words_per_step, slab, reclaimer);
         self.give_memory(false, reclaimer)
     }
 
-    pub(crate) fn step_of_a_drain(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
-        self.step(0, slab, reclaimer);
-    }
-
-    fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
+    /// Gives at least that many words of the batch to the slab, and further words in proportion to
+    /// the nodes freed since the last step: the whole batch has been given when the next batch has
+    /// half of the nodes that make it ripe. A drain gives these alone.
+    pub(crate) fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         let freed = std::mem::take(&mut self.freed);
         self.trim.ended = self.trim.ended.saturating_add(freed);
         self.steps = self.steps.saturating_add(1);
@@ -131,7 +119,12 @@ impl<T> Recycler<T> {
             self.words = Some(self.nodes.count().min(slab.words()));
             self.worth = Self::least_worth().max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
         }
-        self.give(slab, words, reclaimer);
+        if self.words.is_some() && words > 0 {
+            let nodes = &mut self.nodes;
+            let batch = (0..words).map_while(|_| nodes.take_word::<T>());
+            slab.give_words(batch, Keep::by(reclaimer));
+            self.words = self.words.filter(|_| nodes.count() > 0 && !nodes.is_at_end());
+        }
     }
 
     /// The number of segments that are on their way to the system.
@@ -145,17 +138,6 @@ impl<T> Recycler<T> {
         let Some(nodes) = self.parting.take().or_else(next) else { return false };
         self.parting = if whole { None } else { nodes.give_part() };
         true
-    }
-
-    /// Gives up to `most` words of the batch.
-    #[inline]
-    fn give(&mut self, slab: &Slab<T>, most: usize, reclaimer: &Reclaimer) {
-        let Self { nodes, words, .. } = self;
-        if words.is_none() || most == 0 {
-            return;
-        }
-        slab.give_words((0..most).map_while(|_| nodes.take_word::<T>()), Keep::by(reclaimer));
-        self.words = words.filter(|_| nodes.count() > 0 && !nodes.is_at_end());
     }
 
     /// The nodes on their way to the slab; for invariant checks.

@@ -77,15 +77,6 @@ impl<T> Segment<T> {
     pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
         self.nodes.at(id as usize & (Self::NODES - 1))
     }
-
-    /// The nodes that are in use or set aside.
-    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Node<T>> {
-        (0..Self::WORDS).flat_map(move |word| {
-            let taken = self.free.taken(word);
-            let of_word = (0..WORD_NODES).filter(move |bit| taken >> bit & 1 == 1);
-            of_word.map(move |bit| self.nodes.at(word * WORD_NODES + bit))
-        })
-    }
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]

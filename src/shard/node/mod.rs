@@ -133,10 +133,11 @@ impl<T> Node<T> {
         }
     }
 
-    /// Returns whether the timer of that generation is pending.
+    /// The status of the timer of that generation; `None` if the node holds another one.
     #[inline]
-    pub(crate) fn is_pending(&self, era: u32, generation: u64) -> bool {
-        self.find(era, generation).is_some()
+    pub(crate) fn status_of(&self, era: u32, generation: u64) -> Option<Status> {
+        let word = self.word();
+        (generation == join(era, word.version())).then(|| word.status())
     }
 
     /// Returns the deadline of the timer of that generation, if it is pending.
@@ -156,21 +157,6 @@ impl<T> Node<T> {
                 return Some(deadline);
             }
         }
-    }
-
-    /// Returns whether the timer of that generation is pending, or recurs and its payload is out.
-    pub(crate) fn is_alive(&self, era: u32, generation: u64) -> bool {
-        // A hint is enough: nothing else is read.
-        let word = self.peek();
-        let is_alive = word.is(Status::Pending) || word.is(Status::Running);
-        is_alive && generation == join(era, word.version())
-    }
-
-    /// Returns whether the timer of that generation was stopped, and its payload is out.
-    pub(crate) fn is_stopped(&self, era: u32, generation: u64) -> bool {
-        // A hint, as above.
-        let word = self.peek();
-        word.is(Status::Stopped) && generation == join(era, word.version())
     }
 
     /// Returns the word if the timer of that generation is pending.

@@ -105,10 +105,6 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 /// The largest extension, in ticks: three days at 1 ms a tick. A later deadline needs a new node.
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
 
-/// The number of timers that a node can hold, one after the other. Small under fuzzing and Miri, so
-/// that they reach worn-out nodes.
-const LAST_VERSION: u32 = LIMITS.versions;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Holds nothing. Zero, so a zeroed word is free.
@@ -222,7 +218,7 @@ impl Word {
     /// and a thread may pause for any length of time between its load of the word and its
     /// compare-and-swap.
     pub(crate) fn is_last_version(self) -> bool {
-        self.version() == LAST_VERSION
+        self.version() == LIMITS.versions
     }
 }
 
@@ -255,7 +251,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        for version in [0, 1, LAST_VERSION - 1, LAST_VERSION] {
+        for version in [0, 1, LIMITS.versions - 1, LIMITS.versions] {
             for extension in [0, 1, MAX_EXTENSION] {
                 for status in ALL {
                     let word = Word(u64::from(version) << VERSION_SHIFT);
@@ -287,13 +283,13 @@ mod tests {
     #[test]
     fn there_is_no_version_after_the_last() {
         let word = |version: u32| Word(u64::from(version) << VERSION_SHIFT);
-        assert!(!word(LAST_VERSION - 1).is_last_version());
-        assert!(word(LAST_VERSION - 1).next_version(Status::Pending).is_last_version());
+        assert!(!word(LIMITS.versions - 1).is_last_version());
+        assert!(word(LIMITS.versions - 1).next_version(Status::Pending).is_last_version());
     }
 
     #[test]
     fn a_timer_that_is_armed_anew_keeps_its_version_alone() {
-        for version in [0, 1, LAST_VERSION] {
+        for version in [0, 1, LIMITS.versions] {
             let word = Word(u64::from(version) << VERSION_SHIFT).with_extension(7).displaced();
             let again = word.with_status(Status::Running).rearmed();
             assert_eq!((again.version(), again.extension(), again.status()), (version, 0, Status::Pending));

@@ -26,9 +26,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
-use crate::shard::memory::slab::Stay;
+use crate::shard::memory::slab::{OwnedNode, Stay};
 use crate::shard::node::{Extended, Node, PayloadSlot};
-use crate::shard::scheduler::acquire::Acquired;
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::{Entered, Lane, Local};
@@ -310,7 +309,7 @@ impl<T> Scheduler<T> {
         &self,
         lane: &Lane,
         local: &mut Local,
-        acquired: Acquired<'_, T>,
+        acquired: OwnedNode<'_, T>,
         deadline: Tick,
         payload: T,
     ) -> Result<(Key, bool), ScheduleError<T>> {
@@ -343,7 +342,7 @@ impl<T> Scheduler<T> {
     /// Gives back the free nodes that a call leaves over, if its lane may not keep them.
     #[inline]
     fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
-        if !lane.may_keep() {
+        if !lane.is_own {
             self.shared.slab.hand_back(&mut local.nodes.free, &local.participant);
         }
     }
@@ -367,7 +366,7 @@ impl<T> Scheduler<T> {
     #[cold]
     pub(super) fn wake_advancer<'s>(&'s self, mut entered: Entered<'s>) {
         loop {
-            let pending = self.shared.clock.waker.pending_wake(&entered.parts().1.participant);
+            let pending = self.shared.waker.pending_wake(&entered.parts().1.participant);
             drop(entered);
             if !pending.is_some_and(PendingWake::wake) {
                 return;

@@ -2,6 +2,7 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
+use crate::shard::node::state::Status;
 use crate::tick::Tick;
 
 impl<T> Scheduler<T> {
@@ -30,8 +31,7 @@ impl<T> Scheduler<T> {
     #[inline]
     #[must_use]
     pub fn is_pending(&self, key: Key) -> bool {
-        self.at_node(key, |node, era| node.is_pending(era, key.generation))
-            .is_some_and(|(_, is_pending)| is_pending)
+        self.status(key) == Some(Status::Pending)
     }
 
     /// Returns the deadline of a pending timer; `None` if the timer has fired or was cancelled.
@@ -54,20 +54,23 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free: one compare-and-swap.
     #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Tick> {
-        self.at_node(key, |node, era| node.deadline_of(era, key.generation))
-            .and_then(|(_, deadline)| deadline)
+        self.at_node(key, |node, era| node.deadline_of(era, key.generation))?.1
     }
 
     /// As [`is_pending`](Self::is_pending), and true of a recurring timer whose payload is out.
     pub(crate) fn is_alive(&self, key: Key) -> bool {
-        self.at_node(key, |node, era| node.is_alive(era, key.generation))
-            .is_some_and(|(_, is_alive)| is_alive)
+        matches!(self.status(key), Some(Status::Pending | Status::Running))
     }
 
     /// Whether the timer recurs, and was stopped while its payload is out. True of a stop that
     /// comes before the call, until the payload comes back, also past the shard's end.
     pub(crate) fn is_stopped(&self, key: Key) -> bool {
-        self.at_node(key, |node, era| node.is_stopped(era, key.generation))
-            .is_some_and(|(_, is_stopped)| is_stopped)
+        self.status(key) == Some(Status::Stopped)
+    }
+
+    /// The status of the timer, if its node still has it.
+    #[inline]
+    fn status(&self, key: Key) -> Option<Status> {
+        self.at_node(key, |node, era| node.status_of(era, key.generation))?.1
     }
 }

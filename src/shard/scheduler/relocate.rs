@@ -3,6 +3,7 @@
 use super::Scheduler;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
+use crate::shard::node::state::Status;
 use crate::shard::node::{Extended, Node, Vacant};
 use crate::shard::shared::lanes::{Lane, Local};
 use crate::tick::Tick;
@@ -44,11 +45,12 @@ impl<T> Scheduler<T> {
         let stay = Stay::pinned(key.node(), &local.participant);
         let (node, era) = self.shared.slab.get(&stay)?;
         let Ok(acquired) = self.acquire(&local.participant, &mut local.nodes, deadline) else {
-            return node.is_pending(era, key.generation).then_some((key, false));
+            let status = node.status_of(era, key.generation);
+            return (status == Some(Status::Pending)).then_some((key, false));
         };
         let taken = node.take(era, key.generation).and_then(|taken| self.keep_unless_closed(taken));
         let Some((vacant, payload)) = taken else {
-            acquired.give_back(&mut local.nodes);
+            local.nodes.take_back(acquired);
             self.return_spare_nodes(lane, local);
             return None;
         };

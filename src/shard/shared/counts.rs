@@ -9,15 +9,9 @@ use crate::shard::shared::stats::ShardStats;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// Dead nodes that are always tolerated (promise 5).
-const DEAD_FLOOR: u64 = LIMITS.dead_floor;
-
-/// The least number of dead nodes between two looks of the advancer.
-const LEAST_STEP: u64 = if LIMITS.batches { 64 } else { 1 };
-
 /// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
 /// reported.
-const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
+const SURELY_TOLERATED: u64 = LIMITS.dead_floor * 3 / 4 - UNREPORTED as u64;
 
 /// While a sweep is due, a producer looks once for so many of its nodes whether cancels outrun it.
 const LEFT_PER_LOOK: u64 = 1 << 6;
@@ -58,10 +52,6 @@ impl DeadReports {
     }
 }
 
-/// How often [`pending`] counts, at most. Models count once: they are about the timers, not about a
-/// count that is too high.
-const COUNTS: usize = LIMITS.counts;
-
 /// The number of pending timers while other threads are at work, by two sums: timers that have
 /// ended and timers that were scheduled.
 ///
@@ -71,9 +61,9 @@ const COUNTS: usize = LIMITS.counts;
 /// meanwhile. So it counts anew, and takes the least.
 fn pending(ended: impl Fn() -> u64, scheduled: impl Fn() -> u64) -> u64 {
     let (mut before, mut least) = (ended(), u64::MAX);
-    for _ in 0..COUNTS {
+    for _ in 0..LIMITS.counts {
         least = least.min(scheduled().saturating_sub(before));
-        let after = if COUNTS == 1 { before } else { ended() };
+        let after = if LIMITS.counts == 1 { before } else { ended() };
         if after == before {
             break;
         }
@@ -120,7 +110,7 @@ impl<T> Shared<T> {
 
     /// The number of dead nodes allowed (promise 5).
     pub(crate) fn tolerated_dead(&self) -> u64 {
-        (self.len() as u64).max(DEAD_FLOOR)
+        (self.len() as u64).max(LIMITS.dead_floor)
     }
 
     /// Whether the dead nodes are more than three quarters of the tolerated number. O(threads).
@@ -169,7 +159,8 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn must_wake_for_cancel(&self) -> bool {
         // Ordering: Relaxed for both, a hint.
-        self.wakes_for_cancel.load(Ordering::Relaxed) && self.wakes_for_cancel.swap(false, Ordering::Relaxed)
+        self.clock.wakes_for_cancel.load(Ordering::Relaxed)
+            && self.clock.wakes_for_cancel.swap(false, Ordering::Relaxed)
     }
 
     /// Writes anew at how many dead nodes producers ask for a sweep, and asks for one if it is due;
@@ -201,7 +192,7 @@ impl<T> Shared<T> {
         // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
         // quarters.
         let left = (3 * self.tolerated_dead()).checked_sub(4 * self.dead());
-        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(LEAST_STEP)))
+        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(LIMITS.dead_per_look)))
     }
 
     /// Takes the request for a sweep: true if a sweep was asked for since the last call. For the
@@ -253,6 +244,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::pending;
+    use crate::config::LIMITS;
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
@@ -261,13 +253,13 @@ mod tests {
     fn a_limit_is_lowered_when_timers_have_fired() {
         let (scheduler, mut advancer) = shard::<u32>(&Config::default());
         let set = |deadline| scheduler.schedule(deadline, 0).expect("open");
-        let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| set(1_000_000 + i)).collect();
-        (0..4 * super::DEAD_FLOOR).for_each(|_| _ = set(1));
-        let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize);
+        let keys: Vec<_> = (0..2 * LIMITS.dead_floor).map(|i| set(1_000_000 + i)).collect();
+        (0..4 * LIMITS.dead_floor).for_each(|_| _ = set(1));
+        let (first, rest) = keys.split_at(LIMITS.dead_floor as usize);
         cancel(&scheduler, first);
         drop(advancer.advance(0));
         assert!(!scheduler.shared.is_sweep_requested(), "many are pending");
-        assert_eq!(advancer.advance(1).count() as u64, 4 * super::DEAD_FLOOR);
+        assert_eq!(advancer.advance(1).count() as u64, 4 * LIMITS.dead_floor);
         assert!(scheduler.shared.is_sweep_requested());
         cancel(&scheduler, rest);
     }

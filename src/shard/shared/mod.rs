@@ -19,6 +19,7 @@ mod table;
 
 use crossbeam_utils::CachePadded;
 
+use self::advancer_waker::AdvancerWaker;
 use self::bound::Bound;
 use self::counts::DeadReports;
 use self::lanes::Lanes;
@@ -32,14 +33,15 @@ use crate::shard::memory::slot::Slots;
 use crate::shard::node::NIL;
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Geometry;
-use crate::sync::{AtomicBool, AtomicU32, Trace, plain};
+use crate::sync::{AtomicBool, AtomicU32, Trace};
 
 pub(crate) struct Shared<T> {
     pub(crate) id: ShardId,
     pub(crate) geometry: Geometry,
     pub(crate) slab: Slab<T>,
     pub(crate) lanes: Lanes,
-    pub(crate) clock: ShardClock,
+    pub(crate) clock: CachePadded<ShardClock>,
+    pub(crate) waker: AdvancerWaker,
     /// Written by the advancer.
     pub(crate) tally: CachePadded<AdvancerTally>,
     /// For models: stands for the counters on which a decision depends.
@@ -48,9 +50,6 @@ pub(crate) struct Shared<T> {
     /// Whether a held node that the advancer has set aside may have been used (see `protocol`). Set
     /// by producers and the advancer, cleared by the advancer.
     aside_used: AtomicBool,
-    /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers
-    /// do not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
-    pub(crate) wakes_for_cancel: plain::AtomicBool,
     /// Written by cancellers and the advancer, now and then.
     pub(crate) dead: CachePadded<DeadReports>,
     pub(crate) bound: Bound,
@@ -68,12 +67,12 @@ impl<T> Shared<T> {
             geometry: Geometry::new(config.wheel_size()),
             slab: Slab::new(),
             lanes,
-            clock: ShardClock::new(start),
+            clock: CachePadded::new(ShardClock::new(start)),
+            waker: AdvancerWaker::new(),
             tally: CachePadded::default(),
             counting: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             aside_used: AtomicBool::new(false),
-            wakes_for_cancel: plain::AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
             wheels: Slots::new(),

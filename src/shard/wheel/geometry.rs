@@ -151,7 +151,7 @@ impl Geometry {
     #[inline]
     pub(crate) fn has_overflow_start(self, from: Tick, to: Tick) -> bool {
         let shift = self.shift(1);
-        from & (self.span(1) - 1) == 0 || from >> shift != to >> shift
+        self.starts_overflow_bucket(from) || from >> shift != to >> shift
     }
 
     /// The number of ticks that a bucket of `level` spans.

@@ -39,17 +39,12 @@ use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// The number of lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache
-/// misses in flight: about as many as it takes to wait for none of them. A producer selects the
-/// list by the node's id, so the walk visits neighbouring nodes one after the other.
+/// The number of lists in a bucket. A producer selects the list by the node's id, so a walk visits
+/// neighbouring nodes one after the other.
 pub(crate) const STRIPES: usize = LIMITS.stripes;
 
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
-
-/// Producers raise [`Wheel::last`] by this many buckets at a time: seldom, where each timer is due
-/// later than the one before. A power of two.
-const GROUP: u64 = if LIMITS.batches { 64 } else { 1 };
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
 const DETACH_ATTEMPTS: usize = 8;
@@ -130,7 +125,7 @@ impl Wheel {
         // Ordering: Relaxed for both, as below. The word only rises: if the producer finds it high
         // enough, the advancer does, too.
         if self.last.load(Ordering::Relaxed) < number {
-            self.last.fetch_max(number | (GROUP - 1), Ordering::Relaxed);
+            self.last.fetch_max(number | (LIMITS.marked_buckets - 1), Ordering::Relaxed);
         }
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);

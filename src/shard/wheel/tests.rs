@@ -108,10 +108,12 @@ fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
 fn the_last_marked_bucket_only_rises() {
     let wheel = new(16, 0);
     assert!(wheel.may_hold_from(0) && !wheel.may_hold_from(1));
-    wheel.mark(3 * GROUP, 5, 0);
-    assert!(wheel.may_hold_from(3 * GROUP) && !wheel.may_hold_from(4 * GROUP));
-    wheel.mark(GROUP, 6, 0);
-    assert!(wheel.may_hold_from(3 * GROUP));
+    wheel.mark(3 * LIMITS.marked_buckets, 5, 0);
+    assert!(
+        wheel.may_hold_from(3 * LIMITS.marked_buckets) && !wheel.may_hold_from(4 * LIMITS.marked_buckets)
+    );
+    wheel.mark(LIMITS.marked_buckets, 6, 0);
+    assert!(wheel.may_hold_from(3 * LIMITS.marked_buckets));
     flush(&wheel, 5, 0);
-    assert!(wheel.may_hold_from(3 * GROUP), "an empty list is no proof");
+    assert!(wheel.may_hold_from(3 * LIMITS.marked_buckets), "an empty list is no proof");
 }
