@@ -154,7 +154,7 @@ impl<T> Advancer<T> {
             let id = hand.id();
             match hand.pending() {
                 Some((deadline, _)) if deadline <= due => hands.due.push(id, hand.next()),
-                Some((deadline, word)) if deadline >= from && hand.displace(word) => {
+                Some((deadline, word)) if hand.displace(word) => {
                     private.splice(geometry, geometry.place_private(from, deadline), id, hand.next());
                     placed += 1;
                 }

@@ -199,7 +199,7 @@ impl Geometry {
     /// The expiration of the first occupied bucket of `level` that starts at or after `from`.
     /// `next` gets the first slot to consider, and returns the distance in buckets from there to
     /// the occupied bucket.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn expiration_of(
         self,
         level: usize,
