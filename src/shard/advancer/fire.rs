@@ -134,8 +134,8 @@ impl<T> Advancer<T> {
         let (shared, reclaimer) = self.shared.parts();
         self.recycler.step(0, &shared.slab, reclaimer);
         if self.recycler.is_giving() {
-            // The rest of the batch is due from the next tick on. If it waited for the end of a rest,
-            // a single step would give what many ticks have freed.
+            // The rest of the batch is due from the next tick on. At the end of a rest, a single
+            // step would give what many ticks have freed.
             self.upkeep.due_in = self.upkeep.due_in.min(1);
         }
     }

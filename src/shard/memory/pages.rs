@@ -22,8 +22,8 @@ pub(super) const PART: usize = 1 << 18;
 struct Pages {
     memory: imp::Memory,
     bytes: usize,
-    /// Whether it asked for huge pages, which save a page table walk on most accesses. A hint: where
-    /// the system refuses or does not know it, ordinary pages serve.
+    /// Whether it asked for huge pages, which save a page table walk on most accesses. A hint:
+    /// where the system refuses or does not know it, ordinary pages serve.
     is_huge: bool,
     /// The bytes before this one have gone back to the system.
     given: usize,

@@ -31,8 +31,8 @@ use crate::shard::memory::slot::{Keep, Retired};
 use crate::shard::node::NodeId;
 
 /// A batch is ripe, and is given to the slab, when it has `LIMITS.ripe_batch` nodes, or 1 /
-/// `WORTH_SHARE` of all nodes if that is more. Where a segment has few nodes, a quarter of a segment
-/// is enough.
+/// `WORTH_SHARE` of all nodes if that is more. Where a segment has few nodes, a quarter of a
+/// segment is enough.
 const WORTH_SHARE: usize = 16;
 
 pub(crate) struct Recycler<T> {
