@@ -8,28 +8,62 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::tick::Tick;
 
-/// The sizes that differ under fuzzers, Miri and loom. Each is described where it is used.
+/// The sizes that differ under fuzzers, Miri and loom.
 pub(crate) struct Limits {
+    /// Levels of a hierarchy, at most: as many as wheels of two buckets have.
     pub(crate) levels: usize,
+    /// Lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache misses in
+    /// flight: about as many as it takes to wait for none of them.
     pub(crate) stripes: usize,
+    /// Producers raise `Wheel::last` by this many buckets at a time: seldom, where each timer is
+    /// due later than the one before. A power of two.
+    pub(crate) marked_buckets: u64,
+    /// Timers that a node can hold, one after the other. Fuzzers and Miri reach worn-out nodes.
     pub(crate) versions: u32,
+    /// Bytes of node memory in a segment, at most, unless the payload is large.
     pub(crate) segment_bytes: usize,
+    /// Segments of a slab, at most. A fuzzer makes and clears a table for each input.
     pub(crate) segments: usize,
-    pub(crate) segments_that_stay: usize,
+    /// Whether the first segment is never given back. Models, which test other things, keep it.
+    pub(crate) keeps_first_segment: bool,
+    /// Nodes in one word of free bits. In models a segment has a single word.
     pub(crate) nodes_per_free_word: usize,
+    /// Places of the table at which one search for an empty segment looks.
     pub(crate) places_per_search: usize,
+    /// Freed nodes that are worth being given to the slab, at least.
     pub(crate) ripe_batch: usize,
+    /// Words of freed nodes that a step gives to the slab, at least.
     pub(crate) words_per_step: usize,
+    /// Moves of the clock from one upkeep to the next if nothing is under way.
     pub(crate) moves_per_upkeep: u32,
+    /// Moves of the clock from one release of memory to the next, at most; and steps for which
+    /// freed nodes that are few wait for more.
+    pub(crate) moves_per_release: usize,
+    /// Nodes that a drain frees before it does work for them that an upkeep does as well.
+    pub(crate) freed_in_a_drain: usize,
+    /// With at most this many pending timers, no cascade takes long, and the advancer does not wake
+    /// for the early cascade.
     pub(crate) few_pending: usize,
+    /// Nodes of a bucket that the early cascade places for each tick, at least.
     pub(crate) early_nodes: u64,
+    /// After a step that has left nothing to move early, the early cascade rests for the shortest
+    /// lead divided by this. Models and fuzzers do not rest.
+    pub(crate) early_rests: Tick,
+    /// Dead nodes that are always tolerated (promise 5).
     pub(crate) dead_floor: u64,
+    /// Dead nodes that a thread leaves before it reports them.
+    pub(crate) dead_per_report: u32,
+    /// Dead nodes from one look of the advancer at their number to the next, at least.
+    pub(crate) dead_per_look: u64,
+    /// Nodes that a step of the sweep visits, at least.
     pub(crate) swept_nodes: u64,
+    /// How often pending timers are counted, at most. Models count once: they are about the timers,
+    /// not about a count that is too high.
     pub(crate) counts: usize,
-    pub(crate) words_walked: usize,
+    /// How often the shard's end walks over all nodes, at most.
+    pub(crate) walks: usize,
+    /// Whether threads hold nodes. Most models test nodes that are left in their lists.
     pub(crate) holds_nodes: bool,
-    /// Whether work waits until there is enough of it; else each step does it.
-    pub(crate) batches: bool,
 }
 
 /// Fuzzers reach every case in a few operations, and Miri, which takes minutes over full sizes,
@@ -37,23 +71,28 @@ pub(crate) struct Limits {
 pub(crate) const LIMITS: Limits = Limits {
     levels: size(64, 64, 3),
     stripes: size(16, 16, 1),
+    marked_buckets: size(64, 1, 1),
     versions: size(u32::MAX, 7, u32::MAX),
     segment_bytes: size(2 << 20, 1 << 11, 0),
     segments: size(1 << 16, 1 << 6, 4),
-    segments_that_stay: size(0, 0, 1),
+    keeps_first_segment: size(false, false, true),
     nodes_per_free_word: size(64, 64, 4),
     places_per_search: size(64, 3, 64),
     ripe_batch: size(64, 4, 64),
     words_per_step: size(512, 2, 512),
     moves_per_upkeep: size(64, 3, 1),
+    moves_per_release: size(16, 1, 1),
+    freed_in_a_drain: size(64, 1, 1),
     few_pending: size(1 << 14, 8, 1 << 14),
     early_nodes: size(64, 1, 64),
+    early_rests: size(8, Tick::MAX, Tick::MAX),
     dead_floor: size(4096, 8, 2),
+    dead_per_report: size(8, 1, 1),
+    dead_per_look: size(64, 1, 1),
     swept_nodes: size(4096, 4, 4096),
     counts: size(8, 8, 1),
-    words_walked: size(1 << 20, 1 << 20, 1),
+    walks: size(100, 100, 3),
     holds_nodes: size(true, true, false),
-    batches: size(true, false, false),
 };
 
 /// Chooses between the usual size, that of fuzzers and Miri, and that of models.

@@ -28,22 +28,19 @@ impl<T> LoneNode<T> {
     /// Begins a move and gives it up: takes the payload out and puts it back. Returns false if the
     /// timer is gone.
     pub fn take_in_vain(&self, generation: u64) -> bool {
-        self.0.take(0, generation).map(shard::TakenOut::restore).is_some()
+        self.0.take(0, generation).map(|(vacant, payload)| vacant.restore(payload)).is_some()
     }
 
     /// Does what the advancer does with a cancelled node that it meets. If that succeeds, the node
     /// is free and belongs to the caller.
     pub fn free_cancelled(&self) -> bool {
-        matches!(self.0.observe(), shard::Observed::Cancelled(word) if self.0.free_cancelled(word).is_some())
+        self.0.free_cancelled(self.0.word()).is_some()
     }
 
     /// Does what the advancer does with a due timer that it meets. If that succeeds, the node is
     /// free and belongs to the caller.
     pub fn fire(&self) -> Option<T> {
-        match self.0.observe() {
-            shard::Observed::Pending(_, word) => self.0.fire(word).map(|(_, payload)| payload),
-            _ => None,
-        }
+        self.0.fire(self.0.word()).map(|(_, payload)| payload)
     }
 }
 

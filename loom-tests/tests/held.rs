@@ -22,6 +22,30 @@ fn hazard_7_a_held_node_in_a_bucket_that_is_cascaded() {
     reuse(holding_shard, 6, 7, &[4, 7]);
 }
 
+/// The clock reaches the tick at which the bucket of the held node is cascaded. Meanwhile a timer
+/// for that very tick is put into the node: the advancer finds the node held at first, and then
+/// places the timer in a bucket that it is about to pass.
+#[test]
+fn hazard_7_a_held_node_for_the_tick_of_a_cascade() {
+    model(|| {
+        let ledger = Ledger::new(2);
+        let (scheduler, mut advancer) = holding_shard();
+        let key = scheduler.schedule(8, ledger.payload(0)).unwrap();
+        ledger.cancelled(scheduler.cancel(key));
+        let other = ledger.clone();
+        let advancing = thread::spawn(move || {
+            other.advance(&mut advancer, 8);
+            advancer
+        });
+        scheduler.schedule(8, ledger.payload(1)).unwrap();
+        let mut advancer = advancing.join().unwrap();
+        ledger.advance(&mut advancer, 8);
+        assert!(ledger.has_fired(1));
+        drop((scheduler, advancer));
+        ledger.balance();
+    });
+}
+
 /// The held node is linked for a tick that is too late. The producer leaves it in its list, dead,
 /// and takes another node.
 #[test]

@@ -24,7 +24,6 @@ pub struct Key {
 }
 
 const MARK: u64 = 1 << 63;
-const NODE_BITS: u32 = 32;
 
 impl Key {
     #[inline]
@@ -34,7 +33,7 @@ impl Key {
 
     #[inline]
     pub(in crate::shard) fn is_of(self, shard: ShardId) -> bool {
-        (self.place.get() ^ shard.0.get()) >> NODE_BITS == 0
+        (self.place.get() ^ shard.0.get()) >> NodeId::BITS == 0
     }
 
     #[inline]
@@ -45,7 +44,7 @@ impl Key {
     /// The difference between the number of the timer's shard and that of `first`, modulo 2^31.
     #[inline]
     pub(crate) fn shards_after(self, first: ShardId) -> usize {
-        ((self.place.get().wrapping_sub(first.0.get()) & !MARK) >> NODE_BITS) as usize
+        ((self.place.get().wrapping_sub(first.0.get()) & !MARK) >> NodeId::BITS) as usize
     }
 
     /// The same key with the mark. No shard accepts a marked key.
@@ -68,7 +67,7 @@ impl Key {
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key")
-            .field("shard", &((self.place.get() & !MARK) >> NODE_BITS))
+            .field("shard", &((self.place.get() & !MARK) >> NodeId::BITS))
             .field("node", &self.node())
             .field("generation", &self.generation)
             .finish()
@@ -100,12 +99,12 @@ impl ShardId {
         const NUMBERS: u64 = 1 << 31;
         let first = next % NUMBERS;
         let fits = first + shards <= NUMBERS;
-        NonZeroU64::new(first << NODE_BITS).filter(|_| fits).map(Self)
+        NonZeroU64::new(first << NodeId::BITS).filter(|_| fits).map(Self)
     }
 
     /// The number `ahead` after this one, in the same block.
     pub(crate) fn after(self, ahead: usize) -> Self {
-        Self(self.0.saturating_add((ahead as u64) << NODE_BITS))
+        Self(self.0.saturating_add((ahead as u64) << NodeId::BITS))
     }
 }
 
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn a_block_of_numbers_lies_between_none_and_the_largest() {
         let first_of =
-            |next, shards| ShardId::first_of(next, shards).map(|ShardId(first)| first.get() >> NODE_BITS);
+            |next, shards| ShardId::first_of(next, shards).map(|ShardId(first)| first.get() >> NodeId::BITS);
         assert_eq!((first_of(1, 5), first_of(9, 1)), (Some(1), Some(9)));
         let largest = (1 << 31) - 1;
         for (shards, ahead) in [(1, 0), (3, 2)] {

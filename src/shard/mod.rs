@@ -84,19 +84,19 @@ pub use advancer::Advancer;
 pub use advancer::fire::{Expired, Fired};
 pub use key::Key;
 pub(crate) use key::ShardId;
-pub(crate) use scheduler::{Ahead, Exchanged, Stopped};
+pub(crate) use scheduler::{Ahead, Exchanged};
 pub use scheduler::{CancelBatch, Scheduler};
 pub use shared::stats::ShardStats;
 
 pub(crate) use advancer::handover::Kept;
 pub(crate) use advancer::recurring::{Due, RearmTicket};
-pub(crate) use node::Extended;
+pub(crate) use node::{Extended, Stopped};
 pub(crate) use shared::bound::Bound;
 #[cfg(any(shardwheel_loom, shardwheel_model))]
 pub(crate) use {
     memory::epochs::{Epochs, Participant},
     memory::free_bits::{FreeBits, WORD_NODES},
-    node::{Node, Observed, TakenOut},
+    node::Node,
 };
 
 use crate::config::Config;

@@ -12,21 +12,14 @@ use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
 use crate::sync::{AtomicU32, Ordering};
 
-/// Room for the lists of each source.
-const CHAINS: usize = SOURCES * STRIPES;
-const SOURCES: usize = 2;
+/// Room for the private and the shared lists of a bucket. Each half has its own chains, so lists
+/// are added as they are: the private ones first.
+const CHAINS: usize = 2 * STRIPES;
 
-/// Where a bucket's lists come from. Each source has its own chains, so lists are added as they
-/// are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ListSource {
-    /// The private lists of the bucket.
-    Own,
-    /// The shared lists.
-    Shared,
-}
+/// The chain of the first shared list.
+pub(crate) const SHARED: usize = STRIPES;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Chains {
     /// `NIL` where a chain is empty.
     heads: [NodeId; CHAINS],
@@ -37,14 +30,10 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    pub(crate) fn new() -> Self {
-        Self { heads: [NIL; CHAINS], left: 0, turn: 0 }
-    }
-
     /// Chains of the private lists of one bucket.
     pub(crate) fn of(lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) -> Self {
-        let mut chains = Self::new();
-        chains.add(ListSource::Own, lists, nodes);
+        let mut chains = Self::default();
+        chains.add(0, lists, nodes);
         chains
     }
 
@@ -52,10 +41,10 @@ impl Chains {
         self.left == 0
     }
 
-    /// Adds a bucket's lists of one source. Its former chains must be empty.
+    /// Adds the lists of one half of a bucket from the chain `at` on. Its former chains must be
+    /// empty.
     #[inline]
-    pub(crate) fn add(&mut self, source: ListSource, lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) {
-        let at = source as usize * STRIPES;
+    pub(crate) fn add(&mut self, at: usize, lists: [NodeId; STRIPES], nodes: &Consumer<impl Sized>) {
         debug_assert_eq!(self.heads[at..at + STRIPES], [NIL; STRIPES]);
         self.heads[at..at + STRIPES].copy_from_slice(&lists);
         // No branch for each list: where timers are sparse, a branch predictor cannot know which
@@ -69,17 +58,9 @@ impl Chains {
         }
     }
 
-    /// Adds a list, which is not empty, as the chain of that stripe and source, which must be
-    /// empty.
+    /// Adds a list, which is not empty, as the chain `at`, which must be empty.
     #[inline(always)]
-    pub(crate) fn add_list(
-        &mut self,
-        source: ListSource,
-        stripe: usize,
-        first: NodeId,
-        nodes: &Consumer<impl Sized>,
-    ) {
-        let at = source as usize * STRIPES + stripe;
+    pub(crate) fn add_list(&mut self, at: usize, first: NodeId, nodes: &Consumer<impl Sized>) {
         debug_assert_eq!(self.heads[at], NIL);
         self.heads[at] = first;
         self.left |= 1 << at;
@@ -187,11 +168,11 @@ mod tests {
     #[test]
     fn chains_are_walked_in_turn() {
         let nodes = taken(COUNT);
-        let mut chains = Chains::new();
+        let mut chains = Chains::default();
         assert!(chains.is_empty() && chains.pop(&nodes).is_none());
         // Rows of sixteen nodes, a row for each source; each row has a node of each stripe.
         let of = |row: NodeId| row * STRIPES as NodeId + 1..=(row + 1) * STRIPES as NodeId;
-        for (source, row) in [(ListSource::Shared, 0), (ListSource::Own, 1)] {
+        for (source, row) in [(SHARED, 0), (0, 1)] {
             chains.add(source, lists(&nodes, of(row)), &nodes);
         }
         assert!(!chains.is_empty());

@@ -15,7 +15,7 @@
 //! of its lead. The last fifth serves clocks that do not move at each tick, and timers that are
 //! scheduled meanwhile. A bucket that is not emptied in time, because the clock jumps or nothing
 //! makes the advancer move it, is cascaded when it expires. So is each bucket while no more than
-//! [`FEW`] timers are pending.
+//! `LIMITS.few_pending` timers are pending.
 //!
 //! # Lists
 //!
@@ -27,43 +27,17 @@
 use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::chains::Chains;
-use crate::shard::node::{NIL, NodeId, Observed};
-use crate::shard::shared::crowd::FEW;
+use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::hint;
 use crate::tick::Tick;
 
-/// A step places at least this many nodes of a bucket for each tick that the clock has moved by.
-const LEAST_NODES: u64 = LIMITS.early_nodes;
-
-/// The rest after a step that has left nothing to move early: 1 / `REST` of the shortest lead. A
-/// bucket that is filled meanwhile is then placed for all ticks since its lead began. Models and
-/// fuzzers do not rest.
-const REST: Tick = if LIMITS.batches { 8 } else { Tick::MAX };
-
-/// When the last step of the early cascade was, and when the next one is due.
-pub(super) struct EarlyCascade {
-    last: Tick,
-    next: Tick,
-}
-
-impl EarlyCascade {
-    pub(super) fn new(start: Tick) -> Self {
-        Self { last: start, next: start }
-    }
-
-    /// No step is due before this tick.
-    pub(super) fn next(&self) -> Tick {
-        self.next
-    }
-}
-
 impl<T> Advancer<T> {
     /// Does a step of the early cascade, if one is due; the clock has moved.
     #[inline]
     pub(super) fn cascade_early(&mut self) {
-        if self.now >= self.early_cascade.next {
+        if self.now >= self.upkeep.next_cascade {
             if !self.is_bucket_due() && !self.holds_due() {
                 // The bucket whose lead begins now is the next one only from here on.
                 self.set_flushed(self.now);
@@ -77,11 +51,11 @@ impl<T> Advancer<T> {
     /// bucket.
     #[inline(never)]
     fn cascade_each_level_early(&mut self) {
-        let last = std::mem::replace(&mut self.early_cascade.last, self.now);
+        let last = std::mem::replace(&mut self.upkeep.last_cascade, self.now);
         let geometry = self.shared.geometry;
         // Models have few timers, which count as many.
-        let pending = hint(|| self.pending()).unwrap_or(FEW + 1) as u64;
-        let are_many = pending > FEW as u64;
+        let pending = hint(|| self.shared.len()).unwrap_or(LIMITS.few_pending + 1) as u64;
+        let are_many = pending > LIMITS.few_pending as u64;
         let levels = if are_many { self.shared.height().max(self.private.height()) } else { 0 };
         // A bucket that is about to be flushed hides the one after it.
         let mut is_done =
@@ -93,7 +67,7 @@ impl<T> Advancer<T> {
             let span = geometry.span(level);
             // Since the last step, or since the bucket before this one expired.
             let moved = self.now - last.max(geometry.expiration(slot).saturating_sub(span)).min(self.now - 1);
-            let mut share = moved.saturating_mul(LEAST_NODES + (pending + pending / 4) / span);
+            let mut share = moved.saturating_mul(LIMITS.early_nodes + (pending + pending / 4) / span);
             while share > 0
                 && let Some(lists) = self.take_early_lists(slot)
             {
@@ -101,16 +75,17 @@ impl<T> Advancer<T> {
             }
             is_done &= share > 0;
         }
-        let rest = if is_done { (geometry.span(1) / REST).max(1) } else { 1 };
+        // A bucket that is filled during a rest is then placed for all ticks since its lead began.
+        let rest = if is_done { (geometry.span(1) / LIMITS.early_rests).max(1) } else { 1 };
         // A lead begins where an overflow bucket starts.
         let next_lead = (self.now | (geometry.span(1) - 1)).saturating_add(1);
-        self.early_cascade.next = self.now.saturating_add(rest).min(next_lead);
+        self.upkeep.next_cascade = self.now.saturating_add(rest).min(next_lead);
     }
 
     /// The next bucket of that level, unless the clock has already reached its expiration.
     #[inline]
     pub(super) fn next_early_bucket(&self, level: usize) -> Option<Slot> {
-        if self.private.level(level).is_none() && self.wheel(level).is_none() {
+        if self.private.level(level).is_none() && self.shared.wheel(level).is_none() {
             return None;
         }
         let geometry = self.shared.geometry;
@@ -140,7 +115,7 @@ impl<T> Advancer<T> {
         let note = |stripe: usize, first| (lists[stripe], are_any) = (first, true);
         self.private.take(level, private, note);
         if !are_any && self.shared.holds_nodes(slot) {
-            lists = self.wheel(level)?.detach_all(geometry.index(slot));
+            lists = self.shared.wheel(level)?.detach_all(geometry.index(slot));
             are_any = lists != [NIL; STRIPES];
         }
         are_any.then_some(lists)
@@ -150,39 +125,9 @@ impl<T> Advancer<T> {
     /// Returns how many nodes it has placed.
     fn place_early(&mut self, slot: Slot, lists: [NodeId; STRIPES], budget: Tick) -> Tick {
         let mut chains = Chains::of(lists, &self.shared);
-        let mut placed = 0;
-        while placed < budget {
-            let (moved, other) = self.place_pending(&mut chains, budget - placed);
-            placed += moved;
-            let Some(id) = other else { break };
-            self.relink(id);
-            placed += 1;
-        }
-        self.shared.tally.cascaded.add(placed);
+        let placed = self.place_chains(&mut chains, self.flushed, budget);
         self.private.put_lists_back(self.shared.geometry, slot, chains.lists());
         placed
-    }
-
-    /// Places up to `budget` nodes whose timers are pending. It stops at another node, and returns
-    /// that node; the number of nodes placed comes first.
-    fn place_pending(&mut self, chains: &mut Chains, budget: Tick) -> (Tick, Option<NodeId>) {
-        let Self { shared, private, flushed, .. } = self;
-        let (geometry, from) = (shared.geometry, *flushed + 1);
-        let (mut placed, mut turn) = (0, 0);
-        while placed < budget
-            && let Some((hand, next)) = chains.pop_from(turn, shared)
-        {
-            turn = next;
-            let id = hand.id();
-            match hand.observe() {
-                Observed::Pending(deadline, word) if deadline >= from && hand.displace(word) => {
-                    private.splice(geometry, geometry.place_private(from, deadline), id, hand.next());
-                    placed += 1;
-                }
-                _ => return (placed, Some(id)),
-            }
-        }
-        (placed, None)
     }
 }
 

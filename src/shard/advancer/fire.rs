@@ -8,17 +8,10 @@ use crate::shard::advancer::relink::Overdue;
 use crate::shard::advancer::{Advancer, Hands};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::{Freed, InHand};
+use crate::shard::node::join;
 use crate::shard::node::state::Word;
-use crate::shard::node::{Observed, join};
 use crate::shard::shared::Shared;
 use crate::tick::Tick;
-
-/// At the end of a drain the advancer checks the number of dead nodes, if it has freed at least
-/// this many nodes since the last check. Otherwise the check waits for the next upkeep.
-const ENOUGH: usize = if LIMITS.batches { 16 } else { 1 };
-
-/// A drain that has freed at least this many nodes makes them reusable at its end.
-pub(super) const LONG_DRAIN: usize = 1 << 14;
 
 /// A buffer with room for more entries than this is freed when it is empty.
 pub(super) const KEPT_BUFFER: usize = 1 << 12;
@@ -46,13 +39,7 @@ pub struct Fired<T> {
 /// advance or the next.
 #[must_use = "timers fire as they are taken from the iterator"]
 pub struct Expired<'a, T> {
-    advancer: &'a mut Advancer<T>,
-}
-
-impl<'a, T> Expired<'a, T> {
-    pub(super) fn new(advancer: &'a mut Advancer<T>) -> Self {
-        Self { advancer }
-    }
+    pub(super) advancer: &'a mut Advancer<T>,
 }
 
 impl<T> Iterator for Expired<'_, T> {
@@ -145,23 +132,20 @@ impl<T> Advancer<T> {
     #[cold]
     fn step_recycler(&mut self) {
         let (shared, reclaimer) = self.shared.parts();
-        self.recycler.step_of_a_drain(&shared.slab, reclaimer);
+        self.recycler.step(0, &shared.slab, reclaimer);
         if self.recycler.is_giving() {
-            self.note_recycling();
+            // The rest of the batch is due from the next tick on. At the end of a rest, a single
+            // step would give what many ticks have freed.
+            self.upkeep.due_in = self.upkeep.due_in.min(1);
         }
     }
 
-    /// Does a step of recycling; true if memory went back to the system.
-    pub(super) fn poll_recycler(&mut self) -> bool {
-        let (shared, reclaimer) = self.shared.parts();
-        self.recycler.poll(&shared.slab, reclaimer)
-    }
-
-    /// Ends a drain. After a long one its nodes become reusable at once.
+    /// Ends a drain. If it has freed some nodes, it checks the number of dead nodes; otherwise the
+    /// check waits for the next upkeep.
     #[inline]
     pub(crate) fn end_drain(&mut self) {
         self.ensure_due();
-        if self.upkeep.ended >= ENOUGH {
+        if self.upkeep.ended >= LIMITS.freed_in_a_drain {
             self.note_ended();
         }
     }
@@ -172,10 +156,7 @@ impl<T> Advancer<T> {
         // Fewer pending timers tolerate fewer dead nodes; and freed dead nodes require the next
         // check to be near.
         self.shared.check_dead();
-        if std::mem::take(&mut self.upkeep.ended) >= LONG_DRAIN {
-            let (shared, reclaimer) = self.shared.parts();
-            self.recycler.poll_to_the_end(&shared.slab, reclaimer);
-        }
+        self.upkeep.ended = 0;
         if self.hands.overdue.is_empty() && self.hands.overdue.capacity() > KEPT_BUFFER {
             self.hands.overdue = Vec::new();
         }
@@ -192,12 +173,12 @@ impl<T> Shared<T> {
         deadline: Tick,
         take: impl Fn(&InHand<'_, T>, Word) -> Option<O>,
     ) -> Option<(Key, Tick, O)> {
-        while let Observed::Pending(found, word) = hand.observe() {
+        while let Some((found, word)) = hand.pending() {
             if found > deadline {
                 self.tally.cascaded.add(1);
                 return None;
             }
-            self.firing.note_change();
+            self.slab.firing.note_change();
             if let Some(taken) = take(hand, word) {
                 let key = Key::new(self.id, hand.id(), join(hand.era(), word.version()));
                 return Some((key, found, taken));

@@ -19,8 +19,8 @@
 //!
 //! It is the timer's last move: a thread that has the new key has passed a fence and sees `closed`.
 //!
-//! The walk gives a producer that is stalled in a move a tenth of a second to go on. After that it
-//! ends, and that one timer is dropped with the shard.
+//! The walk gives up after a hundred times: a producer that is stalled in a move has about a tenth
+//! of a second to go on. Then that one timer is dropped with the shard.
 //!
 //! # Two ways to hand back
 //!
@@ -43,21 +43,16 @@ use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::walk::Ids;
-use crate::shard::node::state::Word;
-use crate::shard::node::{Filled, Node, NodeId, Observed, join};
+use crate::shard::node::state::{Status, Word};
+use crate::shard::node::{Filled, Node, NodeId, join};
 use crate::shard::shared::consumer::Consumer;
 use crate::sync::{thread, yield_now};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
-/// The most walks: `WORDS_WALKED` divided by the words of nodes, within these limits. A walk over
-/// many nodes takes long, so there are few of those.
-const LEAST_WALKS: usize = 3;
-const MOST_WALKS: usize = YIELDS + 100;
-const WORDS_WALKED: usize = LIMITS.words_walked;
-
-/// After this many walks that met a busy node the end sleeps before each further one: the producer
-/// that is at work there has lost its processor, and does not get it back from a thread that spins.
+/// After this many walks the end sleeps before each further one that follows on a busy node: the
+/// producer that is at work there has lost its processor, and does not get it back from a thread
+/// that spins.
 const YIELDS: usize = 16;
 const SLEEP: Duration = Duration::from_millis(1);
 
@@ -66,8 +61,6 @@ pub(super) struct Walk {
     word: usize,
     ids: Ids,
     walks_left: usize,
-    /// How many walks have met a busy node.
-    waits: usize,
     met_busy: bool,
     /// The count of moves when this walk began.
     moved: u64,
@@ -75,8 +68,8 @@ pub(super) struct Walk {
 
 impl Walk {
     fn new<T>(shared: &Consumer<T>) -> Self {
-        let walks_left = (WORDS_WALKED / shared.slab.words().max(1)).clamp(LEAST_WALKS, MOST_WALKS);
-        Self { word: 0, ids: Ids::default(), walks_left, waits: 0, met_busy: false, moved: shared.moved() }
+        let (ids, moved) = (Ids::default(), shared.moved());
+        Self { word: 0, ids, walks_left: LIMITS.walks, met_busy: false, moved }
     }
 
     /// The next node in use, whatever its status.
@@ -96,25 +89,15 @@ impl Walk {
     /// Begins another walk, unless this one was the last.
     fn start_again(&mut self, moved: u64) -> bool {
         let met_busy = std::mem::take(&mut self.met_busy);
-        self.walks_left -= 1;
-        if !(met_busy || moved != self.moved) {
-            self.walks_left = 0;
-        }
+        let begins = met_busy || moved != self.moved;
+        self.walks_left = if begins { self.walks_left - 1 } else { 0 };
         if met_busy && self.walks_left > 0 {
-            self.wait();
+            // Gives the producer that is at work in a node time to go on.
+            let waits = self.walks_left + YIELDS < LIMITS.walks;
+            if waits { thread::sleep(SLEEP) } else { yield_now() }
         }
         (self.moved, self.word) = (moved, 0);
         self.walks_left > 0
-    }
-
-    /// Gives the producer that is at work in a node time to go on.
-    fn wait(&mut self) {
-        self.waits += 1;
-        if self.waits <= YIELDS {
-            yield_now();
-        } else {
-            thread::sleep(SLEEP);
-        }
     }
 
     /// Lets `win` take the timer in that node, and returns what it makes of it. `None` if there is
@@ -127,23 +110,24 @@ impl Walk {
     ) -> Option<W> {
         let node = shared.node(id);
         loop {
-            match node.observe() {
-                Observed::Pending(deadline, word) => {
-                    if let Some(won) = win(&node, deadline, word) {
+            let word = node.word();
+            match word.status() {
+                Status::Pending => {
+                    if let Some(won) = win(&node, node.deadline(word), word) {
                         shared.tally.handed_back.add(1);
                         shared.bound.release();
                         return Some(won);
                     }
                 }
-                Observed::Running(word) => {
-                    if node.end_for_good(word) {
+                Status::Running => {
+                    if node.end_running(word, Status::Free) {
                         shared.tally.fired.add(1);
                         shared.bound.release();
                     }
                     return None;
                 }
                 met => {
-                    self.met_busy |= met == Observed::Busy;
+                    self.met_busy |= met == Status::Cancelling;
                     return None;
                 }
             }
@@ -212,7 +196,7 @@ impl<T> Advancer<T> {
     fn close_down(&mut self) -> Walk {
         self.is_closed_down = true;
         let (shared, reclaimer) = self.shared.parts();
-        self.waker_owner.end(&shared.clock.waker, reclaimer);
+        self.waker_owner.end(&shared.waker, reclaimer);
         self.close();
         Walk::new(&self.shared)
     }
@@ -233,12 +217,8 @@ impl<T> Advancer<T> {
     ) -> Kept<T> {
         let mut walk = self.close_down();
         let (mut kept, win) = (0, |filled: Filled<'_, T>| {
-            if filled.look(keeps) {
-                filled.leave();
-                None
-            } else {
-                Some(filled.take())
-            }
+            // What is kept stays in its node.
+            if filled.look(keeps) { None } else { Some(filled.take()) }
         });
         while let Some(id) = walk.next(&self.shared) {
             let won = walk.settle(&self.shared, id, |node, _, word| node.win_for_the_end(word).map(win));
@@ -272,10 +252,12 @@ impl<T> Iterator for Kept<T> {
         loop {
             let id = self.walk.next(shared)?;
             let node = shared.node(id);
-            if let Observed::Kept(deadline, word) = node.observe()
-                && let Some(payload) = node.take_kept(word)
+            let word = node.word();
+            if word.is(Status::Kept)
+                && let Some((_, payload)) = node.fire(word)
             {
                 self.count -= 1;
+                let deadline = node.deadline(word);
                 let key = Key::new(shared.id, id, join(node.era(), word.version()));
                 return Some((key, deadline, payload));
             }

@@ -6,31 +6,8 @@
 //! the caller asks, by [`Advancer::maintain`]).
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::slab::{FreeWord, Held};
 
 impl<T> Advancer<T> {
-    /// How many timers are pending.
-    #[inline]
-    pub(super) fn pending(&self) -> usize {
-        self.shared.len()
-    }
-
-    /// How many timers have been scheduled since the shard was made.
-    #[inline]
-    pub(super) fn scheduled(&self) -> u64 {
-        self.shared.scheduled()
-    }
-
-    /// Gives back the free nodes that a lane has left over, and makes the node that it held a dead
-    /// node like any other.
-    fn take_in(&mut self, (free, mut held): (FreeWord, Held)) {
-        self.shared.slab.give_words(std::iter::once(free), self.shared.keep());
-        if !held.is_none() {
-            self.shared.slab.regain(&mut held).into_vacant().cancelled();
-            self.shared.note_aside_used();
-        }
-    }
-
     pub(crate) fn help(&mut self) {
         self.shared.participant().help();
     }
@@ -40,7 +17,7 @@ impl<T> Advancer<T> {
     pub(super) fn are_leftovers_due(&self, pending: usize) -> bool {
         !self.is_sweeping()
             && self.upkeep.reclaimed_at != self.activity()
-            && self.recycler.is_worth_asking(&self.shared.slab, pending)
+            && self.recycler.excess(&self.shared.slab, pending) > 0
     }
 
     /// Takes what lanes keep and asks for a sweep, if leftovers are due.
@@ -50,7 +27,6 @@ impl<T> Advancer<T> {
             return;
         }
         self.upkeep.reclaimed_at = self.activity();
-        self.recycler.note_asked();
         self.take_from_lanes();
         // A node that is left dead after this look makes leftovers due again.
         if self.shared.dead() > 0 {
@@ -58,15 +34,22 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// Takes what lanes keep, where the system can do that.
+    /// Takes what lanes keep, their free nodes and held ones, where the system can do that.
     pub(super) fn take_from_lanes(&mut self) {
         let mut kept = Vec::new();
         let (shared, reclaimer) = self.shared.parts();
         shared.lanes.revoke(reclaimer, |nodes| kept.push(nodes));
-        kept.into_iter().for_each(|nodes| self.take_in(nodes));
+        for (free, mut held) in kept {
+            self.shared.slab.give_words(std::iter::once(free), self.shared.keep());
+            if !held.is_none() {
+                // It is then a dead node like any other.
+                self.shared.slab.regain(&mut held).into_vacant().cancelled();
+                self.shared.note_aside_used();
+            }
+        }
     }
 
     fn activity(&self) -> u64 {
-        self.scheduled().wrapping_add(self.shared.dead_made())
+        self.shared.scheduled().wrapping_add(self.shared.dead_made())
     }
 }

@@ -62,8 +62,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::task::Waker;
 
+use crate::config::LIMITS;
 use crate::shard::advancer::chains::Chains;
-use crate::shard::advancer::early_cascade::EarlyCascade;
 use crate::shard::advancer::fire::Expired;
 use crate::shard::advancer::next_expiration::earlier;
 use crate::shard::advancer::relink::Overdue;
@@ -75,8 +75,6 @@ use crate::shard::node::NodeId;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::shared::advancer_waker::WakerOwner;
 use crate::shard::shared::consumer::Consumer;
-use crate::shard::shared::crowd::FEW;
-use crate::shard::wheel::Wheel;
 use crate::shard::wheel::private::PrivateWheels;
 use crate::sync::Ordering;
 use crate::tick::Tick;
@@ -120,31 +118,22 @@ pub struct Advancer<T> {
     hands: Hands,
     recycler: Recycler<T>,
     sweep: Sweep,
-    early_cascade: EarlyCascade,
     upkeep: Upkeep,
     waker_owner: WakerOwner,
     is_closed_down: bool,
 }
 
 /// Nodes in hand, apart from the private wheels and what the sweep has detached.
+#[derive(Default)]
 struct Hands {
     /// The detached lists of the bucket of tick `flushed + 1`, which are being yielded.
     due: Chains,
-    /// Empty except within a cascade: what is left of the overflow bucket.
-    moving: Chains,
     /// Timers due at or before `flushed`, latest first.
     overdue: Vec<Overdue>,
     /// For the next advance: busy nodes, and timers rearmed for the past.
     deferred: Vec<NodeId>,
     /// Held nodes whose tick has come: an advance visits them if a producer says so.
     aside: Vec<NodeId>,
-}
-
-impl Hands {
-    fn new() -> Self {
-        let [due, moving] = [(); 2].map(|()| Chains::new());
-        Self { due, moving, overdue: Vec::new(), deferred: Vec::new(), aside: Vec::new() }
-    }
 }
 
 // As for the standard library's channels: a panic of the caller's leaves no half of a change
@@ -161,12 +150,11 @@ impl<T> Advancer<T> {
             private: PrivateWheels::new(shared.geometry.levels()),
             sealed: start,
             next_in_shared: None,
-            hands: Hands::new(),
+            hands: Hands::default(),
             recycler: Recycler::new(&shared.slab),
-            sweep: Sweep::new(),
-            early_cascade: EarlyCascade::new(start),
-            upkeep: Upkeep::default(),
-            waker_owner: WakerOwner::new(&shared.clock.waker),
+            sweep: Sweep::default(),
+            upkeep: Upkeep::new(start),
+            waker_owner: WakerOwner::new(&shared.waker),
             is_closed_down: false,
             shared,
         }
@@ -189,15 +177,14 @@ impl<T> Advancer<T> {
     ///   clock has moved by, these are 64, and up to 1.6 times what is pending, divided by the
     ///   wheel size. If the clock has left ticks out, they are more.
     /// - It makes freed nodes reusable: 512 words of up to 64 nodes, and more in proportion to the
-    ///   nodes freed since the last advance. After a drain that has freed 16,384 nodes it does so
-    ///   with all that no other thread can be reading.
+    ///   nodes freed since the last advance.
     /// - It gives at most one segment back to the system. A shard's first segment
     ///   goes in parts of 256 KiB, where the system can do that.
     /// - It frees the nodes of cancelled timers, if a sweep is asked for, in steps proportional to
     ///   the number of cancels.
     pub fn advance(&mut self, now: Tick) -> Expired<'_, T> {
         self.move_to(now);
-        Expired::new(self)
+        Expired { advancer: self }
     }
 
     /// Moves the clock to `now`, and takes in hand the first bucket that is due.
@@ -222,7 +209,7 @@ impl<T> Advancer<T> {
         if self.has_newcomers() {
             self.take_in_newcomers();
         }
-        if moved == 0 || self.is_upkeep_due() || self.is_upkeep_asked_for() {
+        if moved == 0 || self.is_upkeep_due() {
             self.keep_up(moved);
         }
         self.ensure_due();
@@ -244,16 +231,16 @@ impl<T> Advancer<T> {
         // What producers have added comes second, after the fence: until then, a producer may wake
         // the advancer for nothing.
         let in_hand = self.earliest_in_hand();
-        let pending = if in_hand.is_some() { self.pending() } else { 0 };
+        let pending = if in_hand.is_some() { self.shared.len() } else { 0 };
         let first = in_hand.filter(|_| pending > 0);
-        self.shared.clock.publish_wake_at(first);
+        self.shared.publish_wake_at(first);
         let earliest = self.earliest(in_hand, pending);
         self.shared.clock.lower_published(earliest);
         self.note_excess();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
         // no further cancel may come to ask for the next step of a pass that is under way.
         if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
-            self.waker_owner.wake(&self.shared.clock.waker);
+            self.waker_owner.wake(&self.shared.waker);
         }
         // Not `earliest` alone: if the timer of `first` was cancelled in between, producers still
         // wake the advancer only for deadlines earlier than `first`.
@@ -266,12 +253,12 @@ impl<T> Advancer<T> {
     fn note_excess(&self) {
         let slab = &self.shared.slab;
         let has_excess = slab.size() > 1 && {
-            let pending = self.pending();
-            pending <= FEW && self.recycler.is_worth_asking(slab, pending)
+            let pending = self.shared.len();
+            pending <= LIMITS.few_pending && self.recycler.excess(slab, pending) > 0
         };
         // Ordering: Relaxed for both, a hint.
-        if has_excess != self.shared.wakes_for_cancel.load(Ordering::Relaxed) {
-            self.shared.wakes_for_cancel.store(has_excess, Ordering::Relaxed);
+        if has_excess != self.shared.clock.wakes_for_cancel.load(Ordering::Relaxed) {
+            self.shared.clock.wakes_for_cancel.store(has_excess, Ordering::Relaxed);
         }
     }
 
@@ -299,7 +286,7 @@ impl<T> Advancer<T> {
     /// Allocates if the waker is not the one registered. Never blocks.
     pub fn register_waker(&mut self, waker: &Waker) {
         let (shared, reclaimer) = self.shared.parts();
-        self.waker_owner.register(&shared.clock.waker, waker, reclaimer);
+        self.waker_owner.register(&shared.waker, waker, reclaimer);
     }
 
     /// Returns a further handle of the producers' half.
@@ -319,12 +306,6 @@ impl<T> Advancer<T> {
     /// iterator waits for it, for about a tenth of a second at most.
     pub fn into_pending(self) -> impl Iterator<Item = (Tick, T)> {
         self.pending_at_the_end()
-    }
-
-    /// The shared wheel of a level, if it exists.
-    #[inline]
-    pub(super) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        self.shared.wheel(level)
     }
 
     /// A node that the advancer has in hand.

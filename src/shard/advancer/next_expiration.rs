@@ -1,8 +1,8 @@
 //! The earliest tick at which anything that the advancer knows of may be due.
 
+use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
-use crate::shard::node::{NIL, NodeId, Observed};
-use crate::shard::shared::crowd::FEW;
+use crate::shard::node::{NIL, NodeId};
 use crate::sync::Ordering;
 use crate::tick::Tick;
 
@@ -24,7 +24,8 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn earliest_in_hand(&self) -> Option<Tick> {
         let private = self.private.none_before();
-        if self.holds_any_in_hand() { earlier(private, self.earliest_left()) } else { private }
+        let holds_any = self.holds_due() || !self.hands.deferred.is_empty();
+        if holds_any { earlier(private, self.earliest_left()) } else { private }
     }
 
     /// The earliest tick of what is left of the last drain, and of what is deferred.
@@ -52,10 +53,12 @@ impl<T> Advancer<T> {
         let from = self.flushed.checked_add(1);
         let shared = from.filter(|&from| from <= to).and_then(|from| self.shared.next_occupied(from, to));
         let earliest = shared.or(known)?;
-        match if pending == 0 { self.pending() } else { pending } {
+        match if pending == 0 { self.shared.len() } else { pending } {
             0 => None,
             // No step of the early cascade is due before.
-            pending if pending <= FEW || earliest <= self.early_cascade.next() => Some(earliest),
+            pending if pending <= LIMITS.few_pending || earliest <= self.upkeep.next_cascade => {
+                Some(earliest)
+            }
             _ => Some(earliest.min(self.next_lead(earliest))),
         }
     }
@@ -63,8 +66,7 @@ impl<T> Advancer<T> {
     /// The earliest tick of what producers may have changed or added, other than in the wheels.
     #[inline]
     fn earliest_known_anew(&self) -> Option<Tick> {
-        let deferred =
-            if self.hands.deferred.is_empty() { None } else { self.earliest_of(&self.hands.deferred) };
+        let deferred = self.earliest_of(&self.hands.deferred);
         let aside = if self.shared.is_aside_used() { self.earliest_of(&self.hands.aside) } else { None };
         earlier(earlier(deferred, aside), self.earliest_in_inbox())
     }
@@ -74,25 +76,23 @@ impl<T> Advancer<T> {
     fn next_lead(&self, to: Tick) -> Tick {
         let height = self.shared.height().max(self.private.height());
         let leads = (1..height).filter_map(|level| self.next_lead_at(level, to));
-        leads.min().map_or(Tick::MAX, |lead| lead.max(self.early_cascade.next()).max(self.flushed + 1))
+        leads.min().map_or(Tick::MAX, |lead| lead.max(self.upkeep.next_cascade).max(self.flushed + 1))
     }
 
+    /// As [`next_lead`](Self::next_lead), of one level.
     #[inline]
     fn next_lead_at(&self, level: usize, to: Tick) -> Option<Tick> {
         let next = self.next_early_bucket(level)?;
         if self.may_place_early(next) {
             return Some(self.flushed);
         }
+        let geometry = self.shared.geometry;
         // The lead of the bucket after that one begins here.
-        let next_lead = self.shared.geometry.expiration(next);
-        if to <= next_lead { None } else { self.next_lead_from(level, next_lead) }
-    }
-
-    /// The beginning of the first lead of a level at or after `from`, the expiration of one of its
-    /// buckets.
-    #[cold]
-    fn next_lead_from(&self, level: usize, from: Tick) -> Option<Tick> {
-        let (geometry, after) = (self.shared.geometry, from.checked_add(1)?);
+        let next_lead = geometry.expiration(next);
+        if to <= next_lead {
+            return None;
+        }
+        let after = next_lead.checked_add(1)?;
         let private = self.private.next_occupied_at(level, geometry, after);
         let shared = self.shared.next_occupied_at(level, after, Tick::MAX);
         earlier(private, shared).map(|expiration| expiration.saturating_sub(geometry.span(level)))
@@ -116,9 +116,6 @@ impl<T> Advancer<T> {
     /// The deadline of the timer in a node, if it is pending. A producer that is at work in the
     /// node reads `wake_below` when it is done.
     fn deadline(&self, id: NodeId) -> Option<Tick> {
-        match self.node(id).observe() {
-            Observed::Pending(deadline, _) => Some(deadline),
-            _ => None,
-        }
+        self.node(id).pending().map(|(deadline, _)| deadline)
     }
 }

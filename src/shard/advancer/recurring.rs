@@ -18,7 +18,7 @@ use crate::shard::advancer::Advancer;
 use crate::shard::advancer::fire::Fired;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Freed;
-use crate::shard::node::{NodeId, RunOutcome, Running};
+use crate::shard::node::{NodeId, Running};
 use crate::tick::Tick;
 
 /// A timer that is due.
@@ -40,13 +40,6 @@ pub(crate) struct RearmTicket {
     running: Running,
 }
 
-/// What became of a timer's node.
-enum AfterRun {
-    Recurring(Running),
-    /// It is free. True unless the timer was stopped meanwhile.
-    Over(Freed, bool),
-}
-
 impl RearmTicket {
     /// The timer's key, which stays the same when it is armed again.
     pub(crate) fn key(&self) -> Key {
@@ -62,19 +55,13 @@ impl RearmTicket {
 impl<T> Advancer<T> {
     /// Takes out the next timer that is due. If `recurs` is true of its payload, the node is kept.
     pub(crate) fn next_due(&mut self, recurs: impl Fn(&T) -> bool) -> Option<Due<T>> {
-        let (key, deadline, due) = self.next_taken(|hand, word| {
-            Some(match hand.run(word, &recurs)? {
-                RunOutcome::Recurring(running, payload) => (AfterRun::Recurring(running), payload),
-                RunOutcome::Over(vacant, has_fired, payload) => {
-                    (AfterRun::Over(hand.freed(vacant), has_fired), payload)
-                }
-            })
+        let (key, deadline, (after, payload)) = self.next_taken(|hand, word| {
+            let (after, payload) = hand.run(word, &recurs)?;
+            Some((after.map_err(|(vacant, has_fired)| (hand.freed(vacant), has_fired)), payload))
         })?;
-        Some(match due {
-            (AfterRun::Recurring(running), payload) => {
-                Due::Recurring(RearmTicket { key, deadline, running }, payload)
-            }
-            (AfterRun::Over(node, has_fired), payload) => {
+        Some(match after {
+            Ok(running) => Due::Recurring(RearmTicket { key, deadline, running }, payload),
+            Err((node, has_fired)) => {
                 self.retire_run(node, has_fired);
                 Due::Fired(Fired { key, deadline, payload })
             }

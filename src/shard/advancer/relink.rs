@@ -3,25 +3,11 @@
 use std::cmp::Reverse;
 
 use crate::shard::advancer::Advancer;
-use crate::shard::memory::slab::Freed;
-use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::node::state::{Status, Word};
+use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::Ordering;
 use crate::tick::Tick;
-
-/// Where a node in hand goes.
-enum Destination {
-    /// Into this bucket.
-    Bucket(Slot),
-    /// To `overdue`: its timer is due already, at this tick.
-    Overdue(Tick),
-    /// Nowhere: it has been freed.
-    Dead(Freed),
-    /// To `deferred`: the next advance visits it again.
-    Deferred,
-    /// To `aside`: its producer holds it, and the tick that it is linked for has come.
-    Aside,
-}
 
 /// A timer in hand that is due.
 pub(super) struct Overdue {
@@ -89,11 +75,11 @@ impl<T> Advancer<T> {
     }
 
     fn admit(&mut self, id: NodeId) {
-        match self.observe_displaced(id) {
-            Observed::Pending(deadline, _) if deadline <= self.flushed => {
-                self.hands.overdue.push(Overdue { deadline, place: 0, id });
-            }
-            _ => self.relink(id),
+        let (word, flushed) = (self.displaced_word(id), self.flushed);
+        let deadline = word.is(Status::Pending).then(|| self.node(id).deadline(word));
+        match deadline.filter(|&deadline| deadline <= flushed) {
+            Some(deadline) => self.hands.overdue.push(Overdue { deadline, place: 0, id }),
+            None => self.relink(id),
         }
     }
 
@@ -102,8 +88,8 @@ impl<T> Advancer<T> {
     pub(super) fn visit_aside(&mut self) {
         let mut at = 0;
         while let Some(&id) = self.hands.aside.get(at) {
-            let node = self.node(id);
-            if matches!(node.observe(), Observed::Held(word) if node.linked_for(word) <= self.now) {
+            let (node, word) = (self.node(id), self.node(id).word());
+            if word.is(Status::Held) && node.linked_for(word) <= self.now {
                 at += 1;
             } else {
                 self.hands.aside.swap_remove(at);
@@ -112,32 +98,53 @@ impl<T> Advancer<T> {
         }
     }
 
-    /// What a node holds that is about to be placed for its deadline. If its timer is due later
+    /// The word of a node that is about to be placed for its deadline. If its timer is due later
     /// than `base`, this first marks the node as displaced. Lock-free: it repeats only if a
     /// producer has changed the timer.
-    fn observe_displaced(&self, id: NodeId) -> Observed {
+    fn displaced_word(&self, id: NodeId) -> Word {
         let node = self.node(id);
         loop {
-            match node.observe() {
-                Observed::Pending(_, word) if !node.displace(word) => {}
-                met => return met,
+            let word = node.word();
+            if !word.is(Status::Pending) || node.displace(word) {
+                return word;
             }
         }
     }
 
     /// Places a node that is not to be yielded now: in a bucket, in `overdue`, in `deferred` or in
-    /// `aside`. Frees a dead node.
+    /// `aside`. Frees a dead node. Looks a second time at a node that is busy, or held for a tick
+    /// that has come (see [`protocol`](crate::shard::shared::protocol)).
     pub(super) fn relink(&mut self, id: NodeId) {
-        match self.find_destination(id) {
-            Destination::Bucket(slot) => self.link(slot, id, id),
-            Destination::Overdue(deadline) => {
-                let at = self.hands.overdue.partition_point(|later| later.deadline > deadline);
-                self.hands.overdue.insert(at, Overdue { deadline, place: 0, id });
-            }
-            Destination::Dead(node) => self.retire_dead(node),
-            Destination::Aside => self.hands.aside.push(id),
-            Destination::Deferred => self.hands.deferred.push(id),
+        if !self.place_at_once(id, false) {
+            self.shared.clock.pass_fence();
+            self.place_at_once(id, true);
         }
+    }
+
+    /// Places a node by what it holds now. At the first look, leaves a node for a second one, and
+    /// returns false.
+    fn place_at_once(&mut self, id: NodeId, is_second_look: bool) -> bool {
+        let word = self.displaced_word(id);
+        let node = self.node(id);
+        match word.status() {
+            Status::Pending => {
+                let deadline = node.deadline(word);
+                if deadline > self.flushed {
+                    self.link_for(deadline, id);
+                } else {
+                    let at = self.hands.overdue.partition_point(|later| later.deadline > deadline);
+                    self.hands.overdue.insert(at, Overdue { deadline, place: 0, id });
+                }
+            }
+            Status::Cancelled => _ = self.free_if_dead(id),
+            // The bucket is in time for the next timer, which is due no earlier.
+            Status::Held if node.linked_for(word) > self.now => self.link_for(node.linked_for(word), id),
+            Status::Held if is_second_look => self.hands.aside.push(id),
+            // A busy node. A timer whose payload is out is never in hand.
+            _ if is_second_look => self.hands.deferred.push(id),
+            _ => return false,
+        }
+        true
     }
 
     /// Links a node whose timer was armed for `base` just now, or defers it if that tick has been
@@ -146,51 +153,25 @@ impl<T> Advancer<T> {
     /// It does not read the word: the timer may have been cancelled since, or the node reused for a
     /// later tick, as may happen to any node that is linked for its `base`.
     pub(super) fn link_armed(&mut self, id: NodeId, base: Tick) {
-        if base > self.flushed {
-            let slot = self.shared.geometry.place_private(self.flushed + 1, base);
-            self.link(slot, id, id);
-        } else {
-            self.hands.deferred.push(id);
-        }
+        if base > self.flushed { self.link_for(base, id) } else { self.hands.deferred.push(id) }
     }
 
-    /// Looks a second time at a node that is busy or held (see
-    /// [`protocol`](crate::shard::shared::protocol)).
-    fn find_destination(&self, id: NodeId) -> Destination {
-        match self.destination_now(id) {
-            Destination::Deferred | Destination::Aside => {
-                self.shared.clock.pass_fence();
-                self.destination_now(id)
-            }
-            found => found,
-        }
+    /// Links a node into the bucket of the private wheels for `tick`, which is after `flushed`.
+    fn link_for(&mut self, tick: Tick, id: NodeId) {
+        self.link(self.shared.geometry.place_private(self.flushed + 1, tick), id);
     }
 
-    fn destination_now(&self, id: NodeId) -> Destination {
-        match self.observe_displaced(id) {
-            Observed::Pending(deadline, _) if deadline > self.flushed => {
-                Destination::Bucket(self.shared.geometry.place_private(self.flushed + 1, deadline))
-            }
-            Observed::Pending(deadline, _) => Destination::Overdue(deadline),
-            Observed::Cancelled(word) => {
-                let hand = self.node(id);
-                let freed = hand.free_cancelled(word).map(|vacant| hand.freed(vacant));
-                freed.map_or(Destination::Deferred, Destination::Dead)
-            }
-            // The bucket is in time for the next timer, which is due no earlier.
-            Observed::Held(word) if self.node(id).linked_for(word) > self.now => {
-                let linked_for = self.node(id).linked_for(word);
-                Destination::Bucket(self.shared.geometry.place_private(self.flushed + 1, linked_for))
-            }
-            Observed::Held(_) => Destination::Aside,
-            // A busy node. A timer whose payload is out is never in hand.
-            _ => Destination::Deferred,
-        }
+    /// Links a node into a bucket of the private wheels.
+    pub(super) fn link(&mut self, slot: Slot, id: NodeId) {
+        self.private.splice(self.shared.geometry, slot, id, self.shared.node(id).next());
     }
 
-    /// Links the chain from `first` to `last`, all of one stripe, into a bucket of the private
-    /// wheels.
-    pub(super) fn link(&mut self, slot: Slot, first: NodeId, last: NodeId) {
-        self.private.splice(self.shared.geometry, slot, first, self.shared.node(last).next());
+    /// Frees a node if its timer was cancelled; true if it did.
+    pub(super) fn free_if_dead(&mut self, id: NodeId) -> bool {
+        let hand = self.node(id);
+        let Some(vacant) = hand.free_cancelled(hand.word()) else { return false };
+        let node = hand.freed(vacant);
+        self.retire_dead(node);
+        true
     }
 }

@@ -9,9 +9,9 @@
 //! passes the bucket that the look found. No other bucket that expires in the window comes to hold
 //! anything meanwhile (see [`protocol`](crate::shard::shared::protocol)).
 
-use crate::shard::advancer::chains::{Chains, ListSource};
-use crate::shard::advancer::{Advancer, Hands};
-use crate::shard::node::{NodeId, Observed};
+use crate::shard::advancer::Advancer;
+use crate::shard::advancer::chains::{Chains, SHARED};
+use crate::shard::node::NodeId;
 use crate::shard::shared::consumer::Consumer;
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::geometry::Slot;
@@ -51,15 +51,17 @@ impl<T> Advancer<T> {
                 return false;
             };
             self.set_flushed(tick - 1);
-            self.take_bucket(geometry.slot(0, tick));
+            self.take_bucket(geometry.slot(0, tick), None);
+            if tick == self.now {
+                // Before the cascade: a held node may be armed meanwhile for this very tick, whose
+                // bucket then holds it.
+                self.private.find_next(geometry, tick.checked_add(1));
+            }
             if geometry.starts_overflow_bucket(tick) {
                 self.cascade(tick);
             }
             if self.next_in_shared == Some(tick) {
                 self.look_at_shared_wheels(tick);
-            }
-            if tick == self.now {
-                self.private.find_next(geometry, tick);
             }
             if !self.hands.due.is_empty() {
                 return true;
@@ -78,20 +80,13 @@ impl<T> Advancer<T> {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         let holds_none = !self.is_bucket_due() && !self.holds_due() && !self.has_newcomers();
-        let is_rest = !self.is_upkeep_due();
-        holds_none && is_rest && !self.is_upkeep_asked_for()
+        holds_none && !self.is_upkeep_due()
     }
 
     /// Whether timers that are due are in hand.
     #[inline]
     pub(super) fn holds_due(&self) -> bool {
         !(self.hands.due.is_empty() && self.hands.overdue.is_empty())
-    }
-
-    /// Whether timers that are due, or deferred nodes, are in hand.
-    #[inline]
-    pub(super) fn holds_any_in_hand(&self) -> bool {
-        self.holds_due() || !self.hands.deferred.is_empty()
     }
 
     /// Closes the window of the clock to producers, and looks at its buckets.
@@ -125,52 +120,64 @@ impl<T> Advancer<T> {
             if geometry.expiration(slot) != tick {
                 break;
             }
-            self.take_bucket(slot);
-            while let Some(id) = self.place_moving(tick) {
-                self.relink(id);
-            }
+            let mut moving = Chains::default();
+            self.take_bucket(slot, Some(&mut moving));
+            self.place_chains(&mut moving, tick, u64::MAX);
         }
     }
 
-    /// Places the timers of an overflow bucket that expires at `tick`, or adds them to `due`. It
-    /// stops at a node that does not simply hold a pending timer, and returns that node.
-    fn place_moving(&mut self, tick: Tick) -> Option<NodeId> {
-        let Self { shared, private, hands: Hands { moving, due, .. }, .. } = self;
-        let geometry = shared.geometry;
-        let (mut placed, mut turn, mut other) = (0, 0, None);
-        while let Some((hand, next)) = moving.pop_from(turn, shared) {
+    /// Places up to `budget` nodes of an overflow bucket, and returns how many. Timers due at or
+    /// before `due` go to the lists that are being yielded; these do not count.
+    pub(super) fn place_chains(&mut self, chains: &mut Chains, due: Tick, budget: u64) -> u64 {
+        let mut placed = 0;
+        while placed < budget {
+            let (moved, other) = self.place_pending(chains, due, budget - placed);
+            placed += moved;
+            let Some(id) = other else { break };
+            self.relink(id);
+            placed += 1;
+        }
+        self.shared.tally.cascaded.add(placed);
+        placed
+    }
+
+    /// As [`place_chains`](Self::place_chains), but stops at a node that does not simply hold a
+    /// pending timer, and returns that node as well.
+    fn place_pending(&mut self, chains: &mut Chains, due: Tick, budget: u64) -> (u64, Option<NodeId>) {
+        let Self { shared, private, flushed, hands, .. } = self;
+        let (geometry, from) = (shared.geometry, *flushed + 1);
+        let (mut placed, mut turn) = (0, 0);
+        while placed < budget
+            && let Some((hand, next)) = chains.pop_from(turn, shared)
+        {
             turn = next;
             let id = hand.id();
-            match hand.observe() {
-                Observed::Pending(deadline, _) if deadline <= tick => due.push(id, hand.next()),
-                Observed::Pending(deadline, word) if hand.displace(word) => {
-                    private.splice(geometry, geometry.place_private(tick, deadline), id, hand.next());
+            match hand.pending() {
+                Some((deadline, _)) if deadline <= due => hands.due.push(id, hand.next()),
+                Some((deadline, word)) if hand.displace(word) => {
+                    private.splice(geometry, geometry.place_private(from, deadline), id, hand.next());
                     placed += 1;
                 }
-                _ => {
-                    other = Some(id);
-                    break;
-                }
+                _ => return (placed, Some(id)),
             }
         }
-        shared.tally.cascaded.add(placed + u64::from(other.is_some()));
-        other
+        (placed, None)
     }
 
-    /// Takes in hand all that a bucket holds: shared lists and private lists. Level 0 goes to
-    /// `due`, other levels to `moving`.
+    /// Takes in hand all that a bucket holds, shared lists and private lists: to `due`, or to the
+    /// chains given.
     #[inline]
-    fn take_bucket(&mut self, slot: Slot) {
+    fn take_bucket(&mut self, slot: Slot, chains: Option<&mut Chains>) {
         if self.sweep.has(slot) {
             self.sweep_detached(u64::MAX);
         }
-        let Self { shared, private, hands: Hands { due, moving, .. }, .. } = self;
+        let Self { shared, private, hands, .. } = self;
         let (geometry, level) = (shared.geometry, slot.level);
-        let chains = if level == 0 { due } else { moving };
+        let chains = chains.unwrap_or(&mut hands.due);
         if self.next_in_shared == Some(geometry.expiration(slot)) {
             take_shared(chains, slot, shared);
         }
-        let add = |stripe, first| chains.add_list(ListSource::Own, stripe, first, shared);
+        let add = |stripe, first| chains.add_list(stripe, first, shared);
         private.take(level, geometry.private_index(slot), add);
     }
 }
@@ -184,7 +191,7 @@ fn take_shared(chains: &mut Chains, slot: Slot, shared: &Consumer<impl Sized>) {
     // from the end of that memory to its beginning, which a processor predicts; and the oldest
     // timer becomes the first of its new list.
     let place = |stripe| if slot.level > 0 { STRIPES - 1 - stripe } else { stripe };
-    let add = |stripe, first| chains.add_list(ListSource::Shared, place(stripe), first, shared);
+    let add = |stripe, first| chains.add_list(SHARED + place(stripe), first, shared);
     wheel.flush(index, geometry.round(slot), add);
 }
 

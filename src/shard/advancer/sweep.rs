@@ -28,56 +28,27 @@
 
 use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
-use crate::shard::advancer::chains::{Chains, ListSource};
-use crate::shard::node::{NodeId, Observed};
-use crate::shard::wheel::STRIPES;
+use crate::shard::advancer::chains::{Chains, SHARED};
 use crate::shard::wheel::geometry::Slot;
-use crate::sync::Ordering;
 use crate::tick::Tick;
 
-/// Nodes that a step visits for each cancel since the step before, and at least.
+/// Nodes that a step visits for each cancel since the step before.
 const NODES_PER_CANCEL: u64 = 16;
-const LEAST_NODES: u64 = LIMITS.swept_nodes;
 
+#[derive(Default)]
 pub(super) struct Sweep {
-    /// The bucket to visit next, while a pass is under way.
-    next: Option<Position>,
-    detached: Option<Detached>,
+    /// Where the pass under way goes on: at the first bucket of that level which starts at or after
+    /// that tick, or at the next finer level if there is no tick.
+    next: Option<(usize, Option<Tick>)>,
+    /// What is left to visit of a bucket's detached lists.
+    detached: Option<(Slot, Chains)>,
     /// How many dead nodes had been made when the last step began; never falls within a pass.
     made: u64,
     /// Nodes freed in this pass.
     freed: u64,
 }
 
-/// Where a pass goes on: at the first bucket of that level which starts at or after `from`, or at
-/// the next finer level if that is `None`.
-#[derive(Clone, Copy)]
-struct Position {
-    level: usize,
-    from: Option<Tick>,
-}
-
-/// A chain of the living nodes of one stripe, in their former order. Most links then stay as they
-/// are, and such a link is not written: a write would take the node's cache line from its producer.
-#[derive(Clone, Copy)]
-struct Chain {
-    first: NodeId,
-    last: NodeId,
-    /// What the last node still links to.
-    link: NodeId,
-}
-
-/// What is left to visit of a bucket's detached lists.
-struct Detached {
-    slot: Slot,
-    chains: Chains,
-}
-
 impl Sweep {
-    pub(super) fn new() -> Self {
-        Self { next: None, detached: None, made: 0, freed: 0 }
-    }
-
     /// Whether a pass is under way.
     pub(super) fn is_under_way(&self) -> bool {
         self.next.is_some()
@@ -86,13 +57,13 @@ impl Sweep {
     /// Whether lists of that bucket are detached.
     #[inline]
     pub(super) fn has(&self, slot: Slot) -> bool {
-        self.detached.as_ref().is_some_and(|detached| detached.slot == slot)
+        self.detached.as_ref().is_some_and(|&(detached, _)| detached == slot)
     }
 
     /// The bucket and the nodes that are detached; for invariant checks.
     #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
     pub(super) fn in_hand(&self) -> Option<(Slot, &Chains)> {
-        self.detached.as_ref().map(|Detached { slot, chains }| (*slot, chains))
+        self.detached.as_ref().map(|(slot, chains)| (*slot, chains))
     }
 }
 
@@ -112,7 +83,7 @@ impl<T> Advancer<T> {
             return;
         }
         let made = self.shared.dead_made();
-        let mut budget = LEAST_NODES + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
+        let mut budget = LIMITS.swept_nodes + NODES_PER_CANCEL * made.saturating_sub(self.sweep.made);
         // The sum may fall for a moment: a timer that is stopped while its payload is out counts
         // first as cancelled, and as stopped only afterwards.
         self.sweep.made = self.sweep.made.max(made);
@@ -130,9 +101,9 @@ impl<T> Advancer<T> {
     }
 
     /// Where a pass begins.
-    fn first_of_a_pass(&self) -> Position {
+    fn first_of_a_pass(&self) -> (usize, Option<Tick>) {
         let levels = self.shared.height().max(self.private.height());
-        Position { level: levels.saturating_sub(1), from: Some(0) }
+        (levels.saturating_sub(1), Some(0))
     }
 
     /// Detaches the next bucket of the pass that may hold something. False at the end of a pass,
@@ -144,24 +115,23 @@ impl<T> Advancer<T> {
             return self.sweep.next.is_some();
         };
         let geometry = self.shared.geometry;
-        self.sweep.next =
-            Some(Position { level: slot.level, from: geometry.expiration(slot).checked_add(1) });
+        self.sweep.next = Some((slot.level, geometry.expiration(slot).checked_add(1)));
         let private = self.private.detach(slot.level, geometry.private_index(slot));
         let mut chains = Chains::of(private, &self.shared);
         if self.is_within(slot, geometry.wheel_size())
-            && let Some(wheel) = self.wheel(slot.level)
+            && let Some(wheel) = self.shared.wheel(slot.level)
         {
-            chains.add(ListSource::Shared, wheel.detach_all(geometry.index(slot)), &self.shared);
+            chains.add(SHARED, wheel.detach_all(geometry.index(slot)), &self.shared);
         }
-        self.sweep.detached = Some(Detached { slot, chains });
+        self.sweep.detached = Some((slot, chains));
         true
     }
 
     /// The first bucket of the pass, at or after `next`, that may hold something.
-    fn occupied_from(&self, next: Position) -> Option<Slot> {
+    fn occupied_from(&self, next: (usize, Option<Tick>)) -> Option<Slot> {
         let (geometry, flushed) = (self.shared.geometry, self.flushed);
-        (0..=next.level).rev().find_map(|level| {
-            let from = if level == next.level { next.from? } else { 0 };
+        (0..=next.0).rev().find_map(|level| {
+            let from = if level == next.0 { next.1? } else { 0 };
             let from = from.max(flushed.checked_add(1)?);
             let slot = |tick| geometry.slot(level, tick);
             let private = self.private.next_occupied_at(level, geometry, from).map(slot);
@@ -191,49 +161,25 @@ impl<T> Advancer<T> {
     /// Frees the dead among the next `budget` detached nodes, and links the living again. Returns
     /// how many nodes it has visited.
     pub(super) fn sweep_detached(&mut self, budget: u64) -> u64 {
-        let Some(Detached { slot, mut chains }) = self.sweep.detached.take() else { return 0 };
-        let mut living = [None; STRIPES];
+        let Some((slot, mut chains)) = self.sweep.detached.take() else { return 0 };
         let mut seen = 0;
         while seen < budget
             && let Some(id) = chains.pop(&self.shared).map(|hand| hand.id())
         {
             seen += 1;
-            if !self.free_if_dead(id) {
-                self.keep(&mut living[id as usize % STRIPES], id);
+            if self.free_if_dead(id) {
+                self.shared.tally.swept.add(1);
+                self.sweep.freed += 1;
+            } else {
+                self.link(slot, id);
             }
         }
-        living.into_iter().flatten().for_each(|Chain { first, last, .. }| self.link(slot, first, last));
         if chains.is_empty() {
             self.private.settle(slot.level, self.shared.geometry.private_index(slot));
         } else {
-            self.sweep.detached = Some(Detached { slot, chains });
+            self.sweep.detached = Some((slot, chains));
         }
         seen
-    }
-
-    fn free_if_dead(&mut self, id: NodeId) -> bool {
-        let hand = self.node(id);
-        let Observed::Cancelled(word) = hand.observe() else { return false };
-        let Some(vacant) = hand.free_cancelled(word) else { return false };
-        let node = hand.freed(vacant);
-        self.shared.tally.swept.add(1);
-        self.sweep.freed += 1;
-        self.retire_dead(node);
-        true
-    }
-
-    /// Appends a node to a chain of living nodes.
-    fn keep(&self, chain: &mut Option<Chain>, id: NodeId) {
-        // Ordering: Relaxed, only the advancer reads or writes the links of detached nodes.
-        let link = self.node(id).next().load(Ordering::Relaxed);
-        let first = chain.map_or(id, |Chain { first, last, link }| {
-            if link != id {
-                // Ordering: Relaxed, as above.
-                self.node(last).next().store(id, Ordering::Relaxed);
-            }
-            first
-        });
-        *chain = Some(Chain { first, last: id, link });
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
 use super::*;
-use crate::shard::advancer::fire::{KEPT_BUFFER, LONG_DRAIN};
+use crate::shard::advancer::fire::KEPT_BUFFER;
 use crate::shard::advancer::next_expiration::INBOX_LOOK;
 use crate::shard::node::NIL;
 use crate::shard::support::{cancel, schedule, small};
@@ -74,7 +74,7 @@ fn an_idle_tick_does_no_upkeep() {
     drop(advancer.advance(5_000));
     assert_eq!(advancer.upkeep.due_in, left - 1);
     // Ordering: Relaxed, there is one thread.
-    scheduler.shared.sweep_requested.store(true, crate::sync::Ordering::Relaxed);
+    scheduler.shared.dead.sweep_requested.store(true, crate::sync::Ordering::Relaxed);
     drop(advancer.advance(5_001));
     assert!(!scheduler.shared.is_sweep_requested() && advancer.upkeep.due_in > left);
 }
@@ -135,21 +135,6 @@ fn the_next_expiration_counts_no_cancelled_timer_that_is_late() {
 }
 
 #[test]
-fn after_a_long_drain_nodes_are_free_at_once() {
-    for (count, are_free) in [(LONG_DRAIN - 1, false), (LONG_DRAIN, true)] {
-        let (scheduler, mut advancer) = shard::<u32>(&Config::default());
-        schedule(&scheduler, 1, count);
-        assert_eq!(advancer.advance(1).count(), count);
-        assert_eq!(advancer.recycler.len() == 0, are_free, "{count} fired");
-        // Those of the long drain do not count again.
-        schedule(&scheduler, 2, 1);
-        assert_eq!(advancer.advance(2).count(), 1);
-        assert_eq!(advancer.upkeep.ended, 1);
-        assert!(advancer.recycler.len() > 0);
-    }
-}
-
-#[test]
 fn a_large_buffer_is_given_back() {
     let (scheduler, mut advancer) = small();
     drop(advancer.advance(9));
@@ -165,15 +150,16 @@ fn a_large_buffer_is_given_back() {
     }
 }
 
-/// Nodes become reusable as timers fire, also if no drain is long.
+/// Nodes become reusable as timers fire.
 #[test]
 fn nodes_are_used_again() {
+    const DRAIN: usize = 1 << 13;
     let (scheduler, mut advancer) = shard::<u32>(&Config::default());
     for now in 1..=40 {
-        schedule(&scheduler, now, LONG_DRAIN / 2);
-        assert_eq!(advancer.advance(now).count(), LONG_DRAIN / 2);
+        schedule(&scheduler, now, DRAIN);
+        assert_eq!(advancer.advance(now).count(), DRAIN);
     }
-    assert!(scheduler.stats().node_capacity < 16 * LONG_DRAIN, "{:?}", scheduler.stats());
+    assert!(scheduler.stats().node_capacity < 32 * DRAIN, "{:?}", scheduler.stats());
 }
 
 /// After a burst, memory waits to be given back, and is given back though the clock stands still.

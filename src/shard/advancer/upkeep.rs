@@ -9,7 +9,7 @@
 //! | early cascade | at the tick that its last step has set |
 //! | a new sweep | when a producer has asked for it |
 //! | a sweep under way; giving freed nodes to the producers, also those of a drain; giving segments back | at the next move of the clock |
-//! | all of it | after [`EVERY`] moves of the clock |
+//! | all of it | after `LIMITS.moves_per_upkeep` moves of the clock |
 //!
 //! The count is of moves, not of ticks: an event loop, whose clock leaps from one timer to the
 //! next, would otherwise do all of it for each timer.
@@ -21,9 +21,6 @@ use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;
 use crate::tick::Tick;
 
-/// Moves of the clock until the next upkeep if nothing is under way.
-const EVERY: u32 = LIMITS.moves_per_upkeep;
-
 /// When the background work is due, and since when it counts.
 #[derive(Default)]
 pub(super) struct Upkeep {
@@ -33,6 +30,16 @@ pub(super) struct Upkeep {
     pub(super) ended: usize,
     /// How many timers had been scheduled and nodes left dead when the leftovers were last taken.
     pub(super) reclaimed_at: u64,
+    /// When the last step of the early cascade was.
+    pub(super) last_cascade: Tick,
+    /// No step of the early cascade is due before this tick.
+    pub(super) next_cascade: Tick,
+}
+
+impl Upkeep {
+    pub(super) fn new(start: Tick) -> Self {
+        Self { last_cascade: start, next_cascade: start, ..Self::default() }
+    }
 }
 
 impl<T> Advancer<T> {
@@ -59,7 +66,7 @@ impl<T> Advancer<T> {
     /// O(threads + segments), and less if nothing has been freed.
     #[must_use]
     pub fn needs_maintenance(&self) -> bool {
-        let pending = self.pending();
+        let pending = self.shared.len();
         self.is_sweeping()
             || self.recycler.owes_memory(&self.shared.slab, pending)
             || self.are_leftovers_due(pending)
@@ -74,7 +81,7 @@ impl<T> Advancer<T> {
     /// Never blocks. A segment of 2 MiB takes about 50 microseconds, the first one of a shard up to
     /// 150.
     pub fn maintain(&mut self) {
-        let pending = self.pending();
+        let pending = self.shared.len();
         self.reclaim_leftovers(pending);
         self.sweep_in_steps();
         self.help();
@@ -83,16 +90,11 @@ impl<T> Advancer<T> {
         self.upkeep.due_in = 0;
     }
 
-    /// Whether there is work.
+    /// Whether there is work, or a producer has asked for a sweep.
     #[inline]
     pub(super) fn is_upkeep_due(&self) -> bool {
-        self.upkeep.due_in == 0 || self.now >= self.early_cascade.next()
-    }
-
-    /// Whether a producer has asked for a sweep.
-    #[inline]
-    pub(super) fn is_upkeep_asked_for(&self) -> bool {
-        self.shared.is_sweep_requested()
+        let is_due = self.upkeep.due_in == 0 || self.now >= self.upkeep.next_cascade;
+        is_due || self.shared.is_sweep_requested()
     }
 
     /// Does a share of the background work. The clock has moved by `moved` ticks.
@@ -100,7 +102,7 @@ impl<T> Advancer<T> {
         if moved > 0 {
             self.cascade_early();
         }
-        if moved == 0 || self.upkeep.due_in == 0 || self.is_upkeep_asked_for() {
+        if moved == 0 || self.upkeep.due_in == 0 || self.shared.is_sweep_requested() {
             self.keep_all_up(moved > 0);
         }
     }
@@ -112,34 +114,23 @@ impl<T> Advancer<T> {
         }
         self.sweep_in_steps();
         // One step gives memory to the system or looks for more of it, not both.
-        let has_let_go = self.poll_recycler();
+        let (shared, reclaimer) = self.shared.parts();
+        let has_let_go = self.recycler.poll(&shared.slab, reclaimer);
         let has_excess = moves && (has_let_go || self.give_memory_back());
-        let is_at_work = self.is_at_work() || has_excess;
-        let next = if is_at_work { 1 } else { EVERY };
+        let is_at_work = self.sweep.is_under_way() || self.recycler.is_giving() || has_excess;
+        let next = if is_at_work { 1 } else { LIMITS.moves_per_upkeep };
         // What goes by the clock was not done if the clock stands.
         self.upkeep.due_in = if moves { next } else { next.min(self.upkeep.due_in) };
     }
 
-    /// Notes that a drain has begun to give a batch: the rest of it is due from the next tick on.
-    /// If it waited for the end of a rest, a single step would give what many ticks have freed.
-    #[inline]
-    pub(super) fn note_recycling(&mut self) {
-        self.upkeep.due_in = self.upkeep.due_in.min(1);
-    }
-
     /// May unlink a segment; true if there is more memory than the pending timers need.
     fn give_memory_back(&mut self) -> bool {
-        let (scheduled, pending) = (self.scheduled(), self.pending());
+        let (scheduled, pending) = (self.shared.scheduled(), self.shared.len());
         let (shared, reclaimer) = self.shared.parts();
         if self.recycler.note_move(&shared.slab, scheduled, pending, reclaimer) {
             self.reclaim_leftovers(pending);
         }
         self.recycler.has_excess(&self.shared.slab, pending)
-    }
-
-    /// Whether a piece of work is under way.
-    fn is_at_work(&self) -> bool {
-        self.sweep.is_under_way() || self.recycler.is_giving()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::config::LIMITS;
 use crate::fallible;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Nodes in one word of free bits. In models a segment has a single word.
+/// Nodes in one word of free bits.
 pub(crate) const WORD_NODES: usize = LIMITS.nodes_per_free_word;
 
 /// The set of free nodes of a segment.
@@ -114,8 +114,10 @@ impl FreeBits {
     /// Takes every node, or none. For the advancer, before it gives the
     /// segment back.
     pub(crate) fn take_all(&self) -> bool {
-        let mut words = 0..self.words();
-        let take = || words.next().map_or(0, |word| self.take_as_one_of_all(word));
+        let mut words = self.words.iter();
+        // The bits of the summary stay: a producer that finds nothing in their words clears them.
+        // Ordering: Acquire, pairs with the Release in `give`.
+        let take = || words.next().map_or(0, |word| word.swap(0, Ordering::Acquire));
         let Some(taken) = fallible::slice(self.words(), take) else { return false };
         let nodes = taken.iter().map(|bits| bits.count_ones()).sum::<u32>();
         // Ordering: Relaxed, an estimate, which was too high until now.
@@ -125,17 +127,6 @@ impl FreeBits {
             taken.iter().enumerate().for_each(|(word, &bits)| self.give(word, bits));
         }
         are_all
-    }
-
-    /// Takes the free nodes of a word, for a caller that takes all words, the first one first: the
-    /// bits of a word of the summary go at once, and the count is left to the caller.
-    fn take_as_one_of_all(&self, word: usize) -> u64 {
-        if word.is_multiple_of(WORD_NODES) {
-            // Ordering: Acquire, as in `take`: the summary's bits first, then their words.
-            self.summary[word / WORD_NODES].swap(0, Ordering::Acquire);
-        }
-        // Ordering: Acquire, pairs with the Release in `give`.
-        self.words[word].swap(0, Ordering::Acquire)
     }
 
     /// Whether any word may have free nodes.

@@ -3,7 +3,6 @@
 
 pub(crate) mod epochs;
 pub(crate) mod free_bits;
-mod leaving;
 #[cfg(not(shardwheel_loom))]
 mod pages;
 pub(crate) mod recycle;

@@ -22,30 +22,23 @@ pub(super) const PART: usize = 1 << 18;
 struct Pages {
     memory: imp::Memory,
     bytes: usize,
-    size: PageSize,
+    /// Whether it asked for huge pages, which save a page table walk on most accesses. A hint:
+    /// where the system refuses or does not know it, ordinary pages serve.
+    is_huge: bool,
     /// The bytes before this one have gone back to the system.
     given: usize,
 }
 
-/// The size of the pages that a segment asks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PageSize {
-    Ordinary,
-    /// Huge pages save a page table walk on most accesses. A hint: where the system refuses or does
-    /// not know it, ordinary pages serve.
-    Huge,
-}
-
 impl Pages {
     /// Makes `bytes` zeroed bytes, and returns their start, a multiple of `align`.
-    fn new(bytes: usize, align: usize, size: PageSize) -> io::Result<(Self, *mut u8)> {
-        let align = align.max(imp::wanted_align(size));
+    fn new(bytes: usize, align: usize, is_huge: bool) -> io::Result<(Self, *mut u8)> {
+        let align = align.max(imp::wanted_align(is_huge));
         let slack = if align > imp::SURE_ALIGN { align } else { 0 };
         let bytes = bytes.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mut memory = imp::allocate(bytes, size)?;
+        let mut memory = imp::allocate(bytes, is_huge)?;
         let start = memory.as_mut_ptr().cast::<u8>();
         let start = start.wrapping_add(start.align_offset(align));
-        Ok((Self { memory, bytes, size, given: 0 }, start))
+        Ok((Self { memory, bytes, is_huge, given: 0 }, start))
     }
 
     /// Gives the next [`PART`] of the memory back to the system; false if it has to go with all
@@ -58,9 +51,7 @@ impl Pages {
     unsafe fn give_part(&mut self) -> bool {
         let end = self.given + PART;
         // SAFETY: by the caller's promise.
-        let gives = self.size == PageSize::Ordinary
-            && end < self.bytes
-            && unsafe { imp::give(&self.memory, self.given, PART) };
+        let gives = !self.is_huge && end < self.bytes && unsafe { imp::give(&self.memory, self.given, PART) };
         if gives {
             self.given = end;
         }
@@ -77,8 +68,7 @@ pub(super) struct Nodes<T> {
 impl<T> Nodes<T> {
     /// `many` says that the shard is large, so this segment will be filled: it asks for huge pages.
     pub(super) fn new(many: bool) -> io::Result<Self> {
-        let size = if many { PageSize::Huge } else { PageSize::Ordinary };
-        let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), size)?;
+        let (pages, start) = Pages::new(Segment::<T>::bytes(), align_of::<Node<T>>(), many)?;
         let first = start.cast::<Node<T>>();
         let first = NonNull::new(first).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { first, pages })
@@ -88,6 +78,7 @@ impl<T> Nodes<T> {
         self.first.as_ptr()
     }
 
+    /// Gives a part of the memory to the system; returns the rest.
     pub(super) fn give_part(mut self) -> Option<Self> {
         // SAFETY: nodes are reached through a borrow of `self` only, and it is not borrowed.
         unsafe { self.pages.give_part() }.then_some(self)
@@ -114,9 +105,7 @@ unsafe impl<T: Send> Sync for Nodes<T> {}
 mod imp {
     use std::io;
 
-    use super::PageSize;
-
-    pub(super) type Memory = memmap2::MmapMut;
+    pub(super) use memmap2::MmapMut as Memory;
 
     /// Whether the system backs only the part that has been used.
     pub(in super::super) const IS_LAZY: bool = true;
@@ -126,13 +115,13 @@ mod imp {
 
     const HUGE_PAGE: usize = if cfg!(miri) { SURE_ALIGN } else { 2 << 20 };
 
-    pub(super) fn wanted_align(size: PageSize) -> usize {
-        if size == PageSize::Huge { HUGE_PAGE } else { SURE_ALIGN }
+    pub(super) fn wanted_align(is_huge: bool) -> usize {
+        if is_huge { HUGE_PAGE } else { SURE_ALIGN }
     }
 
-    pub(super) fn allocate(bytes: usize, size: PageSize) -> io::Result<Memory> {
+    pub(super) fn allocate(bytes: usize, is_huge: bool) -> io::Result<Memory> {
         let pages = Memory::map_anon(bytes)?;
-        if size == PageSize::Huge {
+        if is_huge {
             ask_for_huge_pages(&pages);
         }
         Ok(pages)
@@ -171,7 +160,6 @@ mod imp {
 mod imp {
     use std::io;
 
-    use super::PageSize;
     use crate::fallible;
 
     /// Not a box, which must not be moved while pointers into it are in use.
@@ -183,7 +171,7 @@ mod imp {
 
     const CACHE_LINE: usize = 64;
 
-    pub(super) fn wanted_align(_: PageSize) -> usize {
+    pub(super) fn wanted_align(_: bool) -> usize {
         CACHE_LINE
     }
 
@@ -196,7 +184,7 @@ mod imp {
         false
     }
 
-    pub(super) fn allocate(bytes: usize, _: PageSize) -> io::Result<Memory> {
+    pub(super) fn allocate(bytes: usize, _: bool) -> io::Result<Memory> {
         let words = fallible::zeroed::<u64>(bytes.div_ceil(size_of::<u64>()));
         Ok(words.ok_or(io::ErrorKind::OutOfMemory)?.into_vec())
     }
@@ -211,8 +199,8 @@ mod tests {
     #[test]
     fn ordinary_pages_go_back_in_parts() {
         const BYTES: usize = 1 << 20;
-        for (size, parts) in [(PageSize::Ordinary, BYTES / PART - 1), (PageSize::Huge, 0)] {
-            let (mut pages, start) = Pages::new(BYTES, 8, size).expect("there is memory");
+        for (is_huge, parts) in [(false, BYTES / PART - 1), (true, 0)] {
+            let (mut pages, start) = Pages::new(BYTES, 8, is_huge).expect("there is memory");
             // SAFETY: the memory has `BYTES` bytes, and is not borrowed elsewhere.
             let bytes = || unsafe { std::slice::from_raw_parts_mut(start, BYTES) };
             bytes().fill(1);

@@ -10,10 +10,11 @@
 //!
 //! The work is done in steps, one for each advance: giving the bits of a batch of half a million
 //! nodes takes milliseconds, and so does giving a hundred segments to the system. Steps are longer
-//! where nodes are freed faster than steps would give them, and at the end of a long drain.
+//! where nodes are freed faster than steps would give them.
 //!
-//! [`excess`] decides which memory goes back, and when. [`leaving`](crate::shard::memory::leaving)
-//! gives it to the system in steps.
+//! [`excess`] decides which memory goes back, and when. The system takes as long for the 512 pages
+//! of a segment as the advancer for firing a thousand timers. So no advance gives back more than
+//! one part of a segment ([`Nodes::give_part`]).
 //!
 //! Only the advancer uses a recycler.
 
@@ -22,40 +23,31 @@ mod excess;
 use self::excess::Trim;
 use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
-use crate::shard::memory::leaving::Leaving;
+use crate::shard::memory::pages::Nodes;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slab::{Freed, FreedNodes, Slab};
-use crate::shard::memory::slot::Keep;
+use crate::shard::memory::slot::{Keep, Retired};
 #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
 use crate::shard::node::NodeId;
 
-/// A batch is ripe, and is given to the slab, when it has `LEAST_WORTH` nodes, or 1 / `WORTH_SHARE`
-/// of all nodes if that is more. Where a segment has few nodes, a quarter of a segment is enough.
-const LEAST_WORTH: usize = LIMITS.ripe_batch;
+/// A batch is ripe, and is given to the slab, when it has `LIMITS.ripe_batch` nodes, or 1 /
+/// `WORTH_SHARE` of all nodes if that is more. Where a segment has few nodes, a quarter of a
+/// segment is enough.
 const WORTH_SHARE: usize = 16;
-
-/// A batch that is not ripe is given after this many steps, if there is more memory than the
-/// pending timers need; at the next step, if none is pending.
-const STEPS: usize = if LIMITS.batches { 16 } else { 1 };
-
-/// How many words of the bitmap a step gives to the slab. It gives further words in proportion to
-/// the nodes freed since the last step: the whole batch has been given when the next batch has half
-/// of the nodes that make it ripe.
-const WORDS_PER_STEP: usize = LIMITS.words_per_step;
-
-/// A drain that has freed this many nodes since the last step does another one, if the batch is
-/// ripe.
-const STRIDE: usize = if LIMITS.batches { 64 } else { 1 };
 
 pub(crate) struct Recycler<T> {
     /// Freed, and not yet given to the slab.
     nodes: FreedNodes,
     /// While a batch is being given: how many words it has at most.
     words: Option<usize>,
-    leaving: Leaving<T>,
-    /// Steps since a batch was last given, and after how many a batch that is not ripe is given.
+    /// Segments that are out of the table.
+    retired: Retired<Segment<T>>,
+    /// The rest of the segment that is going back to the system.
+    parting: Option<Nodes<T>>,
+    /// Steps since a batch was last given.
     steps: usize,
-    most_steps: usize,
+    /// Whether the next step gives a batch that is not ripe.
+    hurries: bool,
     /// Nodes freed since the last step.
     freed: usize,
     /// The nodes that make a batch ripe.
@@ -68,9 +60,10 @@ impl<T> Recycler<T> {
         Self {
             nodes: FreedNodes::new(),
             words: None,
-            leaving: Leaving::new(slab.retired()),
+            retired: slab.retired(),
+            parting: None,
             steps: 0,
-            most_steps: 0,
+            hurries: true,
             freed: 0,
             worth: Self::least_worth(),
             trim: Trim::new(),
@@ -78,7 +71,7 @@ impl<T> Recycler<T> {
     }
 
     fn least_worth() -> usize {
-        LEAST_WORTH.min(Segment::<T>::NODES / 4)
+        LIMITS.ripe_batch.min(Segment::<T>::NODES / 4)
     }
 
     /// Takes a node that the advancer has freed and unlinked.
@@ -93,59 +86,58 @@ impl<T> Recycler<T> {
         self.nodes.count() >= self.worth
     }
 
+    /// Whether a drain does a step: it has freed some nodes since the last one.
     #[inline]
     pub(crate) fn is_step_due(&self) -> bool {
-        self.freed >= STRIDE && self.is_ripe()
+        self.freed >= LIMITS.freed_in_a_drain && self.is_ripe()
     }
 
     /// Whether a batch is being given to the slab, or memory to the system.
     pub(crate) fn is_giving(&self) -> bool {
-        self.words.is_some() || !self.leaving.is_empty()
+        self.words.is_some() || self.leaving() > 0
     }
 
+    /// Does a step for the slab and one for the system; true if memory went back to the system.
     pub(crate) fn poll(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) -> bool {
-        self.step(WORDS_PER_STEP, slab, reclaimer);
-        self.leaving.step(reclaimer)
+        self.step(LIMITS.words_per_step, slab, reclaimer);
+        self.give_memory(false, reclaimer)
     }
 
-    pub(crate) fn step_of_a_drain(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
-        self.step(0, slab, reclaimer);
-    }
-
-    fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
+    /// Gives at least that many words of the batch to the slab, and further words in proportion to
+    /// the nodes freed since the last step: the whole batch has been given when the next batch has
+    /// half of the nodes that make it ripe. A drain gives these alone.
+    pub(crate) fn step(&mut self, least: usize, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
         let freed = std::mem::take(&mut self.freed);
         self.trim.ended = self.trim.ended.saturating_add(freed);
         self.steps = self.steps.saturating_add(1);
         let mut words = least;
         if let Some(of_batch) = self.words {
             words = words.saturating_add(freed.saturating_mul(2 * of_batch).div_ceil(self.worth));
-        } else if self.is_ripe() || self.nodes.count() > 0 && self.steps >= self.most_steps {
+        } else if self.is_ripe() || self.hurries && self.nodes.count() > 0 {
             self.steps = 0;
             self.nodes.rewind();
             self.words = Some(self.nodes.count().min(slab.words()));
             self.worth = Self::least_worth().max(slab.size() * Segment::<T>::NODES / WORTH_SHARE);
         }
-        self.give(slab, words, reclaimer);
+        if self.words.is_some() && words > 0 {
+            let nodes = &mut self.nodes;
+            let batch = (0..words).map_while(|_| nodes.take_word::<T>());
+            slab.give_words(batch, Keep::by(reclaimer));
+            self.words = self.words.filter(|_| nodes.count() > 0 && !nodes.is_at_end());
+        }
     }
 
-    /// Gives all nodes to the slab. For the end of a long drain.
-    pub(crate) fn poll_to_the_end(&mut self, slab: &Slab<T>, reclaimer: &mut Reclaimer) {
-        for _ in 0..2 {
-            self.steps = usize::MAX;
-            self.step(usize::MAX, slab, reclaimer);
-        }
-        self.leaving.step(reclaimer);
+    /// The number of segments that are on their way to the system.
+    pub(super) fn leaving(&self) -> usize {
+        self.retired.count() + usize::from(self.parting.is_some())
     }
 
-    /// Gives up to `most` words of the batch.
-    #[inline]
-    fn give(&mut self, slab: &Slab<T>, most: usize, reclaimer: &Reclaimer) {
-        let Self { nodes, words, .. } = self;
-        if words.is_none() || most == 0 {
-            return;
-        }
-        slab.give_words((0..most).map_while(|_| nodes.take_word::<T>()), Keep::by(reclaimer));
-        self.words = words.filter(|_| nodes.count() > 0 && !nodes.is_at_end());
+    /// Gives a part of a segment to the system, or the whole; true if it did.
+    fn give_memory(&mut self, whole: bool, reclaimer: &Reclaimer) -> bool {
+        let next = || self.retired.take(reclaimer).map(|segment| segment.into_nodes());
+        let Some(nodes) = self.parting.take().or_else(next) else { return false };
+        self.parting = if whole { None } else { nodes.give_part() };
+        true
     }
 
     /// The nodes on their way to the slab; for invariant checks.

@@ -58,9 +58,9 @@ impl<T> Segment<T> {
         Ok(Self { nodes, era: 0, free })
     }
 
-    /// Ends the segment; its nodes' memory is left.
-    pub(crate) fn into_memory(self) -> NodeMemory<T> {
-        NodeMemory(self.nodes)
+    /// Ends the segment: no node in it can be reached. The nodes' memory is left.
+    pub(in crate::shard::memory) fn into_nodes(self) -> Nodes<T> {
+        self.nodes
     }
 
     /// Bytes of memory that [`new`](Self::new) requests for nodes.
@@ -76,25 +76,6 @@ impl<T> Segment<T> {
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> &Node<T> {
         self.nodes.at(id as usize & (Self::NODES - 1))
-    }
-
-    /// The nodes that are in use or set aside.
-    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Node<T>> {
-        (0..Self::WORDS).flat_map(move |word| {
-            let taken = self.free.taken(word);
-            let of_word = (0..WORD_NODES).filter(move |bit| taken >> bit & 1 == 1);
-            of_word.map(move |bit| self.nodes.at(word * WORD_NODES + bit))
-        })
-    }
-}
-
-/// The memory of a segment that has ended. No node in it can be reached.
-pub(crate) struct NodeMemory<T>(Nodes<T>);
-
-impl<T> NodeMemory<T> {
-    /// Gives a part of the memory to the system; returns the rest.
-    pub(crate) fn give_part(self) -> Option<Self> {
-        self.0.give_part().map(Self)
     }
 }
 

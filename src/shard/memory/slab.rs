@@ -40,30 +40,28 @@ use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::free_bits::WORD_NODES;
 use crate::shard::memory::segment::Segment;
 use crate::shard::memory::slot::{Keep, Slots};
-use crate::shard::node::{NIL, Node, NodeId, PayloadSlot};
+use crate::shard::node::{NIL, Node, NodeId};
 use crate::sync::plain::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, hint};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Trace, hint};
 use crate::tick::Tick;
 use crate::unwind::FirstPanic;
 
-/// The greatest number of segments. A fuzzer, whose shards are small, makes and clears a table for
-/// each input.
-const TABLE: usize = LIMITS.segments;
-
 pub(crate) struct Slab<T> {
-    segments: Slots<Segment<T>, TABLE>,
+    segments: Slots<Segment<T>, { LIMITS.segments }>,
     /// The address of each segment's nodes, now or formerly. For prefetching, which needs an
     /// address and no guarantee.
-    addresses: Box<[AtomicPtr<Node<T>>; TABLE]>,
+    addresses: Box<[AtomicPtr<Node<T>>; LIMITS.segments]>,
     /// The era of the next segment. No two segments have the same era. So a segment that replaces
     /// one given back hands out generations that were never used there, whichever thread added it.
     next_era: AtomicU32,
     /// A bit for each segment that may have free nodes; kept like the summary within a segment.
-    open: Box<[AtomicU64; TABLE.div_ceil(WORD_NODES)]>,
+    open: Box<[AtomicU64; LIMITS.segments.div_ceil(WORD_NODES)]>,
     /// The number of segments.
     size: PlainU32,
     /// How often free nodes have been given back.
     changes: PlainU64,
+    /// For models: stands for the word of a node, between the advancer's look at it and its firing.
+    pub(crate) firing: Trace,
 }
 
 impl<T> Slab<T> {
@@ -76,6 +74,7 @@ impl<T> Slab<T> {
             open: fallible::zeroed_array(),
             size: PlainU32::new(0),
             changes: PlainU64::new(0),
+            firing: Trace::begin(),
         }
     }
 
@@ -93,23 +92,10 @@ impl<T> Slab<T> {
     /// O(1).
     #[inline]
     pub(crate) fn get<'g>(&'g self, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
+        self.firing.note_look();
         // SAFETY: the caller is pinned, or has free nodes of this segment, which keep it.
         let segment = self.load(stay.id as usize >> Segment::<T>::SHIFT, unsafe { Keep::owned() })?;
         Some((segment.node(stay.id), segment.era))
-    }
-
-    /// Cancels the timer of that generation, as [`Node::hold`]; the caller holds the node.
-    #[inline(always)]
-    pub(crate) fn hold<R>(
-        &self,
-        stay: &Stay<'_>,
-        generation: u64,
-        place: &mut Option<R>,
-        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<Held> {
-        let (node, era) = self.get(stay)?;
-        let (vacant, linked_for) = node.hold(era, generation, place, harvest)?;
-        Some(Held { node: stay.id, word: vacant.word(), linked_for })
     }
 
     /// Turns the right to a held node into one that borrows; nothing is held afterwards.
@@ -124,7 +110,7 @@ impl<T> Slab<T> {
         // SAFETY: the caller has the right to the node, so it is in use, and its segment stays.
         let (node, era) = unsafe { self.owned(id) };
         // SAFETY: the vacant node's right became the one that is given up here.
-        OwnedNode { id, era, vacant: unsafe { node.regain(word) } }
+        OwnedNode { id, era, vacant: unsafe { node.regain(word) }, linked_for: Some(held.linked_for) }
     }
 
     /// Prefetches the node's cache line for writing. Safe for any name, at any time.
@@ -188,7 +174,7 @@ impl<T> Slab<T> {
             let (node, era) = unsafe { self.owned(id) };
             // SAFETY: the node was among the caller's free nodes, and is not any more.
             if let Some(vacant) = unsafe { node.prepare(deadline) } {
-                return Ok(OwnedNode { id, era, vacant });
+                return Ok(OwnedNode { id, era, vacant, linked_for: None });
             }
             // A worn-out node stays in use, and its segment stays for it.
         }
@@ -210,10 +196,6 @@ impl<T> Slab<T> {
         self.changes.load(Ordering::Relaxed)
     }
 
-    fn height(&self) -> usize {
-        self.segments.height()
-    }
-
     /// The number of segments; too high for a moment at times. O(1).
     pub(crate) fn size(&self) -> usize {
         // Ordering: Relaxed, a count.
@@ -221,20 +203,16 @@ impl<T> Slab<T> {
     }
 }
 
-/// How many segments are never given back: none. Models, which test other things, keep the first.
-pub(crate) fn staying() -> usize {
-    LIMITS.segments_that_stay
-}
-
 impl<T> Drop for Slab<T> {
     /// Drops every payload even if some panic; the first panic resumes at the end.
     fn drop(&mut self) {
         let mut panics = FirstPanic::new();
         if std::mem::needs_drop::<T>() {
-            for segment in self.segments.all() {
-                for node in segment.in_use() {
-                    panics.catch_drop(node.take_pending());
-                }
+            // SAFETY: the slab is borrowed exclusively: no segment is taken away.
+            let keep = unsafe { Keep::owned() };
+            for id in (0..self.words()).flat_map(|word| self.taken(word, keep)) {
+                let segment = self.load(id as usize >> Segment::<T>::SHIFT, keep);
+                segment.into_iter().for_each(|segment| panics.catch_drop(segment.node(id).take_pending()));
             }
         }
         panics.resume();

@@ -126,12 +126,6 @@ impl<M, const N: usize> Slots<M, N> {
             retired.add(Unreachable(former), reclaimer);
         }
     }
-
-    /// Everything that the slots hold, for the last owner.
-    pub(crate) fn all(&mut self) -> impl Iterator<Item = &M> {
-        // SAFETY: the slots are borrowed exclusively: nothing is retired.
-        (0..self.height()).filter_map(|index| self.get(index, unsafe { Keep::owned() }))
-    }
 }
 
 impl<M, const N: usize> Drop for Slots<M, N> {

@@ -10,7 +10,6 @@
 //! The fields are private to this file, so no other code can break this.
 
 use std::mem::MaybeUninit;
-use std::ops::Deref;
 
 use super::state::{Status, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
@@ -48,19 +47,6 @@ pub(crate) struct Vacant<'n, T> {
     word: Word,
 }
 
-/// The right to link a node that has just been armed. Until it is linked, its segment stays.
-#[must_use = "the timer is in no list, and never fires"]
-pub(crate) struct Armed<'n, T>(&'n Node<T>);
-
-impl<T> Deref for Armed<'_, T> {
-    type Target = Node<T>;
-
-    #[inline(always)]
-    fn deref(&self) -> &Node<T> {
-        self.0
-    }
-}
-
 /// The right to a node whose payload is out, without a borrow of the node.
 #[derive(Debug)]
 #[must_use = "the node is lost"]
@@ -96,8 +82,8 @@ impl<T> Node<T> {
 
     /// The word. What the thread that stored it had done before is visible.
     #[inline]
-    pub(super) fn word(&self) -> Word {
-        // Ordering: Acquire, pairs with the Release in `arm`, `fill_again` and `cancelled`: payload
+    pub(crate) fn word(&self) -> Word {
+        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`: payload
         // and `base` are visible, or the payload is out.
         Word::from_raw(self.word.load(Ordering::Acquire))
     }
@@ -120,7 +106,7 @@ impl<T> Node<T> {
         // The first access is a store. If the first access to fresh memory were a load, the system
         // would map a page of zeroes, replace it at the next store, and notify every processor of
         // the change.
-        // Ordering: Relaxed, published by the Release of the word in `arm`.
+        // Ordering: Relaxed, published by the Release of the word in `fill`.
         self.base.store(deadline, Ordering::Relaxed);
         // The caller took the node from the free bits: the Acquire in `FreeBits::take` pairs with
         // the Release in `give`, which comes after the last store of this word.
@@ -150,45 +136,32 @@ impl<T> Node<T> {
         Vacant { node: self, word: running.word }
     }
 
-    /// Moves a pending timer to another status. The caller is the winner, or the word has changed.
+    /// Moves a timer that is pending or kept to another status. The caller is the winner, or the
+    /// word has changed.
     #[inline]
     pub(super) fn win(&self, word: Word, status: Status) -> Option<Filled<'_, T>> {
         let won = word.with_status(status);
-        let is_won = word.is(Status::Pending) && status != Status::Pending && self.replace(word, won);
+        let holds = (word.is(Status::Pending) || word.is(Status::Kept)) && word != won;
+        let is_won = holds && status != Status::Pending && self.replace(word, won);
         is_won.then_some(Filled { node: self, word: won })
     }
 
     /// Frees a dead node; `None` if the word has changed.
-    pub(super) fn win_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
+    pub(crate) fn free_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
         let free = word.with_status(Status::Free);
         (word.is(Status::Cancelled) && self.replace(word, free)).then_some(Vacant { node: self, word: free })
     }
 
-    /// Frees a node that is kept with its timer; `None` if the word has changed.
-    pub(super) fn win_kept(&self, word: Word) -> Option<Filled<'_, T>> {
-        let free = word.with_status(Status::Free);
-        (word.is(Status::Kept) && self.replace(word, free)).then_some(Filled { node: self, word: free })
+    /// Changes what the word says of a pending timer besides its status; false if the word has
+    /// changed.
+    pub(super) fn put_off(&self, word: Word, to: Word) -> bool {
+        word.is(Status::Pending) && to.is(Status::Pending) && self.replace(word, to)
     }
 
-    /// Gives a pending timer another extension; false if the word has changed.
-    pub(super) fn set_extension(&self, word: Word, extension: Tick) -> bool {
-        word.is(Status::Pending) && self.replace(word, word.with_extension(extension))
-    }
-
-    /// Marks a pending timer's node as displaced; false if the word has changed.
-    pub(super) fn set_displaced(&self, word: Word) -> bool {
-        word.is(Status::Pending) && self.replace(word, word.displaced())
-    }
-
-    /// Stops a timer whose payload is out; false if the word has changed.
-    pub(super) fn set_stopped(&self, word: Word) -> bool {
-        word.is(Status::Running) && self.replace(word, word.with_status(Status::Stopped))
-    }
-
-    /// Ends a timer whose payload is out and does not come back, for the shard's end; false if the
-    /// word has changed. The node is not used again.
-    pub(crate) fn end_for_good(&self, word: Word) -> bool {
-        word.is(Status::Running) && self.replace(word, word.with_status(Status::Free))
+    /// Ends a timer whose payload is out; false if the word has changed. If it is to be `Free`, for
+    /// the shard's end, the node is not used again.
+    pub(crate) fn end_running(&self, word: Word, status: Status) -> bool {
+        word.is(Status::Running) && self.replace(word, word.with_status(status))
     }
 
     #[inline]
@@ -197,7 +170,7 @@ impl<T> Node<T> {
         // the caller acquired `from` when it loaded it, and success proves that the word has not
         // changed. Acquire costs nothing where a read-modify-write is a barrier anyway, and spares
         // the proof that no store came between. No Release: the words stored here publish nothing,
-        // and as read-modify-writes they continue the release sequence of `arm`.
+        // and as read-modify-writes they continue the release sequence of `fill`.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.word.compare_exchange(from.raw(), to.raw(), success, failure).is_ok()
     }
@@ -229,9 +202,6 @@ impl<'n, T> Filled<'n, T> {
         payload
     }
 
-    /// Leaves the payload in the node.
-    pub(crate) fn leave(self) {}
-
     /// Calls `look` with the payload.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         self.node.payload.with_mut(|cell| {
@@ -255,19 +225,20 @@ impl<'n, T> Vacant<'n, T> {
 
     /// Writes the payload, then a word that says that it is pending. From the store of the word on,
     /// the timer is reachable where the node is linked: the advancer may fire it and give the
-    /// node's segment back.
+    /// node's segment back. If the node is in no list, the caller links it, and the segment stays
+    /// until then.
     #[inline]
-    pub(super) fn fill(self, word: Word, payload: T) {
-        let _ = self.arm(word, payload);
-    }
-
-    /// As [`fill`](Self::fill), of a node that is in no list: returns the right to link it.
-    #[inline]
-    pub(super) fn arm(self, word: Word, payload: T) -> Armed<'n, T> {
+    pub(super) fn fill(self, word: Word, payload: T) -> &'n Node<T> {
         self.put(payload);
         // Ordering: Release, pairs with the Acquire of every thread that finds the timer pending.
         self.node.word.store(word.with_status(Status::Pending).raw(), Ordering::Release);
-        Armed(self.node)
+        self.node
+    }
+
+    /// Puts the payload back: the timer is pending as before.
+    pub(crate) fn restore(self, payload: T) {
+        let word = self.word;
+        self.fill(word, payload);
     }
 
     /// Writes the payload, then swaps the word for one that says that it is pending, at its `base`.
@@ -299,7 +270,7 @@ impl<'n, T> Vacant<'n, T> {
     /// Leaves the node, which is linked, to the advancer.
     #[inline]
     pub(crate) fn cancelled(self) {
-        // Ordering: Release, pairs with the Acquire in `observe`: the payload is out
+        // Ordering: Release, pairs with the Acquire in `word`: the payload is out
         // before another thread may write a new one.
         self.node.word.store(self.word.with_status(Status::Cancelled).raw(), Ordering::Release);
     }

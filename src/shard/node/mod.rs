@@ -13,11 +13,10 @@
 
 mod cell;
 mod recurring;
-mod reuse;
 pub(crate) mod state;
 
-pub(crate) use cell::{Armed, Filled, Node, PayloadSlot, Running, Vacant};
-pub(crate) use recurring::{RunOutcome, StopOutcome};
+pub(crate) use cell::{Filled, Node, PayloadSlot, Running, Vacant};
+pub(crate) use recurring::Stopped;
 
 use crate::shard::node::state::{MAX_EXTENSION, Status, Word};
 use crate::sync::{Ordering, fence};
@@ -40,33 +39,6 @@ pub(crate) enum Extended {
     Gone,
 }
 
-/// A pending timer that a producer has taken out of the node, and may put back.
-pub(crate) struct TakenOut<'n, T> {
-    vacant: Vacant<'n, T>,
-    payload: T,
-}
-
-/// The state of a node as the advancer finds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Observed {
-    /// Pending: the timer's deadline, and the word.
-    Pending(Tick, Word),
-    /// Dead: its timer was cancelled.
-    Cancelled(Word),
-    /// A producer is at work in the node.
-    Busy,
-    /// The payload of its timer is out. Such a node is in no list.
-    Running(Word),
-    /// As `Running`, and the timer was stopped.
-    Stopped,
-    /// Dead, and held by its canceller for the next timer.
-    Held(Word),
-    /// Kept by the shard's end: the timer's deadline, and the word.
-    Kept(Tick, Word),
-    /// Free. A free node is in no list.
-    Free,
-}
-
 impl<T> Node<T> {
     /// Returns whether the unused node is worn out, or would be found worn out by
     /// [`prepare`](Self::prepare).
@@ -78,33 +50,33 @@ impl<T> Node<T> {
     /// Cancels the timer of that generation (`era` is the segment's). The winner gets the payload.
     /// A thread that comes second finds another status or version and gets `None`.
     pub(crate) fn cancel(&self, era: u32, generation: u64) -> Option<T> {
-        let mut place = None;
-        self.cancel_into(era, generation, &mut place, |slot| Some(slot.read()))?;
-        place
-    }
-
-    /// As [`cancel`](Self::cancel), and writes the result of `harvest` directly to `place`, without
-    /// an intermediate copy.
-    #[inline(always)]
-    pub(crate) fn cancel_into<R>(
-        &self,
-        era: u32,
-        generation: u64,
-        place: &mut Option<R>,
-        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
-    ) -> Option<()> {
-        let (vacant, harvested) = self.win_of(era, generation, Status::Cancelling)?.harvest(harvest);
-        *place = harvested;
+        let (vacant, payload) = self.take(era, generation)?;
         vacant.cancelled();
-        Some(())
+        Some(payload)
     }
 
     /// Does the first half of a cancel: the payload is out, and the node is
-    /// [`Cancelling`](Status::Cancelling) until the caller puts the payload back or calls
+    /// [`Cancelling`](Status::Cancelling) until the caller [puts it back](Vacant::restore) or calls
     /// [`Vacant::cancelled`].
-    pub(crate) fn take(&self, era: u32, generation: u64) -> Option<TakenOut<'_, T>> {
-        let (vacant, payload) = self.win_of(era, generation, Status::Cancelling)?.read();
-        Some(TakenOut { vacant, payload })
+    pub(crate) fn take(&self, era: u32, generation: u64) -> Option<(Vacant<'_, T>, T)> {
+        Some(self.win_of(era, generation, Status::Cancelling)?.read())
+    }
+
+    /// As [`take`](Self::take), and writes the result of `harvest` directly to `place`, without an
+    /// intermediate copy. With `holds`, the node is [`Held`](Status::Held) by the caller, who may
+    /// use it again where it is linked.
+    #[inline(always)]
+    pub(crate) fn take_out<R>(
+        &self,
+        (era, generation): (u32, u64),
+        holds: bool,
+        place: &mut Option<R>,
+        harvest: impl FnOnce(PayloadSlot<'_, T>) -> Option<R>,
+    ) -> Option<Vacant<'_, T>> {
+        let status = if holds { Status::Held } else { Status::Cancelling };
+        let (vacant, harvested) = self.win_of(era, generation, status)?.harvest(harvest);
+        *place = harvested;
+        Some(vacant)
     }
 
     /// Moves the pending timer of that generation to `status`.
@@ -155,16 +127,17 @@ impl<T> Node<T> {
             }
             // The swap is made even if the word stays the same: its success proves that `base`
             // belonged to this timer.
-            if self.set_extension(word, deadline - base) {
+            if self.put_off(word, word.with_extension(deadline - base)) {
                 return Extended::Done;
             }
         }
     }
 
-    /// Returns whether the timer of that generation is pending.
+    /// The status of the timer of that generation; `None` if the node holds another one.
     #[inline]
-    pub(crate) fn is_pending(&self, era: u32, generation: u64) -> bool {
-        self.find(era, generation).is_some()
+    pub(crate) fn status_of(&self, era: u32, generation: u64) -> Option<Status> {
+        let word = self.word();
+        (generation == join(era, word.version())).then(|| word.status())
     }
 
     /// Returns the deadline of the timer of that generation, if it is pending.
@@ -180,25 +153,10 @@ impl<T> Node<T> {
             // `Pending`: the next owner writes `base` after that swap, so the load in `deadline`
             // came before.
             fence(Ordering::Release);
-            if self.set_extension(word, word.extension()) {
+            if self.put_off(word, word) {
                 return Some(deadline);
             }
         }
-    }
-
-    /// Returns whether the timer of that generation is pending, or recurs and its payload is out.
-    pub(crate) fn is_alive(&self, era: u32, generation: u64) -> bool {
-        // A hint is enough: nothing else is read.
-        let word = self.peek();
-        let is_alive = word.is(Status::Pending) || word.is(Status::Running);
-        is_alive && generation == join(era, word.version())
-    }
-
-    /// Returns whether the timer of that generation was stopped, and its payload is out.
-    pub(crate) fn is_stopped(&self, era: u32, generation: u64) -> bool {
-        // A hint, as above.
-        let word = self.peek();
-        word.is(Status::Stopped) && generation == join(era, word.version())
     }
 
     /// Returns the word if the timer of that generation is pending.
@@ -207,39 +165,22 @@ impl<T> Node<T> {
         (word.is(Status::Pending) && generation == join(era, word.version())).then_some(word)
     }
 
-    /// Returns what the node holds. For the advancer, which has the node in a list that no other
-    /// thread can take apart.
-    pub(crate) fn observe(&self) -> Observed {
-        // A node reused in place is not pushed again, so the list does not make its payload
-        // visible.
+    /// The deadline and the word of the timer, if it is pending.
+    #[inline]
+    pub(crate) fn pending(&self) -> Option<(Tick, Word)> {
         let word = self.word();
-        if word.is(Status::Pending) {
-            Observed::Pending(self.deadline(word), word)
-        } else if word.is(Status::Cancelled) {
-            Observed::Cancelled(word)
-        } else if word.is(Status::Free) {
-            Observed::Free
-        } else if word.is(Status::Running) {
-            Observed::Running(word)
-        } else if word.is(Status::Stopped) {
-            Observed::Stopped
-        } else if word.is(Status::Held) {
-            Observed::Held(word)
-        } else if word.is(Status::Kept) {
-            Observed::Kept(self.deadline(word), word)
-        } else {
-            Observed::Busy
-        }
+        word.is(Status::Pending).then(|| (self.deadline(word), word))
     }
 
-    /// Fires the timer that [`observe`](Self::observe) found; `None` if it has changed since. The
-    /// node is free afterwards.
+    /// Fires the pending timer that the caller has found, or takes out one that the shard's end has
+    /// kept; `None` if it has changed since. The node
+    /// is free afterwards.
     pub(crate) fn fire(&self, word: Word) -> Option<(Vacant<'_, T>, T)> {
         self.win(word, Status::Free).map(Filled::read)
     }
 
-    /// Wins the timer that [`observe`](Self::observe) found, for the shard's end, which takes it or
-    /// [leaves](Filled::leave) it in its node. `None` if the timer has changed since.
+    /// Wins the pending timer that the caller has found, for the shard's end, which takes it or
+    /// leaves it in its node. `None` if the timer has changed since.
     ///
     /// Against a cancel or a move: one of the two compare-and-swaps fails, and its caller gets
     /// nothing.
@@ -247,61 +188,59 @@ impl<T> Node<T> {
         self.win(word, Status::Kept)
     }
 
-    /// Takes out the timer that [`observe`](Self::observe) found kept.
-    pub(crate) fn take_kept(&self, word: Word) -> Option<T> {
-        self.win_kept(word).map(|filled| filled.read().1)
-    }
-
-    /// Marks the timer that [`observe`](Self::observe) found as displaced, because the advancer is
+    /// Marks the pending timer that the caller has found as displaced, because the advancer is
     /// about to link its node for its deadline and no longer for `base`. A timer due at `base`
     /// needs no mark. False if the timer has changed since.
     pub(crate) fn displace(&self, word: Word) -> bool {
-        word.extension() == 0 || word.is_displaced() || self.set_displaced(word)
+        word.extension() == 0 || word.is_displaced() || self.put_off(word, word.displaced())
     }
 
-    /// Frees the dead node that [`observe`](Self::observe) found. `None` if it has
-    /// changed since.
-    pub(crate) fn free_cancelled(&self, word: Word) -> Option<Vacant<'_, T>> {
-        self.win_cancelled(word)
-    }
-
-    pub(super) fn deadline(&self, word: Word) -> Tick {
+    /// The deadline of the timer of that word, which the caller has acquired.
+    pub(crate) fn deadline(&self, word: Word) -> Tick {
         // Ordering: Relaxed, published by the word, which the caller acquired.
         self.base.load(Ordering::Relaxed).saturating_add(word.extension())
     }
 
     /// Returns the earliest deadline for which the node can be reused in place: the tick that the
     /// node is linked for, or a later one.
-    pub(super) fn linked_for(&self, word: Word) -> Tick {
+    pub(crate) fn linked_for(&self, word: Word) -> Tick {
         self.deadline(if word.is_displaced() { word } else { word.with_extension(0) })
     }
 
     /// Takes the payload of a timer that is still pending. For the last owner of the slab.
     pub(crate) fn take_pending(&self) -> Option<T> {
-        let Observed::Pending(_, word) = self.observe() else { return None };
-        self.fire(word).map(|(_, payload)| payload)
+        self.fire(self.word()).map(|(_, payload)| payload)
     }
 }
 
 impl<'n, T> Vacant<'n, T> {
-    /// Puts a timer into a free node; returns the timer's version, and the right to link the node.
+    /// Puts a timer into a free node; returns the timer's version, and the node, which
+    /// the caller links.
     #[inline]
-    pub(crate) fn arm_free(self, payload: T) -> (u32, Armed<'n, T>) {
+    pub(crate) fn arm_free(self, payload: T) -> (u32, &'n Node<T>) {
         let next = self.word().next_version(Status::Pending);
-        (next.version(), self.arm(next, payload))
-    }
-}
-
-impl<'n, T> TakenOut<'n, T> {
-    /// Takes the parts apart: the right to the node, and the payload.
-    pub(crate) fn into_parts(self) -> (Vacant<'n, T>, T) {
-        (self.vacant, self.payload)
+        (next.version(), self.fill(next, payload))
     }
 
-    /// Puts the payload back: the timer is pending as before.
-    pub(crate) fn restore(self) {
-        let word = self.vacant.word();
-        self.vacant.fill(word, self.payload);
+    /// Puts a timer into a node that the caller holds; returns the timer's version. `deadline` is
+    /// no earlier than the tick that the node is linked for, and the node [can](Self::can_be_armed)
+    /// be armed.
+    #[inline]
+    pub(crate) fn arm_held(self, deadline: Tick, payload: T) -> u32 {
+        // Ordering: Relaxed, the hold acquired the word that published it.
+        let extension = deadline - self.node().base.load(Ordering::Relaxed);
+        let word = self.word().next_version_in_place(extension);
+        self.fill(word, payload);
+        word.version()
+    }
+
+    /// Returns whether a held node can take a timer due at `deadline`, which is no earlier than the
+    /// tick that the node is linked for.
+    #[inline]
+    pub(crate) fn can_be_armed(&self, deadline: Tick) -> bool {
+        // Ordering: Relaxed, the caller acquired the word that published it.
+        let base = self.node().base.load(Ordering::Relaxed);
+        !self.word().is_last_version() && deadline - base <= MAX_EXTENSION
     }
 }
 

@@ -8,59 +8,59 @@ use crate::sync::Ordering;
 use crate::tick::Tick;
 
 /// How a timer was stopped.
-pub(crate) enum StopOutcome<T> {
-    /// It was pending: the tick from which on the node can be reused in place, and the payload.
-    Cancelled(T),
-    /// Its payload is out: the callback is running.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stopped<T> {
+    /// It was pending; its payload.
+    Pending(T),
+    /// Its payload is out, being run: this occurrence is the last.
     Running,
-}
-
-/// The result of firing a timer that may recur.
-pub(crate) enum RunOutcome<'n, T> {
-    /// It recurs: the node is kept for it.
-    Recurring(Running, T),
-    /// It does not recur, and the node is free. True unless it was stopped before that was known.
-    Over(Vacant<'n, T>, bool, T),
+    /// There is no such timer any more.
+    Gone,
 }
 
 impl<T> Node<T> {
     /// Stops the timer of that generation, pending or with its payload out; it is not armed anew.
-    /// Of several callers one gets an answer, the others `None`.
+    /// Of several callers one stops it, for the others it is `Gone`.
     ///
     /// Against the advancer, which fires a pending timer and arms a running one anew: the
     /// compare-and-swap fails, and the next look finds the timer in its other status. Lock-free:
     /// each repetition means that the advancer has fired the timer or has armed it anew.
-    pub(crate) fn stop(&self, era: u32, generation: u64) -> Option<StopOutcome<T>> {
+    pub(crate) fn stop(&self, era: u32, generation: u64) -> Stopped<T> {
         loop {
             // A hint: `cancel` loads the word anew, and of a running timer nothing else is read.
             let word = self.peek();
-            if generation != join(era, word.version()) {
-                return None;
-            }
-            if word.is(Status::Pending) {
-                if let Some(payload) = self.cancel(era, generation) {
-                    return Some(StopOutcome::Cancelled(payload));
+            match word.status() {
+                _ if generation != join(era, word.version()) => return Stopped::Gone,
+                Status::Pending => {
+                    if let Some(payload) = self.cancel(era, generation) {
+                        return Stopped::Pending(payload);
+                    }
                 }
-            } else if !word.is(Status::Running) {
-                return None;
-            } else if self.set_stopped(word) {
-                return Some(StopOutcome::Running);
+                Status::Running => {
+                    if self.end_running(word, Status::Stopped) {
+                        return Stopped::Running;
+                    }
+                }
+                _ => return Stopped::Gone,
             }
         }
     }
 
-    /// Fires the timer that [`observe`](Self::observe) found; `None` if it has changed since. If
+    /// Fires the pending timer that the caller has found; `None` if it has changed since. If
     /// `recurs` is true of the payload, the node is kept for [`rearm`](Self::rearm) or
-    /// [`end_run`](Self::end_run).
+    /// [`end_run`](Self::end_run). Otherwise the node is free, and the result is as that of
+    /// `end_run`.
     ///
     /// `recurs` is called once the payload is out, because until then a canceller may take it.
-    pub(crate) fn run(&self, word: Word, recurs: impl Fn(&T) -> bool) -> Option<RunOutcome<'_, T>> {
+    #[expect(clippy::type_complexity, reason = "used in one place")]
+    pub(crate) fn run(
+        &self,
+        word: Word,
+        recurs: impl Fn(&T) -> bool,
+    ) -> Option<(Result<Running, (Vacant<'_, T>, bool)>, T)> {
         let (vacant, payload) = self.win(word, Status::Running)?.read();
-        if recurs(&payload) {
-            return Some(RunOutcome::Recurring(vacant.without_borrow(), payload));
-        }
-        let (vacant, has_fired) = vacant.end();
-        Some(RunOutcome::Over(vacant, has_fired, payload))
+        let recurs = recurs(&payload);
+        Some((if recurs { Ok(vacant.without_borrow()) } else { Err(vacant.end()) }, payload))
     }
 
     /// Arms the timer that [`run`](Self::run) fired once more, under the same generation.

@@ -86,9 +86,9 @@
 //! A thread that loads the word, loads `base` and then swaps the word may find the same word of a
 //! later occurrence. Every reader of `base` is safe from that:
 //!
-//! - `cancel_into`, `take`, `hold` and `exchange` (cancel, stop, move) read it after they have won
+//! - `take`, `take_out` and `exchange` (cancel, stop, move) read it after they have won
 //!   the word, while no thread writes it.
-//! - `observe`, `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
+//! - `displace`, `fire` and `free_cancelled` belong to the advancer, which alone arms
 //!   timers anew, and not between its look and its swap.
 //! - `extend` reads it before its swap and relies on it. So **a recurring timer is never extended
 //!   in place**: it is moved to another node (`Scheduler::relocate_recurring`).
@@ -104,10 +104,6 @@ const EXTENSION_SHIFT: u32 = STATUS_BITS + 1;
 
 /// The largest extension, in ticks: three days at 1 ms a tick. A later deadline needs a new node.
 pub(crate) const MAX_EXTENSION: Tick = (1 << (VERSION_SHIFT - EXTENSION_SHIFT)) - 1;
-
-/// The number of timers that a node can hold, one after the other. Small under fuzzing and Miri, so
-/// that they reach worn-out nodes.
-const LAST_VERSION: u32 = LIMITS.versions;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -143,7 +139,20 @@ impl Word {
         self.0
     }
 
-    /// Returns whether the status is `status`.
+    #[inline]
+    pub(crate) fn status(self) -> Status {
+        match self.0 & STATUS_MASK {
+            0 => Status::Free,
+            1 => Status::Pending,
+            2 => Status::Cancelling,
+            3 => Status::Cancelled,
+            4 => Status::Kept,
+            5 => Status::Running,
+            6 => Status::Stopped,
+            _ => Status::Held,
+        }
+    }
+
     #[inline]
     pub(crate) fn is(self, status: Status) -> bool {
         self.0 & STATUS_MASK == status as u64
@@ -209,19 +218,13 @@ impl Word {
     /// and a thread may pause for any length of time between its load of the word and its
     /// compare-and-swap.
     pub(crate) fn is_last_version(self) -> bool {
-        self.version() == LAST_VERSION
+        self.version() == LIMITS.versions
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Word {
-        fn status(self) -> Status {
-            ALL.into_iter().find(|&status| self.is(status)).expect("a word has a status")
-        }
-    }
 
     const ALL: [Status; 8] = [
         Status::Free,
@@ -248,12 +251,13 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        for version in [0, 1, LAST_VERSION - 1, LAST_VERSION] {
+        for version in [0, 1, LIMITS.versions - 1, LIMITS.versions] {
             for extension in [0, 1, MAX_EXTENSION] {
                 for status in ALL {
                     let word = Word(u64::from(version) << VERSION_SHIFT);
                     let word = word.with_status(status).with_extension(extension);
                     assert_eq!(word.status(), status);
+                    assert!(ALL.into_iter().all(|other| word.is(other) == (other == status)));
                     assert_eq!((word.version(), word.extension()), (version, extension));
                     assert!(!word.is_displaced());
                     let displaced = word.displaced();
@@ -279,13 +283,13 @@ mod tests {
     #[test]
     fn there_is_no_version_after_the_last() {
         let word = |version: u32| Word(u64::from(version) << VERSION_SHIFT);
-        assert!(!word(LAST_VERSION - 1).is_last_version());
-        assert!(word(LAST_VERSION - 1).next_version(Status::Pending).is_last_version());
+        assert!(!word(LIMITS.versions - 1).is_last_version());
+        assert!(word(LIMITS.versions - 1).next_version(Status::Pending).is_last_version());
     }
 
     #[test]
     fn a_timer_that_is_armed_anew_keeps_its_version_alone() {
-        for version in [0, 1, LAST_VERSION] {
+        for version in [0, 1, LIMITS.versions] {
             let word = Word(u64::from(version) << VERSION_SHIFT).with_extension(7).displaced();
             let again = word.with_status(Status::Running).rearmed();
             assert_eq!((again.version(), again.extension(), again.status()), (version, 0, Status::Pending));

@@ -28,16 +28,19 @@ fn fire<T>(node: &Node<T>) -> Option<T> {
 
 /// The deadline and the word of the pending timer.
 fn pending<T>(node: &Node<T>) -> (Tick, Word) {
-    match node.observe() {
-        Observed::Pending(deadline, word) => (deadline, word),
-        met => panic!("{met:?}"),
-    }
+    node.pending().expect("it is pending")
 }
 
 /// The right to the node of a timer that has been cancelled, and the tick that the node is linked
 /// for.
 fn hold(node: &Node<Name>, generation: u64) -> (Vacant<'_, Name>, Tick) {
-    node.hold(0, generation, &mut None, |slot| Some(slot.read())).expect("pending")
+    hold_at(node, generation, &mut None)
+}
+
+fn hold_at<'n>(node: &'n Node<Name>, generation: u64, place: &mut Option<Name>) -> (Vacant<'n, Name>, Tick) {
+    let held = node.take_out((0, generation), true, place, |slot| Some(slot.read())).expect("pending");
+    let linked_for = node.linked_for(held.word());
+    (held, linked_for)
 }
 
 /// A displaced node is linked for its extended deadline.
@@ -61,17 +64,21 @@ fn a_displaced_node_is_held_for_its_later_deadline() {
 fn a_held_node_holds_the_next_timer() {
     let (node, generation) = armed();
     let mut place = None;
-    let (held, linked_for) = node.hold(0, generation, &mut place, |slot| Some(slot.read())).expect("pending");
+    let (held, linked_for) = hold_at(&node, generation, &mut place);
     assert_eq!((linked_for, place), (BASE, Some("first")));
-    assert_eq!(node.observe(), Observed::Held(held.word()));
+    assert_eq!((node.word(), held.word().status()), (held.word(), Status::Held));
     assert!(held.can_be_armed(BASE) && held.can_be_armed(BASE + MAX_EXTENSION));
     assert!(!held.can_be_armed(BASE + MAX_EXTENSION + 1));
     let next: u64 = held.arm_held(BASE + 3, "second").into();
-    assert!(next != generation && pending(&node).0 == BASE + 3 && node.is_pending(0, next));
+    assert!(
+        next != generation
+            && pending(&node).0 == BASE + 3
+            && node.status_of(0, next) == Some(Status::Pending)
+    );
     assert!(node.cancel(0, generation).is_none() && node.cancel(1, next).is_none());
     hold(&node, next).0.cancelled();
-    let Observed::Cancelled(word) = node.observe() else { panic!("it is dead") };
-    assert!(node.free_cancelled(word).is_some() && node.observe() == Observed::Free);
+    assert!(node.word().is(Status::Cancelled) && node.free_cancelled(node.word()).is_some());
+    assert!(node.word().is(Status::Free));
 }
 
 #[test]
@@ -93,7 +100,7 @@ fn a_timer_is_put_off_where_it_stands() {
     assert_eq!(node.extend(0, generation + 1, far), Extended::Gone);
     assert!(node.fire(before).is_none(), "it has been put off since");
     assert_eq!(fire(&node), Some("first"));
-    assert!(node.observe() == Observed::Free && !node.is_pending(0, generation));
+    assert!(node.word().is(Status::Free) && node.status_of(0, generation) != Some(Status::Pending));
     assert_eq!(node.extend(0, generation, far), Extended::Gone);
 }
 
@@ -101,11 +108,11 @@ fn a_timer_is_put_off_where_it_stands() {
 fn what_is_taken_in_vain_is_put_back() {
     let (node, generation) = armed();
     assert_eq!(node.extend(0, generation, BASE + 5), Extended::Done);
-    let taken = node.take(0, generation).expect("pending");
-    assert_eq!((taken.payload, node.observe()), ("first", Observed::Busy));
+    let (vacant, payload) = node.take(0, generation).expect("pending");
+    assert_eq!((payload, node.word().status()), ("first", Status::Cancelling));
     assert!(node.take(0, generation).is_none());
-    taken.restore();
-    assert_eq!((pending(&node).0, node.is_pending(0, generation)), (BASE + 5, true));
+    vacant.restore(payload);
+    assert_eq!((pending(&node).0, node.status_of(0, generation) == Some(Status::Pending)), (BASE + 5, true));
 }
 
 #[test]
@@ -132,7 +139,7 @@ fn what_is_pending_at_the_end_is_dropped() {
     arm(&node, BASE, Rc::clone(&payload));
     assert_eq!(Rc::strong_count(&payload), 2);
     drop(node.take_pending());
-    assert_eq!((Rc::strong_count(&payload), node.observe()), (1, Observed::Free));
+    assert_eq!((Rc::strong_count(&payload), node.word().status()), (1, Status::Free));
     drop(node.take_pending());
     assert_eq!(Rc::strong_count(&payload), 1);
 }

@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::shard::node::PayloadSlot;
+use crate::shard::node::{Node, PayloadSlot};
 
 /// The outcome of an exchange of a timer's payload.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,15 +34,10 @@ impl<T> Scheduler<T> {
         // Declared first, so dropped last: what is left of it belongs to the user, and its drop
         // runs when the lane is left and nothing is pinned.
         let mut payload = Some(payload);
-        let Some(mut entered) = self.enter(key) else { return Exchanged::Gone };
-        let (_, local) = entered.parts();
-        // Protects: the node, as in `cancel_and`.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        let exchanged = self.find(&stay);
-        let exchanged =
-            exchanged.and_then(|(node, era)| node.exchange(era, key.generation, &mut payload, &harvest));
-        drop(stay);
-        let Some((deadline, former)) = exchanged else { return Exchanged::Gone };
+        let exchange = |node: &Node<T>, era| node.exchange(era, key.generation, &mut payload, &harvest);
+        let Some((entered, Some((deadline, former)))) = self.at_node(key, exchange) else {
+            return Exchanged::Gone;
+        };
         let reading = self.shared.clock.read();
         if deadline <= reading.now || self.shared.clock.is_closed() {
             drop(entered);

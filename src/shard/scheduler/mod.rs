@@ -19,7 +19,6 @@ mod relocate;
 pub(crate) use batch::Ahead;
 pub use batch::CancelBatch;
 pub(crate) use exchange::Exchanged;
-pub(crate) use recurring::Stopped;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -27,10 +26,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
-use crate::shard::memory::slab::Stay;
-use crate::shard::node::PayloadSlot;
-use crate::shard::node::{Extended, Node};
-use crate::shard::scheduler::acquire::Acquired;
+use crate::shard::memory::slab::{OwnedNode, Stay};
+use crate::shard::node::{Extended, Node, PayloadSlot};
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::{Entered, Lane, Local};
@@ -153,12 +150,13 @@ impl<T> Scheduler<T> {
         // Protects: the node that the key names, whose segment the advancer may give back
         // meanwhile.
         let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        self.shared.firing.note_look();
-        if local.nodes.held.is_none() && lane.may_hold {
-            local.nodes.held = self.shared.slab.hold(&stay, key.generation, &mut place, harvest)?;
+        let (node, era) = self.shared.slab.get(&stay)?;
+        let holds = local.nodes.held.is_none() && lane.may_hold;
+        let vacant = node.take_out((era, key.generation), holds, &mut place, harvest)?;
+        if holds {
+            local.nodes.held.hold(key.node(), vacant);
         } else {
-            let (node, era) = self.shared.slab.get(&stay)?;
-            node.cancel_into(era, key.generation, &mut place, harvest)?;
+            vacant.cancelled();
         }
         drop(stay);
         self.count_cancelled(lane);
@@ -210,21 +208,10 @@ impl<T> Scheduler<T> {
     /// cancelled one whose node it reuses.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
-        let mut entered = self.enter(key)?;
-        let (lane, local) = entered.parts();
-        // Protects: the node, as in `cancel_and`.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        let (node, era) = self.find(&stay)?;
-        match node.extend(era, key.generation, deadline) {
+        match self.extend(key, deadline) {
             Extended::Gone => None,
-            Extended::Done => {
-                lane.tally.extended.add(1);
-                Some(key)
-            }
-            Extended::NeedsMove => {
-                drop(stay);
-                self.relocate(entered, key, deadline)
-            }
+            Extended::Done => Some(key),
+            Extended::NeedsMove => self.relocate(key, deadline),
         }
     }
 
@@ -290,11 +277,21 @@ impl<T> Scheduler<T> {
         Some(shared.lanes.enter())
     }
 
-    /// Returns the node that `stay` was made for and its segment's era, if that segment exists.
+    /// Calls `act` with the node that the key names and its segment's era, if that segment exists.
+    /// Also returns the lane that the call has entered.
     #[inline]
-    pub(in crate::shard) fn find<'g>(&'g self, stay: &'g Stay<'_>) -> Option<(&'g Node<T>, u32)> {
-        self.shared.firing.note_look();
-        self.shared.slab.get(stay)
+    pub(super) fn at_node<R>(
+        &self,
+        key: Key,
+        act: impl FnOnce(&Node<T>, u32) -> R,
+    ) -> Option<(Entered<'_>, R)> {
+        let mut entered = self.enter(key)?;
+        let (_, local) = entered.parts();
+        // Protects: the node, whose segment the advancer may give back meanwhile.
+        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
+        let done = self.shared.slab.get(&stay).map(|(node, era)| act(node, era))?;
+        drop(stay);
+        Some((entered, done))
     }
 
     /// Counts a timer that the caller has cancelled or stopped.
@@ -312,7 +309,7 @@ impl<T> Scheduler<T> {
         &self,
         lane: &Lane,
         local: &mut Local,
-        acquired: Acquired<'_, T>,
+        acquired: OwnedNode<'_, T>,
         deadline: Tick,
         payload: T,
     ) -> Result<(Key, bool), ScheduleError<T>> {
@@ -345,7 +342,7 @@ impl<T> Scheduler<T> {
     /// Gives back the free nodes that a call leaves over, if its lane may not keep them.
     #[inline]
     fn return_spare_nodes(&self, lane: &Lane, local: &mut Local) {
-        if !lane.may_keep() {
+        if !lane.is_own {
             self.shared.slab.hand_back(&mut local.nodes.free, &local.participant);
         }
     }
@@ -369,7 +366,7 @@ impl<T> Scheduler<T> {
     #[cold]
     pub(super) fn wake_advancer<'s>(&'s self, mut entered: Entered<'s>) {
         loop {
-            let pending = self.shared.clock.waker.pending_wake(&entered.parts().1.participant);
+            let pending = self.shared.waker.pending_wake(&entered.parts().1.participant);
             drop(entered);
             if !pending.is_some_and(PendingWake::wake) {
                 return;

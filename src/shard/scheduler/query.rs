@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::shard::key::Key;
-use crate::shard::node::Node;
+use crate::shard::node::state::Status;
 use crate::tick::Tick;
 
 impl<T> Scheduler<T> {
@@ -31,7 +31,7 @@ impl<T> Scheduler<T> {
     #[inline]
     #[must_use]
     pub fn is_pending(&self, key: Key) -> bool {
-        self.ask(key, |node, era| node.is_pending(era, key.generation)).unwrap_or(false)
+        self.status(key) == Some(Status::Pending)
     }
 
     /// Returns the deadline of a pending timer; `None` if the timer has fired or was cancelled.
@@ -54,31 +54,23 @@ impl<T> Scheduler<T> {
     /// O(1), lock-free: one compare-and-swap.
     #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Tick> {
-        self.ask(key, |node, era| node.deadline_of(era, key.generation)).flatten()
+        self.at_node(key, |node, era| node.deadline_of(era, key.generation))?.1
     }
 
     /// As [`is_pending`](Self::is_pending), and true of a recurring timer whose payload is out.
     pub(crate) fn is_alive(&self, key: Key) -> bool {
-        self.ask(key, |node, era| node.is_alive(era, key.generation)).unwrap_or(false)
+        matches!(self.status(key), Some(Status::Pending | Status::Running))
     }
 
     /// Whether the timer recurs, and was stopped while its payload is out. True of a stop that
     /// comes before the call, until the payload comes back, also past the shard's end.
     pub(crate) fn is_stopped(&self, key: Key) -> bool {
-        self.ask(key, |node, era| node.is_stopped(era, key.generation)).unwrap_or(false)
+        self.status(key) == Some(Status::Stopped)
     }
 
-    /// What `answer` says of the node that the key names, given its segment's era.
+    /// The status of the timer, if its node still has it.
     #[inline]
-    fn ask<R>(&self, key: Key, answer: impl FnOnce(&Node<T>, u32) -> R) -> Option<R> {
-        if !key.is_of(self.shared.id) {
-            return None;
-        }
-        let mut entered = self.shared.lanes.enter();
-        let (_, local) = entered.parts();
-        // Protects: the node that the key names, whose segment the advancer may give back
-        // meanwhile.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        self.find(&stay).map(|(node, era)| answer(node, era))
+    fn status(&self, key: Key) -> Option<Status> {
+        self.at_node(key, |node, era| node.status_of(era, key.generation))?.1
     }
 }

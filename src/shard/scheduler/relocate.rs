@@ -3,22 +3,20 @@
 use super::Scheduler;
 use crate::shard::key::Key;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::{Extended, TakenOut};
-use crate::shard::shared::lanes::{Entered, Lane, Local};
+use crate::shard::node::state::Status;
+use crate::shard::node::{Extended, Node, Vacant};
+use crate::shard::shared::lanes::{Lane, Local};
 use crate::tick::Tick;
 
 impl<T> Scheduler<T> {
     /// As [`reschedule`](Self::reschedule), if the timer can stay in its node. Otherwise says why
     /// it cannot, and changes nothing.
+    #[inline]
     pub(crate) fn extend(&self, key: Key, deadline: Tick) -> Extended {
-        let Some(mut entered) = self.enter(key) else { return Extended::Gone };
-        let (lane, local) = entered.parts();
-        // Protects: the node, as in `cancel_and`.
-        let stay = self.shared.slab.stay(key.node(), &local.nodes.free, &local.participant);
-        let Some((node, era)) = self.find(&stay) else { return Extended::Gone };
-        let extended = node.extend(era, key.generation, deadline);
+        let extend = |node: &Node<T>, era| node.extend(era, key.generation, deadline);
+        let Some((mut entered, extended)) = self.at_node(key, extend) else { return Extended::Gone };
         if extended == Extended::Done {
-            lane.tally.extended.add(1);
+            entered.parts().0.tally.extended.add(1);
         }
         extended
     }
@@ -31,7 +29,8 @@ impl<T> Scheduler<T> {
     /// Against the shard's end: the old node is busy until the new one holds the timer, so the
     /// final walk does not miss it. A move that sees `closed` puts the payload back for that walk.
     #[cold]
-    pub(super) fn relocate(&self, mut entered: Entered<'_>, key: Key, deadline: Tick) -> Option<Key> {
+    pub(super) fn relocate(&self, key: Key, deadline: Tick) -> Option<Key> {
+        let mut entered = self.enter(key)?;
         let (lane, local) = entered.parts();
         let (moved, must_wake) = self.move_timer(lane, local, key, deadline)?;
         if must_wake {
@@ -44,13 +43,14 @@ impl<T> Scheduler<T> {
         // Protects: the old node. Always pinned: the move may use up the free nodes of the lane,
         // which would keep the segment otherwise.
         let stay = Stay::pinned(key.node(), &local.participant);
-        let (node, era) = self.find(&stay)?;
+        let (node, era) = self.shared.slab.get(&stay)?;
         let Ok(acquired) = self.acquire(&local.participant, &mut local.nodes, deadline) else {
-            return node.is_pending(era, key.generation).then_some((key, false));
+            let status = node.status_of(era, key.generation);
+            return (status == Some(Status::Pending)).then_some((key, false));
         };
         let taken = node.take(era, key.generation).and_then(|taken| self.keep_unless_closed(taken));
-        let Some((vacant, payload)) = taken.map(TakenOut::into_parts) else {
-            acquired.give_back(&mut local.nodes);
+        let Some((vacant, payload)) = taken else {
+            local.nodes.take_back(acquired);
             self.return_spare_nodes(lane, local);
             return None;
         };
@@ -65,11 +65,11 @@ impl<T> Scheduler<T> {
     }
 
     /// Puts the payload back if the shard is closed: it is for the final walk.
-    fn keep_unless_closed<'n>(&self, taken: TakenOut<'n, T>) -> Option<TakenOut<'n, T>> {
+    fn keep_unless_closed<'n>(&self, (vacant, payload): (Vacant<'n, T>, T)) -> Option<(Vacant<'n, T>, T)> {
         if self.shared.clock.is_closed() {
-            taken.restore();
+            vacant.restore(payload);
             return None;
         }
-        Some(taken)
+        Some((vacant, payload))
     }
 }

@@ -33,7 +33,7 @@ struct Probe {
 impl Drop for Probe {
     fn drop(&mut self) {
         if let Some(scheduler) = self.scheduler.take() {
-            let has_own = scheduler.shared.lanes.enter().parts().0.may_keep();
+            let has_own = scheduler.shared.lanes.enter().parts().0.is_own;
             // Ordering: Relaxed, there is one thread.
             self.in_call.store(!has_own, Ordering::Relaxed);
         }

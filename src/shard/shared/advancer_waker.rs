@@ -52,12 +52,9 @@ use crate::unwind::{DropQuietly, quietly};
 /// participant that is not pinned delays a deferred call by three of these at most.
 const ATTEMPTS: usize = 4;
 
-/// A handle to the waker.
-type WakerHandle = DropQuietly<Arc<Waker>>;
-
 pub(crate) struct AdvancerWaker {
     /// One slot, written by the advancer.
-    waker: Slots<WakerHandle, 1>,
+    waker: Slots<DropQuietly<Arc<Waker>>, 1>,
     /// The number of the last sleep. Written by the advancer.
     sleep: AtomicU64,
     /// The last sleep that has had a completed wake. Raised by producers, and by the advancer for
@@ -70,13 +67,13 @@ pub(crate) struct AdvancerWaker {
 pub(crate) struct PendingWake<'b> {
     advancer_waker: &'b AdvancerWaker,
     sleep: u64,
-    waker: WakerHandle,
+    waker: DropQuietly<Arc<Waker>>,
 }
 
 /// The advancer's side of its shard's waker.
 pub(in crate::shard) struct WakerOwner {
-    current: Option<WakerHandle>,
-    replaced: Retired<WakerHandle>,
+    current: Option<DropQuietly<Arc<Waker>>>,
+    replaced: Retired<DropQuietly<Arc<Waker>>>,
 }
 
 impl AdvancerWaker {
@@ -104,13 +101,11 @@ impl AdvancerWaker {
         if self.woken.load(Ordering::Relaxed) >= sleep {
             return None;
         }
-        self.pick_up(who).map(|waker| PendingWake { advancer_waker: self, sleep, waker })
-    }
-
-    fn pick_up(&self, who: &Participant) -> Option<WakerHandle> {
         // Protects: the waker, which the advancer may replace.
         let pinned = who.pin();
-        self.waker.get(0, Keep::pinned(&pinned)).cloned()
+        let waker = self.waker.get(0, Keep::pinned(&pinned)).cloned()?;
+        drop(pinned);
+        Some(PendingWake { advancer_waker: self, sleep, waker })
     }
 
     /// Notes that a wake for this sleep is complete.
@@ -161,7 +156,7 @@ impl WakerOwner {
             // First, because it may panic: the former waker then stays.
             let handle = DropQuietly::new(Arc::new(waker.clone()));
             self.current = Some(handle.clone());
-            self.replace(advancer_waker, Some(Box::new(handle)), reclaimer);
+            advancer_waker.waker.replace(0, Some(Box::new(handle)), &mut self.replaced, reclaimer);
         }
         advancer_waker.begin_sleep();
         self.drop_replaced(reclaimer);
@@ -179,18 +174,9 @@ impl WakerOwner {
 
     /// Takes the waker out; for the advancer's end.
     pub(in crate::shard) fn end(&mut self, advancer_waker: &AdvancerWaker, reclaimer: &mut Reclaimer) {
-        self.replace(advancer_waker, None, reclaimer);
+        advancer_waker.waker.replace(0, None, &mut self.replaced, reclaimer);
         self.current = None;
         self.drop_replaced(reclaimer);
-    }
-
-    fn replace(
-        &mut self,
-        advancer_waker: &AdvancerWaker,
-        waker: Option<Box<WakerHandle>>,
-        reclaimer: &mut Reclaimer,
-    ) {
-        advancer_waker.waker.replace(0, waker, &mut self.replaced, reclaimer);
     }
 
     /// Drops the replaced wakers that no producer can be taking a handle to. The others go later,

@@ -30,30 +30,21 @@ impl Bound {
     /// Makes room for one more timer; an error if there is none.
     #[inline]
     pub(crate) fn reserve(&self) -> Result<(), ScheduleErrorKind> {
-        match &self.pending {
-            Some(pending) if !count_one(pending, self.limit) => {
-                Err(ScheduleErrorKind::Full { limit: self.limit })
-            }
-            _ => Ok(()),
-        }
+        let Some(pending) = &self.pending else { return Ok(()) };
+        let more = |pending| (pending < self.limit).then_some(pending + 1);
+        // Ordering: Relaxed, a count that guards no memory.
+        let counted = pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        counted.map(drop).map_err(|_| ScheduleErrorKind::Full { limit: self.limit })
     }
 
     /// Gives back the room that [`reserve`](Self::reserve) took: the timer has ended.
     #[inline]
     pub(crate) fn release(&self) {
         if let Some(pending) = &self.pending {
-            // Ordering: Relaxed, as in `count_one`.
+            // Ordering: Relaxed, as in `reserve`.
             pending.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-/// Counts one more timer if that is within the limit; false if it is not.
-#[inline]
-fn count_one(pending: &AtomicUsize, limit: usize) -> bool {
-    let more = |pending| (pending < limit).then_some(pending + 1);
-    // Ordering: Relaxed, a count that guards no memory.
-    pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 #[cfg(all(test, not(shardwheel_loom)))]

@@ -7,7 +7,6 @@ use crate::shard::memory::epochs::{Participant, Reclaimer};
 use crate::shard::memory::slab::InHand;
 use crate::shard::memory::slot::Keep;
 use crate::shard::node::{NIL, NodeId};
-use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Slot;
 use crate::sync::{Arc, Ordering};
 use crate::tick::Tick;
@@ -56,12 +55,6 @@ impl<T> Consumer<T> {
         self.shared.slab.in_hand(id, &self.reclaimer)
     }
 
-    /// The shared wheel of a level, if it exists.
-    #[inline]
-    pub(crate) fn wheel(&self, level: usize) -> Option<&Wheel> {
-        self.shared.wheels.get(level)
-    }
-
     /// The earliest tick within `from..=to` at which a shared bucket that may hold something
     /// expires.
     #[inline]
@@ -81,7 +74,7 @@ impl<T> Consumer<T> {
     /// `from..=to`.
     #[inline(never)]
     fn next_occupied_in(&self, from: Tick, to: Tick, is_fine: bool) -> Option<Tick> {
-        let levels = if is_fine { 1 } else { self.shared.wheels.height() };
+        let levels = if is_fine { 1 } else { self.height() };
         (0..levels).filter_map(|level| self.next_occupied_at(level, from, to)).min()
     }
 
@@ -104,16 +97,10 @@ impl<T> Consumer<T> {
     #[inline]
     pub(crate) fn next_occupied_at(&self, level: usize, from: Tick, to: Tick) -> Option<Tick> {
         let (wheel, geometry) = (self.wheel(level)?, self.shared.geometry);
-        let first = geometry.first_from(level, from).filter(|slot| wheel.may_hold_from(slot.number))?;
-        let count = geometry.starts_within(level, from, to);
-        let ahead = wheel.next_occupied(geometry.index(first), count)?;
-        Some(geometry.expiration(geometry.nth_after(first, ahead)?))
-    }
-
-    /// The number of levels that may have a shared wheel.
-    #[inline]
-    pub(crate) fn height(&self) -> usize {
-        self.shared.wheels.height()
+        geometry.expiration_of(level, from, |first| {
+            let count = geometry.starts_within(level, from, to);
+            wheel.may_hold_from(first.number).then(|| wheel.next_occupied(geometry.index(first), count))?
+        })
     }
 
     /// Whether the inbox holds a node.

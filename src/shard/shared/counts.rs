@@ -7,17 +7,11 @@ use crate::shard::shared::Shared;
 use crate::shard::shared::lanes::{Lane, Local, UNREPORTED};
 use crate::shard::shared::stats::ShardStats;
 use crate::sync::plain::AtomicU64;
-use crate::sync::{Ordering, fence};
-
-/// Dead nodes that are always tolerated (promise 5).
-const DEAD_FLOOR: u64 = LIMITS.dead_floor;
-
-/// The least number of dead nodes between two looks of the advancer.
-const LEAST_STEP: u64 = if LIMITS.batches { 64 } else { 1 };
+use crate::sync::{AtomicBool, Ordering, fence};
 
 /// Up to this many dead nodes, no sweep is due whatever is pending, nor with those that are not yet
 /// reported.
-const SURELY_TOLERATED: u64 = DEAD_FLOOR * 3 / 4 - UNREPORTED as u64;
+const SURELY_TOLERATED: u64 = LIMITS.dead_floor * 3 / 4 - UNREPORTED as u64;
 
 /// While a sweep is due, a producer looks once for so many of its nodes whether cancels outrun it.
 const LEFT_PER_LOOK: u64 = 1 << 6;
@@ -43,17 +37,20 @@ pub(crate) struct DeadReports {
     reported: AtomicU64,
     /// The number of reported nodes at which a producer asks for a sweep. Written by the advancer.
     sweep_at: AtomicU64,
+    /// Whether a sweep has been asked for. Set by cancellers and the advancer, cleared by the
+    /// advancer.
+    pub(in crate::shard) sweep_requested: AtomicBool,
 }
 
 impl DeadReports {
     pub(crate) fn new() -> Self {
-        Self { reported: AtomicU64::new(0), sweep_at: AtomicU64::new(SURELY_TOLERATED) }
+        Self {
+            reported: AtomicU64::new(0),
+            sweep_at: AtomicU64::new(SURELY_TOLERATED),
+            sweep_requested: AtomicBool::new(false),
+        }
     }
 }
-
-/// How often [`pending`] counts, at most. Models count once: they are about the timers, not about a
-/// count that is too high.
-const COUNTS: usize = LIMITS.counts;
 
 /// The number of pending timers while other threads are at work, by two sums: timers that have
 /// ended and timers that were scheduled.
@@ -64,9 +61,9 @@ const COUNTS: usize = LIMITS.counts;
 /// meanwhile. So it counts anew, and takes the least.
 fn pending(ended: impl Fn() -> u64, scheduled: impl Fn() -> u64) -> u64 {
     let (mut before, mut least) = (ended(), u64::MAX);
-    for _ in 0..COUNTS {
+    for _ in 0..LIMITS.counts {
         least = least.min(scheduled().saturating_sub(before));
-        let after = if COUNTS == 1 { before } else { ended() };
+        let after = if LIMITS.counts == 1 { before } else { ended() };
         if after == before {
             break;
         }
@@ -113,7 +110,7 @@ impl<T> Shared<T> {
 
     /// The number of dead nodes allowed (promise 5).
     pub(crate) fn tolerated_dead(&self) -> u64 {
-        (self.len() as u64).max(DEAD_FLOOR)
+        (self.len() as u64).max(LIMITS.dead_floor)
     }
 
     /// Whether the dead nodes are more than three quarters of the tolerated number. O(threads).
@@ -143,7 +140,7 @@ impl<T> Shared<T> {
             }
             // Ordering: Release, pairs with `take_sweep_request`: the pass that begins sees what is
             // dead. A swap, because loom does not order two stores that are not ordered otherwise.
-            self.sweep_requested.swap(true, Ordering::Release);
+            self.dead.sweep_requested.swap(true, Ordering::Release);
             // Ordering: SeqCst, pairs with the fence in `publish_wake_at`: the advancer sees the
             // request before it sleeps, or the caller sees the sleep and wakes the advancer.
             fence(Ordering::SeqCst);
@@ -162,7 +159,8 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn must_wake_for_cancel(&self) -> bool {
         // Ordering: Relaxed for both, a hint.
-        self.wakes_for_cancel.load(Ordering::Relaxed) && self.wakes_for_cancel.swap(false, Ordering::Relaxed)
+        self.clock.wakes_for_cancel.load(Ordering::Relaxed)
+            && self.clock.wakes_for_cancel.swap(false, Ordering::Relaxed)
     }
 
     /// Writes anew at how many dead nodes producers ask for a sweep, and asks for one if it is due;
@@ -184,7 +182,7 @@ impl<T> Shared<T> {
         }
         // Ordering: Relaxed for both, as above; the advancer sees its own request.
         if is_reached(sweep_at, self.dead.reported.load(Ordering::Relaxed)) {
-            self.sweep_requested.store(true, Ordering::Relaxed);
+            self.dead.sweep_requested.store(true, Ordering::Relaxed);
         }
     }
 
@@ -194,14 +192,14 @@ impl<T> Shared<T> {
         // A cancel takes 1 from the pending timers and adds 1 to the dead nodes: 3 + 4 = 7
         // quarters.
         let left = (3 * self.tolerated_dead()).checked_sub(4 * self.dead());
-        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(LEAST_STEP)))
+        reported.wrapping_add(left.map_or(0, |left| (left / 7).max(LIMITS.dead_per_look)))
     }
 
     /// Takes the request for a sweep: true if a sweep was asked for since the last call. For the
     /// advancer.
     pub(crate) fn take_sweep_request(&self) -> bool {
         // Ordering: Acquire, pairs with `report_dead`.
-        self.is_sweep_requested() && self.sweep_requested.swap(false, Ordering::Acquire)
+        self.is_sweep_requested() && self.dead.sweep_requested.swap(false, Ordering::Acquire)
     }
 
     /// Whether a sweep has been asked for. An advancer that calls this after it has published until
@@ -209,7 +207,7 @@ impl<T> Shared<T> {
     pub(crate) fn is_sweep_requested(&self) -> bool {
         // Ordering: Relaxed, a hint; the fence in `publish_wake_at` orders it where the answer
         // matters.
-        self.sweep_requested.load(Ordering::Relaxed)
+        self.dead.sweep_requested.load(Ordering::Relaxed)
     }
 
     /// The number of timers that have been moved to another node. O(threads).
@@ -222,7 +220,7 @@ impl<T> Shared<T> {
         let pending = self.len();
         let (node_capacity, nodes) = self.slab.usage(pinned);
         let dead_nodes = usize::try_from(self.dead()).unwrap_or(usize::MAX);
-        let wheels = self.wheels.count();
+        let wheels = self.count_wheels();
         let mut stats =
             ShardStats { pending, nodes, node_capacity, dead_nodes, wheels, ..ShardStats::default() };
         stats.fired = self.tally.fired.get();
@@ -246,6 +244,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::pending;
+    use crate::config::LIMITS;
     use crate::shard::support::cancel;
     use crate::{Config, ShardStats, shard};
 
@@ -254,13 +253,13 @@ mod tests {
     fn a_limit_is_lowered_when_timers_have_fired() {
         let (scheduler, mut advancer) = shard::<u32>(&Config::default());
         let set = |deadline| scheduler.schedule(deadline, 0).expect("open");
-        let keys: Vec<_> = (0..2 * super::DEAD_FLOOR).map(|i| set(1_000_000 + i)).collect();
-        (0..4 * super::DEAD_FLOOR).for_each(|_| _ = set(1));
-        let (first, rest) = keys.split_at(super::DEAD_FLOOR as usize);
+        let keys: Vec<_> = (0..2 * LIMITS.dead_floor).map(|i| set(1_000_000 + i)).collect();
+        (0..4 * LIMITS.dead_floor).for_each(|_| _ = set(1));
+        let (first, rest) = keys.split_at(LIMITS.dead_floor as usize);
         cancel(&scheduler, first);
         drop(advancer.advance(0));
         assert!(!scheduler.shared.is_sweep_requested(), "many are pending");
-        assert_eq!(advancer.advance(1).count() as u64, 4 * super::DEAD_FLOOR);
+        assert_eq!(advancer.advance(1).count() as u64, 4 * LIMITS.dead_floor);
         assert!(scheduler.shared.is_sweep_requested());
         cancel(&scheduler, rest);
     }

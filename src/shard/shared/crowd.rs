@@ -4,10 +4,10 @@
 //! [`early_cascade`](crate::shard::advancer::early_cascade)). Where few timers are pending it does
 //! not wake for that: it sleeps until the bucket expires, and cascades it at once. If a crowd of
 //! timers comes during that sleep, none of them wakes the advancer, because each is due later than
-//! the sleep ends. So one producer in [`FEW`] schedules looks whether many timers are pending by
+//! the sleep ends. So one producer in `LIMITS.few_pending` schedules looks whether many timers are pending by
 //! now and the sleep ends after the lead has begun, and then wakes the advancer, which counts anew.
 //!
-//! Each lane counts its own schedules. So of a crowd that `n` threads bring, up to `n * FEW` timers
+//! Each lane counts its own schedules. So of a crowd that `n` threads bring, up to `n` times as many timers
 //! may go unnoticed, and the bucket that holds them is cascaded at once. No timer depends on this
 //! wake; it is a matter of how long an advance takes.
 
@@ -15,17 +15,13 @@ use super::Shared;
 use crate::config::LIMITS;
 use crate::tick::Tick;
 
-/// With at most this many pending timers, no cascade takes long, and the advancer does not wake for
-/// the early cascade.
-pub(crate) const FEW: usize = LIMITS.few_pending;
-
 impl<T> Shared<T> {
     /// Whether the producer of a timer that is due at `deadline` must wake the advancer because a
-    /// crowd has come; `scheduled` timers have been scheduled on its lane. O(lanes) once in [`FEW`]
+    /// crowd has come; `scheduled` timers have been scheduled on its lane. O(lanes) once in `LIMITS.few_pending`
     /// calls, otherwise O(1).
     #[inline]
     pub(crate) fn must_wake_for_crowd(&self, scheduled: u64, deadline: Tick) -> bool {
-        scheduled.is_multiple_of(FEW as u64) && self.is_crowd_slept_through(deadline)
+        scheduled.is_multiple_of(LIMITS.few_pending as u64) && self.is_crowd_slept_through(deadline)
     }
 
     #[cold]
@@ -33,6 +29,6 @@ impl<T> Shared<T> {
         let from = self.clock.flushed();
         let slot = self.geometry.place(from, deadline.max(from));
         let lead = self.geometry.expiration(slot).saturating_sub(self.geometry.span(slot.level));
-        slot.level > 0 && self.len() > FEW && self.must_wake(lead)
+        slot.level > 0 && self.len() > LIMITS.few_pending && self.must_wake(lead)
     }
 }

@@ -133,33 +133,26 @@
 //! `closed` after its fence. Either it sees `closed` and takes its timer back, or the end sees its
 //! node. So no timer that was accepted is lost.
 
-use crossbeam_utils::CachePadded;
-
 use super::Shared;
-use super::advancer_waker::AdvancerWaker;
-use crate::shard::node::{Armed, NIL, Node, NodeId};
-use crate::shard::wheel::geometry::Slot;
-use crate::shard::wheel::{ListSlot, STRIPES};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, hint};
+use crate::shard::node::{NIL, Node, NodeId};
+use crate::shard::wheel::STRIPES;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence, hint, plain};
 use crate::tick::Tick;
 
 /// The value of `wake_below` while the advancer is awake. No producer wakes it then, except for a
 /// deadline of 0, which does no harm.
 const AWAKE: Tick = 0;
 
-/// The clock of a shard: written by the advancer, read by every producer.
+/// The clock of a shard: what every producer reads and the advancer writes.
 pub(crate) struct ShardClock {
-    words: CachePadded<Words>,
-    pub(crate) waker: AdvancerWaker,
-}
-
-/// What every producer reads and only the advancer writes.
-struct Words {
     now: AtomicU64,
     sealed: AtomicU64,
     flushed: AtomicU64,
     wake_below: AtomicU64,
     closed: AtomicBool,
+    /// Whether the next cancel wakes the advancer, which sleeps with memory that the pending timers
+    /// do not need (see `counts`). Set by the advancer, cleared by a canceller and the advancer.
+    pub(crate) wakes_for_cancel: plain::AtomicBool,
 }
 
 /// The clock as a producer reads it after its fence.
@@ -183,31 +176,31 @@ impl Reading {
 
 impl ShardClock {
     pub(crate) fn new(start: Tick) -> Self {
-        let words = Words {
+        Self {
             now: AtomicU64::new(start),
             sealed: AtomicU64::new(start),
             flushed: AtomicU64::new(start),
             wake_below: AtomicU64::new(AWAKE),
             closed: AtomicBool::new(false),
-        };
-        Self { words: CachePadded::new(words), waker: AdvancerWaker::new() }
+            wakes_for_cancel: plain::AtomicBool::new(false),
+        }
     }
 
     #[inline]
     pub(crate) fn flushed(&self) -> Tick {
         // Ordering: Acquire, pairs with `publish_flushed`: bits cleared and lists swapped up to
         // this tick.
-        self.words.flushed.load(Ordering::Acquire)
+        self.flushed.load(Ordering::Acquire)
     }
 
     /// Moves the clock. If the clock leaves what is sealed, [`seal`](Self::seal) comes next.
     #[inline]
     pub(crate) fn publish_now(&self, now: Tick) {
         // Ordering: Relaxed, the fence of `seal`, or of `pass_fence` for a busy node, orders it.
-        self.words.now.store(now, Ordering::Relaxed);
+        self.now.store(now, Ordering::Relaxed);
         // Ordering: Relaxed, an advancer that is awake needs no wake; a producer that sees the old
         // value wakes it once too often.
-        self.words.wake_below.store(AWAKE, Ordering::Relaxed);
+        self.wake_below.store(AWAKE, Ordering::Relaxed);
     }
 
     /// Closes the buckets that expire at or before `tick` to producers. The advancer calls this
@@ -215,7 +208,7 @@ impl ShardClock {
     #[inline]
     pub(crate) fn seal(&self, tick: Tick) {
         // Ordering: Relaxed, the fence orders it against the looks that follow.
-        self.words.sealed.store(tick, Ordering::Relaxed);
+        self.sealed.store(tick, Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence in `read`.
         fence(Ordering::SeqCst);
     }
@@ -232,13 +225,13 @@ impl ShardClock {
     #[inline]
     fn sealed_since(&self, flushed: Tick) -> Tick {
         // Ordering: Relaxed, a hint; the Acquire of `flushed` keeps it from being older.
-        hint(|| self.words.sealed.load(Ordering::Relaxed)).unwrap_or(flushed)
+        hint(|| self.sealed.load(Ordering::Relaxed)).unwrap_or(flushed)
     }
 
     #[inline]
     pub(crate) fn publish_flushed(&self, tick: Tick) {
         // Ordering: Release, pairs with `flushed`.
-        self.words.flushed.store(tick, Ordering::Release);
+        self.flushed.store(tick, Ordering::Release);
     }
 
     /// Reads the clock after everything that the caller has done so far.
@@ -248,41 +241,31 @@ impl ShardClock {
         // `close`.
         fence(Ordering::SeqCst);
         // Ordering: Relaxed, the fence orders all three.
-        let now = self.words.now.load(Ordering::Relaxed);
-        let sealed = self.words.sealed.load(Ordering::Relaxed);
-        Reading { now, sealed, wake_below: self.words.wake_below.load(Ordering::Relaxed) }
+        let now = self.now.load(Ordering::Relaxed);
+        let sealed = self.sealed.load(Ordering::Relaxed);
+        Reading { now, sealed, wake_below: self.wake_below.load(Ordering::Relaxed) }
     }
 
-    /// Begins a sleep and publishes when it ends. The advancer looks at the bits and the inbox
-    /// after this.
-    pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
-        self.waker.begin_sleep();
-        // Ordering: Relaxed, the fence orders it.
-        self.words.wake_below.store(below(answer), Ordering::Relaxed);
-        // Ordering: SeqCst, pairs with the fence in `read`.
-        fence(Ordering::SeqCst);
-    }
-
-    /// Lowers the end of the sleep that [`publish_wake_at`](Self::publish_wake_at) published, if
+    /// Lowers the end of the sleep that [`publish_wake_at`](Shared::publish_wake_at) published, if
     /// `answer` is earlier.
     pub(crate) fn lower_published(&self, answer: Option<Tick>) {
         // Ordering: Relaxed for both: only the advancer writes it, and a producer that sees the
         // former value wakes the advancer once too often.
-        if below(answer) < self.words.wake_below.load(Ordering::Relaxed) {
-            self.words.wake_below.store(below(answer), Ordering::Relaxed);
+        if below(answer) < self.wake_below.load(Ordering::Relaxed) {
+            self.wake_below.store(below(answer), Ordering::Relaxed);
         }
     }
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         // Ordering: Relaxed, the callers' fences order it where it matters.
-        self.words.closed.load(Ordering::Relaxed)
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Refuses timers from now on. The caller looks at all nodes next.
     pub(crate) fn close(&self) {
         // Ordering: Relaxed, the fence orders it.
-        self.words.closed.store(true, Ordering::Relaxed);
+        self.closed.store(true, Ordering::Relaxed);
         // Ordering: SeqCst, pairs with the fence of every insert: a producer sees `closed`, or the
         // end sees the producer's node.
         fence(Ordering::SeqCst);
@@ -295,24 +278,36 @@ fn below(answer: Option<Tick>) -> Tick {
 }
 
 impl<T> Shared<T> {
+    /// Begins a sleep and publishes when it ends. The advancer looks at the bits and the inbox
+    /// after this.
+    pub(crate) fn publish_wake_at(&self, answer: Option<Tick>) {
+        self.waker.begin_sleep();
+        // Ordering: Relaxed, the fence orders it.
+        self.clock.wake_below.store(below(answer), Ordering::Relaxed);
+        // Ordering: SeqCst, pairs with the fence in `read`.
+        fence(Ordering::SeqCst);
+    }
+
     /// Runs the producer's steps, and reads `wake_below`. Returns true if the caller must wake the
     /// advancer. Lock-free.
     #[inline]
     #[must_use]
-    pub(crate) fn insert(&self, id: NodeId, node: Armed<'_, T>, deadline: Tick) -> bool {
+    pub(crate) fn insert(&self, id: NodeId, node: &Node<T>, deadline: Tick) -> bool {
         let flushed = self.clock.flushed();
         if deadline > self.clock.sealed_since(flushed) {
             let slot = self.geometry.place(flushed, deadline);
-            if let Some(wheel) = self.wheels.get_or_create(slot.level, flushed) {
-                let place = self.place(slot, id);
-                wheel.mark(slot.number, place.index, place.stripe);
+            if let Some(wheel) = self.wheel_or_new(slot.level, flushed) {
+                let (index, stripe) = (self.geometry.index(slot), id as usize % STRIPES);
+                wheel.mark(slot.number, index, stripe);
                 let reading = self.clock.read();
-                if reading.sealed < self.geometry.expiration(slot) && wheel.push(place, id, node.next()) {
+                if reading.sealed < self.geometry.expiration(slot)
+                    && wheel.push(index, stripe, self.geometry.round(slot), id, node.next())
+                {
                     return reading.must_wake(deadline);
                 }
             }
         }
-        self.push_to_inbox(id, &node);
+        self.push_to_inbox(id, node);
         self.must_wake(deadline)
     }
 
@@ -323,12 +318,9 @@ impl<T> Shared<T> {
     #[must_use]
     pub(crate) fn note_in_place(&self, linked_for: Tick, deadline: Tick) -> bool {
         let reading = self.clock.read();
-        if linked_for <= reading.now { self.must_wake_aside(deadline) } else { reading.must_wake(deadline) }
-    }
-
-    /// As [`must_wake`](Self::must_wake), for a node that the advancer may have set aside.
-    #[cold]
-    fn must_wake_aside(&self, deadline: Tick) -> bool {
+        if linked_for > reading.now {
+            return reading.must_wake(deadline);
+        }
         self.note_aside_used();
         self.must_wake(deadline)
     }
@@ -344,7 +336,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn may_have_come(&self, tick: Tick) -> bool {
         // Ordering: Relaxed, a hint.
-        hint(|| self.clock.words.now.load(Ordering::Relaxed)).is_some_and(|now| tick <= now)
+        hint(|| self.clock.now.load(Ordering::Relaxed)).is_some_and(|now| tick <= now)
     }
 
     /// Reads `wake_below` for a timer that is already in its list, the inbox included. Returns true
@@ -370,10 +362,5 @@ impl<T> Shared<T> {
                 Err(now) => seen = now,
             }
         }
-    }
-
-    fn place(&self, slot: Slot, id: NodeId) -> ListSlot {
-        let (index, round) = (self.geometry.index(slot), self.geometry.round(slot));
-        ListSlot { index, stripe: id as usize % STRIPES, round }
     }
 }

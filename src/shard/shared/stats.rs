@@ -6,13 +6,10 @@ use crate::sync::Ordering;
 use crate::sync::plain::AtomicU64;
 
 /// A counter that one thread at a time writes and any thread reads.
+#[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    fn new() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
     /// Adds `n`, and returns the sum. Only the counter's writer calls this.
     #[inline]
     pub(crate) fn add(&self, n: u64) -> u64 {
@@ -44,7 +41,7 @@ impl fmt::Debug for Counter {
 }
 
 /// What a lane's owner has done. Written by the lane's owner.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) scheduled: Counter,
     pub(crate) cancelled: Counter,
@@ -56,12 +53,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new() -> Self {
-        let [scheduled, cancelled, extended, moved, reused, stopped] =
-            std::array::from_fn(|_| Counter::new());
-        Self { scheduled, cancelled, extended, moved, reused, stopped }
-    }
-
     /// Nodes that the lane's owners have left dead. Never less than the truth: a timer whose
     /// payload is out is counted in `cancelled` first and in `stopped` last.
     pub(crate) fn dead_made(&self) -> u64 {
@@ -71,7 +62,7 @@ impl Tally {
 }
 
 /// What the advancer has done. Written by the advancer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AdvancerTally {
     pub(crate) fired: Counter,
     pub(crate) recurred: Counter,
@@ -83,12 +74,6 @@ pub(crate) struct AdvancerTally {
 }
 
 impl AdvancerTally {
-    pub(crate) fn new() -> Self {
-        let [fired, recurred, handed_back, cascaded, swept, dead_freed] =
-            std::array::from_fn(|_| Counter::new());
-        Self { fired, recurred, handed_back, cascaded, swept, dead_freed }
-    }
-
     /// Timers that have ended without a cancel.
     #[inline]
     pub(crate) fn ended(&self) -> u64 {

@@ -151,7 +151,7 @@ impl Geometry {
     #[inline]
     pub(crate) fn has_overflow_start(self, from: Tick, to: Tick) -> bool {
         let shift = self.shift(1);
-        from & (self.span(1) - 1) == 0 || from >> shift != to >> shift
+        self.starts_overflow_bucket(from) || from >> shift != to >> shift
     }
 
     /// The number of ticks that a bucket of `level` spans.
@@ -199,7 +199,7 @@ impl Geometry {
     /// The expiration of the first occupied bucket of `level` that starts at or after `from`.
     /// `next` gets the first slot to consider, and returns the distance in buckets from there to
     /// the occupied bucket.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn expiration_of(
         self,
         level: usize,

@@ -39,18 +39,12 @@ use crate::fallible;
 use crate::shard::node::{NIL, NodeId};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// The number of lists in a bucket. The advancer walks 16 chains in turn, which keeps 16 cache
-/// misses in flight: about as many as it takes to wait for none of them. A producer selects the
-/// list by the node's id, so the walk visits neighbouring nodes one after the other.
+/// The number of lists in a bucket. A producer selects the list by the node's id, so a walk visits
+/// neighbouring nodes one after the other.
 pub(crate) const STRIPES: usize = LIMITS.stripes;
 
 const BUCKETS_PER_WORD: usize = 64 / STRIPES;
 const STRIPE_MASK: u64 = (1 << STRIPES) - 1;
-const ROUND_SHIFT: u32 = 32;
-
-/// Producers raise [`Wheel::last`] by this many buckets at a time: seldom, where each timer is due
-/// later than the one before. A power of two.
-const GROUP: u64 = if LIMITS.batches { 64 } else { 1 };
 
 /// How often [`Wheel::detach`] tries to take a list that producers push to.
 const DETACH_ATTEMPTS: usize = 8;
@@ -61,11 +55,11 @@ struct Head(u64);
 
 impl Head {
     fn new(round: u32, first: NodeId) -> Self {
-        Self((u64::from(round) << ROUND_SHIFT) | u64::from(first))
+        Self((u64::from(round) << u32::BITS) | u64::from(first))
     }
 
     fn round(self) -> u32 {
-        (self.0 >> ROUND_SHIFT) as u32
+        (self.0 >> u32::BITS) as u32
     }
 
     fn first(self) -> NodeId {
@@ -84,14 +78,6 @@ impl Head {
         }
         (self.first() == NIL && self.is_before(round)).then_some(NIL)
     }
-}
-
-/// A list of a wheel, and a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListSlot {
-    pub(crate) index: usize,
-    pub(crate) stripe: usize,
-    pub(crate) round: u32,
 }
 
 /// The list heads of a bucket, in cache lines of their own.
@@ -139,7 +125,7 @@ impl Wheel {
         // Ordering: Relaxed for both, as below. The word only rises: if the producer finds it high
         // enough, the advancer does, too.
         if self.last.load(Ordering::Relaxed) < number {
-            self.last.fetch_max(number | (GROUP - 1), Ordering::Relaxed);
+            self.last.fetch_max(number | (LIMITS.marked_buckets - 1), Ordering::Relaxed);
         }
         let (word, shift) = self.bits(index);
         let bit = 1 << (shift as usize + stripe);
@@ -150,22 +136,21 @@ impl Wheel {
         }
     }
 
-    /// Pushes a node, whose link is `next`. False if the list does not accept the round of `place`:
-    /// it has been flushed past that round, holds nodes of another round, or is shut.
+    /// Pushes a node, whose link is `next`. False if the list does not accept the round: it has been flushed past that round, holds nodes of another round, or is shut.
     ///
     /// Lock-free: a failed compare-and-swap means that another push, a flush or a detach has
     /// succeeded.
     #[inline]
-    pub(crate) fn push(&self, place: ListSlot, id: NodeId, next: &AtomicU32) -> bool {
-        let head = self.head(place.index, place.stripe);
+    pub(crate) fn push(&self, index: usize, stripe: usize, round: u32, id: NodeId, next: &AtomicU32) -> bool {
+        let head = self.head(index, stripe);
         // Ordering: Relaxed, the value is only compared, and the node that it names is not
         // accessed.
         let mut seen = head.load(Ordering::Relaxed);
         loop {
-            let Some(link) = Head(seen).link_for(place.round) else { return false };
+            let Some(link) = Head(seen).link_for(round) else { return false };
             // Ordering: Relaxed, published by the compare-and-swap.
             next.store(link, Ordering::Relaxed);
-            let pushed = Head::new(place.round, id).0;
+            let pushed = Head::new(round, id).0;
             // Ordering: Release, pairs with the Acquire of `flush` and `detach`:
             // they see the link. Relaxed on failure: the value is only compared.
             match head.compare_exchange_weak(seen, pushed, Ordering::Release, Ordering::Relaxed) {
@@ -276,15 +261,15 @@ impl Wheel {
         (bits != 0).then(|| bits.trailing_zeros() as usize / STRIPES)
     }
 
-    /// The lists of a bucket: place and round, first node, occupancy bit. For invariant checks.
+    /// The lists of a bucket: round, first node, occupancy bit. For invariant checks.
     #[cfg(any(test, debug_assertions, fuzzing, shardwheel_loom))]
-    pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (ListSlot, NodeId, bool)> + '_ {
+    pub(crate) fn lists(&self, index: usize) -> impl Iterator<Item = (u32, NodeId, bool)> + '_ {
         let (word, shift) = self.bits(index);
         // Ordering: Relaxed for both, for checks while no producer adds.
         let bits = word.load(Ordering::Relaxed) >> shift;
         (0..STRIPES).map(move |stripe| {
             let head = Head(self.head(index, stripe).load(Ordering::Relaxed));
-            (ListSlot { index, stripe, round: head.round() }, head.first(), (bits >> stripe) & 1 == 1)
+            (head.round(), head.first(), (bits >> stripe) & 1 == 1)
         })
     }
 

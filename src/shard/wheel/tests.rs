@@ -6,13 +6,16 @@ fn new(size: usize, round: u32) -> Wheel {
     Wheel::new(size, round).expect("there is memory")
 }
 
-fn place(index: usize, stripe: usize, round: u32) -> ListSlot {
-    ListSlot { index, stripe, round }
+/// The index of a bucket, a stripe and a round.
+type Place = (usize, usize, u32);
+
+fn push_unmarked(wheel: &Wheel, (index, stripe, round): Place, id: NodeId, link: &AtomicU32) -> bool {
+    wheel.push(index, stripe, round, id, link)
 }
 
-fn push(wheel: &Wheel, at: ListSlot, id: NodeId, link: &AtomicU32) -> bool {
-    wheel.mark(0, at.index, at.stripe);
-    wheel.push(at, id, link)
+fn push(wheel: &Wheel, at: Place, id: NodeId, link: &AtomicU32) -> bool {
+    wheel.mark(0, at.0, at.1);
+    push_unmarked(wheel, at, id, link)
 }
 
 /// The lists that a flush takes.
@@ -26,22 +29,22 @@ fn flush(wheel: &Wheel, index: usize, round: u32) -> Vec<(usize, NodeId)> {
 fn a_flush_takes_what_was_pushed_and_ends_the_round() {
     let wheel = new(16, 0);
     let (a, b, c) = (AtomicU32::new(9), AtomicU32::new(9), AtomicU32::new(9));
-    assert!(push(&wheel, place(3, 1, 7), 1, &a));
-    assert!(push(&wheel, place(3, 1, 7), 2, &b));
+    assert!(push(&wheel, (3, 1, 7), 1, &a));
+    assert!(push(&wheel, (3, 1, 7), 2, &b));
     assert_eq!(flush(&wheel, 3, 7), [(1, 2)]);
     // Ordering: Relaxed, there is one thread.
     assert_eq!((b.load(Ordering::Relaxed), a.load(Ordering::Relaxed)), (1, NIL));
-    assert!(!push(&wheel, place(3, 1, 7), 3, &c), "the round is over");
-    assert!(push(&wheel, place(3, 1, 8), 3, &c));
+    assert!(!push(&wheel, (3, 1, 7), 3, &c), "the round is over");
+    assert!(push(&wheel, (3, 1, 8), 3, &c));
 }
 
 #[test]
 fn a_list_that_holds_a_round_takes_no_other() {
     let wheel = new(16, 0);
     let (a, b) = (AtomicU32::new(NIL), AtomicU32::new(NIL));
-    assert!(push(&wheel, place(0, 0, 5), 1, &a));
+    assert!(push(&wheel, (0, 0, 5), 1, &a));
     for round in [4, 6] {
-        assert!(!wheel.push(place(0, 0, round), 2, &b));
+        assert!(!push_unmarked(&wheel, (0, 0, round), 2, &b));
     }
 }
 
@@ -49,7 +52,7 @@ fn a_list_that_holds_a_round_takes_no_other() {
 fn an_empty_list_whose_round_wrapped_takes_nothing_until_it_is_flushed() {
     let wheel = new(16, 0);
     let link = AtomicU32::new(NIL);
-    let far = place(0, 0, 1 << 31);
+    let far = (0, 0, 1 << 31);
     assert!(!push(&wheel, far, 1, &link));
     flush(&wheel, 0, (1 << 31) - 1);
     assert!(push(&wheel, far, 1, &link));
@@ -77,11 +80,11 @@ fn next_occupied_goes_round() {
 fn what_is_detached_leaves_the_round_open() {
     let wheel = new(4, 0);
     let (a, b, c) = (AtomicU32::new(NIL), AtomicU32::new(NIL), AtomicU32::new(NIL));
-    assert!(push(&wheel, place(2, 3, 0), 1, &a));
-    assert!(push(&wheel, place(2, 3, 0), 2, &b));
+    assert!(push(&wheel, (2, 3, 0), 1, &a));
+    assert!(push(&wheel, (2, 3, 0), 2, &b));
     assert_eq!(wheel.detach(2, 3), Some(2));
     assert_eq!(wheel.detach(2, 3), None);
-    assert!(push(&wheel, place(2, 3, 0), 3, &c));
+    assert!(push(&wheel, (2, 3, 0), 3, &c));
     // Ordering: Relaxed, there is one thread.
     assert_eq!(c.load(Ordering::Relaxed), NIL);
     assert_eq!(flush(&wheel, 2, 0), [(3, 3)]);
@@ -105,10 +108,12 @@ fn a_bucket_is_occupied_from_its_mark_to_its_flush() {
 fn the_last_marked_bucket_only_rises() {
     let wheel = new(16, 0);
     assert!(wheel.may_hold_from(0) && !wheel.may_hold_from(1));
-    wheel.mark(3 * GROUP, 5, 0);
-    assert!(wheel.may_hold_from(3 * GROUP) && !wheel.may_hold_from(4 * GROUP));
-    wheel.mark(GROUP, 6, 0);
-    assert!(wheel.may_hold_from(3 * GROUP));
+    wheel.mark(3 * LIMITS.marked_buckets, 5, 0);
+    assert!(
+        wheel.may_hold_from(3 * LIMITS.marked_buckets) && !wheel.may_hold_from(4 * LIMITS.marked_buckets)
+    );
+    wheel.mark(LIMITS.marked_buckets, 6, 0);
+    assert!(wheel.may_hold_from(3 * LIMITS.marked_buckets));
     flush(&wheel, 5, 0);
-    assert!(wheel.may_hold_from(3 * GROUP), "an empty list is no proof");
+    assert!(wheel.may_hold_from(3 * LIMITS.marked_buckets), "an empty list is no proof");
 }

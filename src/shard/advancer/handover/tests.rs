@@ -3,17 +3,18 @@
 use super::*;
 use crate::shard::Scheduler;
 use crate::shard::memory::slab::Stay;
-use crate::shard::node::TakenOut;
+use crate::shard::node::Vacant;
 use crate::shard::support::small;
 use crate::sync::Arc;
 
 /// Schedules a timer, and calls `meanwhile` in the middle of moving it.
-fn stall<R>(scheduler: &Scheduler<u32>, meanwhile: impl FnOnce(TakenOut<'_, u32>) -> R) -> R {
+fn stall<R>(scheduler: &Scheduler<u32>, meanwhile: impl FnOnce(Vacant<'_, u32>, u32) -> R) -> R {
     let key = scheduler.schedule(9, 7).expect("open");
     let mut entered = scheduler.shared.lanes.enter();
     let stay = Stay::pinned(key.node(), &entered.parts().1.participant);
-    let (node, era) = scheduler.find(&stay).expect("it is in use");
-    meanwhile(node.take(era, key.generation).expect("pending"))
+    let (node, era) = scheduler.shared.slab.get(&stay).expect("it is in use");
+    let (vacant, payload) = node.take(era, key.generation).expect("pending");
+    meanwhile(vacant, payload)
 }
 
 /// Goes over all nodes once, and finds nothing.
@@ -33,9 +34,9 @@ fn walk_in_vain(walk: &mut Walk, shared: &Consumer<u32>) {
 fn a_walk_that_met_a_producer_at_work_is_followed_by_another() {
     let (scheduler, advancer) = small();
     let mut walk = Walk::new(&advancer.shared);
-    stall(&scheduler, |taken| {
+    stall(&scheduler, |vacant, payload| {
         walk_in_vain(&mut walk, &advancer.shared);
-        taken.restore();
+        vacant.restore(payload);
     });
     assert_eq!(walk.take_next(&advancer.shared), Some((9, 7)));
     assert_eq!([(); 2].map(|()| walk.take_next(&advancer.shared)), [None; 2]);
@@ -58,11 +59,11 @@ fn a_walk_during_which_a_timer_was_moved_is_followed_by_another() {
 #[test]
 fn there_is_a_last_walk() {
     let (scheduler, advancer) = small();
-    stall(&scheduler, |taken| {
+    stall(&scheduler, |vacant, payload| {
         let mut walk = Walk::new(&advancer.shared);
         assert!(walk.walks_left >= 100);
         assert_eq!((walk.take_next(&advancer.shared), walk.walks_left), (None, 0));
-        taken.restore();
+        vacant.restore(payload);
     });
 }
 

@@ -59,7 +59,8 @@ fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
     });
     assert_eq!(
         steps,
-        [LEAST_NODES, LEAST_NODES + 10 * NODES_PER_CANCEL, LEAST_NODES].map(|nodes| nodes - 1 + 1)
+        [LIMITS.swept_nodes, LIMITS.swept_nodes + 10 * NODES_PER_CANCEL, LIMITS.swept_nodes]
+            .map(|nodes| nodes - 1 + 1)
     );
 }
 
@@ -68,12 +69,12 @@ fn a_step_looks_at_so_many_nodes_and_at_some_more_for_each_cancel() {
 fn a_step_looks_at_so_many_buckets() {
     let (scheduler, mut advancer) = of_wheels(8_192);
     let keys: Vec<_> =
-        (1..=2 * LEAST_NODES).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
+        (1..=2 * LIMITS.swept_nodes).map(|deadline| scheduler.schedule(deadline, 0).expect("open")).collect();
     // The lane holds the node of the first cancelled timer, which is in the first bucket.
     cancel(&scheduler, &keys);
     for step in 1..4 {
         drop(advancer.advance(0));
-        assert_eq!(scheduler.stats().swept, step * LEAST_NODES / 2 - 1);
+        assert_eq!(scheduler.stats().swept, step * LIMITS.swept_nodes / 2 - 1);
     }
 }
 

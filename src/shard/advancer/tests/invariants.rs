@@ -2,7 +2,8 @@
 
 use crate::shard::advancer::Advancer;
 use crate::shard::advancer::relink::Overdue;
-use crate::shard::node::{NIL, NodeId, Observed};
+use crate::shard::node::state::Status;
+use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::Wheel;
 use crate::shard::wheel::geometry::Slot;
 use crate::shard::wheel::private::PrivateWheel;
@@ -52,7 +53,7 @@ impl<T> Advancer<T> {
         self.check_hands(&mut census, flushed);
         self.check_inbox(&mut census);
         for level in 0..self.shared.geometry.levels() {
-            if let Some(wheel) = self.wheel(level) {
+            if let Some(wheel) = self.shared.wheel(level) {
                 self.check_wheel(&mut census, level, wheel, flushed);
             }
             if let Some(private) = self.private.level(level) {
@@ -66,7 +67,6 @@ impl<T> Advancer<T> {
     }
 
     fn check_hands(&self, census: &mut Census, flushed: Tick) {
-        assert!(self.hands.moving.is_empty(), "a cascade has stopped half way");
         for id in self.hands.due.ids(&self.shared) {
             let linked_for = self.record(census, id);
             assert!(linked_for > flushed, "due {linked_for} at {flushed}");
@@ -90,12 +90,12 @@ impl<T> Advancer<T> {
 
     fn check_wheel(&self, census: &mut Census, level: usize, wheel: &Wheel, flushed: Tick) {
         for index in 0..wheel.size() {
-            for (place, first, occupied) in wheel.lists(index) {
+            for (held_round, first, occupied) in wheel.lists(index) {
                 assert!(first == NIL || occupied, "level {level}, bucket {index}: a list without its bit");
                 let geometry = self.shared.geometry;
                 let slot = geometry.slot_ahead(level, index, wheel.size(), flushed);
                 let round = self.shared.geometry.round(slot);
-                assert!(first == NIL || place.round == round, "{slot:?} holds round {}", place.round);
+                assert!(first == NIL || held_round == round, "{slot:?} holds round {held_round}");
                 self.check_list(census, slot, self.list(first));
             }
         }
@@ -116,7 +116,8 @@ impl<T> Advancer<T> {
     fn check_sweep(&self, census: &mut Census) {
         let geometry = self.shared.geometry;
         if let Some((slot, chains)) = self.sweep.in_hand() {
-            let shared = self.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
+            let shared =
+                self.shared.wheel(slot.level).is_some_and(|wheel| wheel.is_occupied(geometry.index(slot)));
             let private = self
                 .private
                 .level(slot.level)
@@ -141,18 +142,17 @@ impl<T> Advancer<T> {
         assert!(census.seen.insert(id), "node {id} is linked twice");
         census.linked += 1;
         let node = self.shared.node(id);
-        match node.observe() {
-            Observed::Pending(deadline, word) => {
+        let word = node.word();
+        let linked_for = node.linked_for(word);
+        match word.status() {
+            Status::Pending => {
                 census.pending += 1;
-                assert!(node.linked_for(word) <= deadline, "node {id} is linked after its deadline");
-                node.linked_for(word)
+                assert!(linked_for <= node.deadline(word), "node {id} is linked after its deadline");
             }
-            Observed::Cancelled(word) | Observed::Held(word) => {
-                census.dead += 1;
-                node.linked_for(word)
-            }
+            Status::Cancelled | Status::Held => census.dead += 1,
             met => panic!("node {id} is linked and {met:?}"),
         }
+        linked_for
     }
 
     fn list(&self, first: NodeId) -> impl Iterator<Item = NodeId> + '_ {
@@ -207,11 +207,11 @@ impl<T> Advancer<T> {
 
     /// Counts a node that is not linked; true if it holds nothing.
     fn count_idle(&self, census: &mut Census, id: NodeId) -> bool {
-        match self.node(id).observe() {
-            Observed::Running(_) => census.pending += 1,
-            Observed::Stopped => {}
+        match self.node(id).word().status() {
+            Status::Running => census.pending += 1,
+            Status::Stopped => {}
             met => {
-                assert_eq!(met, Observed::Free, "node {id} is lost");
+                assert_eq!(met, Status::Free, "node {id} is lost");
                 return true;
             }
         }

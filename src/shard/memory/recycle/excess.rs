@@ -5,16 +5,15 @@
 //! again. While nothing is scheduled from one move to the next, memory goes back faster. The last
 //! segment goes like the others when nothing is pending, but not before many timers have used it.
 
-use super::{Recycler, STEPS, WORDS_PER_STEP};
+use super::Recycler;
 use crate::config::LIMITS;
 use crate::shard::memory::epochs::Reclaimer;
 use crate::shard::memory::segment::Segment;
-use crate::shard::memory::slab::{Slab, staying};
+use crate::shard::memory::slab::Slab;
 
 /// Moves between releases of a segment: 256 / excess, clamped to 1..=16; every move while nothing
 /// is scheduled.
 pub(super) const MOVES_PER_SEGMENT: usize = 256;
-pub(super) const MOST_MOVES: usize = if LIMITS.batches { 16 } else { 1 };
 
 /// [`Recycler::shed`] gives back 1 / `SHARE` of the excess in one call, on the advancer's thread
 /// when it has nothing else to do.
@@ -25,9 +24,8 @@ pub(super) const USED_SHARE: usize = 2;
 
 /// What decides which segments go, and when.
 pub(super) struct Trim {
-    /// Nodes freed since the slab was last empty, and when the lanes were last asked for theirs.
+    /// Nodes freed since the slab was last empty.
     pub(super) ended: usize,
-    asked: usize,
     /// Moves of the clock since a segment was last looked for, and after how many it is.
     moves: usize,
     moves_per_segment: usize,
@@ -46,9 +44,8 @@ impl Trim {
     pub(super) fn new() -> Self {
         Self {
             ended: 0,
-            asked: 0,
             moves: 0,
-            moves_per_segment: MOST_MOVES,
+            moves_per_segment: LIMITS.moves_per_release,
             scheduled: 0,
             looked_above: usize::MAX,
             began_at: 0,
@@ -77,15 +74,12 @@ impl<T> Recycler<T> {
     ) -> bool {
         self.trim.moves += 1;
         let excess = self.excess(slab, live);
-        self.most_steps = match (live, excess) {
-            (0, _) => 0,
-            (_, 0) => usize::MAX,
-            _ => STEPS,
-        };
+        self.hurries = live == 0 || excess > 0 && self.steps >= LIMITS.moves_per_release;
         let is_idle = std::mem::replace(&mut self.trim.scheduled, scheduled) == scheduled;
         if is_idle || self.trim.moves >= self.trim.moves_per_segment {
             self.trim.moves = 0;
-            self.trim.moves_per_segment = (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, MOST_MOVES);
+            self.trim.moves_per_segment =
+                (MOVES_PER_SEGMENT / excess.max(1)).clamp(1, LIMITS.moves_per_release);
             self.give_back(slab, excess.min(1), reclaimer);
             return is_idle && excess > 0;
         }
@@ -96,10 +90,10 @@ impl<T> Recycler<T> {
     /// nodes freed so far count at the next call.
     pub(crate) fn shed(&mut self, slab: &Slab<T>, live: usize, reclaimer: &mut Reclaimer) {
         let excess = self.excess(slab, live);
-        let share = (excess + self.leaving.segments()).div_ceil(SHARE);
-        self.steps = usize::MAX;
-        self.step(WORDS_PER_STEP, slab, reclaimer);
-        (0..share.max(1)).take_while(|_| self.leaving.give_whole(reclaimer)).for_each(drop);
+        let share = (excess + self.leaving()).div_ceil(SHARE);
+        self.hurries = true;
+        self.step(LIMITS.words_per_step, slab, reclaimer);
+        (0..share.max(1)).take_while(|_| self.give_memory(true, reclaimer)).for_each(drop);
         self.give_back(slab, share.min(excess), reclaimer);
     }
 
@@ -107,7 +101,7 @@ impl<T> Recycler<T> {
     /// False once the slab has all freed nodes and a search since then has found no empty segment:
     /// one timer is enough to keep a segment.
     pub(crate) fn owes_memory(&self, slab: &Slab<T>, live: usize) -> bool {
-        if !self.leaving.is_empty() {
+        if self.leaving() > 0 {
             return true;
         }
         if self.excess(slab, live) == 0 {
@@ -121,32 +115,16 @@ impl<T> Recycler<T> {
         !self.trim.is_settled(slab) && self.excess(slab, live) > 0
     }
 
-    /// Whether there is a segment more than `live` timers need, so that the lanes may be asked for
-    /// the nodes that they keep. For the last segment, not again before a good part of it has been
-    /// used again.
-    pub(crate) fn is_worth_asking(&self, slab: &Slab<T>, live: usize) -> bool {
-        Self::excess_used(slab, live, self.trim.ended - self.trim.asked) > 0
-    }
-
-    /// Notes that the lanes are asked.
-    pub(crate) fn note_asked(&mut self) {
-        self.trim.asked = self.trim.ended;
-    }
-
     /// The number of segments beyond those that twice `live` timers fill (rounded up) and one to
     /// spare. With none pending, all segments are excess, but an idle shard keeps its last segment
     /// for an occasional timer until a good part of it has been used.
-    fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
-        Self::excess_used(slab, live, self.trim.ended)
-    }
-
-    fn excess_used(slab: &Slab<T>, live: usize, used: usize) -> usize {
+    pub(crate) fn excess(&self, slab: &Slab<T>, live: usize) -> usize {
         let segments = slab.size();
         if live > 0 {
             return segments.saturating_sub((2 * live).div_ceil(Segment::<T>::NODES) + 1);
         }
-        let is_last_kept = segments == 1 && used < Segment::<T>::NODES / USED_SHARE;
-        segments.saturating_sub(staying().max(usize::from(is_last_kept)))
+        let is_last_kept = segments == 1 && self.trim.ended < Segment::<T>::NODES / USED_SHARE;
+        segments.saturating_sub(usize::from(is_last_kept || LIMITS.keeps_first_segment))
     }
 
     /// Retires up to `segments` empty segments, the highest first. Each attempt looks at a limited
@@ -157,9 +135,11 @@ impl<T> Recycler<T> {
             if trim.looked_above == usize::MAX {
                 trim.began_at = slab.changes();
             }
-            match slab.retire_one(trim.looked_above, &mut self.leaving.retired, reclaimer) {
+            match slab.retire_one(trim.looked_above, &mut self.retired, reclaimer) {
                 Ok(index) => self.nodes.forget(index),
-                Err(looked_above) if looked_above > staying() => trim.looked_above = looked_above,
+                Err(looked_above) if looked_above > usize::from(LIMITS.keeps_first_segment) => {
+                    trim.looked_above = looked_above
+                }
                 Err(_) => {
                     trim.looked_above = usize::MAX;
                     trim.none_at = Some(trim.began_at);
@@ -168,7 +148,7 @@ impl<T> Recycler<T> {
             }
         }
         if slab.size() == 0 {
-            (self.trim.ended, self.trim.asked) = (0, 0);
+            self.trim.ended = 0;
         }
     }
 }

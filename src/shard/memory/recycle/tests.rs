@@ -1,6 +1,6 @@
 //! Freed nodes and memory that is not needed, step by step, in one thread.
 
-use super::excess::{MOST_MOVES, MOVES_PER_SEGMENT, SHARE, USED_SHARE};
+use super::excess::{MOVES_PER_SEGMENT, SHARE, USED_SHARE};
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::free_bits::WORD_NODES;
@@ -51,11 +51,20 @@ impl<T> Scene<T> {
         }
     }
 
+    /// Gives all nodes to the slab.
+    fn poll_to_the_end(&mut self) {
+        for _ in 0..2 {
+            self.recycler.hurries = true;
+            self.recycler.step(usize::MAX, &self.slab, &mut self.advancer);
+        }
+        self.recycler.give_memory(false, &self.advancer);
+    }
+
     /// Frees the nodes, and checks that the slab has them afterwards.
     fn free(&mut self, nodes: &[NodeId]) {
         let before = self.in_use();
         self.retire(nodes);
-        self.recycler.poll_to_the_end(&self.slab, &mut self.advancer);
+        self.poll_to_the_end();
         assert_eq!((self.in_use(), self.recycler.len()), (before - nodes.len(), 0));
     }
 
@@ -74,8 +83,8 @@ impl<T> Scene<T> {
         self.slab.size()
     }
 
-    fn is_worth_asking(&self) -> bool {
-        self.recycler.is_worth_asking(&self.slab, 0)
+    fn has_excess(&self) -> bool {
+        self.recycler.excess(&self.slab, 0) > 0
     }
 
     fn owes_memory(&self) -> bool {
@@ -97,12 +106,12 @@ fn freed_nodes_of_each_segment_are_handed_out_again() {
 #[test]
 fn a_batch_is_ripe_when_it_has_a_share_of_all_nodes() {
     let (mut scene, nodes) = Scene::<Large>::full(16);
-    scene.retire(&nodes[..LEAST_WORTH - 1]);
+    scene.retire(&nodes[..LIMITS.ripe_batch - 1]);
     assert!(!scene.recycler.is_ripe());
-    scene.retire(&nodes[LEAST_WORTH - 1..][..1]);
+    scene.retire(&nodes[LIMITS.ripe_batch - 1..][..1]);
     assert!(scene.recycler.is_ripe());
     scene.poll(POLLS);
-    let rest = &nodes[LEAST_WORTH..];
+    let rest = &nodes[LIMITS.ripe_batch..];
     // The recycler has learned the slab's size by now.
     let worth = 16 * Scene::<Large>::NODES / WORTH_SHARE;
     scene.retire(&rest[..worth - 1]);
@@ -135,26 +144,20 @@ fn a_quarter_of_a_segment_is_enough() {
 }
 
 #[test]
-fn a_long_drain_does_not_wait_for_more() {
-    let (mut scene, nodes) = Scene::<Large>::full(1);
-    scene.free(&nodes[..3]);
-}
-
-#[test]
 fn a_batch_is_given_in_steps() {
     let (mut scene, nodes) = Scene::<u64>::full(3);
     let one_of_each_word: Vec<_> = nodes.iter().copied().step_by(WORD_NODES).collect();
     let words = one_of_each_word.len();
-    assert_eq!(words, 6 * WORDS_PER_STEP);
+    assert_eq!(words, 6 * LIMITS.words_per_step);
     scene.retire(&one_of_each_word);
     scene.poll(1);
-    assert_eq!(scene.recycler.len(), words - WORDS_PER_STEP);
+    assert_eq!(scene.recycler.len(), words - LIMITS.words_per_step);
     // A step is longer where nodes are freed meanwhile: half of the nodes that make the next batch
     // ripe would add all words of this one.
     let freed = scene.recycler.worth / 2 / words;
     scene.retire(&nodes[1..][..freed]);
     scene.poll(1);
-    assert_eq!(scene.recycler.len(), words - 2 * WORDS_PER_STEP - 1 + freed);
+    assert_eq!(scene.recycler.len(), words - 2 * LIMITS.words_per_step - 1 + freed);
     scene.poll(4);
     assert_eq!(scene.recycler.len(), freed);
 }
@@ -164,10 +167,10 @@ fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
     let (mut scene, nodes) = Scene::<Large>::full(5);
     scene.free(&nodes);
     let mut left = Vec::new();
-    for moved in 1..=4 * MOST_MOVES {
+    for moved in 1..=4 * LIMITS.moves_per_release {
         scene.note_move(moved as u64);
-        left.extend((moved % MOST_MOVES == 0).then(|| scene.capacity()));
-        assert_eq!(scene.capacity(), 5 - (moved / MOST_MOVES).min(4), "after {moved} moves");
+        left.extend((moved % LIMITS.moves_per_release == 0).then(|| scene.capacity()));
+        assert_eq!(scene.capacity(), 5 - (moved / LIMITS.moves_per_release).min(4), "after {moved} moves");
     }
     assert_eq!(left, [4, 3, 2, 1]);
 }
@@ -176,13 +179,13 @@ fn a_segment_goes_back_now_and_then_while_timers_are_scheduled() {
 fn segments_go_back_faster_where_many_are_too_many() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
-    (1..=MOST_MOVES).for_each(|moved| scene.note_move(moved as u64));
+    (1..=LIMITS.moves_per_release).for_each(|moved| scene.note_move(moved as u64));
     assert_eq!(scene.capacity(), 63);
     // Then 64 segments were excess: one goes back every four moves.
     let each = MOVES_PER_SEGMENT / 64;
-    (1..each).for_each(|moved| scene.note_move((MOST_MOVES + moved) as u64));
+    (1..each).for_each(|moved| scene.note_move((LIMITS.moves_per_release + moved) as u64));
     assert_eq!(scene.capacity(), 63);
-    scene.note_move((MOST_MOVES + each) as u64);
+    scene.note_move((LIMITS.moves_per_release + each) as u64);
     assert_eq!(scene.capacity(), 62);
 }
 
@@ -197,13 +200,13 @@ fn a_segment_goes_back_at_each_move_where_nothing_is_scheduled() {
     }
     assert_eq!(left, [4, 3, 2, 1, 0]);
     assert!(scene.owes_memory(), "it has to wait for readers");
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
+    scene.poll_to_the_end();
     // A segment at each poll, and the first one, which is on ordinary pages, in parts.
-    let mut left = scene.recycler.leaving.segments();
+    let mut left = scene.recycler.leaving();
     for _ in 0..4 + Segment::<Large>::bytes() / PART {
         scene.poll(1);
-        assert!(left - scene.recycler.leaving.segments() <= 1);
-        left = scene.recycler.leaving.segments();
+        assert!(left - scene.recycler.leaving() <= 1);
+        left = scene.recycler.leaving();
     }
     assert!(!scene.owes_memory());
 }
@@ -219,7 +222,7 @@ fn a_step_gives_a_part_of_a_segment() {
     let parts = Segment::<u64>::bytes() / PART;
     let is_going = |_: &usize| {
         scene.poll(1);
-        scene.recycler.leaving.segments() == 1
+        scene.recycler.leaving() == 1
     };
     let steps = (0..POLLS + parts).filter(is_going).count();
     assert_eq!((steps, scene.owes_memory()), (if cfg!(target_os = "linux") { parts - 1 } else { 0 }, false));
@@ -231,13 +234,13 @@ fn a_step_of_a_drain_gives_no_memory_to_the_system() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
     (0..40).for_each(|_| scene.note_move(0));
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
-    let left = scene.recycler.leaving.segments();
+    scene.poll_to_the_end();
+    let left = scene.recycler.leaving();
     assert!(left > 16, "{left}");
-    (0..8).for_each(|_| scene.recycler.step_of_a_drain(&scene.slab, &mut scene.advancer));
-    assert_eq!(scene.recycler.leaving.segments(), left);
+    (0..8).for_each(|_| scene.recycler.step(0, &scene.slab, &mut scene.advancer));
+    assert_eq!(scene.recycler.leaving(), left);
     scene.poll(1);
-    assert_eq!(scene.recycler.leaving.segments(), left - 1);
+    assert_eq!(scene.recycler.leaving(), left - 1);
 }
 
 /// An idle shard keeps its last segment until as many timers have ended as half its nodes.
@@ -249,18 +252,16 @@ fn the_last_segment_goes_once_much_of_it_was_used() {
     // A poll counts the nodes freed before it.
     scene.poll(1);
     scene.note_move(0);
-    assert!(!scene.owes_memory() && !scene.is_worth_asking());
+    assert!(!scene.owes_memory() && !scene.has_excess());
     scene.free(&rest[..1]);
     scene.poll(1);
-    assert!(scene.owes_memory() && scene.is_worth_asking());
-    scene.recycler.note_asked();
-    assert!(!scene.is_worth_asking());
+    assert!(scene.owes_memory() && scene.has_excess());
     scene.note_move(0);
     scene.note_move(0);
     assert!(!scene.owes_memory() && scene.capacity() == 1, "the rest is in use");
     scene.free(&rest[1..]);
     scene.poll(1);
-    assert!(scene.owes_memory() && !scene.is_worth_asking());
+    assert!(scene.owes_memory() && scene.has_excess());
     scene.note_move(0);
     assert_eq!(scene.capacity(), 0);
     assert!(scene.owes_memory(), "it has to wait for readers");
@@ -304,7 +305,7 @@ fn no_memory_is_owed_where_each_segment_is_in_use() {
     assert!(!scene.owes_memory());
     scene.retire(&kept[2..]);
     assert!(scene.owes_memory());
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
+    scene.poll_to_the_end();
     assert!(scene.owes_memory());
     scene.note_move(0);
     assert_eq!(scene.capacity(), 2);
@@ -314,7 +315,7 @@ fn no_memory_is_owed_where_each_segment_is_in_use() {
 fn a_share_goes_back_where_the_clock_does_not_move() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.retire(&nodes);
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
+    scene.poll_to_the_end();
     let mut before = scene.capacity();
     assert_eq!(before, 64);
     for excess in [64, 60, 56] {
@@ -337,14 +338,14 @@ fn a_share_of_what_waits_to_go_goes() {
     let (mut scene, nodes) = Scene::<Large>::full(64);
     scene.free(&nodes);
     (0..64).for_each(|_| scene.note_move(0));
-    scene.recycler.poll_to_the_end(&scene.slab, &mut scene.advancer);
+    scene.poll_to_the_end();
     assert_eq!(scene.capacity(), 0);
-    let mut left = scene.recycler.leaving.segments();
+    let mut left = scene.recycler.leaving();
     assert!(left > 48, "{left}");
     while left > 0 {
         scene.recycler.shed(&scene.slab, 0, &mut scene.advancer);
         left -= left.div_ceil(SHARE);
-        assert_eq!(scene.recycler.leaving.segments(), left);
+        assert_eq!(scene.recycler.leaving(), left);
     }
 }
 
@@ -357,7 +358,7 @@ fn a_segment_outlasts_a_reader_at_the_end() {
     let guard = reader.pin();
     scene.note_move(0);
     scene.poll(POLLS);
-    assert_eq!((scene.capacity(), scene.recycler.leaving.segments()), (5, 1));
+    assert_eq!((scene.capacity(), scene.recycler.leaving()), (5, 1));
     drop(scene);
     drop(guard);
 }

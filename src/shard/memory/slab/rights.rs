@@ -25,6 +25,8 @@ pub(crate) struct OwnedNode<'s, T> {
     pub(super) id: NodeId,
     pub(super) era: u32,
     pub(super) vacant: Vacant<'s, T>,
+    /// The tick that the node is linked for, if it is in a list.
+    pub(super) linked_for: Option<Tick>,
 }
 
 /// The right to a dead node that the owner of a lane keeps, from a cancel to its next schedule.
@@ -59,6 +61,13 @@ impl Held {
         self.linked_for
     }
 
+    /// Takes the right to the node of a timer that the caller has just cancelled, and holds it.
+    #[inline]
+    pub(crate) fn hold<T>(&mut self, node: NodeId, vacant: Vacant<'_, T>) {
+        (self.node, self.word) = (node, vacant.word());
+        self.linked_for = vacant.node().linked_for(vacant.word());
+    }
+
     /// Takes back the right that [`Slab::regain`](super::Slab::regain) has given out; the rest is
     /// as it was.
     pub(crate) fn hold_again<T>(&mut self, owned: OwnedNode<'_, T>) {
@@ -76,6 +85,12 @@ impl<'s, T> OwnedNode<'s, T> {
     #[inline(always)]
     pub(crate) fn era(&self) -> u32 {
         self.era
+    }
+
+    /// The tick that the node is linked for; `None` if it is in no list.
+    #[inline(always)]
+    pub(crate) fn linked_for(&self) -> Option<Tick> {
+        self.linked_for
     }
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::{FreeWord, Slab, TABLE};
+use super::{FreeWord, Slab};
+use crate::config::LIMITS;
 use crate::error::ScheduleErrorKind;
 use crate::fallible;
 use crate::shard::memory::epochs::{Guard, Participant};
@@ -15,7 +16,7 @@ impl<T> Slab<T> {
     /// The greatest possible number of nodes.
     pub(super) fn limit() -> usize {
         // Saturating: on 32-bit systems the product is one more than `usize::MAX`.
-        TABLE.saturating_mul(Segment::<T>::NODES).min(u32::MAX as usize)
+        LIMITS.segments.saturating_mul(Segment::<T>::NODES).min(u32::MAX as usize)
     }
 
     #[cold]
@@ -34,7 +35,7 @@ impl<T> Slab<T> {
     /// The next word with free nodes, from `word` on and round all segments.
     fn find_free(&self, word: usize, pinned: &Guard<'_>) -> Option<FreeWord> {
         let words = Segment::<T>::WORDS;
-        let height = self.height();
+        let height = self.segments.height();
         let start = word / words;
         (0..=height).find_map(|step| {
             let index =
@@ -75,7 +76,7 @@ impl<T> Slab<T> {
     /// its segment.
     fn grow(&self) -> Result<(), ScheduleErrorKind> {
         let full = ScheduleErrorKind::Full { limit: Self::limit() };
-        let index = (0..TABLE).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
+        let index = (0..LIMITS.segments).find(|&index| self.segments.is_empty(index)).ok_or(full)?;
         let no_memory = |_: io::Error| ScheduleErrorKind::OutOfMemory { bytes: Segment::<T>::bytes() };
         let segment = fallible::boxed(Segment::new(index).map_err(no_memory)?);
         let mut segment = segment.ok_or_else(|| no_memory(io::ErrorKind::OutOfMemory.into()))?;

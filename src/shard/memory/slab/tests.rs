@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::unlink::{LAST_ERA_GIVEN_BACK, LOOKED_AT};
+use super::unlink::LAST_ERA_GIVEN_BACK;
 use super::*;
 use crate::shard::memory::epochs::Epochs;
 use crate::shard::memory::slot::Retired;
@@ -176,10 +176,10 @@ fn empty_segments_go_the_highest_first() {
 
 #[test]
 fn a_search_looks_at_a_few_segments_at_a_time() {
-    let scene = Scene::full(2 * LOOKED_AT + 2);
+    let scene = Scene::full(2 * LIMITS.places_per_search + 2);
     scene.give(1);
-    assert_eq!(scene.unlink(usize::MAX), Err(LOOKED_AT + 2));
-    assert_eq!(scene.unlink(LOOKED_AT + 2), Err(2));
+    assert_eq!(scene.unlink(usize::MAX), Err(LIMITS.places_per_search + 2));
+    assert_eq!(scene.unlink(LIMITS.places_per_search + 2), Err(2));
     assert_eq!(scene.unlink(2), Ok(1));
     assert_eq!(scene.unlink(2), Err(0));
 }

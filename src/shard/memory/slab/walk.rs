@@ -9,7 +9,7 @@ use crate::shard::node::NodeId;
 
 impl<T> Slab<T> {
     fn all<'g>(&'g self, keep: Keep<'g>) -> impl Iterator<Item = &'g Segment<T>> {
-        (0..self.height()).filter_map(move |index| self.load(index, keep))
+        (0..self.segments.height()).filter_map(move |index| self.load(index, keep))
     }
 
     /// The number of nodes that have memory, and how many of them are in use, set aside or worn
@@ -23,7 +23,7 @@ impl<T> Slab<T> {
 
     /// The number of words of free bits, for [`taken`](Self::taken).
     pub(crate) fn words(&self) -> usize {
-        self.height() * Segment::<T>::WORDS
+        self.segments.height() * Segment::<T>::WORDS
     }
 
     /// The nodes of a word that are in use or set aside.

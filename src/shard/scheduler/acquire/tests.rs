@@ -1,6 +1,5 @@
 //! An acquired node that is given back unused is as it was before.
 
-use super::*;
 use crate::shard::support::{cancel, schedule, small};
 
 #[test]
@@ -9,10 +8,10 @@ fn a_free_node_that_is_given_back_is_the_next() {
     let mut entered = scheduler.shared.lanes.enter();
     let (_, local) = entered.parts();
     let ids = [(); 3].map(|()| {
-        let acquire = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
-        let Acquired::Free(owned) = &acquire else { panic!("nothing has been cancelled") };
-        let id = owned.id();
-        acquire.give_back(&mut local.nodes);
+        let acquired = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
+        assert_eq!(acquired.linked_for(), None, "nothing has been cancelled");
+        let id = acquired.id();
+        local.nodes.take_back(acquired);
         id
     });
     assert_eq!(ids, [ids[0]; 3]);
@@ -27,9 +26,9 @@ fn a_held_node_that_is_given_back_is_held_as_before() {
     let (_, local) = entered.parts();
     // The lane holds the first node.
     for _ in 0..2 {
-        let acquire = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
-        assert!(matches!(&acquire, Acquired::Held(owned, _) if owned.id() == keys[0].node()));
-        acquire.give_back(&mut local.nodes);
+        let acquired = scheduler.acquire(&local.participant, &mut local.nodes, 5).expect("there is memory");
+        assert_eq!((acquired.id(), acquired.linked_for()), (keys[0].node(), Some(5)));
+        local.nodes.take_back(acquired);
     }
     drop(entered);
     assert_eq!(advancer.advance(9).count(), 0);

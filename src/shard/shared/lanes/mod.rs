@@ -23,7 +23,6 @@
 //! One common lane is made with the shard. A thread for whose lane the system has no memory waits
 //! for that one, so a timer can be cancelled all the same. No other thread waits.
 
-mod local;
 mod thread_number;
 
 use std::cell::UnsafeCell;
@@ -33,7 +32,6 @@ use std::sync::atomic::compiler_fence;
 
 use crossbeam_utils::CachePadded;
 
-pub(crate) use self::local::{LaneNodes, Local};
 use self::thread_number::NUMBERS;
 use crate::config::LIMITS;
 use crate::fallible::{self, List};
@@ -44,11 +42,8 @@ use crate::shard::shared::stats::Tally;
 use crate::sync::plain::{AtomicBool, AtomicPtr, AtomicU64};
 use crate::sync::{Ordering, yield_now};
 
-/// How many dead nodes a thread leaves before it reports them.
-const DEAD_PER_REPORT: u32 = if LIMITS.batches { 8 } else { 1 };
-
 /// The greatest number of unreported dead nodes in all lanes of a shard together.
-pub(crate) const UNREPORTED: u32 = (DEAD_PER_REPORT - 1) * NUMBERS as u32;
+pub(crate) const UNREPORTED: u32 = (LIMITS.dead_per_report - 1) * NUMBERS as u32;
 
 /// Bytes; more than crossbeam-epoch requests for a participant.
 const PARTICIPANT_BYTES: usize = 4096;
@@ -66,7 +61,8 @@ pub(crate) struct Lanes {
 }
 
 pub(crate) struct Lane {
-    is_own: bool,
+    /// Whether it is one thread's: the free nodes that a call leaves over then stay in the lane.
+    pub(crate) is_own: bool,
     /// Whether a thread is in a call that uses the lane. Written by the thread with the lane's
     /// number; in a common lane, by the thread that sets it first.
     busy: AtomicBool,
@@ -77,6 +73,29 @@ pub(crate) struct Lane {
     /// Written by the thread in the call, read by any thread.
     pub(crate) tally: CachePadded<Tally>,
     local: UnsafeCell<Local>,
+}
+
+/// What the owner of a lane has to itself.
+pub(crate) struct Local {
+    pub(crate) participant: Participant,
+    pub(crate) nodes: LaneNodes,
+    /// How many more dead nodes the owner may leave before it reports, and its total at the last
+    /// report (see [`counts`](crate::shard::shared::counts)).
+    pub(crate) until_report: u32,
+    pub(crate) reported: u64,
+}
+
+/// The nodes that the owner may use for its next timers.
+pub(crate) struct LaneNodes {
+    pub(crate) free: FreeWord,
+    pub(crate) held: Held,
+}
+
+impl Local {
+    fn new(participant: Participant) -> Self {
+        let nodes = LaneNodes { free: FreeWord::default(), held: Held::default() };
+        Self { participant, nodes, until_report: 0, reported: 0 }
+    }
 }
 
 // SAFETY: `local` is used by the thread that has entered the lane, or by the advancer while the
@@ -96,17 +115,11 @@ impl Lane {
             is_own,
             busy: AtomicBool::new(!is_own),
             revoked: AtomicBool::new(false),
-            dead_per_report: if is_own { DEAD_PER_REPORT } else { 1 },
+            dead_per_report: if is_own { LIMITS.dead_per_report } else { 1 },
             may_hold: is_own && may_hold,
-            tally: CachePadded::new(Tally::new()),
+            tally: CachePadded::default(),
             local: UnsafeCell::new(Local::new(participant)),
         }
-    }
-
-    /// Whether the free nodes that a call leaves over stay in the lane.
-    #[inline]
-    pub(crate) fn may_keep(&self) -> bool {
-        self.is_own
     }
 
     /// Begins a call of the thread with the lane's number. `None` if the thread is already in a

@@ -4,11 +4,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Numbers are less than this.
+/// Numbers are less than this. A thread with this one has none: all are taken, or it is ending.
 pub(super) const NUMBERS: usize = u64::BITS as usize;
-
-/// The thread has no number: all are taken, or it is ending.
-const NONE: usize = NUMBERS;
 
 /// The thread has not asked for a number.
 const UNKNOWN: usize = NUMBERS + 1;
@@ -42,7 +39,7 @@ fn take() -> usize {
     // A thread whose `AT_END` is gone gets no number, because nothing would give it back. A thread
     // that finds all numbers taken asks again at its next call.
     if AT_END.try_with(|_| ()).is_err() {
-        return NONE;
+        return NUMBERS;
     }
     let with_lowest = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
     // Ordering: Acquire, pairs with the drop: what the last thread with the number did in its lanes
@@ -53,13 +50,13 @@ fn take() -> usize {
             NUMBER.set(number);
             number
         }
-        Err(_) => NONE,
+        Err(_) => NUMBERS,
     }
 }
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        let number = NUMBER.replace(NONE);
+        let number = NUMBER.replace(NUMBERS);
         if number < NUMBERS {
             // Ordering: Release, pairs with `take`. A later change of other bits continues the
             // release sequence.

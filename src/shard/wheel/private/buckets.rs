@@ -8,15 +8,12 @@ use crate::shard::node::{NIL, NodeId};
 use crate::shard::wheel::STRIPES;
 use crate::shard::wheel::bitset::Bitmap;
 
-/// The lists of one bucket.
-type Lists = [NodeId; STRIPES];
-
 /// The buckets of a group, which take 4 KiB.
 const GROUP: usize = 64;
 
 /// Invariant: each bucket of a group in `cleared` is initialized.
 pub(super) struct Buckets {
-    lists: Box<[MaybeUninit<Lists>]>,
+    lists: Box<[MaybeUninit<[NodeId; STRIPES]>]>,
     cleared: Bitmap,
 }
 
@@ -27,7 +24,7 @@ impl Buckets {
     }
 
     /// The lists of a bucket. All are empty if its group has not been cleared.
-    pub(super) fn get(&self, index: usize) -> Lists {
+    pub(super) fn get(&self, index: usize) -> [NodeId; STRIPES] {
         match self.cleared.contains(index / GROUP) {
             // SAFETY: the group is in `cleared`.
             true => unsafe { self.lists[index].assume_init() },
@@ -37,7 +34,7 @@ impl Buckets {
 
     /// The lists of a bucket, whose group is cleared if it has not been.
     #[inline]
-    pub(super) fn get_mut(&mut self, index: usize) -> &mut Lists {
+    pub(super) fn get_mut(&mut self, index: usize) -> &mut [NodeId; STRIPES] {
         if !self.cleared.contains(index / GROUP) {
             self.clear(index / GROUP);
         }
