@@ -5,7 +5,7 @@
 
 mod stack;
 
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::Layout;
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -59,10 +59,9 @@ pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
     slice(len, Z::default)
 }
 
-/// As [`zeroed`], of a fixed length. Without memory it ends the process, as a box does.
-pub(crate) fn zeroed_array<Z: Zeroable, const N: usize>() -> Box<[Z; N]> {
-    let zeroes = zeroed(N).unwrap_or_else(|| handle_alloc_error(Layout::new::<[Z; N]>()));
-    zeroes.try_into().ok().expect("it has this length")
+/// As [`zeroed`], of a fixed length.
+pub(crate) fn zeroed_array<Z: Zeroable, const N: usize>() -> Option<Box<[Z; N]>> {
+    zeroed(N)?.try_into().ok()
 }
 
 /// Moves a value into a box; `None` if there is no memory.

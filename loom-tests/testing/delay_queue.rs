@@ -7,7 +7,6 @@ use std::task::{Poll, Waker};
 use super::entry::{Boxed, Entry, QueueState};
 use super::waiters::ConsumerId;
 use crate::fallible::Stacked;
-use crate::future::WakerId;
 
 /// A queue of numbers without a timer.
 pub struct Queue {
@@ -48,10 +47,10 @@ impl Queue {
 
     /// The next value, as a stream; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.poll_for(ConsumerId::Task(WakerId::of(waker)), waker)
+        self.poll_for(None, waker)
     }
 
-    fn poll_for(&self, consumer: ConsumerId, waker: &Waker) -> Poll<Option<u64>> {
+    fn poll_for(&self, consumer: Option<ConsumerId>, waker: &Waker) -> Poll<Option<u64>> {
         self.shared.poll(consumer, waker, drop).map(|entry| entry.map(|entry| entry.value.value))
     }
 }
@@ -65,7 +64,7 @@ pub struct Next<'q> {
 impl Next<'_> {
     /// The next value; `None` at the end.
     pub fn poll(&self, waker: &Waker) -> Poll<Option<u64>> {
-        self.queue.poll_for(self.consumer, waker)
+        self.queue.poll_for(Some(self.consumer), waker)
     }
 }
 

@@ -95,7 +95,8 @@ impl<T: Send + 'static> DelayQueue<T> {
     ///
     /// # Performance
     ///
-    /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share.
+    /// O(1), lock-free: a box for the value, a timer, and a counter that all threads share. The
+    /// caller's stack needs room for some copies of the value, as that of a consumer does.
     pub fn insert(&self, value: T, delay: Duration) -> Result<QueueKey, ScheduleError<T>> {
         let handle = self.timer.handle();
         let (value, times) = handle.beside(value, || {

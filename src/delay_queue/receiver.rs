@@ -17,8 +17,6 @@ use futures_core::Stream;
 use super::entry::{Boxed, Expired, QueueState};
 use super::waiters::ConsumerId;
 use super::{DelayQueue, QueueKey};
-#[cfg(feature = "stream")]
-use crate::future::WakerId;
 use crate::future::{Elapsed, budget};
 use crate::timer::ShardHandle;
 use crate::timer::drivers::Parker;
@@ -37,7 +35,7 @@ impl<T: Send + 'static> QueueState<T> {
     /// has the protocol.
     pub(super) fn poll(
         &self,
-        consumer: ConsumerId,
+        consumer: Option<ConsumerId>,
         waker: &Waker,
         discard: impl Fn(Waker),
     ) -> Poll<Option<Boxed<T>>> {
@@ -97,7 +95,7 @@ impl<T: Send + 'static> DelayQueue<T> {
     /// wait again.
     pub fn next(&self) -> impl Future<Output = Option<Expired<T>>> + Unpin {
         let waiter = self.enter();
-        poll_fn(move |context| self.poll_in_task(waiter.consumer(), context))
+        poll_fn(move |context| self.poll_in_task(Some(waiter.consumer()), context))
     }
 
     /// Blocks the thread until the next value expires. Returns `None` if the timer has been shut
@@ -165,7 +163,7 @@ impl<T: Send + 'static> DelayQueue<T> {
         let waker = Waker::from(Arc::clone(&parker));
         loop {
             parker.clear();
-            if let Poll::Ready(expired) = self.poll_recv(waiter.consumer(), &waker) {
+            if let Poll::Ready(expired) = self.poll_recv(Some(waiter.consumer()), &waker) {
                 return Ok(expired);
             }
             let left = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
@@ -207,13 +205,17 @@ impl<T: Send + 'static> DelayQueue<T> {
         Waiter { queue: self, consumer: self.shared.waiters.enter() }
     }
 
-    fn poll_in_task(&self, consumer: ConsumerId, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+    fn poll_in_task(
+        &self,
+        consumer: Option<ConsumerId>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Expired<T>>> {
         // Comes first, because a value that has been taken cannot wait.
         ready!(budget::spend(context.waker()));
         self.poll_recv(consumer, context.waker())
     }
 
-    fn poll_recv(&self, consumer: ConsumerId, waker: &Waker) -> Poll<Option<Expired<T>>> {
+    fn poll_recv(&self, consumer: Option<ConsumerId>, waker: &Waker) -> Poll<Option<Expired<T>>> {
         let discard = |former| self.timer.first_shard().discard(former);
         let entry = self.shared.poll(consumer, waker, discard);
         entry.map(|entry| self.give_out(entry))
@@ -253,7 +255,7 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(ConsumerId::Owner, context)
+        self.poll_in_task(Some(ConsumerId::Owner), context)
     }
 }
 
@@ -265,6 +267,6 @@ impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
-        self.poll_in_task(ConsumerId::Task(WakerId::of(context.waker())), context)
+        self.poll_in_task(None, context)
     }
 }

@@ -30,7 +30,6 @@ use std::mem;
 use std::task::Waker;
 
 use crate::clock::unpoisoned;
-#[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
 use crate::future::WakerId;
 use crate::sync::plain::AtomicU64;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
@@ -53,8 +52,7 @@ pub(super) enum ConsumerId {
     Owner,
     /// A consumer that takes its waker out when it leaves.
     Entered(u64),
-    /// A stream by reference, of which the queue knows the waker alone.
-    #[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
+    /// A stream by reference, of which the queue knows the clone of the waker alone.
     Task(WakerId),
 }
 
@@ -71,9 +69,11 @@ impl Waiters {
     }
 
     /// Makes the next wake wake `waker`, instead of the consumer's former waker, which is passed
-    /// to `discard`.
-    pub(super) fn register(&self, consumer: ConsumerId, waker: &Waker, discard: impl Fn(Waker)) {
+    /// to `discard`. Without an identity the consumer is a stream by reference.
+    pub(super) fn register(&self, consumer: Option<ConsumerId>, waker: &Waker, discard: impl Fn(Waker)) {
         let clone = waker.clone();
+        // The clone keeps its data alive while it is in the list, so no other one has its identity.
+        let consumer = consumer.unwrap_or_else(|| ConsumerId::Task(WakerId::of(&clone)));
         let former = self.lock().insert(consumer, clone);
         // Ordering: AcqRel, pairs with `wake_all`: see the module documentation.
         self.is_awaited.swap(true, Ordering::AcqRel);

@@ -23,9 +23,18 @@ thread_local! {
 /// Counts an answer that is ready at once. Pending if the task has to return to its executor first:
 /// the task has been woken then.
 pub(crate) fn spend(waker: &Waker) -> Poll<()> {
-    let ready = READY.get();
-    if ready < LIMIT {
-        READY.set(ready + 1);
+    let outcome = look(waker);
+    if outcome.is_ready() {
+        READY.set(READY.get() + 1);
+    }
+    outcome
+}
+
+/// Pending if the next answer that is ready at once would have to give way: it does so now, before
+/// a time limit around it is asked.
+#[inline]
+pub(crate) fn look(waker: &Waker) -> Poll<()> {
+    if READY.get() < LIMIT {
         return Poll::Ready(());
     }
     READY.set(0);

@@ -28,7 +28,6 @@ pub use error::{Elapsed, SleepError, TimeoutError};
 pub use interval::Interval;
 pub use sleep::Sleep;
 pub use timeout::Timeout;
-#[cfg(any(feature = "stream", shardwheel_loom, shardwheel_model))]
 pub(crate) use wait::WakerId;
 
 impl Timer {

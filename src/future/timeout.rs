@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 #[cfg(feature = "stream")]
 use futures_core::FusedFuture;
 use pin_project_lite::pin_project;
 
+use super::budget;
 use super::error::{Elapsed, TimeoutError};
 use super::global;
 use super::sleep::Sleep;
@@ -18,7 +19,8 @@ pin_project! {
     /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global timer.
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
-    /// times out.
+    /// times out. A future that gives way to other tasks after many answers that were ready is not
+    /// ready then, and the time limit decides.
     ///
     /// # Examples
     ///
@@ -75,6 +77,7 @@ impl<F: Future, S> Timeout<F, S> {
         context: &mut Context<'_>,
         poll_sleep: impl FnOnce(&mut S, &Waker) -> Poll<E>,
     ) -> Poll<Result<F::Output, E>> {
+        ready!(budget::look(context.waker()));
         let this = self.project();
         let output = match this.future.poll(context) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),

@@ -100,7 +100,6 @@ pub(crate) use {
 };
 
 use crate::config::Config;
-use crate::fallible;
 use crate::hardware;
 use shared::Shared;
 use shared::consumer::Consumer;
@@ -139,9 +138,6 @@ pub fn shard<T: Send>(config: &Config) -> (Scheduler<T>, Advancer<T>) {
     shard_within(config, &Bound::new(config.max_pending()), ShardId::block(1)).expect("no memory for a shard")
 }
 
-/// Bytes that a new shard takes, about: its tables.
-const SHARD_BYTES: usize = 2 << 20;
-
 /// As [`shard()`], with the given number, and with a bound on pending timers that shards share; the
 /// config's own bound is ignored. `None` if there is no memory. The caller sees to it that
 /// [`hardware::has_membarrier`] is called before timers are due.
@@ -150,9 +146,6 @@ pub(crate) fn shard_within<T: Send>(
     bound: &Bound,
     id: ShardId,
 ) -> Option<(Scheduler<T>, Advancer<T>)> {
-    if !fallible::has_memory(SHARD_BYTES) {
-        return None;
-    }
-    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)));
+    let advancer = Advancer::new(Consumer::new(Shared::new(config, bound, id)?));
     Some((advancer.scheduler(), advancer))
 }

@@ -10,6 +10,7 @@
 //! each timer that is scheduled, or for several of them, and count no users.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use crossbeam_utils::CachePadded;
@@ -69,7 +70,6 @@ struct Place {
 
 /// A place that the thread keeps. The drop gives it up.
 struct Taken {
-    timer: u64,
     shard: usize,
     /// How many living threads have got the shard.
     users: Weak<AtomicU32>,
@@ -88,7 +88,8 @@ thread_local! {
     /// The place in the timer that the thread used last, and the shard that the thread visits: it
     /// runs that shard's callbacks.
     static PLACES: Cell<[Place; 2]> = const { Cell::new([Place { timer: 0, shard: 0, uses: 0 }; 2]) };
-    static TAKEN: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
+    /// By the numbers of the timers.
+    static TAKEN: RefCell<BTreeMap<u64, Taken>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 impl Inner {
@@ -131,8 +132,7 @@ impl Inner {
 
     #[cold]
     fn find_place(&self) -> Place {
-        let is_of_this = |taken: &&Taken| taken.timer == self.id;
-        let shard = TAKEN.try_with(|taken| taken.borrow().iter().find(is_of_this).map(|taken| taken.shard));
+        let shard = TAKEN.try_with(|taken| taken.borrow().get(&self.id).map(|taken| taken.shard));
         self.place(shard.ok().flatten().unwrap_or_else(|| self.take_place()))
     }
 
@@ -155,15 +155,13 @@ impl Inner {
         shard
     }
 
-    /// Counts the thread as a user, unless there is no memory for that.
-    fn remember(&self, taken: &mut Vec<Taken>, shard: usize) {
-        taken.retain(|taken| taken.users.strong_count() > 0);
-        if taken.try_reserve(1).is_ok() {
-            let users = &self.handles[shard].users;
-            // Ordering: Relaxed, a count.
-            users.fetch_add(1, Ordering::Relaxed);
-            taken.push(Taken { timer: self.id, shard, users: Arc::downgrade(users) });
-        }
+    /// Counts the thread as a user.
+    fn remember(&self, taken: &mut BTreeMap<u64, Taken>, shard: usize) {
+        taken.retain(|_, taken| taken.users.strong_count() > 0);
+        let users = &self.handles[shard].users;
+        // Ordering: Relaxed, a count.
+        users.fetch_add(1, Ordering::Relaxed);
+        taken.insert(self.id, Taken { shard, users: Arc::downgrade(users) });
     }
 
     /// Chooses again if the place is new, or has been used often enough. A thread that alternates

@@ -284,7 +284,7 @@ impl Lateness {
         })
     }
 
-    /// Returns how many timers fired.
+    /// Returns how many timers were due and ran, those with it that were cancelled while they ran.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets().map(|bucket| bucket.count).sum()

@@ -136,6 +136,10 @@ impl UnfiredTask {
     }
 
     /// Calls the callback on the calling thread; a recurring one once.
+    ///
+    /// # Panics
+    ///
+    /// If the callback panics: the panic is the caller's, and is not counted.
     pub fn run(mut self) {
         let occasion = Occasion { key: self.key, deadline: self.deadline, handle: &self.handle };
         self.task.iter_mut().for_each(|task| task.run(occasion));

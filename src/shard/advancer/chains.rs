@@ -140,7 +140,8 @@ mod tests {
 
     /// A shard's nodes, with those up to `last` taken.
     fn taken(last: NodeId) -> Consumer<u64> {
-        let shared = Shared::new(&Config::default(), &Bound::new(usize::MAX), ShardId::block(1));
+        let shared = Shared::new(&Config::default(), &Bound::new(usize::MAX), ShardId::block(1))
+            .expect("there is memory");
         let nodes = Consumer::new(shared);
         let mut free = FreeWord::default();
         let who = Epochs::new().join();

@@ -65,17 +65,17 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// An empty slab.
-    pub(crate) fn new() -> Self {
-        Self {
-            segments: Slots::new(),
-            addresses: fallible::zeroed_array(),
+    /// An empty slab; `None` if there is no memory.
+    pub(crate) fn new() -> Option<Self> {
+        Some(Self {
+            segments: Slots::new()?,
+            addresses: fallible::zeroed_array()?,
             next_era: AtomicU32::new(0),
-            open: fallible::zeroed_array(),
+            open: fallible::zeroed_array()?,
             size: PlainU32::new(0),
             changes: PlainU64::new(0),
             firing: Trace::begin(),
-        }
+        })
     }
 
     /// Keeps the node's segment: by the caller's free nodes if they lie there, else by a pin, which

@@ -61,9 +61,10 @@ pub(crate) struct Slots<M, const N: usize> {
 }
 
 impl<M, const N: usize> Slots<M, N> {
-    pub(crate) fn new() -> Self {
-        let (places, free) = (fallible::zeroed_array(), Arc::new(Stack::new()));
-        Self { places, height: AtomicU32::new(0), free, owns: PhantomData }
+    /// Empty slots; `None` if there is no memory.
+    pub(crate) fn new() -> Option<Self> {
+        let (places, free) = (fallible::zeroed_array()?, Arc::new(Stack::new()));
+        Some(Self { places, height: AtomicU32::new(0), free, owns: PhantomData })
     }
 
     /// What a slot holds.

@@ -77,8 +77,9 @@ pub(in crate::shard) struct WakerOwner {
 }
 
 impl AdvancerWaker {
-    pub(in crate::shard) fn new() -> Self {
-        Self { waker: Slots::new(), sleep: AtomicU64::new(0), woken: AtomicU64::new(0) }
+    /// `None` if there is no memory.
+    pub(in crate::shard) fn new() -> Option<Self> {
+        Some(Self { waker: Slots::new()?, sleep: AtomicU64::new(0), woken: AtomicU64::new(0) })
     }
 
     /// Begins a sleep; for the advancer, after it has registered its waker.
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_sleep_is_owed_a_wake_until_one_has_returned() {
         let (epochs, mut advancer) = Epochs::with_reclaimer();
-        let advancer_waker = AdvancerWaker::new();
+        let advancer_waker = AdvancerWaker::new().expect("there is memory");
         let mut owner = WakerOwner::new(&advancer_waker);
         let [one, other] = [(); 2].map(|()| epochs.join());
         let (count, waker) = counted();
@@ -277,7 +278,7 @@ mod tests {
 
     fn registered() -> Scene {
         let (epochs, mut advancer) = Epochs::with_reclaimer();
-        let advancer_waker = AdvancerWaker::new();
+        let advancer_waker = AdvancerWaker::new().expect("there is memory");
         let mut owner = WakerOwner::new(&advancer_waker);
         let producer = epochs.join();
         let (first, waker) = counted();

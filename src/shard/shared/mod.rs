@@ -59,25 +59,25 @@ pub(crate) struct Shared<T> {
 
 impl<T> Shared<T> {
     /// An empty shard, and the right to take memory away from it.
-    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> (Self, Reclaimer) {
+    pub(crate) fn new(config: &Config, bound: &Bound, id: ShardId) -> Option<(Self, Reclaimer)> {
         let start = config.start();
         let (lanes, reclaimer) = Lanes::new();
         let shared = Self {
             id,
             geometry: Geometry::new(config.wheel_size()),
-            slab: Slab::new(),
+            slab: Slab::new()?,
             lanes,
             clock: CachePadded::new(ShardClock::new(start)),
-            waker: AdvancerWaker::new(),
+            waker: AdvancerWaker::new()?,
             tally: CachePadded::default(),
             counting: Trace::begin(),
             inbox: CachePadded::new(AtomicU32::new(NIL)),
             aside_used: AtomicBool::new(false),
             dead: CachePadded::new(DeadReports::new()),
             bound: bound.clone(),
-            wheels: Slots::new(),
+            wheels: Slots::new()?,
         };
-        let _ = shared.wheel_or_new(0, start);
-        (shared, reclaimer)
+        shared.wheel_or_new(0, start)?;
+        Some((shared, reclaimer))
     }
 }

@@ -27,7 +27,7 @@ impl<T> Scene<T> {
     /// A scene in which all nodes of that many segments are taken, and those nodes in memory order.
     fn full(segments: usize) -> (Self, Vec<NodeId>) {
         let (epochs, advancer) = Epochs::with_reclaimer();
-        let slab = Slab::new();
+        let slab = Slab::new().expect("there is memory");
         let scene = Self { recycler: Recycler::new(&slab), slab, epochs, advancer };
         // Node 0 is never handed out.
         let mut free = FreeWord::default();

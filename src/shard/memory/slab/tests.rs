@@ -25,7 +25,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let (epochs, reclaimer) = Epochs::with_reclaimer();
-        let slab = Slab::new();
+        let slab = Slab::new().expect("there is memory");
         Self {
             retired: RefCell::new(slab.retired()),
             slab,
@@ -225,7 +225,7 @@ fn no_segment_goes_when_there_are_too_few_eras() {
 /// A payload that was not taken out is dropped with the slab.
 #[test]
 fn what_is_pending_ends_with_the_slab() {
-    let (payload, slab, who) = (Arc::new(()), Slab::new(), Epochs::new().join());
+    let (payload, slab, who) = (Arc::new(()), Slab::new().expect("there is memory"), Epochs::new().join());
     let mut free = FreeWord::default();
     for deadline in 1..=3 {
         let owned = slab.take(&mut free, &who, deadline).expect("there is memory");
