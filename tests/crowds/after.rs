@@ -186,3 +186,16 @@ fn a_timers_memory_goes_back_after_many_threads_at_once() {
         memory_of_a_timer(|work| wave(0, MANY, work));
     });
 }
+
+/// An empty shard's tables take only the memory that is used, however many shards there are.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_empty_shards_take_little_memory() {
+    alone(|| {
+        let before = resident();
+        let timer = Timer::builder().shards(128).wheel_size(8).build().expect("settings within their limits");
+        let taken = resident().saturating_sub(before);
+        assert!(taken < 32 << 20, "{taken} bytes");
+        drop(timer);
+    });
+}

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 use futures::executor::block_on;
 use futures::stream::{Stream, StreamExt};
@@ -142,4 +142,31 @@ fn a_stream_yields_all_in_real_time() {
     });
     assert!(queue.is_empty());
     is_balanced(&timer);
+}
+
+/// The waker of a poll may lie on the poll's stack, where the next task's lies later; its clone lies
+/// elsewhere. Each task that waits is woken.
+#[test]
+fn tasks_whose_wakers_lie_at_one_place_are_all_woken() {
+    static BORROWED: RawWakerVTable = RawWakerVTable::new(clone, |_| (), |_| (), |_| ());
+    fn clone(place: *const ()) -> RawWaker {
+        // SAFETY: the place holds a bell while a waker points to it.
+        let bell = Arc::clone(unsafe { &*place.cast::<Arc<Bell>>() });
+        let waker = std::mem::ManuallyDrop::new(Waker::from(bell));
+        RawWaker::new(waker.data(), waker.vtable())
+    }
+    let (timer, clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    let bells = [(); 3].map(|()| Bell::new().0);
+    let mut place = Arc::clone(&bells[0]);
+    for bell in &bells {
+        place.clone_from(bell);
+        let place: *const Arc<Bell> = &raw const place;
+        // SAFETY: the functions keep the contract of a waker, and the bell outlives this one.
+        let waker = unsafe { Waker::from_raw(RawWaker::new(place.cast(), &BORROWED)) };
+        assert!(poll(&queue, &waker).is_pending());
+    }
+    queue.insert(1, ms(5)).expect("it is open");
+    clock.advance(ms(5));
+    assert!(bells.iter().all(|bell| bell.has_rung()));
 }

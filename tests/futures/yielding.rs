@@ -88,6 +88,27 @@ fn a_task_that_never_has_to_wait_yields() {
     });
 }
 
+/// A limit that has passed ends nothing that is ready, also where the task gives way.
+#[test]
+fn what_is_ready_never_times_out() {
+    let (timer, clock) = manual();
+    let queue = DelayQueue::new(&timer);
+    (0..MANY).for_each(|i| _ = queue.insert(i, ms(1)).expect("it is open"));
+    clock.advance(ms(1));
+    let (timer, queue) = (&timer, &queue);
+    yields("values", async {
+        for _ in 0..MANY {
+            assert!(timer.timeout(Duration::ZERO, queue.next()).await.expect("it is ready").is_some());
+        }
+    });
+    yields("sleeps in time", async {
+        for _ in 0..MANY {
+            let sleep = shardwheel::timeout(Duration::ZERO, timer.sleep(Duration::ZERO)).await;
+            sleep.expect("it is ready").expect("it is open");
+        }
+    });
+}
+
 /// A time limit around a loop that never has to wait ends it, on each kind of executor.
 #[test]
 fn a_limit_ends_a_loop_that_is_always_ready_in_real_time() {
