@@ -5,7 +5,6 @@
 
 mod stack;
 
-use std::alloc::Layout;
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -43,7 +42,7 @@ unsafe impl Zeroable for u64 {}
 /// there, a table of half a megabyte costs an almost empty slab nothing.
 #[cfg(not(shardwheel_loom))]
 pub(crate) fn zeroed<Z: Zeroable>(len: usize) -> Option<Box<[Z]>> {
-    let layout = Layout::array::<Z>(len).ok()?;
+    let layout = std::alloc::Layout::array::<Z>(len).ok()?;
     if layout.size() == 0 {
         return Some(Box::default());
     }

@@ -5,7 +5,6 @@
 //! it drives the timers that use it on the thread that moves it.
 
 mod caller;
-#[cfg(not(any(shardwheel_loom, miri, target_family = "wasm")))]
 mod fast;
 mod manual;
 mod run;
@@ -85,29 +84,5 @@ pub struct MonotonicClock;
 impl Clock for MonotonicClock {
     fn now(&self) -> Instant {
         Instant::now()
-    }
-}
-
-/// Stand-in: models need no fast clock, Miri does not run the instruction that reads the counter,
-/// and WebAssembly has none.
-#[cfg(any(shardwheel_loom, miri, target_family = "wasm"))]
-mod fast {
-    use std::time::Instant;
-
-    #[derive(Clone, Copy)]
-    pub(crate) enum NoFastClock {}
-
-    pub(crate) use NoFastClock as FastClock;
-
-    impl NoFastClock {
-        pub(crate) fn start() -> Option<(Self, Instant)> {
-            None
-        }
-
-        pub(crate) fn now_or_later(self) -> Option<u64> {
-            match self {}
-        }
-
-        pub(crate) fn calibrate() {}
     }
 }
