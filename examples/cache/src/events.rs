@@ -90,13 +90,13 @@ mod tests {
     fn an_event_goes_where_it_is_wanted() {
         let mut events = Events::default();
         events.add(Class::EXPIRED, "expired", b"k");
-        assert!(events.pending.is_empty());
+        assert_eq!(events.pending.len(), 0);
         events.wanted = Class::parse(b"KEx").unwrap();
         events.add(Class::GENERIC, "del", b"k");
         events.add(Class::EXPIRED, "expired", b"k");
         events.add(Class::EXPIRED, "expired", b"l");
         let mut messages = Vec::new();
-        events.pending.run(|request, _| {
+        events.pending.run(usize::MAX, |request, _| {
             assert_eq!(request.command, PUBLISH);
             messages.push([1, 2].map(|arg| String::from_utf8(request.arg(arg).to_vec()).unwrap()));
         });

@@ -34,8 +34,27 @@ pub(super) fn quit(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
     Ok(reply.ok())
 }
 
-pub(super) fn select(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    match i32::try_from(integer(request.arg(1))?) {
+pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let transaction = &mut desk.sessions[request.client].transaction;
+    if transaction.is_some() {
+        return Err("MULTI calls can not be nested".into());
+    }
+    *transaction = Some(Box::default());
+    Ok(reply.ok())
+}
+
+pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let queued = desk.sessions[request.client].transaction.take();
+    Ok(queued.map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
+}
+
+/// There is one database. A client that would have gone on in another one goes.
+pub(super) fn select(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let database = integer(request.arg(1)).map(i32::try_from);
+    if database != Ok(Ok(0)) {
+        desk.sessions[request.client].ending = Ending::WhenAnswered;
+    }
+    match database? {
         Ok(0) => Ok(reply.ok()),
         Ok(_) => Err("DB index is out of range".into()),
         Err(_) => Err("value is out of range, value must between -2147483648 and 2147483647".into()),
@@ -147,7 +166,7 @@ fn describe(command: &Command, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name);
     reply.integer(i64::from(command.arity));
-    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED).iter_names().collect();
+    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED - Flags::AT_ONCE).iter_names().collect();
     reply.list(b'~', flags.len());
     flags.iter().for_each(|(name, _)| reply.simple(&name.to_ascii_lowercase()));
     // The first key, the last one, counted from the end if negative, and the distance of keys.

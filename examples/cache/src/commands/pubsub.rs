@@ -90,7 +90,7 @@ pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
     let Some(subscribers) = desk.channels.get(channel) else { return Ok(reply.integer(0)) };
     for &name in subscribers {
         let session = &mut desk.sessions[name.slot];
-        session.reply(|reply| {
+        session.push(|reply| {
             reply.list(b'>', 3);
             [b"message", channel, text].into_iter().for_each(|part| reply.bulk(part));
         });

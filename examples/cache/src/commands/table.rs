@@ -13,6 +13,7 @@ const WRITE: Flags = Flags::WRITE;
 const GROW: Flags = WRITE.union(Flags::DENYOOM);
 const EARLY: Flags = Flags::NO_AUTH;
 const TALK: Flags = Flags::SUBSCRIBED;
+const NOW: Flags = Flags::AT_ONCE;
 
 /// The keys are gone at once. Their memory comes back step by step.
 const FLUSH: OnDesk = |desk, _, reply| {
@@ -65,8 +66,11 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("echo", 2, NONE, Run::Client(|_, request, reply| Ok(reply.bulk(request.arg(1))))),
     command("hello", -1, EARLY, Run::Client(client::hello)),
     command("auth", -2, EARLY, Run::Client(client::auth)),
-    command("quit", -1, EARLY.union(TALK), Run::Client(client::quit)),
-    command("select", 2, NONE, Run::Client(client::select)),
+    command("quit", -1, EARLY.union(TALK).union(NOW), Run::Client(client::quit)),
+    command("multi", 1, NOW, Run::Client(client::multi)),
+    command("exec", 1, NOW, Run::Exec),
+    command("discard", 1, NOW, Run::Client(client::discard)),
+    command("select", 2, Flags::NO_MULTI, Run::Client(client::select)),
     command("client", -2, NONE, Run::Container),
     command("client|id", 2, NONE, Run::Client(client::id)),
     command("client|setname", 3, NONE, Run::Client(client::set_name)),

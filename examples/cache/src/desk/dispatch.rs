@@ -1,6 +1,10 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::protocol::parser::MAX_REQUEST;
+
+/// A thread that has given so many bytes of replies to another one does something else before it goes on.
+const REPLIES_AT_ONCE: usize = 1024 * 1024;
 
 impl Desk {
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
@@ -22,23 +26,80 @@ impl Desk {
                 }
             },
         };
-        self.stats.add(Figure::Errors, 1);
-        self.sessions[slot].reply(|reply| reply.error(&refusal));
+        self.refuse(slot, &refusal);
     }
 
+    fn refuse(&mut self, slot: usize, refusal: &Failure) {
+        self.stats.add(Figure::Errors, 1);
+        let session = &mut self.sessions[slot];
+        if let Some(transaction) = &mut session.transaction {
+            transaction.is_refused = true;
+        }
+        session.reply(|reply| reply.error(refusal));
+    }
+
+    /// Runs a command, or queues it for EXEC.
     fn begin(&mut self, request: &Request<'_>) -> Outcome {
         let command = &COMMANDS[usize::from(request.command)];
-        self.admit(command, request)?;
+        if let Err(refusal) = self.admit(command, request) {
+            return Err(if !matches!(command.run, Run::Exec) {
+                refusal
+            } else {
+                self.sessions[request.client].transaction = None;
+                Failure("EXECABORT", format!("Transaction discarded because of: {}", refusal.1).into())
+            });
+        }
+        let session = &mut self.sessions[request.client];
+        let Some(transaction) = &mut session.transaction else { return self.run(command, request) };
+        if command.flags.contains(Flags::AT_ONCE) {
+            return self.run(command, request);
+        }
+        if command.flags.contains(Flags::NO_MULTI) {
+            return Err("Command not allowed inside a transaction".into());
+        }
+        if transaction.queued.memory() > MAX_REQUEST {
+            return Err("the transaction is too big".into());
+        }
+        transaction.queued.add(None, request);
+        Ok(session.reply(|reply| reply.simple("QUEUED")))
+    }
+
+    /// Replies an array of the replies to what has been queued. All that is for one thread runs there in one
+    /// piece: here at once, and elsewhere in one batch.
+    fn execute(&mut self, slot: usize) -> Outcome {
+        let session = &mut self.sessions[slot];
+        let mut transaction = session.transaction.take().ok_or("EXEC without MULTI")?;
+        if transaction.is_refused {
+            return Err(Failure("EXECABORT", "Transaction discarded because of previous errors.".into()));
+        }
+        session.reply(|reply| reply.array(transaction.queued.len()));
+        session.held = Some(Vec::new());
+        self.mailbox.close_full_batches();
+        transaction.queued.run(usize::MAX, |queued, _| {
+            let is_resp3 = self.sessions[slot].is_resp3;
+            let request = Request { client: slot, is_resp3, is_joined: true, ..*queued };
+            self.run(&COMMANDS[usize::from(request.command)], &request)
+                .unwrap_or_else(|refusal| self.refuse(slot, &refusal));
+        });
+        let session = &mut self.sessions[slot];
+        Ok(if let Some(messages) = session.held.take().filter(|it| !it.is_empty()) {
+            session.reply(|reply| reply.out.extend(messages));
+        })
+    }
+
+    fn run(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
         match command.run {
             Run::Client(_) => self.run_here(request),
-            Run::Key(_) => {
-                let (hash, thread) = self.shared.placement.of(request.arg(1));
-                let request = Request { hash, ..*request };
-                if thread == self.number {
-                    self.run_here(&request);
-                } else {
-                    let home = self.expect(None, &request);
-                    self.forward(thread, home, &request);
+            Run::Exec => self.execute(request.client)?,
+            Run::Key(_) => self.run_on_key(request, 1),
+            // Each is a reply by itself: the whole of great values is never copied at once.
+            Run::EachKey(_, _, Fold::List) => {
+                self.sessions[request.client].reply(|reply| reply.array(request.len() - 1));
+                for key in 1..request.len() {
+                    self.run_on_key(
+                        &Request { spans: &[request.spans[0], request.spans[key]], ..*request },
+                        1,
+                    );
                 }
             }
             Run::EachKey(_, step, fold) => {
@@ -61,6 +122,17 @@ impl Desk {
         }
         self.publish_events();
         Ok(())
+    }
+
+    fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
+        let (hash, thread) = self.shared.placement.of(request.arg(key));
+        let request = Request { hash, ..*request };
+        if thread == self.number {
+            self.run_here(&request);
+        } else {
+            let home = self.expect(None, &request);
+            self.forward(thread, home, &request);
+        }
     }
 
     fn admit(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
@@ -111,16 +183,17 @@ impl Desk {
 
     fn forward(&mut self, thread: usize, home: Address, request: &Request<'_>) {
         self.stats.add(Figure::Forwarded, 1);
-        self.mailbox.batch_for(thread).add(Some(home), request);
+        self.mailbox.forward(thread, Some(home), request);
     }
 
     /// Does what another thread asks for, and sends the replies back.
     pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
-        let is_wanted = batch.run(|request, reply| self.perform(request, reply));
+        let rest = batch.run(REPLIES_AT_ONCE, |request, reply| self.perform(request, reply));
         self.publish_events();
-        if is_wanted {
+        if batch.is_wanted() {
             self.mailbox.send(from, Message::Done(batch));
         }
+        self.mailbox.put_back(from, rest);
     }
 
     /// Runs a command, or this thread's part of it. An error stands in place of its reply.
@@ -129,7 +202,7 @@ impl Desk {
         let outcome = match COMMANDS[usize::from(request.command)].run {
             Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
             Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
-            Run::Container => Ok(()),
+            Run::Exec | Run::Container => Ok(()),
         };
         self.stats.stop(sample, request.command);
         if let Err(failure) = outcome {
@@ -153,10 +226,10 @@ impl Desk {
     }
 
     pub(crate) fn publish_events(&mut self) {
-        if self.keyspace.events.pending.is_empty() {
+        if self.keyspace.events.pending.len() == 0 {
             return;
         }
-        std::mem::take(&mut self.keyspace.events.pending).run(|request, reply| {
+        std::mem::take(&mut self.keyspace.events.pending).run(usize::MAX, |request, reply| {
             for thread in 0..self.shared.threads() {
                 if self.shared.channels(thread) == 0 {
                     continue;
@@ -164,7 +237,7 @@ impl Desk {
                 if thread == self.number {
                     self.perform(request, reply);
                 } else {
-                    self.mailbox.batch_for(thread).add(None, request);
+                    self.mailbox.forward(thread, None, request);
                 }
             }
         });

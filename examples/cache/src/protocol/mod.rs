@@ -38,6 +38,8 @@ pub(crate) struct Request<'a> {
     pub(crate) is_resp3: bool,
     /// The client's slot, if a command runs in the thread of its client.
     pub(crate) client: usize,
+    /// It runs in one piece with the command before it for the same thread: both are of one transaction.
+    pub(crate) is_joined: bool,
     /// The hash of the key, if the command is for one key.
     pub(crate) hash: Hash,
 }

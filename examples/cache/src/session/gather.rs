@@ -9,7 +9,7 @@ pub(crate) enum Fold {
     /// One of those that are not null, by chance.
     Any,
     Sum,
-    /// The parts are the elements of an array, in their order.
+    /// None: each part is a reply, and they follow the header of an array.
     List,
     /// Each part is an array, whose elements are elements of the whole.
     Elements,
@@ -37,7 +37,7 @@ impl Gather {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
-            Fold::Same => reply.out.extend_from_slice(&self.parts[0]),
+            Fold::Same | Fold::List => reply.out.extend_from_slice(&self.parts[0]),
             Fold::Any => {
                 let is_null = |part: &[u8]| matches!(part, b"_\r\n" | b"$-1\r\n");
                 let found: Vec<_> = self.parts.iter().filter(|part| !is_null(part)).collect();
@@ -45,10 +45,6 @@ impl Gather {
             }
             Fold::Sum => reply
                 .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
-            Fold::List => {
-                reply.array(self.parts.len());
-                reply.out.extend(self.parts.concat());
-            }
             Fold::Elements => {
                 let arrays: Vec<_> = self.parts.iter().filter_map(|part| number(part)).collect();
                 reply.array(arrays.iter().map(|&(len, _)| len as usize).sum());
@@ -81,7 +77,6 @@ mod tests {
     fn parts_become_one_reply() {
         assert_eq!(whole(Fold::Same, &[b"+OK\r\n", b"+OK\r\n"]), "+OK\r\n");
         assert_eq!(whole(Fold::Sum, &[b":1\r\n", b":41\r\n"]), ":42\r\n");
-        assert_eq!(whole(Fold::List, &[b":1\r\n", b"$-1\r\n"]), "*2\r\n:1\r\n$-1\r\n");
         let arrays: [&[u8]; 3] = [b"*1\r\n:1\r\n", b"*0\r\n", b"*2\r\n:2\r\n:3\r\n"];
         assert_eq!(whole(Fold::Elements, &arrays), "*3\r\n:1\r\n:2\r\n:3\r\n");
     }

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use mio::net::TcpStream;
 use shardwheel::Key;
 
+use crate::mail::batch::Batch;
 use crate::protocol::Reply;
 use crate::protocol::parser::Parser;
 use replies::Replies;
@@ -39,6 +40,14 @@ pub(crate) enum Ending {
     Now,
 }
 
+/// What a client has sent since MULTI.
+#[derive(Default)]
+pub(crate) struct Transaction {
+    pub(crate) queued: Batch,
+    /// A command was refused: EXEC runs none.
+    pub(crate) is_refused: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Session {
     /// `None` for a client within the process: a fuzzer's.
@@ -53,6 +62,9 @@ pub(crate) struct Session {
     pub(crate) channels: HashSet<Box<[u8]>>,
     /// What they take, here and in the thread's list.
     pub(crate) channel_bytes: usize,
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// Messages while EXEC reserves the places of its replies: no message may come between them.
+    pub(crate) held: Option<Vec<u8>>,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
@@ -67,7 +79,8 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
-        buffers + self.name.capacity() + self.channel_bytes
+        let queued = self.transaction.as_ref().map_or(0, |it| it.queued.memory());
+        buffers + queued + self.name.capacity() + self.channel_bytes
     }
 
     /// Appends a reply, or several, after all that the client has asked for before.
@@ -75,5 +88,13 @@ impl Session {
         let (mut out, start) = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
         self.replies.close(out, start);
+    }
+
+    /// Appends a message, which answers no request.
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        match &mut self.held {
+            Some(out) => write(&mut Reply { out, is_resp3: self.is_resp3 }),
+            None => self.reply(write),
+        }
     }
 }

@@ -36,7 +36,7 @@ fn sections(desk: &Desk) -> [(&'static str, String); 9] {
     let used = dataset + buffers;
     let server = format!(
         "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\nprocess_id:{id}\ntcp_port:{port}\n\
-         uptime_in_seconds:{uptime}\nthreads:{threads}\n"
+         uptime_in_seconds:{uptime}\nthreads:{threads}\ntransactions:in_one_piece_per_thread\n"
     );
     let memory = format!(
         "used_memory:{used}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\

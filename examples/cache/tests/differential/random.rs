@@ -108,7 +108,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("EXISTS", "kkk"),
     ("KEYS", "k"),
     ("ECHO", "v"),
-    ("SELECT", "v"),
     ("GET", "kk"),
     ("INCR", ""),
 ];

@@ -211,6 +211,82 @@ fn deadlines() {
 }
 
 #[test]
+fn transactions() {
+    play(
+        "exec
+        discard
+        multi
+        multi
+        set a 1
+        incr a
+        mget a b none
+        mset a 1 b 2
+        del a b none
+        get a
+        exec
+        exec
+        multi
+        exec
+        multi
+        set a 1
+        discard
+        exists a
+        discard
+        multi
+        nonsense x
+        set a 1
+        exec
+        exists a
+        multi
+        get
+        set a 1
+        discard
+        exists a
+        multi
+        client nonsense
+        set a 1
+        exec
+        exec x
+        multi x
+        discard x
+        multi
+        set a 1
+        exec x
+        exec
+        exists a
+        multi
+        set a x
+        incr a
+        expire a 100 nx xx
+        set b 1
+        exec
+        get b
+        multi
+        incr a x
+        exec
+        multi
+        dbsize
+        keys none
+        echo x
+        ping
+        flushall
+        flushall x
+        dbsize
+        config get maxmemory
+        exec
+        multi
+        subscribe a b
+        unsubscribe a
+        unsubscribe b
+        get a
+        exec
+        multi
+        ping
+        quit",
+    );
+}
+
+#[test]
 fn getex() {
     play(
         "getex a
@@ -266,10 +342,6 @@ fn keys_and_the_server() {
         scan 0 foo bar
         randomkey x
         select 0
-        select 1
-        select -1
-        select x
-        select 99999999999
         select
         echo hello
         echo

@@ -8,6 +8,7 @@ mod observe;
 #[path = "../support/mod.rs"]
 mod support;
 mod time;
+mod transactions;
 
 /// Two threads, so that half of all keys belong to another thread than the client.
 const TWO: &[&str] = &["--threads", "2"];
