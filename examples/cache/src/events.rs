@@ -77,16 +77,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_read_and_written_as_redis_does() {
-        let cases =
-            [("", ""), ("Ex", "xE"), ("KEA", "AKE"), ("g$xe", "g$xe"), ("AKEmn", "AKEm"), ("mKnx", "xnKm")];
-        for (given, kept) in cases {
-            assert_eq!(Class::parse(given.as_bytes()).map(Class::letters).as_deref(), Some(kept), "{given}");
-        }
-        assert_eq!(Class::parse(b"KEq"), None);
-    }
-
-    #[test]
     fn an_event_goes_where_it_is_wanted() {
         let mut events = Events::default();
         events.add(Class::EXPIRED, "expired", b"k");

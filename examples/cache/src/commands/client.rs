@@ -21,7 +21,7 @@ pub(super) fn ping(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
         return Err(wrong_arity("ping"));
     }
     Ok(match request.from(1).next() {
-        text if !reply.is_resp3 && !desk.sessions[request.client].channels.is_empty() => {
+        text if !reply.is_resp3 && desk.sessions[request.client].subscriptions() > 0 => {
             reply.bulks(&[b"pong", text.unwrap_or_default()]);
         }
         Some(text) => reply.bulk(text),

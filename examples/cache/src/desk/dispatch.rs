@@ -148,7 +148,7 @@ impl Desk {
         if flags.contains(Flags::DENYOOM) && limit > 0 && memory as u64 > limit {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
-        if !session.channels.is_empty() && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
+        if session.subscriptions() > 0 && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }

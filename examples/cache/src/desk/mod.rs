@@ -167,7 +167,7 @@ impl Desk {
                 else {
                     return;
                 };
-                if !session.channels.is_empty() {
+                if session.subscriptions() > 0 {
                     return self.put_off(slot);
                 }
                 session.ending = Ending::Now;

@@ -76,22 +76,3 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
         value.checked_mul(10)?.checked_add(sign * i64::from(digit))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_canonical_form_of_an_integer_is_accepted() {
-        let extremes = [i64::MIN, i64::MIN + 1, -1, 0, 1, 10, i64::MAX - 1, i64::MAX];
-        for value in extremes {
-            assert_eq!(parse_i64(value.to_string().as_bytes()), Some(value));
-        }
-        let bad = ["", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "0x1", "--1", "-+1", "\u{ff11}"];
-        let too_large = ["9223372036854775808", "-9223372036854775809", "184467440737095516160"];
-        for text in bad.iter().chain(&too_large) {
-            assert_eq!(parse_i64(text.as_bytes()), None, "{text:?}");
-        }
-        assert_eq!(parse_i64(b"1\xff"), None);
-    }
-}

@@ -59,7 +59,8 @@ pub(crate) struct Session {
     pub(crate) is_resp3: bool,
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
-    pub(crate) channels: HashSet<Box<[u8]>>,
+    /// Those it has subscribed to, and the patterns.
+    pub(crate) channels: [HashSet<Box<[u8]>>; 2],
     /// What they take, here and in the thread's list.
     pub(crate) channel_bytes: usize,
     pub(crate) transaction: Option<Box<Transaction>>,
@@ -81,6 +82,10 @@ impl Session {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
         let queued = self.transaction.as_ref().map_or(0, |it| it.queued.memory());
         buffers + queued + self.name.capacity() + self.channel_bytes
+    }
+
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.channels.iter().map(HashSet::len).sum()
     }
 
     /// Appends a reply, or several, after all that the client has asked for before.

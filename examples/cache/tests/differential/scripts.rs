@@ -88,6 +88,12 @@ fn integers() {
         incrby n \\0
         incrby n 01
         incrby n +1
+        incrby n -
+        incrby n --1
+        incrby n 0x1
+        incrby n 00
+        incrby n 184467440737095516160
+        incrby n -9223372036854775809
         incrby n -0
         incrby n 1.0
         set n 9223372036854775807
@@ -334,6 +340,17 @@ fn keys_and_the_server() {
         keys ?ne
         keys h\\[llo
         keys none
+        keys *a*a*b
+        keys [
+        keys [t
+        keys [^
+        keys [w-a]*
+        keys t[w-]*
+        keys \\
+        keys *\\
+        keys **o*n*
+        keys \0
+        keys [\\]]
         keys
         scan x
         scan 0 count 0
@@ -391,6 +408,12 @@ fn keys_and_the_server() {
         config set nothing 1
         config set maxmemory
         config set notify-keyspace-events KEA
+        config get notify-keyspace-events
+        config set notify-keyspace-events Ex
+        config get notify-keyspace-events
+        config set notify-keyspace-events AKEmn
+        config get notify-keyspace-events
+        config set notify-keyspace-events mKnx
         config get notify-keyspace-events
         config set notify-keyspace-events Q
         config set notify-keyspace-events \\0
@@ -662,5 +685,67 @@ fn errors_with_any_bytes() {
             client.read_to_end()
         });
         assert_eq!(all[0], all[1], "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_subscriber_by_pattern() {
+    play(
+        "pubsub channels
+        pubsub numpat
+        pubsub numsub
+        pubsub numsub a b
+        pubsub
+        pubsub nonsense
+        pubsub numpat x
+        psubscribe
+        punsubscribe
+        unsubscribe
+        punsubscribe none
+        psubscribe a* b* a*
+        subscribe a
+        ping
+        get a
+        punsubscribe none a*
+        unsubscribe
+        unsubscribe a
+        punsubscribe
+        ping
+        get a",
+    );
+}
+
+/// Who hears what, by channels and patterns, in order; and what PUBSUB says of clients of all threads.
+#[test]
+fn patterns_of_channels() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let mut listeners: Vec<_> = (0..5).map(|_| pair.another()).collect();
+    for (number, both) in listeners.iter_mut().enumerate() {
+        both.cache.run(if number % 2 == 0 { "HELLO 3" } else { "PING" });
+        both.redis.run(if number % 2 == 0 { "HELLO 3" } else { "PING" });
+        both.same(
+            ["PSUBSCRIBE n?ws", "PSUBSCRIBE n[a-e]ws", "SUBSCRIBE news", "PSUBSCRIBE *", "PSUBSCRIBE *"]
+                [number],
+        );
+    }
+    listeners[2].same("PSUBSCRIBE \\*");
+    listeners[4].same("SUBSCRIBE other");
+    for line in
+        ["PUBSUB CHANNELS", "PUBSUB CHANNELS n*", "PUBSUB NUMPAT", "PUBSUB NUMSUB news other none news"]
+    {
+        pair.same(line);
+    }
+    for channel in ["news", "nxws", "other", "*", "none"] {
+        pair.same_args(&["PUBLISH", channel, "text"]);
+    }
+    for (heard, both) in [2, 1, 2, 5, 6].into_iter().zip(&mut listeners) {
+        // Patterns have no order.
+        let [cache, redis] = [&mut both.cache, &mut both.redis].map(|client| {
+            let mut all: Vec<_> = (0..heard).map(|_| client.read()).collect();
+            all.sort();
+            assert!(!client.hears_within(Duration::from_millis(50)), "more than {all:?}");
+            all
+        });
+        assert_eq!(cache, redis);
     }
 }
