@@ -5,6 +5,7 @@ mod drain;
 mod limits;
 mod messages;
 mod observe;
+mod operation;
 #[path = "../support/mod.rs"]
 mod support;
 mod time;
