@@ -71,32 +71,3 @@ impl Events {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_goes_where_it_is_wanted() {
-        let mut events = Events::default();
-        events.add(Class::EXPIRED, "expired", b"k");
-        assert_eq!(events.pending.len(), 0);
-        events.wanted = Class::parse(b"KEx").unwrap();
-        events.add(Class::GENERIC, "del", b"k");
-        events.add(Class::EXPIRED, "expired", b"k");
-        events.add(Class::EXPIRED, "expired", b"l");
-        let mut messages = Vec::new();
-        events.pending.run(usize::MAX, |request, _| {
-            assert_eq!(request.command, PUBLISH);
-            messages.push([1, 2].map(|arg| String::from_utf8(request.arg(arg).to_vec()).unwrap()));
-        });
-        let keyevent = "__keyevent@0__:expired";
-        let expected = [
-            ["__keyspace@0__:k", "expired"],
-            [keyevent, "k"],
-            ["__keyspace@0__:l", "expired"],
-            [keyevent, "l"],
-        ];
-        assert_eq!(messages, expected);
-    }
-}

@@ -1,11 +1,15 @@
 //! Commands about the connection and the server.
 
+use std::io;
+use std::net::SocketAddr;
+
 use constant_time_eq::constant_time_eq;
+use mio::net::TcpStream;
 
 use super::table::{COMMANDS, unknown_subcommand};
 use super::*;
 use crate::clock::wall_clock;
-use crate::session::Ending;
+use crate::session::{Ending, Session};
 
 /// The version of Redis whose semantics these are.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -35,16 +39,16 @@ pub(super) fn quit(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
 }
 
 pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let transaction = &mut desk.sessions[request.client].transaction;
-    if transaction.is_some() {
+    let session = &mut desk.sessions[request.client];
+    if session.queued.is_some() {
         return Err("MULTI calls can not be nested".into());
     }
-    *transaction = Some(Box::default());
+    (session.queued, session.is_refused) = (Some(Box::default()), false);
     Ok(reply.ok())
 }
 
 pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let queued = desk.sessions[request.client].transaction.take();
+    let queued = desk.sessions[request.client].queued.take();
     Ok(queued.map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
 }
 
@@ -144,6 +148,86 @@ pub(super) fn set_info(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     Ok(reply.ok())
 }
 
+/// CLIENT NO-EVICT: nothing is evicted.
+pub(super) fn on_or_off(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.is(2, "on") || request.is(2, "off") { Ok(reply.ok()) } else { Err(SYNTAX.into()) }
+}
+
+/// A client's line of CLIENT LIST.
+fn line(desk: &Desk, session: &Session) -> String {
+    let Session { stream, id, name, channels: [channels, patterns], queued, .. } = session;
+    let [address, local] = addresses(stream.as_ref());
+    let (name, queued) = (quoted(name), queued.as_ref().map_or(-1, |it| it.len() as i64));
+    let flags = if session.subscriptions() > 0 {
+        "P"
+    } else if queued >= 0 {
+        "x"
+    } else {
+        "N"
+    };
+    let (sub, psub, protocol) = (channels.len(), patterns.len(), 2 + u8::from(session.is_resp3));
+    let [age, idle] = [session.since, session.active].map(|tick| (desk.keyspace.time.tick() - tick) / 1_000);
+    format!(
+        "id={} addr={address} laddr={local} name={name} age={age} idle={idle} flags={flags} db=0 sub={sub} \
+         psub={psub} multi={queued} tot-mem={} user=default resp={protocol}\n",
+        id.number, session.counted
+    )
+}
+
+/// Of the client, and of the server as the client knows it.
+fn addresses(stream: Option<&TcpStream>) -> [String; 2] {
+    let text = |address: io::Result<SocketAddr>| address.map_or(String::new(), |it| it.to_string());
+    stream.map_or(Default::default(), |it| [text(it.peer_addr()), text(it.local_addr())])
+}
+
+pub(super) fn list(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.bulk(desk.sessions.iter().map(|(_, session)| line(desk, session)).collect::<String>()))
+}
+
+/// CLIENT KILL, with an address, or with filters that a client has to pass.
+pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (is_short, mut killed, args) = (request.len() == 3, 0, request.len());
+    let is_known = |at| ["addr", "id", "skipme"].iter().any(|it| request.is(at, it));
+    if !is_short && (args % 2 == 1 || !(2..args).step_by(2).all(is_known)) {
+        return Err(SYNTAX.into());
+    }
+    for slot in desk.slots() {
+        let session = &desk.sessions[slot];
+        let ([address, _], number) = (addresses(session.stream.as_ref()), session.id.number.to_string());
+        let (mut fits, mut is_spared) = (true, !is_short && slot == request.client);
+        // An address alone stands where the value of a filter would.
+        for at in (if is_short { 1 } else { 2 }..args).step_by(2) {
+            let value = request.arg(at + 1);
+            match &request.arg(at).to_ascii_lowercase()[..] {
+                b"addr" | b"kill" => fits &= value == address.as_bytes(),
+                b"id" => fits &= value == number.as_bytes(),
+                _ => is_spared &= !request.is(at + 1, "no"),
+            }
+        }
+        if fits && !is_spared {
+            killed += 1;
+            let is_itself = slot == request.client;
+            desk.sessions[slot].ending = if is_itself { Ending::WhenAnswered } else { Ending::Now };
+            desk.touch(slot);
+        }
+    }
+    match killed {
+        0 if is_short => Err("No such client".into()),
+        _ if is_short => Ok(reply.ok()),
+        _ => Ok(reply.integer(killed)),
+    }
+}
+
+/// The subcommands of a command.
+pub(super) fn help(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let container = quoted(request.arg(0)).to_ascii_lowercase();
+    let names = COMMANDS.iter().filter_map(|it| it.name.strip_prefix(&container)?.strip_prefix('|'));
+    let head = format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    let lines: Vec<_> = [&head[..]].into_iter().chain(names).chain(["help"]).collect();
+    reply.array(lines.len());
+    Ok(lines.iter().for_each(|line| reply.simple(line)))
+}
+
 pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let now = wall_clock();
     reply.array(2);
@@ -151,7 +235,10 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-pub(super) fn command(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn command(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.len() == 2 && request.is(1, "help") {
+        return help(desk, request, reply);
+    }
     if request.len() > 1 {
         return Err(unknown_subcommand(request));
     }

@@ -15,13 +15,8 @@ const MAX_WAITING: usize = 32 * 1024 * 1024;
 /// The subscribers of channels, and those of patterns of channels.
 pub(crate) type Channels = [HashMap<Box<[u8]>, Vec<SessionId>>; 2];
 
-/// Which of the two a command is about.
-fn kind(request: &Request<'_>) -> usize {
-    usize::from(name(request).starts_with('p'))
-}
-
 pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (id, kind) = (desk.sessions[request.client].id, kind(request));
+    let (id, kind) = (desk.sessions[request.client].id, usize::from(name(request).starts_with('p')));
     let session = &mut desk.sessions[request.client];
     for channel in request.from(1) {
         if session.channels[kind].insert(channel.into()) {
@@ -34,7 +29,7 @@ pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Repl
 }
 
 pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let (slot, kind) = (request.client, kind(request));
+    let (slot, kind) = (request.client, usize::from(name(request).starts_with('p')));
     let mut channels: Vec<Box<[u8]>> = request.from(1).map(Box::from).collect();
     if request.len() == 1 {
         channels.extend(desk.sessions[slot].channels[kind].iter().cloned());

@@ -20,6 +20,9 @@ const FLUSH: OnDesk = |desk, _, reply| {
     desk.keyspace.flush();
     Ok(reply.ok())
 };
+const OK: OnDesk = |_, _, reply| Ok(reply.ok());
+const ZERO: OnDesk = |_, _, reply| Ok(reply.integer(0));
+const EMPTY: OnDesk = |_, _, reply| Ok(reply.array(0));
 const DBSIZE: OnDesk = |desk, _, reply| Ok(reply.integer(desk.stats.get(Figure::Keys) as i64));
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
@@ -33,6 +36,13 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("set", -3, GROW, Run::Key(strings::set)),
     command("setex", 4, GROW, Run::Key(strings::set)),
     command("psetex", 4, GROW, Run::Key(strings::set)),
+    command("setnx", 3, GROW, Run::Key(strings::set)),
+    command("getset", 3, GROW, Run::Key(strings::set)),
+    command("append", 3, GROW, Run::Key(strings::write_part)),
+    command("setrange", 4, GROW, Run::Key(strings::write_part)),
+    command("strlen", 2, READ, Run::Key(strings::part)),
+    command("getrange", 4, READ, Run::Key(strings::part)),
+    command("incrbyfloat", 3, GROW, Run::Key(strings::incr_by_float)),
     command("getex", -2, WRITE, Run::Key(strings::getex)),
     command("getdel", 2, WRITE, Run::Key(strings::getdel)),
     command("incr", 2, GROW, Run::Key(strings::incr)),
@@ -54,6 +64,12 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("del", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("unlink", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("exists", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
+    command("touch", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
+    command("object", -2, NONE, Run::Container),
+    command("object|encoding", 3, READ, Run::Key(keys::inspect)),
+    command("object|refcount", 3, READ, Run::Key(keys::inspect)),
+    command("memory", -2, NONE, Run::Container),
+    command("memory|usage", -3, READ, Run::Key(keys::inspect)),
     command("dbsize", 1, READ, Run::Threads(everywhere, DBSIZE, Fold::Sum)),
     command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("flushall", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
@@ -79,6 +95,9 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("select", 2, Flags::NO_MULTI, Run::Client(client::select)),
     command("client", -2, NONE, Run::Container),
     command("client|id", 2, NONE, Run::Client(client::id)),
+    command("client|list", 2, NONE, Run::Threads(everywhere, client::list, Fold::Text)),
+    command("client|kill", -3, NONE, Run::Threads(everywhere, client::kill, Fold::Sum)),
+    command("client|no-evict", 3, NONE, Run::Client(client::on_or_off)),
     command("client|setname", 3, NONE, Run::Client(client::set_name)),
     command("client|getname", 2, NONE, Run::Client(client::get_name)),
     command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
@@ -87,7 +106,17 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("command", -1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
-    command("function|flush", -2, NONE, Run::Client(|_, _, reply| Ok(reply.ok()))),
+    command("function|flush", -2, NONE, Run::Client(OK)),
+    // Nothing is recorded.
+    command("slowlog", -2, NONE, Run::Container),
+    command("slowlog|get", -2, NONE, Run::Client(EMPTY)),
+    command("slowlog|len", 2, NONE, Run::Client(ZERO)),
+    command("slowlog|reset", 2, NONE, Run::Client(OK)),
+    command("latency", -2, NONE, Run::Container),
+    command("latency|latest", 2, NONE, Run::Client(EMPTY)),
+    command("latency|history", 3, NONE, Run::Client(EMPTY)),
+    command("latency|reset", -2, NONE, Run::Client(ZERO)),
+    command("|help", 2, NONE, Run::Client(client::help)),
     command("config", -2, NONE, Run::Container),
     command("config|get", -3, NONE, Run::Client(config::get)),
     command("config|set", -4, NONE, Run::Threads(config::set, config::apply, Fold::Same)),
@@ -125,7 +154,8 @@ pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
     if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
         return Ok(found);
     }
-    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
+    let container = if request.is(1, "help") { b"" } else { name };
+    number(&[container, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
 }
 
 pub(super) fn unknown_subcommand(request: &Request<'_>) -> Failure {

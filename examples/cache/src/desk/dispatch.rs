@@ -5,6 +5,8 @@ use crate::protocol::parser::MAX_REQUEST;
 
 /// A thread that has given so many bytes of replies to another one does something else before it goes on.
 const REPLIES_AT_ONCE: usize = 1024 * 1024;
+/// A thread gives its part of an MGET with more arguments as if another thread had asked. The client waits.
+const LONG: usize = 32;
 
 impl Desk {
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
@@ -32,9 +34,7 @@ impl Desk {
     fn refuse(&mut self, slot: usize, refusal: &Failure) {
         self.stats.add(Figure::Errors, 1);
         let session = &mut self.sessions[slot];
-        if let Some(transaction) = &mut session.transaction {
-            transaction.is_refused = true;
-        }
+        session.is_refused = true;
         session.reply(|reply| reply.error(refusal));
     }
 
@@ -45,22 +45,23 @@ impl Desk {
             return Err(if !matches!(command.run, Run::Exec) {
                 refusal
             } else {
-                self.sessions[request.client].transaction = None;
-                Failure("EXECABORT", format!("Transaction discarded because of: {}", refusal.1).into())
+                self.sessions[request.client].queued = None;
+                let code = if refusal.0 == "OOM" { "OOM " } else { "" };
+                let why = format!("Transaction discarded because of: {code}{}", refusal.1);
+                Failure("EXECABORT", why.into())
             });
         }
         let session = &mut self.sessions[request.client];
-        let Some(transaction) = &mut session.transaction else { return self.run(command, request) };
-        if command.flags.contains(Flags::AT_ONCE) {
+        let Some(queued) = session.queued.as_mut().filter(|_| !command.flags.contains(Flags::AT_ONCE)) else {
             return self.run(command, request);
-        }
+        };
         if command.flags.contains(Flags::NO_MULTI) {
             return Err("Command not allowed inside a transaction".into());
         }
-        if transaction.queued.memory() > MAX_REQUEST {
+        if queued.memory() > MAX_REQUEST {
             return Err("the transaction is too big".into());
         }
-        transaction.queued.add(None, request);
+        queued.add(None, request);
         Ok(session.reply(|reply| reply.simple("QUEUED")))
     }
 
@@ -68,14 +69,14 @@ impl Desk {
     /// piece: here at once, and elsewhere in one batch.
     fn execute(&mut self, slot: usize) -> Outcome {
         let session = &mut self.sessions[slot];
-        let mut transaction = session.transaction.take().ok_or("EXEC without MULTI")?;
-        if transaction.is_refused {
+        let mut queued = session.queued.take().ok_or("EXEC without MULTI")?;
+        if session.is_refused {
             return Err(Failure("EXECABORT", "Transaction discarded because of previous errors.".into()));
         }
-        session.reply(|reply| reply.array(transaction.queued.len()));
+        session.reply(|reply| reply.array(queued.len()));
         session.held = Some(Vec::new());
         self.mailbox.close_full_batches();
-        transaction.queued.run(usize::MAX, |queued, _| {
+        queued.run(usize::MAX, |queued, _| {
             let is_resp3 = self.sessions[slot].is_resp3;
             let request = Request { client: slot, is_resp3, is_joined: true, ..*queued };
             self.run(&COMMANDS[usize::from(request.command)], &request)
@@ -91,16 +92,22 @@ impl Desk {
         match command.run {
             Run::Client(_) => self.run_here(request),
             Run::Exec => self.execute(request.client)?,
-            Run::Key(_) => self.run_on_key(request, 1),
+            // A subcommand's key follows its name.
+            Run::Key(_) => self.run_on_key(request, 1 + usize::from(command.name.contains('|')), false),
             // Each is a reply by itself: the whole of great values is never copied at once.
             Run::EachKey(_, _, Fold::List) => {
-                self.sessions[request.client].reply(|reply| reply.array(request.len() - 1));
-                for key in 1..request.len() {
-                    self.run_on_key(
-                        &Request { spans: &[request.spans[0], request.spans[key]], ..*request },
-                        1,
-                    );
+                let session = &mut self.sessions[request.client];
+                session.reply(|reply| reply.array(request.len() - 1));
+                let is_long = request.len() > LONG && !request.is_joined;
+                session.must_wait |= is_long;
+                for &key in &request.spans[1..] {
+                    let one = Request { spans: &[request.spans[0], key], ..*request };
+                    self.run_on_key(&one, 1, is_long);
                 }
+            }
+            // Redis looks at this last: the command itself does.
+            Run::EachKey(_, step, _) if request.len() % step != 1 % step => {
+                return Err(wrong_arity(command.name));
             }
             Run::EachKey(_, step, fold) => {
                 let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
@@ -124,10 +131,11 @@ impl Desk {
         Ok(())
     }
 
-    fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
+    /// Runs a command in the thread of its key, now if it may: if the thread is this one.
+    fn run_on_key(&mut self, request: &Request<'_>, key: usize, is_later: bool) {
         let (hash, thread) = self.shared.placement.of(request.arg(key));
         let request = Request { hash, ..*request };
-        if thread == self.number {
+        if thread == self.number && !is_later {
             self.run_here(&request);
         } else {
             let home = self.expect(None, &request);
@@ -145,16 +153,20 @@ impl Desk {
             return Err(Failure("NOAUTH", "Authentication required.".into()));
         }
         let (limit, memory) = (self.settings.max_memory, self.memory_of_others + self.stats.memory());
-        if flags.contains(Flags::DENYOOM) && limit > 0 && memory as u64 > limit {
+        let grows = |flags: Flags| flags.contains(Flags::DENYOOM);
+        let may_grow = match &session.queued {
+            Some(queued) if matches!(command.run, Run::Exec) => queued.commands().any(|it| grows(it.flags)),
+            Some(_) if !flags.contains(Flags::AT_ONCE) => true,
+            _ => grows(flags),
+        };
+        if limit > 0 && memory as u64 > limit && may_grow {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
         if session.subscriptions() > 0 && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }
-        // Redis looks at this last: the command itself does.
-        let lacks_value = matches!(command.run, Run::EachKey(_, 2, _)) && request.len().is_multiple_of(2);
-        if lacks_value { Err(wrong_arity(name)) } else { Ok(()) }
+        Ok(())
     }
 
     /// Runs a command in this thread. Its reply follows all that the client has asked for before.

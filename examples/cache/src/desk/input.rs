@@ -56,7 +56,7 @@ impl Desk {
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
-        session.is_paused = session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
+        session.is_paused = session.waits(allowance) || self.mailbox.is_clogged;
         session.ending == Ending::Open && !session.is_paused
     }
 

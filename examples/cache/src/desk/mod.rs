@@ -75,8 +75,8 @@ impl Desk {
         self.stats.add(Figure::Clients, 1);
         let slot = self.sessions.vacant_key();
         let id = SessionId { slot, number: self.shared.next_id() };
-        let is_authenticated = self.settings.password.is_empty();
-        self.sessions.insert(Box::new(Session { stream, id, is_authenticated, ..Session::default() }));
+        let (is_authenticated, since) = (self.settings.password.is_empty(), self.keyspace.time.tick());
+        self.sessions.insert(Box::new(Session { stream, id, is_authenticated, since, ..Session::default() }));
         self.put_off(slot);
         slot
     }
@@ -122,7 +122,7 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         session.counted = session.memory();
         self.stats.add(Figure::BufferBytes, session.counted);
-        if session.is_paused && !session.replies.are_too_many(allowance) && !self.mailbox.is_clogged {
+        if session.is_paused && !session.waits(allowance) && !self.mailbox.is_clogged {
             session.is_paused = false;
             self.resuming.push(slot);
         }
@@ -182,6 +182,7 @@ impl Desk {
         let timeout = self.settings.idle_timeout.as_millis() as u64;
         let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
         let session = &mut self.sessions[slot];
+        session.active = self.keyspace.time.tick();
         if timeout > 0 {
             let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
             session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());

@@ -3,6 +3,8 @@
 //! A thread collects in one batch all that it wants of another in one round. So messages, and the
 //! wake-ups that they cost, are fewer than commands, the more so the busier the threads are.
 
+use crate::commands::Command;
+use crate::commands::table::COMMANDS;
 use crate::keyspace::Hash;
 use crate::protocol::{Reply, Request, Span};
 use crate::session::Address;
@@ -88,6 +90,10 @@ impl Batch {
 
     pub(crate) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> {
+        self.items.iter().map(|item| &COMMANDS[usize::from(item.command)])
     }
 
     pub(crate) fn memory(&self) -> usize {

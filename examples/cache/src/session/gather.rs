@@ -9,9 +9,12 @@ use crate::protocol::{Reply, parse_i64};
 pub(crate) enum Fold {
     /// All parts say the same, or there is only one.
     Same,
-    /// One of those that are not null, by chance.
+    /// One of those that are not null, nor errors, by chance.
     Any,
+    /// If the parts are no numbers, as `Any`.
     Sum,
+    /// The parts are texts, which follow each other.
+    Text,
     /// None: each part is a reply, and they follow the header of an array.
     List,
     /// Each part is an array, whose elements are elements of the whole.
@@ -47,13 +50,13 @@ impl Gather {
         let mut reply = Reply { out, is_resp3: self.is_resp3 };
         match self.fold {
             Fold::Same | Fold::List => reply.out.extend_from_slice(&self.parts[0]),
-            Fold::Any => {
-                let is_null = |part: &[u8]| matches!(part, b"_\r\n" | b"$-1\r\n");
+            Fold::Sum if number(&self.parts[0]).is_some() => reply
+                .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
+            Fold::Any | Fold::Sum => {
+                let is_null = |part: &[u8]| matches!(part, b"_\r\n" | b"$-1\r\n" | [b'-', ..]);
                 let found: Vec<_> = self.parts.iter().filter(|part| !is_null(part)).collect();
                 reply.out.extend_from_slice(fastrand::choice(found).unwrap_or(&self.parts[0]));
             }
-            Fold::Sum => reply
-                .integer(self.parts.iter().filter_map(|part| number(part)).map(|(number, _)| number).sum()),
             Fold::Distinct | Fold::Count => {
                 let all: BTreeSet<_> = self.parts.iter().flat_map(|part| strings(part)).collect();
                 if self.fold == Fold::Count {
@@ -68,6 +71,11 @@ impl Gather {
                     reply.bulk(&parts[0][at]);
                     reply.integer(parts.iter().filter_map(|part| parse_i64(&part[at + 1])).sum());
                 }
+            }
+            Fold::Text => {
+                let texts = self.parts.iter().filter_map(|part| number(part));
+                let texts: Vec<_> = texts.map(|(len, text)| &text[..len as usize]).collect();
+                reply.text(&String::from_utf8_lossy(&texts.concat()));
             }
             Fold::Elements => {
                 let arrays: Vec<_> = self.parts.iter().filter_map(|part| number(part)).collect();

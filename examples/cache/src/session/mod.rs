@@ -8,7 +8,7 @@ pub(crate) mod replies;
 use std::collections::HashSet;
 
 use mio::net::TcpStream;
-use shardwheel::Key;
+use shardwheel::{Key, Tick};
 
 use crate::mail::batch::Batch;
 use crate::protocol::Reply;
@@ -40,14 +40,6 @@ pub(crate) enum Ending {
     Now,
 }
 
-/// What a client has sent since MULTI.
-#[derive(Default)]
-pub(crate) struct Transaction {
-    pub(crate) queued: Batch,
-    /// A command was refused: EXEC runs none.
-    pub(crate) is_refused: bool,
-}
-
 #[derive(Default)]
 pub(crate) struct Session {
     /// `None` for a client within the process: a fuzzer's.
@@ -63,16 +55,24 @@ pub(crate) struct Session {
     pub(crate) channels: [HashSet<Box<[u8]>>; 2],
     /// What they take, here and in the thread's list.
     pub(crate) channel_bytes: usize,
-    pub(crate) transaction: Option<Box<Transaction>>,
+    /// What it has sent since MULTI.
+    pub(crate) queued: Option<Box<Batch>>,
+    /// One of these commands was refused: EXEC runs none.
+    pub(crate) is_refused: bool,
     /// Messages while EXEC reserves the places of its replies: no message may come between them.
     pub(crate) held: Option<Vec<u8>>,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
+    /// The ticks at which it came, and has been active.
+    pub(crate) since: Tick,
+    pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
+    /// Its next request would overtake the parts of one before.
+    pub(crate) must_wait: bool,
     /// The memory that has been counted.
     pub(crate) counted: usize,
 }
@@ -80,8 +80,14 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
-        let queued = self.transaction.as_ref().map_or(0, |it| it.queued.memory());
+        let queued = self.queued.as_ref().map_or(0, |it| it.memory());
         buffers + queued + self.name.capacity() + self.channel_bytes
+    }
+
+    /// Whether it is not listened to now: it waits for replies, or is owed more than `allowance`.
+    pub(crate) fn waits(&mut self, allowance: usize) -> bool {
+        self.must_wait &= self.replies.are_missing();
+        self.must_wait || self.replies.are_too_many(allowance)
     }
 
     pub(crate) fn subscriptions(&self) -> usize {

@@ -292,6 +292,28 @@ fn transactions() {
     );
 }
 
+/// A transaction that needs memory is refused as a whole.
+#[test]
+fn transactions_without_memory() {
+    play(
+        "multi
+        set a 1
+        config set maxmemory 1
+        get a
+        exec
+        set b 1
+        multi
+        set a 1
+        exec
+        multi
+        config set maxmemory 0
+        exec
+        get a
+        config set maxmemory 0
+        set a 1",
+    );
+}
+
 #[test]
 fn getex() {
     play(
@@ -748,4 +770,143 @@ fn patterns_of_channels() {
         });
         assert_eq!(cache, redis);
     }
+}
+
+#[test]
+fn parts_of_strings() {
+    play(
+        "setnx a 1
+        setnx a 2
+        get a
+        setnx a
+        set a v ex 100
+        getset a 2
+        ttl a
+        getset none 1
+        getset a
+        append a b
+        append new \\0
+        get new
+        append new xyz
+        append a
+        strlen a
+        strlen none
+        strlen
+        set s 0123456789
+        getrange s 0 3
+        getrange s -3 -1
+        getrange s 0 -1
+        getrange s 5 4
+        getrange s -1 -3
+        getrange s -100 -200
+        getrange s -100 2
+        getrange s 5 100
+        getrange s 100 200
+        getrange s -100 -99
+        getrange s 9223372036854775807 9223372036854775807
+        getrange s -9223372036854775808 9223372036854775807
+        getrange s -9223372036854775808 -9223372036854775808
+        getrange s x 1
+        getrange s 1 x
+        getrange none 0 -1
+        getrange s 1
+        expire s 100
+        setrange s 3 abc
+        setrange s 9 long
+        ttl s
+        setrange none 0 \\0
+        exists none
+        setrange s 100 \\0
+        setrange none 3 x
+        get none
+        setrange s -1 x
+        setrange s x x
+        setrange s 536870912 x
+        setrange s 9223372036854775807 x
+        setrange s 1
+        touch a s none a
+        touch
+        del none
+        object encoding none
+        object refcount none
+        set e 123
+        object encoding e
+        set e 9223372036854775808
+        object encoding e
+        set e 01234567890123456789012345678901234567890123
+        object encoding e
+        set e 012345678901234567890123456789012345678901234
+        object encoding e
+        object refcount e
+        object nonsense e
+        object encoding
+        object
+        memory usage none
+        memory usage
+        memory nonsense
+        slowlog get
+        slowlog get 10
+        slowlog len
+        slowlog reset
+        slowlog
+        latency latest
+        latency history command
+        latency reset
+        latency
+        client no-evict on
+        client no-evict off
+        client no-evict x
+        client kill 127.0.0.1:1
+        client kill id 999999
+        client kill addr 127.0.0.1:1 skipme no
+        client kill nonsense 1
+        client kill id
+        client kill",
+    );
+}
+
+#[test]
+fn sums_of_decimals() {
+    play(
+        "incrbyfloat f 1.5
+        incrbyfloat f 1
+        incrbyfloat f 0.1
+        incrbyfloat f 0.2
+        incrbyfloat f -2.8
+        get f
+        incrbyfloat f 5.0e3
+        set f 10
+        incrbyfloat f 25e-2
+        incrbyfloat f .5
+        incrbyfloat f 1.
+        incrbyfloat f +1
+        incrbyfloat f -0
+        incrbyfloat f x
+        incrbyfloat f \\0
+        incrbyfloat f 1.2.3
+        incrbyfloat f .
+        incrbyfloat f -
+        incrbyfloat f nan
+        incrbyfloat f inf
+        incrbyfloat f -inf
+        set f 17000000000
+        incrbyfloat f 1.5
+        set f 1
+        incrbyfloat f -1.1
+        set f -0.1
+        incrbyfloat f 0.1
+        set f 9007199254740993
+        incrbyfloat f 1
+        set f 3 ex 100
+        incrbyfloat f 0.25
+        ttl f
+        set f abc
+        incrbyfloat f 1
+        set f \\0
+        incrbyfloat f 1
+        incrbyfloat f
+        set n 5
+        incrbyfloat n 0.5
+        incr n",
+    );
 }

@@ -1,6 +1,7 @@
 //! What the server promises besides the semantics of commands: limits, time, messages, counts, an
 //! orderly end.
 
+mod clients;
 mod drain;
 mod limits;
 mod messages;

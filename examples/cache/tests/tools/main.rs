@@ -86,30 +86,41 @@ fn redis_benchmark() {
     assert!(server.connect().run("DBSIZE").integer() > 400);
 }
 
-/// A Python with redis-py, which pip installs. `None`, with a message, if it cannot be installed.
-fn python() -> Option<PathBuf> {
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("redis-py");
+/// A Python with these packages, which pip installs. `None`, with a message, if they cannot be installed.
+fn python(name: &str, packages: &[&str], import: &str) -> Option<PathBuf> {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let python = environment.join("bin/python");
     let runs = |program: &Path, args: &[&str]| {
         let mut command = Command::new(program);
         command.args(args).stdout(Stdio::null()).status().is_ok_and(|status| status.success())
     };
     let place = environment.to_str().expect("a path");
-    let is_there = runs(&python, &["-c", "import redis"])
+    let is_there = runs(&python, &["-c", import])
         || runs(Path::new("python3"), &["-m", "venv", place])
-            && runs(&python, &["-m", "pip", "install", "--quiet", "redis"]);
+            && runs(&python, &[&["-m", "pip", "install", "--quiet"], packages].concat());
     if !is_there {
-        skip("redis-py cannot be installed");
+        skip(&format!("{} cannot be installed", packages.join(", ")));
     }
     is_there.then_some(python)
 }
 
 #[test]
 fn redis_py() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("redis-py", &["redis"], "import redis") else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.py");
     for protocol in ["2", "3"] {
         let server = Server::cache(&["--threads", "2"]);
         assert_eq!(run(&python, &[script, &server.port(), protocol], b""), "all is well\n");
     }
+}
+
+/// The caches of Python's web frameworks, by their defaults.
+#[test]
+fn cache_libraries() {
+    let packages = ["redis", "cachelib", "Flask-Caching", "Flask-Session", "Django", "aiocache"];
+    let import = "import redis, cachelib, flask_caching, flask_session, django, aiocache";
+    let Some(python) = python("cache-libraries", &packages, import) else { return };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/libraries.py");
+    let server = Server::cache(&["--threads", "2"]);
+    assert_eq!(run(&python, &[script, &server.port()], b""), "all is well\n");
 }
