@@ -1,10 +1,6 @@
 //! Commands about the connection and the server.
 
-use std::io;
-use std::net::SocketAddr;
-
 use constant_time_eq::constant_time_eq;
-use mio::net::TcpStream;
 
 use super::table::{COMMANDS, unknown_subcommand};
 use super::*;
@@ -48,8 +44,7 @@ pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
 }
 
 pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let queued = desk.sessions[request.client].queued.take();
-    Ok(queued.map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
+    Ok(desk.sessions[request.client].queued.take().map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
 }
 
 /// There is one database. A client that would have gone on in another one goes.
@@ -155,29 +150,22 @@ pub(super) fn on_or_off(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'
 
 /// A client's line of CLIENT LIST.
 fn line(desk: &Desk, session: &Session) -> String {
-    let Session { stream, id, name, channels: [channels, patterns], queued, .. } = session;
-    let [address, local] = addresses(stream.as_ref());
-    let (name, queued) = (quoted(name), queued.as_ref().map_or(-1, |it| it.len() as i64));
-    let flags = if session.subscriptions() > 0 {
-        "P"
-    } else if queued >= 0 {
-        "x"
-    } else {
-        "N"
-    };
+    let Session { id, name, channels: [channels, patterns], queued, .. } = session;
+    let (address, name) = (address(session), quoted(name));
+    let queued = queued.as_ref().map_or(-1, |it| it.len() as i64);
+    let flags = if session.subscriptions() > 0 { "P" } else { "N" };
     let (sub, psub, protocol) = (channels.len(), patterns.len(), 2 + u8::from(session.is_resp3));
     let [age, idle] = [session.since, session.active].map(|tick| (desk.keyspace.time.tick() - tick) / 1_000);
     format!(
-        "id={} addr={address} laddr={local} name={name} age={age} idle={idle} flags={flags} db=0 sub={sub} \
+        "id={} addr={address} name={name} age={age} idle={idle} flags={flags} db=0 sub={sub} \
          psub={psub} multi={queued} tot-mem={} user=default resp={protocol}\n",
         id.number, session.counted
     )
 }
 
-/// Of the client, and of the server as the client knows it.
-fn addresses(stream: Option<&TcpStream>) -> [String; 2] {
-    let text = |address: io::Result<SocketAddr>| address.map_or(String::new(), |it| it.to_string());
-    stream.map_or(Default::default(), |it| [text(it.peer_addr()), text(it.local_addr())])
+fn address(session: &Session) -> String {
+    let address = session.stream.as_ref().and_then(|it| it.peer_addr().ok());
+    address.map_or(String::new(), |it| it.to_string())
 }
 
 pub(super) fn list(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -193,7 +181,7 @@ pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
     }
     for slot in desk.slots() {
         let session = &desk.sessions[slot];
-        let ([address, _], number) = (addresses(session.stream.as_ref()), session.id.number.to_string());
+        let (address, number) = (address(session), session.id.number.to_string());
         let (mut fits, mut is_spared) = (true, !is_short && slot == request.client);
         // An address alone stands where the value of a filter would.
         for at in (if is_short { 1 } else { 2 }..args).step_by(2) {
@@ -211,11 +199,10 @@ pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
             desk.touch(slot);
         }
     }
-    match killed {
-        0 if is_short => Err("No such client".into()),
-        _ if is_short => Ok(reply.ok()),
-        _ => Ok(reply.integer(killed)),
+    if is_short && killed == 0 {
+        return Err("No such client".into());
     }
+    Ok(if is_short { reply.ok() } else { reply.integer(killed) })
 }
 
 /// The subcommands of a command.

@@ -32,6 +32,7 @@ const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Comma
 /// Every command. Its number is its place here.
 pub(crate) static COMMANDS: &[Command] = &[
     command("publish", 3, NONE, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
+    command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
     command("get", 2, READ, Run::Key(strings::get)),
     command("set", -3, GROW, Run::Key(strings::set)),
     command("setex", 4, GROW, Run::Key(strings::set)),
@@ -49,7 +50,6 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("decr", 2, GROW, Run::Key(strings::incr)),
     command("incrby", 3, GROW, Run::Key(strings::incr)),
     command("decrby", 3, GROW, Run::Key(strings::incr)),
-    command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
     command("mset", -3, GROW, Run::EachKey(strings::set, 2, Fold::Same)),
     command("expire", -3, WRITE, Run::Key(expiry::expire)),
     command("pexpire", -3, WRITE, Run::Key(expiry::expire)),
@@ -124,6 +124,8 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 /// The number of PUBLISH: events are published, too.
 pub(crate) const PUBLISH: u16 = 0;
+/// The number of MGET, which does not run at once.
+pub(crate) const MGET: u16 = 1;
 
 const MAX_NAME: usize = 16;
 /// Bytes of names and arguments that the text of an error repeats.

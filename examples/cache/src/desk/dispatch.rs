@@ -1,12 +1,13 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::commands::table::MGET;
+use crate::protocol::Span;
 use crate::protocol::parser::MAX_REQUEST;
 
-/// A thread that has given so many bytes of replies to another one does something else before it goes on.
+/// A thread that has given so many bytes of replies, to another one or to an MGET of its own client, does
+/// something else before it goes on.
 const REPLIES_AT_ONCE: usize = 1024 * 1024;
-/// A thread gives its part of an MGET with more arguments as if another thread had asked. The client waits.
-const LONG: usize = 32;
 
 impl Desk {
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
@@ -82,10 +83,32 @@ impl Desk {
             self.run(&COMMANDS[usize::from(request.command)], &request)
                 .unwrap_or_else(|refusal| self.refuse(slot, &refusal));
         });
+        Ok(self.release(slot))
+    }
+
+    /// Goes on with an MGET: until it is done, or the client is owed much and would have to wait. In a
+    /// transaction, until it is done.
+    pub(super) fn go_on(&mut self, slot: usize, is_joined: bool) {
+        while let Some(key) = self.sessions[slot].rest.pop_front() {
+            let (is_resp3, spans) =
+                (self.sessions[slot].is_resp3, [Span::new(0, 0), Span::new(0, key.len())]);
+            let request = Request { bytes: &key, spans: &spans, client: slot, ..Request::default() };
+            self.run_on_key(&Request { command: MGET, is_resp3, is_joined, ..request }, 1);
+            if self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) && !is_joined {
+                break;
+            }
+        }
+        if self.sessions[slot].rest.is_empty() && !is_joined {
+            self.release(slot);
+        }
+    }
+
+    /// All places in an array are reserved: messages may follow.
+    fn release(&mut self, slot: usize) {
         let session = &mut self.sessions[slot];
-        Ok(if let Some(messages) = session.held.take().filter(|it| !it.is_empty()) {
+        if let Some(messages) = session.held.take().filter(|it| !it.is_empty()) {
             session.reply(|reply| reply.out.extend(messages));
-        })
+        }
     }
 
     fn run(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
@@ -93,17 +116,16 @@ impl Desk {
             Run::Client(_) => self.run_here(request),
             Run::Exec => self.execute(request.client)?,
             // A subcommand's key follows its name.
-            Run::Key(_) => self.run_on_key(request, 1 + usize::from(command.name.contains('|')), false),
+            Run::Key(_) => self.run_on_key(request, 1 + usize::from(command.name.contains('|'))),
             // Each is a reply by itself: the whole of great values is never copied at once.
             Run::EachKey(_, _, Fold::List) => {
                 let session = &mut self.sessions[request.client];
                 session.reply(|reply| reply.array(request.len() - 1));
-                let is_long = request.len() > LONG && !request.is_joined;
-                session.must_wait |= is_long;
-                for &key in &request.spans[1..] {
-                    let one = Request { spans: &[request.spans[0], key], ..*request };
-                    self.run_on_key(&one, 1, is_long);
+                session.rest = request.from(1).map(Box::from).collect();
+                if !request.is_joined {
+                    session.held = Some(Vec::new());
                 }
+                self.go_on(request.client, request.is_joined);
             }
             // Redis looks at this last: the command itself does.
             Run::EachKey(_, step, _) if request.len() % step != 1 % step => {
@@ -131,11 +153,10 @@ impl Desk {
         Ok(())
     }
 
-    /// Runs a command in the thread of its key, now if it may: if the thread is this one.
-    fn run_on_key(&mut self, request: &Request<'_>, key: usize, is_later: bool) {
+    fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
         let (hash, thread) = self.shared.placement.of(request.arg(key));
         let request = Request { hash, ..*request };
-        if thread == self.number && !is_later {
+        if thread == self.number {
             self.run_here(&request);
         } else {
             let home = self.expect(None, &request);
@@ -242,10 +263,8 @@ impl Desk {
             return;
         }
         std::mem::take(&mut self.keyspace.events.pending).run(usize::MAX, |request, reply| {
-            for thread in 0..self.shared.threads() {
-                if self.shared.channels(thread) == 0 {
-                    continue;
-                }
+            let shared = Arc::clone(&self.shared);
+            for thread in (0..shared.threads()).filter(|&it| shared.channels(it) > 0) {
                 if thread == self.number {
                     self.perform(request, reply);
                 } else {

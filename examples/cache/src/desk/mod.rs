@@ -122,7 +122,7 @@ impl Desk {
         self.stats.sub(Figure::BufferBytes, session.counted);
         session.counted = session.memory();
         self.stats.add(Figure::BufferBytes, session.counted);
-        if session.is_paused && !session.waits(allowance) && !self.mailbox.is_clogged {
+        if session.is_paused && !session.replies.are_too_many(allowance) && !self.mailbox.is_clogged {
             session.is_paused = false;
             self.resuming.push(slot);
         }

@@ -47,16 +47,16 @@ impl Batch {
         self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply. If the replies are longer than `limit`, it stops
-    /// at the end of a transaction, and returns the rest.
+    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, it stops at
+    /// the end of a transaction, and returns the rest.
     pub(crate) fn run(
         &mut self,
-        limit: usize,
+        max: usize,
         mut run: impl FnMut(&Request<'_>, &mut Reply<'_>),
     ) -> Option<Self> {
         let (mut start, mut done) = (self.start, 0);
         for item in &mut self.items {
-            if self.replies.len() > limit && !item.is_joined {
+            if self.replies.len() > max && !item.is_joined {
                 break;
             }
             let &mut Item { command, is_resp3, is_joined, hash, spans_end, .. } = item;

@@ -5,7 +5,7 @@
 pub(crate) mod gather;
 pub(crate) mod replies;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use mio::net::TcpStream;
 use shardwheel::{Key, Tick};
@@ -59,7 +59,9 @@ pub(crate) struct Session {
     pub(crate) queued: Option<Box<Batch>>,
     /// One of these commands was refused: EXEC runs none.
     pub(crate) is_refused: bool,
-    /// Messages while EXEC reserves the places of its replies: no message may come between them.
+    /// The keys of an MGET that have not been looked up. It is not listened to before they are.
+    pub(crate) rest: VecDeque<Box<[u8]>>,
+    /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
     pub(crate) held: Option<Vec<u8>>,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
@@ -71,8 +73,6 @@ pub(crate) struct Session {
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
-    /// Its next request would overtake the parts of one before.
-    pub(crate) must_wait: bool,
     /// The memory that has been counted.
     pub(crate) counted: usize,
 }
@@ -81,13 +81,8 @@ impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
         let queued = self.queued.as_ref().map_or(0, |it| it.memory());
-        buffers + queued + self.name.capacity() + self.channel_bytes
-    }
-
-    /// Whether it is not listened to now: it waits for replies, or is owed more than `allowance`.
-    pub(crate) fn waits(&mut self, allowance: usize) -> bool {
-        self.must_wait &= self.replies.are_missing();
-        self.must_wait || self.replies.are_too_many(allowance)
+        let rest = self.rest.capacity() * size_of::<Box<[u8]>>();
+        buffers + queued + rest + self.name.capacity() + self.channel_bytes
     }
 
     pub(crate) fn subscriptions(&self) -> usize {

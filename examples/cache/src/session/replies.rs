@@ -120,10 +120,6 @@ impl Replies {
         self.waiting() > allowance || self.slots.len() > MAX_MISSING || missing > MAX_MISSING_BYTES
     }
 
-    pub(crate) fn are_missing(&self) -> bool {
-        !self.slots.is_empty()
-    }
-
     pub(crate) fn waiting(&self) -> usize {
         self.out.len() - self.written + self.staged.len()
     }

@@ -96,5 +96,5 @@ fn great_replies_let_others_in() {
     }
     assert_eq!(reading.join().expect("all"), keys.len());
     println!("the longest of the others' pings took {longest:?} of {:?}", start.elapsed());
-    assert!(longest < start.elapsed() / 2);
+    assert!(longest < start.elapsed() / 4);
 }
