@@ -11,6 +11,7 @@ mod operation;
 mod support;
 mod time;
 mod transactions;
+mod traps;
 
 /// Two threads, so that half of all keys belong to another thread than the client.
 const TWO: &[&str] = &["--threads", "2"];
