@@ -194,8 +194,8 @@ pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
         }
         if fits && !is_spared {
             killed += 1;
-            let is_itself = slot == request.client;
-            desk.sessions[slot].ending = if is_itself { Ending::WhenAnswered } else { Ending::Now };
+            desk.sessions[slot].ending =
+                if slot == request.client { Ending::WhenAnswered } else { Ending::Now };
             desk.touch(slot);
         }
     }

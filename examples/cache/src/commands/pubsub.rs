@@ -107,7 +107,8 @@ pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<
             pattern.into_iter().chain([channel, text]).for_each(|part| reply.bulk(part));
         });
         sent += 1;
-        if session.replies.waiting() > MAX_WAITING && session.ending != Ending::Now {
+        let waiting = session.replies.waiting() + session.held_bytes();
+        if waiting > MAX_WAITING && session.ending != Ending::Now {
             session.ending = Ending::Now;
             desk.stats.add(Figure::SlowClosed, 1);
         }

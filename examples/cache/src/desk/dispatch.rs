@@ -122,9 +122,7 @@ impl Desk {
                 let session = &mut self.sessions[request.client];
                 session.reply(|reply| reply.array(request.len() - 1));
                 session.rest = request.from(1).map(Box::from).collect();
-                if !request.is_joined {
-                    session.held = Some(Vec::new());
-                }
+                session.held.get_or_insert_default();
                 self.go_on(request.client, request.is_joined);
             }
             // Redis looks at this last: the command itself does.

@@ -97,8 +97,6 @@ impl Batch {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let (items, spans) =
-            (self.items.capacity() * size_of::<Item>(), self.spans.capacity() * size_of::<Span>());
-        items + spans + self.bytes.capacity()
+        size_of_val(&self.items[..]) + size_of_val(&self.spans[..]) + self.bytes.capacity()
     }
 }

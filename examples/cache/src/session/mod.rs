@@ -81,8 +81,12 @@ impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
         let queued = self.queued.as_ref().map_or(0, |it| it.memory());
-        let rest = self.rest.capacity() * size_of::<Box<[u8]>>();
+        let rest = self.rest.capacity() * size_of::<Box<[u8]>>() + self.held_bytes();
         buffers + queued + rest + self.name.capacity() + self.channel_bytes
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, Vec::len)
     }
 
     pub(crate) fn subscriptions(&self) -> usize {
