@@ -1,5 +1,5 @@
-//! Sessions of the tools that people use: redis-cli, redis-benchmark, redis-py, and Redis's own test
-//! suite for expiry.
+//! Sessions of the tools that people use: redis-cli, redis-benchmark, clients and cache libraries of Python and
+//! Node, and units of Redis's own test suite.
 
 mod suite;
 #[path = "../support/mod.rs"]
@@ -123,4 +123,25 @@ fn cache_libraries() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/libraries.py");
     let server = Server::cache(&["--threads", "2"]);
     assert_eq!(run(&python, &[script, &server.port()], b""), "all is well\n");
+}
+
+/// The clients of Node, which npm installs.
+#[test]
+fn node_clients() {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-clients");
+    std::fs::create_dir_all(&place).expect("a directory");
+    let runs = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&place).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let is_there = || runs("node", &["-e", "require('redis'); require('ioredis')"]);
+    let install = ["install", "--silent", "--prefix", ".", "redis@6", "ioredis@6"];
+    if !(is_there() || runs("npm", &install) && is_there()) {
+        return skip("node-redis and ioredis cannot be installed");
+    }
+    let script = place.join("session.js");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.js"), &script).expect("a copy");
+    let server = Server::cache(&["--threads", "2"]);
+    assert_eq!(run("node", &[script.to_str().expect("a path"), &server.port()], b""), "all is well\n");
 }
