@@ -60,11 +60,20 @@ impl Placement {
         Self { hasher: RandomState::new(), threads }
     }
 
+    /// The hash of a key, and its thread: keys with the same tag, `{tag}`, have the same thread.
     pub(crate) fn of(&self, key: &[u8]) -> (Hash, usize) {
         let hash = self.hasher.hash_one(key);
-        let (table, thread) = (hash % TABLES as u64, (u128::from(hash) * self.threads as u128) >> u64::BITS);
+        let placed = tag(key).map_or(hash, |tag| self.hasher.hash_one(tag));
+        let (table, thread) =
+            (hash % TABLES as u64, (u128::from(placed) * self.threads as u128) >> u64::BITS);
         (Hash { table: table as u16, hash: (hash / TABLES as u64) as u32 }, thread as usize)
     }
+}
+
+/// What stands between the first `{` and the next `}`, if anything does: as in a cluster of Redis.
+fn tag(key: &[u8]) -> Option<&[u8]> {
+    let rest = &key[memchr::memchr(b'{', key)? + 1..];
+    memchr::memchr(b'}', rest).filter(|&len| len > 0).map(|len| &rest[..len])
 }
 
 /// What tells a key apart: its table, and its hash there.

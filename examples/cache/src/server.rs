@@ -18,6 +18,9 @@ use crate::shared::Shared;
 use crate::stats::metrics;
 use crate::worker::Worker;
 
+/// Connections that wait to be accepted, if the system allows so many.
+const BACKLOG: i32 = 4096;
+
 /// Serves until it receives a signal to stop, and has drained.
 ///
 /// Each worker has a core of its own while there are cores left. A thread that panics ends the
@@ -30,7 +33,12 @@ pub(crate) fn serve(mut settings: Settings, out: &mut dyn Write) -> io::Result<(
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let listener =
         mio::net::TcpListener::bind(settings.listen).map_err(|error| on(settings.listen, &error))?;
+    rustix::net::listen(&listener, BACKLOG)?;
     settings.listen = listener.local_addr()?;
+    settings.password = settings.password_file.take().unwrap_or(settings.password);
+    if settings.password.is_empty() && !settings.listen.ip().is_loopback() {
+        writeln!(io::stderr(), "warning: {} is open to everybody: there is no password", settings.listen)?;
+    }
     let shared = Arc::new(Shared::new(schedulers, settings.clone()));
     writeln!(out, "listening on {}", settings.listen)?;
     if let Some(address) = settings.metrics {

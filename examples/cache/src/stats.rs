@@ -29,6 +29,7 @@ figures! {
     gauge KeyBytes "key_bytes",
     gauge BufferBytes "buffer_bytes",
     gauge Clients "clients",
+    gauge Patterns "pubsub_patterns",
     counter Expired "expired_keys",
     counter Hits "keyspace_hits",
     counter Misses "keyspace_misses",

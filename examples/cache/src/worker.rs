@@ -166,7 +166,7 @@ impl Worker {
         let now = self.desk.keyspace.time.tick();
         self.ends_at.get_or_insert(now + DRAIN_TICKS);
         for slot in self.desk.slots() {
-            let has_more = self.read(slot, false);
+            let has_more = self.read(slot, false) || self.desk.resuming.contains(&slot);
             let session = &mut self.desk.sessions[slot];
             if session.ending == Ending::Open && !session.is_paused && !has_more {
                 session.ending = Ending::WhenAnswered;

@@ -5,7 +5,7 @@ use constant_time_eq::constant_time_eq;
 use super::table::{COMMANDS, unknown_subcommand};
 use super::*;
 use crate::clock::wall_clock;
-use crate::session::Ending;
+use crate::session::{Ending, Session};
 
 /// The version of Redis whose semantics these are.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
@@ -21,7 +21,7 @@ pub(super) fn ping(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
         return Err(wrong_arity("ping"));
     }
     Ok(match request.from(1).next() {
-        text if !reply.is_resp3 && !desk.sessions[request.client].channels.is_empty() => {
+        text if !reply.is_resp3 && desk.sessions[request.client].subscriptions() > 0 => {
             reply.bulks(&[b"pong", text.unwrap_or_default()]);
         }
         Some(text) => reply.bulk(text),
@@ -34,8 +34,26 @@ pub(super) fn quit(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>
     Ok(reply.ok())
 }
 
-pub(super) fn select(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    match i32::try_from(integer(request.arg(1))?) {
+pub(super) fn multi(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let session = &mut desk.sessions[request.client];
+    if session.queued.is_some() {
+        return Err("MULTI calls can not be nested".into());
+    }
+    (session.queued, session.is_refused) = (Some(Box::default()), false);
+    Ok(reply.ok())
+}
+
+pub(super) fn discard(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(desk.sessions[request.client].queued.take().map(|_| reply.ok()).ok_or("DISCARD without MULTI")?)
+}
+
+/// There is one database. A client that would have gone on in another one goes.
+pub(super) fn select(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let database = integer(request.arg(1)).map(i32::try_from);
+    if database != Ok(Ok(0)) {
+        desk.sessions[request.client].ending = Ending::WhenAnswered;
+    }
+    match database? {
         Ok(0) => Ok(reply.ok()),
         Ok(_) => Err("DB index is out of range".into()),
         Err(_) => Err("value is out of range, value must between -2147483648 and 2147483647".into()),
@@ -125,6 +143,78 @@ pub(super) fn set_info(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_
     Ok(reply.ok())
 }
 
+/// CLIENT NO-EVICT: nothing is evicted.
+pub(super) fn on_or_off(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.is(2, "on") || request.is(2, "off") { Ok(reply.ok()) } else { Err(SYNTAX.into()) }
+}
+
+/// A client's line of CLIENT LIST.
+fn line(desk: &Desk, session: &Session) -> String {
+    let Session { id, name, channels: [channels, patterns], queued, .. } = session;
+    let (address, name) = (address(session), quoted(name));
+    let queued = queued.as_ref().map_or(-1, |it| it.len() as i64);
+    let flags = if session.subscriptions() > 0 { "P" } else { "N" };
+    let (sub, psub, protocol) = (channels.len(), patterns.len(), 2 + u8::from(session.is_resp3));
+    let [age, idle] = [session.since, session.active].map(|tick| (desk.keyspace.time.tick() - tick) / 1_000);
+    format!(
+        "id={} addr={address} name={name} age={age} idle={idle} flags={flags} db=0 sub={sub} \
+         psub={psub} multi={queued} tot-mem={} user=default resp={protocol}\n",
+        id.number, session.counted
+    )
+}
+
+fn address(session: &Session) -> String {
+    let address = session.stream.as_ref().and_then(|it| it.peer_addr().ok());
+    address.map_or(String::new(), |it| it.to_string())
+}
+
+pub(super) fn list(desk: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    Ok(reply.bulk(desk.sessions.iter().map(|(_, session)| line(desk, session)).collect::<String>()))
+}
+
+/// CLIENT KILL, with an address, or with filters that a client has to pass.
+pub(super) fn kill(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (is_short, mut killed, args) = (request.len() == 3, 0, request.len());
+    let is_known = |at| ["addr", "id", "skipme"].iter().any(|it| request.is(at, it));
+    if !is_short && (args % 2 == 1 || !(2..args).step_by(2).all(is_known)) {
+        return Err(SYNTAX.into());
+    }
+    for slot in desk.slots() {
+        let session = &desk.sessions[slot];
+        let (address, number) = (address(session), session.id.number.to_string());
+        let (mut fits, mut is_spared) = (true, !is_short && slot == request.client);
+        // An address alone stands where the value of a filter would.
+        for at in (if is_short { 1 } else { 2 }..args).step_by(2) {
+            let value = request.arg(at + 1);
+            match &request.arg(at).to_ascii_lowercase()[..] {
+                b"addr" | b"kill" => fits &= value == address.as_bytes(),
+                b"id" => fits &= value == number.as_bytes(),
+                _ => is_spared &= !request.is(at + 1, "no"),
+            }
+        }
+        if fits && !is_spared {
+            killed += 1;
+            desk.sessions[slot].ending =
+                if slot == request.client { Ending::WhenAnswered } else { Ending::Now };
+            desk.touch(slot);
+        }
+    }
+    if is_short && killed == 0 {
+        return Err("No such client".into());
+    }
+    Ok(if is_short { reply.ok() } else { reply.integer(killed) })
+}
+
+/// The subcommands of a command.
+pub(super) fn help(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let container = quoted(request.arg(0)).to_ascii_lowercase();
+    let names = COMMANDS.iter().filter_map(|it| it.name.strip_prefix(&container)?.strip_prefix('|'));
+    let head = format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    let lines: Vec<_> = [&head[..]].into_iter().chain(names).chain(["help"]).collect();
+    reply.array(lines.len());
+    Ok(lines.iter().for_each(|line| reply.simple(line)))
+}
+
 pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let now = wall_clock();
     reply.array(2);
@@ -132,7 +222,10 @@ pub(super) fn time(_: &mut Desk, _: &Request<'_>, reply: &mut Reply<'_>) -> Outc
     Ok(reply.bulk_integer(i64::from(now.subsec_micros())))
 }
 
-pub(super) fn command(_: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+pub(super) fn command(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    if request.len() == 2 && request.is(1, "help") {
+        return help(desk, request, reply);
+    }
     if request.len() > 1 {
         return Err(unknown_subcommand(request));
     }
@@ -147,7 +240,7 @@ fn describe(command: &Command, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(command.name);
     reply.integer(i64::from(command.arity));
-    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED).iter_names().collect();
+    let flags: Vec<_> = (command.flags - Flags::SUBSCRIBED - Flags::AT_ONCE).iter_names().collect();
     reply.list(b'~', flags.len());
     flags.iter().for_each(|(name, _)| reply.simple(&name.to_ascii_lowercase()));
     // The first key, the last one, counted from the end if negative, and the distance of keys.

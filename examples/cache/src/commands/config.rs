@@ -2,7 +2,7 @@
 //!
 //! CONFIG SET replaces what all threads share, and each thread takes it over, before it replies.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,18 +16,22 @@ use crate::protocol::parser::MAX_BULK;
 /// A cache that Redis clients talk to: a thread a core, each with a poller, a shard of timers, and
 /// its share of the keys
 #[derive(Clone, Debug, Parser)]
-#[command(name = "cache")]
+#[command(name = "cache", version)]
 pub(crate) struct Settings {
     /// Where clients connect; port 0 picks one. The first line of output names the address
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379", value_parser = resolve)]
     pub(crate) listen: SocketAddr,
     /// Number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Password that clients have to give (AUTH, HELLO)
+    /// Password that clients have to give (AUTH, HELLO). Other users of the machine may see this flag
     #[arg(long = "requirepass", value_name = "PASSWORD", default_value = "", hide_default_value = true)]
+    #[arg(env = "CACHE_REQUIREPASS", hide_env_values = true)]
     #[arg(value_parser = flag(|text| Ok(Box::<[u8]>::from(text))))]
     pub(crate) password: Box<[u8]>,
+    /// File with the password, which takes the place of another one
+    #[arg(long = "requirepass-file", value_name = "PATH", value_parser = read_password)]
+    pub(crate) password_file: Option<Box<[u8]>>,
     /// Memory for keys and buffers, for example 100mb: beyond it, commands that need more are
     /// refused; 0 is no limit
     #[arg(long = "maxmemory", value_name = "BYTES", default_value = "0", value_parser = flag(parse_bytes))]
@@ -39,7 +43,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_idle_timeout)]
     pub(crate) idle_timeout: Duration,
     /// Where metrics are served over HTTP; port 0 picks one, and the second line of output names it
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = resolve)]
     pub(crate) metrics: Option<SocketAddr>,
     /// `notify-keyspace-events`
     #[arg(skip)]
@@ -105,6 +109,17 @@ impl Settings {
         }
         Ok(changed)
     }
+}
+
+fn resolve(text: &str) -> Result<SocketAddr, String> {
+    let all = text.to_socket_addrs().map_err(|error| error.to_string())?;
+    all.max_by_key(SocketAddr::is_ipv4).ok_or_else(|| "the name has no address".into())
+}
+
+fn read_password(path: &str) -> Result<Box<[u8]>, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let password = Some(bytes.trim_ascii_end()).filter(|it| !it.is_empty());
+    password.map(Box::from).ok_or_else(|| "the file is empty".into())
 }
 
 /// In seconds.

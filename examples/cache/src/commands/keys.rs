@@ -3,11 +3,14 @@
 use super::glob::matches;
 use super::*;
 use crate::keyspace::TABLES;
+use crate::protocol::parse_i64;
 
 /// SCAN passes this many tables for each key that it is asked for, and at least `LEAST_TABLES`: empty
 /// tables are passed quickly.
 const TABLES_PER_KEY: usize = 16;
 const LEAST_TABLES: usize = 4 * 1024;
+/// The longest string that Redis embeds into its object.
+const MAX_EMBEDDED: usize = 44;
 const SCAN_COUNT: usize = 10;
 
 pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -17,6 +20,18 @@ pub(super) fn kind(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply
 
 pub(super) fn exists(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     Ok(reply.integer(i64::from(keys.look_up(request.hash, request.arg(1)).is_some())))
+}
+
+/// OBJECT ENCODING and REFCOUNT, MEMORY USAGE. The encoding is the one that Redis has for such a value.
+pub(super) fn inspect(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let Some(place) = keys.find(request.hash, request.arg(2)) else { return Ok(reply.null()) };
+    let (entry, what) = (keys.get(place), name(request));
+    Ok(match entry.value() {
+        _ if what == "memory|usage" => reply.integer(entry.counts()[2] as i64),
+        _ if what == "object|refcount" => reply.integer(1),
+        value if parse_i64(value).is_some() => reply.bulk("int"),
+        value => reply.bulk(if value.len() > MAX_EMBEDDED { "raw" } else { "embstr" }),
+    })
 }
 
 pub(super) fn del(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {

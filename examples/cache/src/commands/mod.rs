@@ -37,6 +37,8 @@ pub(crate) enum Run {
     /// Once for each key, in the thread of the key: this many arguments belong to each.
     EachKey(OnKey, usize, Fold),
     Threads(Choose, OnDesk, Fold),
+    /// What the client has queued.
+    Exec,
     /// Not at all: it has subcommands.
     Container,
 }
@@ -52,6 +54,9 @@ bitflags! {
         const NO_AUTH = 1 << 3;
         /// Allowed to a RESP2 client that has subscribed. Redis has no name for it.
         const SUBSCRIBED = 1 << 4;
+        const NO_MULTI = 1 << 5;
+        /// Not queued in a transaction. Redis has no name for it.
+        const AT_ONCE = 1 << 6;
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::glob::matches;
 use super::*;
 use crate::session::{Ending, SessionId};
 use crate::stats::Figure;
@@ -11,35 +12,36 @@ use crate::stats::Figure;
 /// A subscriber for which more bytes than this wait is cut off: nothing else slows publishers down.
 const MAX_WAITING: usize = 32 * 1024 * 1024;
 
-pub(crate) type Channels = HashMap<Box<[u8]>, Vec<SessionId>>;
+/// The subscribers of channels, and those of patterns of channels.
+pub(crate) type Channels = [HashMap<Box<[u8]>, Vec<SessionId>>; 2];
 
 pub(super) fn subscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
-    let name = desk.sessions[request.client].id;
+    let (id, kind) = (desk.sessions[request.client].id, usize::from(name(request).starts_with('p')));
     let session = &mut desk.sessions[request.client];
     for channel in request.from(1) {
-        if session.channels.insert(channel.into()) {
+        if session.channels[kind].insert(channel.into()) {
             session.channel_bytes += bytes_of(channel);
-            desk.channels.entry(channel.into()).or_default().push(name);
+            desk.channels[kind].entry(channel.into()).or_default().push(id);
         }
-        confirm(reply, "subscribe", Some(channel), session.channels.len());
+        confirm(reply, name(request), Some(channel), session.subscriptions());
     }
-    desk.shared.set_channels(desk.number, desk.channels.len());
-    Ok(())
+    Ok(count(desk))
 }
 
 pub(super) fn unsubscribe(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (slot, kind) = (request.client, usize::from(name(request).starts_with('p')));
     let mut channels: Vec<Box<[u8]>> = request.from(1).map(Box::from).collect();
     if request.len() == 1 {
-        channels.extend(desk.sessions[request.client].channels.iter().cloned());
+        channels.extend(desk.sessions[slot].channels[kind].iter().cloned());
     }
     if channels.is_empty() {
-        confirm(reply, "unsubscribe", None, 0);
+        confirm(reply, name(request), None, desk.sessions[slot].subscriptions());
     }
     for channel in channels {
-        let left = leave(desk, request.client, &channel);
-        confirm(reply, "unsubscribe", Some(&channel), left);
+        leave(desk, slot, kind, &channel);
+        confirm(reply, name(request), Some(&channel), desk.sessions[slot].subscriptions());
     }
-    Ok(())
+    Ok(count(desk))
 }
 
 fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscriptions: usize) {
@@ -49,21 +51,26 @@ fn confirm(reply: &mut Reply<'_>, what: &str, channel: Option<&[u8]>, subscripti
     reply.integer(subscriptions as i64);
 }
 
-/// Ends one subscription of a client. Returns how many it has left.
-fn leave(desk: &mut Desk, slot: usize, channel: &[u8]) -> usize {
-    let name = desk.sessions[slot].id;
-    if let Some(subscribers) = desk.channels.get_mut(channel) {
-        subscribers.retain(|&it| it != name);
-        if subscribers.is_empty() {
-            desk.channels.remove(channel);
-        }
-    }
-    desk.shared.set_channels(desk.number, desk.channels.len());
+/// Tells the other threads how many channels and patterns this one has.
+fn count(desk: &Desk) {
+    let [channels, patterns] = desk.channels.each_ref().map(HashMap::len);
+    desk.shared.set_channels(desk.number, channels + patterns);
+    desk.stats.sub(Figure::Patterns, desk.stats.get(Figure::Patterns));
+    desk.stats.add(Figure::Patterns, patterns);
+}
+
+/// Ends one subscription of a client.
+fn leave(desk: &mut Desk, slot: usize, kind: usize, channel: &[u8]) {
     let session = &mut desk.sessions[slot];
-    if session.channels.remove(channel) {
+    if session.channels[kind].remove(channel) {
         session.channel_bytes -= bytes_of(channel);
     }
-    session.channels.len()
+    if let Some(subscribers) = desk.channels[kind].get_mut(channel) {
+        subscribers.retain(|&it| it != session.id);
+        if subscribers.is_empty() {
+            desk.channels[kind].remove(channel);
+        }
+    }
 }
 
 /// What a subscription takes: the channel's name twice, and its places in the client's set and in the
@@ -73,9 +80,10 @@ fn bytes_of(channel: &[u8]) -> usize {
 }
 
 pub(crate) fn leave_all(desk: &mut Desk, slot: usize) {
-    for channel in std::mem::take(&mut desk.sessions[slot].channels) {
-        leave(desk, slot, &channel);
+    for (kind, channels) in std::mem::take(&mut desk.sessions[slot].channels).into_iter().enumerate() {
+        channels.iter().for_each(|channel| leave(desk, slot, kind, channel));
     }
+    count(desk);
 }
 
 /// The threads with subscribers, and this one: then there is a reply in any case.
@@ -84,23 +92,45 @@ pub(super) fn subscribed(desk: &Desk, _: &Request<'_>) -> Result<Vec<usize>, Fai
     Ok((0..desk.shared.threads()).filter(is_chosen).collect())
 }
 
-/// PUBLISH in one thread: replies the number of its clients that get the message.
+/// PUBLISH in one thread: replies the number of its subscriptions that get the message.
 pub(crate) fn publish(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (channel, text) = (request.arg(1), request.arg(2));
-    let Some(subscribers) = desk.channels.get(channel) else { return Ok(reply.integer(0)) };
-    for &name in subscribers {
-        let session = &mut desk.sessions[name.slot];
-        session.reply(|reply| {
-            reply.list(b'>', 3);
-            [b"message", channel, text].into_iter().for_each(|part| reply.bulk(part));
+    let [channels, patterns] = &desk.channels;
+    let by_pattern = patterns.iter().filter(|(pattern, _)| matches(pattern, channel));
+    let all = channels.get(channel).map(|to| (None, to)).into_iter();
+    let (all, mut sent) = (all.chain(by_pattern.map(|(pattern, to)| (Some(&pattern[..]), to))), 0);
+    for (pattern, id) in all.flat_map(|(pattern, to)| to.iter().map(move |id| (pattern, id))) {
+        let session = &mut desk.sessions[id.slot];
+        session.push(|reply| {
+            reply.list(b'>', 3 + usize::from(pattern.is_some()));
+            reply.bulk(if pattern.is_some() { "pmessage" } else { "message" });
+            pattern.into_iter().chain([channel, text]).for_each(|part| reply.bulk(part));
         });
-        if session.replies.waiting() > MAX_WAITING && session.ending != Ending::Now {
+        sent += 1;
+        let waiting = session.replies.waiting() + session.held_bytes();
+        if waiting > MAX_WAITING && session.ending != Ending::Now {
             session.ending = Ending::Now;
             desk.stats.add(Figure::SlowClosed, 1);
         }
         if !std::mem::replace(&mut session.is_dirty, true) {
-            desk.dirty.push(name.slot);
+            desk.dirty.push(id.slot);
         }
     }
-    Ok(reply.integer(subscribers.len() as i64))
+    Ok(reply.integer(sent))
+}
+
+/// PUBSUB CHANNELS and NUMPAT: the thread's channels that match, or its patterns.
+pub(super) fn names(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let pattern = request.from(2).next().unwrap_or(b"*");
+    let all = desk.channels[usize::from(name(request).ends_with("numpat"))].keys();
+    Ok(reply.bulks(&all.filter(|name| matches(pattern, name)).collect::<Vec<_>>()))
+}
+
+/// PUBSUB NUMSUB: each channel with the number of its subscribers in this thread.
+pub(super) fn numbers(desk: &mut Desk, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    reply.array(2 * (request.len() - 2));
+    Ok(for channel in request.from(2) {
+        reply.bulk(channel);
+        reply.bulk_integer(desk.channels[0].get(channel).map_or(0, Vec::len) as i64);
+    })
 }

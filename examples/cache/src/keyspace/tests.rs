@@ -87,17 +87,6 @@ fn a_timer_of_a_flushed_key_ends_no_other_key() {
     it.pass(1);
 }
 
-#[test]
-fn a_key_that_is_looked_at_late_is_gone_before_its_timer() {
-    let mut it = Setting::new();
-    let deadline = it.keys.time.after(100);
-    it.set("key", deadline);
-    it.keys.time.skip(101);
-    assert!(!it.has("key"));
-    it.pass(1);
-    assert_eq!(it.counts(), (0, 1));
-}
-
 /// Every operation beside a map; many keys, then few, so that tables grow and shrink.
 #[test]
 fn the_tables_agree_with_a_map() {

@@ -3,15 +3,21 @@
 //! A thread collects in one batch all that it wants of another in one round. So messages, and the
 //! wake-ups that they cost, are fewer than commands, the more so the busier the threads are.
 
+use crate::commands::Command;
+use crate::commands::table::COMMANDS;
 use crate::keyspace::Hash;
 use crate::protocol::{Reply, Request, Span};
 use crate::session::Address;
+
+/// The slot of a client in a thread that is not its own.
+const NOWHERE: usize = usize::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Item {
     home: Option<Address>,
     command: u16,
     is_resp3: bool,
+    is_joined: bool,
     hash: Hash,
     /// The end of its arguments among the spans, and of its reply among the replies.
     spans_end: u32,
@@ -21,6 +27,8 @@ struct Item {
 #[derive(Default)]
 pub(crate) struct Batch {
     items: Vec<Item>,
+    /// The first span of the first item.
+    start: usize,
     spans: Vec<Span>,
     pub(super) bytes: Vec<u8>,
     replies: Vec<u8>,
@@ -34,25 +42,41 @@ impl Batch {
             self.bytes.extend_from_slice(arg);
             self.spans.push(Span::new(start, self.bytes.len()));
         }
-        let &Request { command, is_resp3, hash, .. } = request;
+        let &Request { command, is_resp3, is_joined, hash, .. } = request;
         let spans_end = self.spans.len() as u32;
-        self.items.push(Item { home, command, is_resp3, hash, spans_end, reply_end: 0 });
+        self.items.push(Item { home, command, is_resp3, is_joined, hash, spans_end, reply_end: 0 });
     }
 
-    /// Passes each command to `run`, which writes the reply. True if a reply is wanted.
-    pub(crate) fn run(&mut self, mut run: impl FnMut(&Request<'_>, &mut Reply<'_>)) -> bool {
-        let (mut start, mut is_wanted) = (0, false);
+    /// Passes each command to `run`, which writes the reply. If the replies are longer than `max`, it stops at
+    /// the end of a transaction, and returns the rest.
+    pub(crate) fn run(
+        &mut self,
+        max: usize,
+        mut run: impl FnMut(&Request<'_>, &mut Reply<'_>),
+    ) -> Option<Self> {
+        let (mut start, mut done) = (self.start, 0);
         for item in &mut self.items {
-            let &mut Item { home, command, is_resp3, hash, spans_end, .. } = item;
-            let spans = &self.spans[start..spans_end as usize];
-            let request = Request { bytes: &self.bytes, spans, command, is_resp3, hash, client: 0 };
+            if self.replies.len() > max && !item.is_joined {
+                break;
+            }
+            let &mut Item { command, is_resp3, is_joined, hash, spans_end, .. } = item;
+            let (bytes, spans) = (&self.bytes[..], &self.spans[start..spans_end as usize]);
+            let request = Request { bytes, spans, command, is_resp3, is_joined, hash, client: NOWHERE };
             run(&request, &mut Reply { out: &mut self.replies, is_resp3 });
             item.reply_end = self.replies.len();
-            is_wanted |= home.is_some();
-            start = spans_end as usize;
+            (start, done) = (spans_end as usize, done + 1);
         }
-        self.bytes.clear();
-        is_wanted
+        if done == self.items.len() {
+            self.bytes.clear();
+            return None;
+        }
+        let (spans, bytes) = (std::mem::take(&mut self.spans), std::mem::take(&mut self.bytes));
+        Some(Self { items: self.items.split_off(done), start, spans, bytes, replies: Vec::new() })
+    }
+
+    /// Whether a reply is wanted.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.items.iter().any(|item| item.home.is_some())
     }
 
     pub(crate) fn replies(&self) -> impl Iterator<Item = (Address, &[u8])> {
@@ -64,7 +88,15 @@ impl Batch {
         })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> {
+        self.items.iter().map(|item| &COMMANDS[usize::from(item.command)])
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&self.items[..]) + size_of_val(&self.spans[..]) + self.bytes.capacity()
     }
 }

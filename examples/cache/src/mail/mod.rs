@@ -17,6 +17,8 @@ use mio::net::TcpStream;
 use mio::{Poll, Token};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::protocol::Request;
+use crate::session::Address;
 use batch::Batch;
 
 /// The token of a wake by another thread. Clients have the tokens of their slots.
@@ -65,7 +67,8 @@ pub(crate) struct Mailbox {
     number: usize,
     bells: Arc<[Bell]>,
     outgoing: Vec<Outgoing>,
-    incoming: Vec<Consumer<Message>>,
+    /// With what is left of a batch, which comes before the ring.
+    incoming: Vec<(Consumer<Message>, Option<Batch>)>,
     /// Too many messages wait for a thread that does not keep up. Until it does, only such threads get
     /// messages: all clients of which this thread works wait for it, and so make no more messages.
     pub(crate) is_clogged: bool,
@@ -76,6 +79,13 @@ struct Outgoing {
     /// Messages for which the ring has had no room yet.
     waiting: VecDeque<Message>,
     open: Option<Batch>,
+}
+
+impl Outgoing {
+    fn close_if_full(&mut self) {
+        let full = self.open.take_if(|batch| batch.bytes.len() > FULL_BATCH);
+        self.waiting.extend(full.map(Message::Work));
+    }
 }
 
 impl Mailbox {
@@ -91,18 +101,24 @@ impl Mailbox {
         for (from, to) in (0..threads).flat_map(|from| (0..threads).map(move |to| (from, to))) {
             let (ring, incoming) = RingBuffer::new(RING);
             boxes[from].outgoing.push(Outgoing { ring, waiting: VecDeque::new(), open: None });
-            boxes[to].incoming.push(incoming);
+            boxes[to].incoming.push((incoming, None));
         }
         Ok(polls.into_iter().zip(boxes).collect())
     }
 
-    /// The batch that collects work for a thread until the next `post`.
-    pub(crate) fn batch_for(&mut self, thread: usize) -> &mut Batch {
+    /// Work for a thread, which is sent at the next `post`, or before. What is joined to the request before it
+    /// goes with it.
+    pub(crate) fn forward(&mut self, thread: usize, home: Option<Address>, request: &Request<'_>) {
         let outgoing = &mut self.outgoing[thread];
-        if let Some(full) = outgoing.open.take_if(|batch| batch.bytes.len() > FULL_BATCH) {
-            outgoing.waiting.push_back(Message::Work(full));
+        if !request.is_joined {
+            outgoing.close_if_full();
         }
-        outgoing.open.get_or_insert_default()
+        outgoing.open.get_or_insert_default().add(home, request);
+    }
+
+    /// A transaction begins.
+    pub(crate) fn close_full_batches(&mut self) {
+        self.outgoing.iter_mut().for_each(Outgoing::close_if_full);
     }
 
     pub(crate) fn send(&mut self, thread: usize, message: Message) {
@@ -135,7 +151,13 @@ impl Mailbox {
     }
 
     pub(crate) fn receive(&mut self, from: usize) -> Option<Message> {
-        self.incoming.get_mut(from)?.pop().ok()
+        let (ring, rest) = self.incoming.get_mut(from)?;
+        rest.take().map(Message::Work).or_else(|| ring.pop().ok())
+    }
+
+    /// Takes back what is left of a batch: it comes next from that thread.
+    pub(crate) fn put_back(&mut self, from: usize, rest: Option<Batch>) {
+        self.incoming[from].1 = rest;
     }
 
     /// Says that this thread is about to poll, and returns whether it may sleep there: whether no
@@ -145,7 +167,7 @@ impl Mailbox {
         self.bells[self.number].is_asleep.store(true, Ordering::Relaxed);
         // Ordering: pairs with the fence in `Bell::ring_if_asleep`.
         fence(Ordering::SeqCst);
-        self.incoming.iter().all(Consumer::is_empty)
+        self.incoming.iter().all(|(ring, rest)| ring.is_empty() && rest.is_none())
     }
 
     pub(crate) fn get_up(&self) {

@@ -38,6 +38,8 @@ pub(crate) struct Request<'a> {
     pub(crate) is_resp3: bool,
     /// The client's slot, if a command runs in the thread of its client.
     pub(crate) client: usize,
+    /// It runs in one piece with the command before it for the same thread: both are of one transaction.
+    pub(crate) is_joined: bool,
     /// The hash of the key, if the command is for one key.
     pub(crate) hash: Hash,
 }
@@ -73,23 +75,4 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
         let digit = digit.checked_sub(b'0').filter(|&digit| digit <= 9)?;
         value.checked_mul(10)?.checked_add(sign * i64::from(digit))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_canonical_form_of_an_integer_is_accepted() {
-        let extremes = [i64::MIN, i64::MIN + 1, -1, 0, 1, 10, i64::MAX - 1, i64::MAX];
-        for value in extremes {
-            assert_eq!(parse_i64(value.to_string().as_bytes()), Some(value));
-        }
-        let bad = ["", "-", "-0", "00", "01", "+1", " 1", "1 ", "1.0", "0x1", "--1", "-+1", "\u{ff11}"];
-        let too_large = ["9223372036854775808", "-9223372036854775809", "184467440737095516160"];
-        for text in bad.iter().chain(&too_large) {
-            assert_eq!(parse_i64(text.as_bytes()), None, "{text:?}");
-        }
-        assert_eq!(parse_i64(b"1\xff"), None);
-    }
 }

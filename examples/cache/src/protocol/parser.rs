@@ -7,7 +7,7 @@ use crate::protocol::{Failure, Request, Span, inline, parse_i64};
 
 const MAX_LINE: usize = 64 * 1024;
 pub(crate) const MAX_BULK: usize = 512 * 1024 * 1024;
-const MAX_REQUEST: usize = 1024 * 1024 * 1024;
+pub(crate) const MAX_REQUEST: usize = 1024 * 1024 * 1024;
 /// The number of arguments, and their bytes, that a client may send before it has authenticated.
 const MAX_UNAUTHENTICATED: (i64, i64) = (10, 16 * 1024);
 const KEPT_SPANS: usize = 16;

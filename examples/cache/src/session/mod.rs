@@ -5,11 +5,12 @@
 pub(crate) mod gather;
 pub(crate) mod replies;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use mio::net::TcpStream;
-use shardwheel::Key;
+use shardwheel::{Key, Tick};
 
+use crate::mail::batch::Batch;
 use crate::protocol::Reply;
 use crate::protocol::parser::Parser;
 use replies::Replies;
@@ -50,13 +51,25 @@ pub(crate) struct Session {
     pub(crate) is_resp3: bool,
     pub(crate) is_authenticated: bool,
     pub(crate) name: Vec<u8>,
-    pub(crate) channels: HashSet<Box<[u8]>>,
+    /// Those it has subscribed to, and the patterns.
+    pub(crate) channels: [HashSet<Box<[u8]>>; 2],
     /// What they take, here and in the thread's list.
     pub(crate) channel_bytes: usize,
+    /// What it has sent since MULTI.
+    pub(crate) queued: Option<Box<Batch>>,
+    /// One of these commands was refused: EXEC runs none.
+    pub(crate) is_refused: bool,
+    /// The keys of an MGET that have not been looked up. It is not listened to before they are.
+    pub(crate) rest: VecDeque<Box<[u8]>>,
+    /// Messages while EXEC or MGET reserves the places of its replies: no message may come between them.
+    pub(crate) held: Option<Vec<u8>>,
     pub(crate) ending: Ending,
     /// The client will send nothing more: the poller says so once, but there may be more to read before.
     pub(crate) has_ended: bool,
     pub(crate) idle: Option<Key>,
+    /// The ticks at which it came, and has been active.
+    pub(crate) since: Tick,
+    pub(crate) active: Tick,
     pub(crate) is_dirty: bool,
     /// Whether it is not listened to until it has been written more.
     pub(crate) is_paused: bool,
@@ -67,7 +80,17 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn memory(&self) -> usize {
         let buffers = self.input.capacity() + self.replies.bytes() + self.parser.bytes();
-        buffers + self.name.capacity() + self.channel_bytes
+        let queued = self.queued.as_ref().map_or(0, |it| it.memory());
+        let rest = self.rest.capacity() * size_of::<Box<[u8]>>() + self.held_bytes();
+        buffers + queued + rest + self.name.capacity() + self.channel_bytes
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, Vec::len)
+    }
+
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.channels.iter().map(HashSet::len).sum()
     }
 
     /// Appends a reply, or several, after all that the client has asked for before.
@@ -75,5 +98,13 @@ impl Session {
         let (mut out, start) = self.replies.open();
         write(&mut Reply { out: &mut out, is_resp3: self.is_resp3 });
         self.replies.close(out, start);
+    }
+
+    /// Appends a message, which answers no request.
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        match &mut self.held {
+            Some(out) => write(&mut Reply { out, is_resp3: self.is_resp3 }),
+            None => self.reply(write),
+        }
     }
 }

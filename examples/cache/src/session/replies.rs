@@ -132,39 +132,3 @@ impl Replies {
         self.slots.is_empty() && self.ready().is_empty()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::gather::Fold;
-
-    fn say(replies: &mut Replies, text: &str) {
-        let (mut buffer, start) = replies.open();
-        buffer.extend_from_slice(text.as_bytes());
-        replies.close(buffer, start);
-    }
-
-    #[test]
-    fn replies_keep_the_order_of_requests() {
-        let mut replies = Replies::default();
-        say(&mut replies, "a");
-        let b = replies.expect(None);
-        say(&mut replies, "c");
-        let d = replies.expect(None);
-        let e = replies.expect(Some(Gather::new(Fold::Sum, 2, false)));
-        say(&mut replies, "f");
-        assert_eq!((replies.ready(), replies.slots.len()), (&b"a"[..], 5));
-        replies.add(d, 0, b"d");
-        replies.add(e, 1, b":1\r\n");
-        assert_eq!(replies.ready(), b"a");
-        replies.add(b, 0, b"b");
-        assert_eq!(replies.ready(), b"abcd");
-        replies.note_written(3);
-        replies.add(e, 0, b":2\r\n");
-        assert_eq!((replies.ready(), replies.slots.len()), (&b"d:3\r\nf"[..], 0));
-        replies.note_written(6);
-        assert!(replies.is_done());
-        say(&mut replies, "g");
-        assert_eq!(replies.ready(), b"g");
-    }
-}

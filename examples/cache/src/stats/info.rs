@@ -36,7 +36,7 @@ fn sections(desk: &Desk) -> [(&'static str, String); 9] {
     let used = dataset + buffers;
     let server = format!(
         "redis_version:{REDIS_VERSION}\nredis_mode:standalone\nos:{OS}\nprocess_id:{id}\ntcp_port:{port}\n\
-         uptime_in_seconds:{uptime}\nthreads:{threads}\n"
+         uptime_in_seconds:{uptime}\nthreads:{threads}\ntransactions:in_one_piece_per_thread\n"
     );
     let memory = format!(
         "used_memory:{used}\nused_memory_rss:{resident}\nused_memory_dataset:{dataset}\n\
@@ -59,8 +59,12 @@ fn sections(desk: &Desk) -> [(&'static str, String); 9] {
 fn counts(desk: &Desk) -> String {
     let all = &desk.shared.stats;
     let calls: u64 = commands(all).map(|(_, [calls, ..])| calls).sum();
-    let channels: usize = (0..all.len()).map(|thread| desk.shared.channels(thread)).sum();
-    let head = format!("total_commands_processed:{calls}\nevicted_keys:0\npubsub_channels:{channels}\n");
+    let patterns = sum(all, Figure::Patterns);
+    let channels = (0..all.len()).map(|it| desk.shared.channels(it)).sum::<usize>().saturating_sub(patterns);
+    let head = format!(
+        "total_commands_processed:{calls}\nevicted_keys:0\npubsub_channels:{channels}\n\
+         pubsub_patterns:{patterns}\n"
+    );
     let counters = FIGURES.iter().filter(|(_, kind, _)| *kind == "counter");
     counters.fold(head, |text, &(figure, _, name)| text + &format!("{name}:{}\n", sum(all, figure)))
 }

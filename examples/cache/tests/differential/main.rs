@@ -36,7 +36,7 @@ impl Likeness {
         match command.to_ascii_lowercase().as_str() {
             "ttl" | "expiretime" => Self::Near(APART / 1_000),
             "pttl" | "pexpiretime" => Self::Near(APART),
-            "keys" | "config" => Self::Unordered,
+            "keys" | "config" | "pubsub" => Self::Unordered,
             _ => Self::Equal,
         }
     }

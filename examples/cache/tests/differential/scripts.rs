@@ -88,6 +88,12 @@ fn integers() {
         incrby n \\0
         incrby n 01
         incrby n +1
+        incrby n -
+        incrby n --1
+        incrby n 0x1
+        incrby n 00
+        incrby n 184467440737095516160
+        incrby n -9223372036854775809
         incrby n -0
         incrby n 1.0
         set n 9223372036854775807
@@ -211,6 +217,104 @@ fn deadlines() {
 }
 
 #[test]
+fn transactions() {
+    play(
+        "exec
+        discard
+        multi
+        multi
+        set a 1
+        incr a
+        mget a b none
+        mset a 1 b 2
+        del a b none
+        get a
+        exec
+        exec
+        multi
+        exec
+        multi
+        set a 1
+        discard
+        exists a
+        discard
+        multi
+        nonsense x
+        set a 1
+        exec
+        exists a
+        multi
+        get
+        set a 1
+        discard
+        exists a
+        multi
+        client nonsense
+        set a 1
+        exec
+        exec x
+        multi x
+        discard x
+        multi
+        set a 1
+        exec x
+        exec
+        exists a
+        multi
+        set a x
+        incr a
+        expire a 100 nx xx
+        set b 1
+        exec
+        get b
+        multi
+        incr a x
+        exec
+        multi
+        dbsize
+        keys none
+        echo x
+        ping
+        flushall
+        flushall x
+        dbsize
+        config get maxmemory
+        exec
+        multi
+        subscribe a b
+        unsubscribe a
+        unsubscribe b
+        get a
+        exec
+        multi
+        ping
+        quit",
+    );
+}
+
+/// A transaction that needs memory is refused as a whole.
+#[test]
+fn transactions_without_memory() {
+    play(
+        "multi
+        set a 1
+        config set maxmemory 1
+        get a
+        exec
+        set b 1
+        multi
+        set a 1
+        exec
+        multi
+        config set maxmemory 0
+        exec
+        get a
+        config set maxmemory 0
+        set a 1",
+    );
+}
+
+#[test]
 fn getex() {
     play(
         "getex a
@@ -258,6 +362,17 @@ fn keys_and_the_server() {
         keys ?ne
         keys h\\[llo
         keys none
+        keys *a*a*b
+        keys [
+        keys [t
+        keys [^
+        keys [w-a]*
+        keys t[w-]*
+        keys \\
+        keys *\\
+        keys **o*n*
+        keys \0
+        keys [\\]]
         keys
         scan x
         scan 0 count 0
@@ -266,10 +381,6 @@ fn keys_and_the_server() {
         scan 0 foo bar
         randomkey x
         select 0
-        select 1
-        select -1
-        select x
-        select 99999999999
         select
         echo hello
         echo
@@ -319,6 +430,12 @@ fn keys_and_the_server() {
         config set nothing 1
         config set maxmemory
         config set notify-keyspace-events KEA
+        config get notify-keyspace-events
+        config set notify-keyspace-events Ex
+        config get notify-keyspace-events
+        config set notify-keyspace-events AKEmn
+        config get notify-keyspace-events
+        config set notify-keyspace-events mKnx
         config get notify-keyspace-events
         config set notify-keyspace-events Q
         config set notify-keyspace-events \\0
@@ -591,4 +708,205 @@ fn errors_with_any_bytes() {
         });
         assert_eq!(all[0], all[1], "{bytes:?}");
     }
+}
+
+#[test]
+fn a_subscriber_by_pattern() {
+    play(
+        "pubsub channels
+        pubsub numpat
+        pubsub numsub
+        pubsub numsub a b
+        pubsub
+        pubsub nonsense
+        pubsub numpat x
+        psubscribe
+        punsubscribe
+        unsubscribe
+        punsubscribe none
+        psubscribe a* b* a*
+        subscribe a
+        ping
+        get a
+        punsubscribe none a*
+        unsubscribe
+        unsubscribe a
+        punsubscribe
+        ping
+        get a",
+    );
+}
+
+/// Who hears what, by channels and patterns, in order; and what PUBSUB says of clients of all threads.
+#[test]
+fn patterns_of_channels() {
+    let Some((mut pair, _servers)) = Pair::connect() else { return };
+    let mut listeners: Vec<_> = (0..5).map(|_| pair.another()).collect();
+    for (number, both) in listeners.iter_mut().enumerate() {
+        both.cache.run(if number % 2 == 0 { "HELLO 3" } else { "PING" });
+        both.redis.run(if number % 2 == 0 { "HELLO 3" } else { "PING" });
+        both.same(
+            ["PSUBSCRIBE n?ws", "PSUBSCRIBE n[a-e]ws", "SUBSCRIBE news", "PSUBSCRIBE *", "PSUBSCRIBE *"]
+                [number],
+        );
+    }
+    listeners[2].same("PSUBSCRIBE \\*");
+    listeners[4].same("SUBSCRIBE other");
+    for line in
+        ["PUBSUB CHANNELS", "PUBSUB CHANNELS n*", "PUBSUB NUMPAT", "PUBSUB NUMSUB news other none news"]
+    {
+        pair.same(line);
+    }
+    for channel in ["news", "nxws", "other", "*", "none"] {
+        pair.same_args(&["PUBLISH", channel, "text"]);
+    }
+    for (heard, both) in [2, 1, 2, 5, 6].into_iter().zip(&mut listeners) {
+        // Patterns have no order.
+        let [cache, redis] = [&mut both.cache, &mut both.redis].map(|client| {
+            let mut all: Vec<_> = (0..heard).map(|_| client.read()).collect();
+            all.sort();
+            assert!(!client.hears_within(Duration::from_millis(50)), "more than {all:?}");
+            all
+        });
+        assert_eq!(cache, redis);
+    }
+}
+
+#[test]
+fn parts_of_strings() {
+    play(
+        "setnx a 1
+        setnx a 2
+        get a
+        setnx a
+        set a v ex 100
+        getset a 2
+        ttl a
+        getset none 1
+        getset a
+        append a b
+        append new \\0
+        get new
+        append new xyz
+        append a
+        strlen a
+        strlen none
+        strlen
+        set s 0123456789
+        getrange s 0 3
+        getrange s -3 -1
+        getrange s 0 -1
+        getrange s 5 4
+        getrange s -1 -3
+        getrange s -100 -200
+        getrange s -100 2
+        getrange s 5 100
+        getrange s 100 200
+        getrange s -100 -99
+        getrange s 9223372036854775807 9223372036854775807
+        getrange s -9223372036854775808 9223372036854775807
+        getrange s -9223372036854775808 -9223372036854775808
+        getrange s x 1
+        getrange s 1 x
+        getrange none 0 -1
+        getrange s 1
+        expire s 100
+        setrange s 3 abc
+        setrange s 9 long
+        ttl s
+        setrange none 0 \\0
+        exists none
+        setrange s 100 \\0
+        setrange none 3 x
+        get none
+        setrange s -1 x
+        setrange s x x
+        setrange s 536870912 x
+        setrange s 9223372036854775807 x
+        setrange s 1
+        touch a s none a
+        touch
+        del none
+        object encoding none
+        object refcount none
+        set e 123
+        object encoding e
+        set e 9223372036854775808
+        object encoding e
+        set e 01234567890123456789012345678901234567890123
+        object encoding e
+        set e 012345678901234567890123456789012345678901234
+        object encoding e
+        object refcount e
+        object nonsense e
+        object encoding
+        object
+        memory usage none
+        memory usage
+        memory nonsense
+        slowlog get
+        slowlog get 10
+        slowlog len
+        slowlog reset
+        slowlog
+        latency latest
+        latency history command
+        latency reset
+        latency
+        client no-evict on
+        client no-evict off
+        client no-evict x
+        client kill 127.0.0.1:1
+        client kill id 999999
+        client kill addr 127.0.0.1:1 skipme no
+        client kill nonsense 1
+        client kill id
+        client kill",
+    );
+}
+
+#[test]
+fn sums_of_decimals() {
+    play(
+        "incrbyfloat f 1.5
+        incrbyfloat f 1
+        incrbyfloat f 0.1
+        incrbyfloat f 0.2
+        incrbyfloat f -2.8
+        get f
+        incrbyfloat f 5.0e3
+        set f 10
+        incrbyfloat f 25e-2
+        incrbyfloat f .5
+        incrbyfloat f 1.
+        incrbyfloat f +1
+        incrbyfloat f -0
+        incrbyfloat f x
+        incrbyfloat f \\0
+        incrbyfloat f 1.2.3
+        incrbyfloat f .
+        incrbyfloat f -
+        incrbyfloat f nan
+        incrbyfloat f inf
+        incrbyfloat f -inf
+        set f 17000000000
+        incrbyfloat f 1.5
+        set f 1
+        incrbyfloat f -1.1
+        set f -0.1
+        incrbyfloat f 0.1
+        set f 9007199254740993
+        incrbyfloat f 1
+        set f 3 ex 100
+        incrbyfloat f 0.25
+        ttl f
+        set f abc
+        incrbyfloat f 1
+        set f \\0
+        incrbyfloat f 1
+        incrbyfloat f
+        set n 5
+        incrbyfloat n 0.5
+        incr n",
+    );
 }

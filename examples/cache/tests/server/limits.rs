@@ -46,6 +46,25 @@ fn a_password_is_asked_for() {
     assert_eq!(big.read_to_end(), [Value::Error("ERR Protocol error: unauthenticated bulk length".into())]);
 }
 
+/// There is one database: a client that would share its keys with those of another one is closed.
+#[test]
+fn another_database_is_the_end() {
+    let server = Server::cache(TWO);
+    for database in ["1", "-1", "x", "99999999999"] {
+        let mut client = server.connect();
+        client.send(format!("SELECT {database}\r\nSET a 1\r\n").as_bytes());
+        let replies = client.read_to_end();
+        assert!(matches!(&replies[..], [Value::Error(_)]), "{replies:?}");
+    }
+    let mut client = server.connect();
+    for line in ["SELECT 0", "MULTI"] {
+        assert_eq!(client.run(line).text(), "OK");
+    }
+    assert_eq!(client.run("SELECT 1").text(), "ERR Command not allowed inside a transaction");
+    assert!(client.run("EXEC").text().starts_with("EXECABORT"));
+    assert_eq!(client.run("EXISTS a").integer(), 0);
+}
+
 /// Nothing is evicted: what grows is refused, what reads or shrinks is not.
 #[test]
 fn memory_is_limited() {

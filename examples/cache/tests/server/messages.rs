@@ -72,6 +72,55 @@ fn a_subscriber_that_does_not_read_is_cut_off() {
     assert!(good.hears_within(Duration::from_secs(10)));
 }
 
+/// So is one that stops reading in the middle of a long reply, after which the messages come.
+#[test]
+fn a_subscriber_that_reads_half_of_a_reply_is_cut_off() {
+    let server = Server::cache(TWO);
+    let (mut deaf, mut publisher) = (server.connect(), server.connect());
+    let (text, keys) = ("x".repeat(1_000_000), (0..200).map(|key| format!("key{key}")));
+    let keys: Vec<_> = keys.collect();
+    keys.iter().for_each(|key| _ = publisher.run_args(&["SET", key, &text]));
+    deaf.run("HELLO 3");
+    deaf.run("SUBSCRIBE news");
+    deaf.send(&encode(&[&["MGET".to_owned()], &keys[..]].concat()));
+    let mut sent = 0;
+    while publisher.run_args(&["PUBLISH", "news", &text]).integer() == 1 {
+        sent += 1;
+        assert!(sent < 500, "it was never cut off");
+    }
+}
+
+/// Messages come behind a long reply that is given in pieces, and a pipeline goes on behind it.
+#[test]
+fn a_long_reply_is_one_piece() {
+    let server = Server::cache(TWO);
+    let (mut client, mut publisher) = (server.connect(), server.connect());
+    client.run("HELLO 3");
+    client.run("SUBSCRIBE news");
+    let keys: Vec<_> = (0..2_000).map(|key| format!("key{key}")).collect();
+    keys.iter().for_each(|key| _ = publisher.run_args(&["SET", key, &key.repeat(500)]));
+    let ask = encode(&[&["MGET".to_owned()], &keys[..]].concat());
+    let stream = [&ask[..], &encode(&["SET", "key1999", "new"]), &ask, &encode(&["PING"])].concat();
+    let mut writer = client.stream.try_clone().expect("a writer");
+    let sending = std::thread::spawn(move || std::io::Write::write_all(&mut writer, &stream).expect("sent"));
+    (0..50).for_each(|_| assert_eq!(publisher.run("PUBLISH news text").integer(), 1));
+    let (mut replies, mut messages) = (Vec::new(), 0);
+    while replies.len() < 4 || messages < 50 {
+        match client.read() {
+            Value::Push(_) => messages += 1,
+            reply => replies.push(reply),
+        }
+    }
+    sending.join().expect("all sent");
+    let last = |reply: &Value| reply.elements().last().expect("2,000 values").text();
+    assert_eq!(last(&replies[0]), "key1999".repeat(500));
+    assert_eq!(
+        (replies[1].text(), last(&replies[2]), replies[3].text()),
+        ("OK".into(), "new".into(), "PONG".into())
+    );
+    assert_eq!(replies[0].elements()[..1_999], replies[2].elements()[..1_999]);
+}
+
 /// Many channels take no longer than few, each: the clients of the same thread wait meanwhile.
 #[test]
 fn a_client_subscribes_to_many_channels() {

@@ -1,5 +1,5 @@
-//! Sessions of the tools that people use: redis-cli, redis-benchmark, redis-py, and Redis's own test
-//! suite for expiry.
+//! Sessions of the tools that people use: redis-cli, redis-benchmark, clients and cache libraries of Python and
+//! Node, and units of Redis's own test suite.
 
 mod suite;
 #[path = "../support/mod.rs"]
@@ -86,30 +86,62 @@ fn redis_benchmark() {
     assert!(server.connect().run("DBSIZE").integer() > 400);
 }
 
-/// A Python with redis-py, which pip installs. `None`, with a message, if it cannot be installed.
-fn python() -> Option<PathBuf> {
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("redis-py");
+/// A Python with these packages, which pip installs. `None`, with a message, if they cannot be installed.
+fn python(name: &str, packages: &[&str], import: &str) -> Option<PathBuf> {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let python = environment.join("bin/python");
     let runs = |program: &Path, args: &[&str]| {
         let mut command = Command::new(program);
         command.args(args).stdout(Stdio::null()).status().is_ok_and(|status| status.success())
     };
     let place = environment.to_str().expect("a path");
-    let is_there = runs(&python, &["-c", "import redis"])
+    let is_there = runs(&python, &["-c", import])
         || runs(Path::new("python3"), &["-m", "venv", place])
-            && runs(&python, &["-m", "pip", "install", "--quiet", "redis"]);
+            && runs(&python, &[&["-m", "pip", "install", "--quiet"], packages].concat());
     if !is_there {
-        skip("redis-py cannot be installed");
+        skip(&format!("{} cannot be installed", packages.join(", ")));
     }
     is_there.then_some(python)
 }
 
 #[test]
 fn redis_py() {
-    let Some(python) = python() else { return };
+    let Some(python) = python("redis-py", &["redis"], "import redis") else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.py");
     for protocol in ["2", "3"] {
         let server = Server::cache(&["--threads", "2"]);
         assert_eq!(run(&python, &[script, &server.port(), protocol], b""), "all is well\n");
     }
+}
+
+/// The caches of Python's web frameworks, by their defaults.
+#[test]
+fn cache_libraries() {
+    let packages = ["redis", "cachelib", "Flask-Caching", "Flask-Session", "Django", "aiocache"];
+    let import = "import redis, cachelib, flask_caching, flask_session, django, aiocache";
+    let Some(python) = python("cache-libraries", &packages, import) else { return };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/libraries.py");
+    let server = Server::cache(&["--threads", "2"]);
+    assert_eq!(run(&python, &[script, &server.port()], b""), "all is well\n");
+}
+
+/// The clients of Node, which npm installs.
+#[test]
+fn node_clients() {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-clients");
+    std::fs::create_dir_all(&place).expect("a directory");
+    let runs = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&place).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let is_there = || runs("node", &["-e", "require('redis'); require('ioredis')"]);
+    let install = ["install", "--silent", "--prefix", ".", "redis@6", "ioredis@6"];
+    if !(is_there() || runs("npm", &install) && is_there()) {
+        return skip("node-redis and ioredis cannot be installed");
+    }
+    let script = place.join("session.js");
+    std::fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/session.js"), &script).expect("a copy");
+    let server = Server::cache(&["--threads", "2"]);
+    assert_eq!(run("node", &[script.to_str().expect("a path"), &server.port()], b""), "all is well\n");
 }

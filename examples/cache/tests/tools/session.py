@@ -75,5 +75,27 @@ while len(heard) < 2:
 assert heard == [("news", "hello"), ("__keyevent@0__:expired", "short")]
 assert client.get("short") is None
 
+# The same by a pattern, as most listeners subscribe.
+by_pattern = client.pubsub(ignore_subscribe_messages=True)
+by_pattern.psubscribe("__keyevent@*__:expired")
+while client.pubsub_numpat() < 1:
+    by_pattern.get_message(timeout=1)
+client.set("shorter", "v", px=20)
+message = None
+while message is None:
+    message = by_pattern.get_message(timeout=30)
+assert (message["type"], message["pattern"], message["channel"], message["data"]) == (
+    "pmessage", "__keyevent@*__:expired", "__keyevent@0__:expired", "shorter")
+assert client.pubsub_channels("news") == ["news"] and client.pubsub_numsub("news") == [("news", 1)]
+
+# Transactions: redis-py's pipelines by default.
+assert client.pipeline().set("t", 1).incr("t").mget("t", "none").execute() == [True, 2, ["2", None]]
+try:
+    client.pipeline().incr("t").execute_command("NONSENSE").execute()
+    raise AssertionError("no error")
+except redis.ResponseError as error:
+    assert "unknown command" in str(error)
+assert client.get("t") == "2"
+
 assert client.flushall() and client.dbsize() == 0
 print("all is well")

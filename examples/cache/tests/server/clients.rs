@@ -1,0 +1,79 @@
+use super::support::Server;
+use super::support::client::Value;
+use super::time::wait_for;
+
+/// The value of a field in a line of CLIENT LIST.
+fn field<'a>(line: &'a str, name: &str) -> &'a str {
+    line.split(' ').find_map(|it| it.strip_prefix(name)?.strip_prefix('=')).expect("the field")
+}
+
+#[test]
+fn clients_of_all_threads_are_listed_and_killed() {
+    let server = Server::cache(&["--threads", "3"]);
+    let mut others: Vec<_> = (0..6).map(|_| server.connect()).collect();
+    for (number, other) in others.iter_mut().enumerate() {
+        other.run("HELLO 3");
+        other.run(&format!("CLIENT SETNAME other{number}"));
+    }
+    others[0].run("SUBSCRIBE a");
+    others[0].run("PSUBSCRIBE a*");
+    others[1].run("MULTI");
+    others[1].run("GET a");
+    let mut client = server.connect();
+    let list = client.run("CLIENT LIST").text();
+    assert_eq!(list.lines().count(), 7, "{list}");
+    assert!(matches!(others[2].run("CLIENT LIST"), Value::Verbatim(_)));
+    let line = |name: &str| {
+        let found = list.lines().find(|line| field(line, "name") == name);
+        found.unwrap_or_else(|| panic!("{list}")).to_owned()
+    };
+    let (first, second) = (line("other0"), line("other1"));
+    assert_eq!(
+        ["flags", "sub", "psub", "multi", "resp"].map(|it| field(&first, it)),
+        ["P", "1", "1", "-1", "3"]
+    );
+    assert_eq!(["flags", "sub", "multi", "resp"].map(|it| field(&second, it)), ["N", "0", "1", "3"]);
+    assert_eq!(client.run(&format!("CLIENT KILL {}", field(&first, "addr"))).text(), "OK");
+    assert_eq!(client.run(&format!("CLIENT KILL {}", field(&first, "addr"))).text(), "ERR No such client");
+    let by_id = format!("CLIENT KILL ID {} ADDR {}", field(&second, "id"), field(&second, "addr"));
+    assert_eq!([client.run(&by_id).integer(), client.run(&by_id).integer()], [1, 0]);
+    assert_eq!(others[1].try_read(), None);
+    assert_eq!(client.run("CLIENT KILL SKIPME yes").integer(), 4);
+    wait_for(|| client.run("INFO clients").text().contains("connected_clients:1\r\n"));
+    let id = client.run("CLIENT ID").integer();
+    assert_eq!(client.run(&format!("CLIENT KILL ID {id} SKIPME no")).integer(), 1);
+    assert_eq!(client.try_read(), None);
+}
+
+/// "Try CLIENT HELP." leads somewhere.
+#[test]
+fn every_container_has_a_help() {
+    let server = Server::cache(super::TWO);
+    let mut client = server.connect();
+    for container in ["CLIENT", "CONFIG", "COMMAND", "PUBSUB", "OBJECT", "MEMORY", "SLOWLOG", "LATENCY"] {
+        let help = client.run(&format!("{container} HELP"));
+        assert!(
+            help.elements()[0].text().starts_with(&format!("{} <subcommand>", container.to_lowercase())),
+            "{help:?}"
+        );
+        assert_eq!(help.elements().last().map(Value::text).as_deref(), Some("help"));
+    }
+    assert!(client.run("CLIENT HELP").elements().contains(&Value::Simple("setname".into())));
+    for line in ["CLIENT TRACKING on", "CLIENT MAINT_NOTIFICATIONS on", "CLIENT REPLY off"] {
+        let text = client.run(line).text();
+        assert!(text.starts_with("ERR unknown subcommand") && text.ends_with("Try CLIENT HELP."), "{text}");
+    }
+    assert!(client.run("HELP").text().starts_with("ERR unknown command"));
+}
+
+/// An estimate that grows with the value.
+#[test]
+fn the_memory_of_a_key_is_told() {
+    let server = Server::cache(super::TWO);
+    let mut client = server.connect();
+    for len in [0, 100, 10_000] {
+        client.run_args(&["SET", "key", &"x".repeat(len)]);
+        let memory = client.run("MEMORY USAGE key SAMPLES 5").integer() as usize;
+        assert!((len + 50..len + 150).contains(&memory), "{len}: {memory}");
+    }
+}

@@ -1,0 +1,103 @@
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use super::TWO;
+use super::support::Server;
+use super::support::client::Value;
+
+#[test]
+fn the_program_says_its_version() {
+    let output = Command::new(env!("CARGO_BIN_EXE_cache")).arg("--version").output().expect("it ran");
+    let version = concat!("cache ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), version);
+}
+
+/// The password comes from a file or the environment, and no other user can see it.
+#[test]
+fn the_password_is_not_in_the_list_of_processes() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("password");
+    std::fs::write(&file, "secret\n").expect("a file");
+    let path = file.to_str().expect("a path");
+    for (args, variables) in [
+        (&["--threads", "2", "--requirepass-file", path][..], &[][..]),
+        (TWO, &[("CACHE_REQUIREPASS", "secret")]),
+        (&["--requirepass-file", path], &[("CACHE_REQUIREPASS", "other")]),
+    ] {
+        let server = Server::cache_in(args, variables);
+        let mut client = server.connect();
+        assert_eq!(client.run("GET a"), Value::Error("NOAUTH Authentication required.".into()));
+        assert_eq!(client.run("AUTH secret").text(), "OK");
+        let line = std::fs::read(format!("/proc/{}/cmdline", server.process.id())).expect("its arguments");
+        assert!(!line.windows(6).any(|it| it == b"secret"));
+    }
+    std::fs::write(&file, "\n").expect("a file");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_cache"));
+    let output = program.args(["--requirepass-file", path]).output().expect("it ran");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the file is empty"));
+}
+
+/// What the program says of itself at an address, and how many connections its listener keeps waiting.
+fn start(address: &str, args: &[&str]) -> (String, String) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_cache"))
+        .args(["--threads", "1", "--listen", address])
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut output = [0; 64];
+    let len = process.stdout.as_mut().expect("its output").read(&mut output).expect("a line");
+    process.kill().expect("killed");
+    let mut errors = String::new();
+    process.stderr.take().expect("its errors").read_to_string(&mut errors).expect("text");
+    process.wait().expect("its end");
+    (String::from_utf8_lossy(&output[..len]).into_owned(), errors)
+}
+
+#[test]
+fn a_name_is_an_address_and_an_open_door_is_a_warning() {
+    let (output, errors) = start("localhost:0", &[]);
+    assert!(output.starts_with("listening on 127.0.0.1:") && errors.is_empty(), "{output}{errors}");
+    let (_, errors) = start("0.0.0.0:0", &[]);
+    assert!(errors.starts_with("warning: 0.0.0.0:") && errors.contains("no password"), "{errors}");
+    let (_, errors) = start("0.0.0.0:0", &["--requirepass", "secret"]);
+    assert_eq!(errors, "");
+}
+
+/// A burst of clients waits in the listener while the server does something else.
+#[test]
+fn a_thousand_clients_at_once_are_accepted() {
+    // Each client has two descriptors.
+    rlimit::increase_nofile_limit(4_096).expect("descriptors");
+    let server = Server::cache(TWO);
+    server.signal("-STOP");
+    let mut clients: Vec<_> = (0..1_024).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.send(b"PING\r\n"));
+    server.signal("-CONT");
+    clients.iter_mut().for_each(|client| assert_eq!(client.read().text(), "PONG"));
+}
+
+/// Replies of a gigabyte stop nobody else: each thread gives them in pieces.
+#[test]
+fn great_replies_let_others_in() {
+    let server = Server::cache(TWO);
+    let (mut client, mut others) = (server.connect(), [server.connect(), server.connect()]);
+    let value = vec![b'x'; 1 << 20];
+    let keys: Vec<_> = (0..300).map(|key| format!("key{key}")).collect();
+    keys.iter().for_each(|key| _ = client.run_args(&[b"SET", key.as_bytes(), &value]));
+    let asked = [&["MGET".to_owned()], &keys[..]].concat();
+    client.send(&super::support::client::encode(&asked));
+    let (start, mut longest) = (std::time::Instant::now(), std::time::Duration::ZERO);
+    let reading = std::thread::spawn(move || client.read().elements().len());
+    while !reading.is_finished() {
+        for other in &mut others {
+            let sent = std::time::Instant::now();
+            assert_eq!(other.run("PING").text(), "PONG");
+            longest = longest.max(sent.elapsed());
+        }
+    }
+    assert_eq!(reading.join().expect("all"), keys.len());
+    println!("the longest of the others' pings took {longest:?} of {:?}", start.elapsed());
+    // Busy machines have other reasons; whole replies at once took six tenths of the time.
+    assert!(longest < start.elapsed() / 2);
+}
