@@ -14,12 +14,12 @@ use crate::{EXIT_USAGE, Streams, client};
 /// The arguments of both.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Orders: CSV with a header and the columns order id, item, quantity, amount in cents, placed at
-    /// (ms). `order-reconciliation --write-sample DIR` writes such files
+    /// Orders: CSV with the columns order_id, item, quantity, amount_cents and placed_at_ms, named by
+    /// its header. `order-reconciliation --write-sample DIR` writes such files
     #[arg(long, value_name = "FILE")]
     pub(crate) orders: PathBuf,
 
-    /// Payments: CSV with a header and the columns order id, amount in cents, paid at (ms)
+    /// Payments: CSV with the columns order_id, amount_cents and paid_at_ms, named by its header
     #[arg(long, value_name = "FILE")]
     payments: Option<PathBuf>,
 

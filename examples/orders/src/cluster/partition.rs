@@ -4,8 +4,8 @@
 //! them. It reads no clock: the time is that of the log, the latest time that the broker gave a
 //! message so far. So two owners that read the same log write the same lines, to the byte.
 //!
-//! A check that is due at T is made by the first message whose time is later than T, to the ms. All
-//! messages that the broker took in until T stand before it. If nothing else comes, the owner adds a
+//! Times are in ms, rounded up. A check that is due at T is made by the first message whose time is
+//! later than T. All messages that the broker took in until T stand before it. If nothing else comes, the owner adds a
 //! *tick* to the log; its wheel says when. A tick that comes too early decides nothing.
 //!
 //! Orders whose checks are due at one message are checked by time and id, at most [`MAX_LINES`] of
@@ -42,9 +42,9 @@ pub(crate) struct Position {
 impl Position {
     pub(crate) const START: Self = Self { input: 0, time: 0, digest: DIGEST };
 
-    /// The time of the log, in ms, rounded down: that of an event that ends a wait.
+    /// The time of the log, in ms.
     pub(crate) fn millis(&self) -> u64 {
-        self.time / NANOS
+        self.time.div_ceil(NANOS)
     }
 }
 
@@ -91,7 +91,7 @@ impl Partition {
         let now = self.position.millis();
         let checked = self.check(now);
         let answers = match kind {
-            Kind::Orders => self.place(payload)?,
+            Kind::Orders => self.place(payload, now)?,
             Kind::Payments => self.pay(payload, now)?,
             Kind::Tick => Vec::new(),
         };
@@ -108,7 +108,7 @@ impl Partition {
     }
 
     fn check(&mut self, now: u64) -> Vec<Checked> {
-        for order_id in self.books.due(now.saturating_sub(1), usize::MAX) {
+        for order_id in self.books.due(now, usize::MAX) {
             self.due.extend(self.books.check_at(order_id).map(|at| (at, order_id)));
         }
         let mut checked = Vec::new();
@@ -126,9 +126,7 @@ impl Partition {
         due.or_else(|| self.books.next_check()).map(|at| at.saturating_add(1))
     }
 
-    fn place(&mut self, payload: &[u8]) -> Result<Vec<Answer>, StoreError> {
-        // An event that begins a wait: rounded up.
-        let now = self.position.time.div_ceil(NANOS);
+    fn place(&mut self, payload: &[u8], now: u64) -> Result<Vec<Answer>, StoreError> {
         let answers = self.books.place(&self.memory, &lines_of(payload), now)?;
         // These books have no limit.
         Ok(answers.unwrap_or_default())

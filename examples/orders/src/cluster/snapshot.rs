@@ -232,8 +232,8 @@ mod tests {
             let body = (first..first + 1_000).map(order).collect::<String>();
             tick(MS, Kind::Orders, &body);
         }
-        assert_eq!(tick(52 * MS - 1, Kind::Tick, "").0, 0, "within the ms in which they are due");
-        assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
+        assert_eq!(tick(51 * MS, Kind::Tick, "").0, 0, "at the instant at which they are due");
+        assert_eq!(tick(51 * MS + 1, Kind::Tick, ""), (1_024, Some(52)));
         assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
         assert_eq!(tick(9 * MS, Kind::Tick, ""), (952, None), "a clock that went back is ignored");
     }

@@ -49,7 +49,7 @@ struct Pending {
     check: Key,
 }
 
-/// A check that was made, and how late it was in ms.
+/// A check that was made, and how late it was in whole ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub(crate) late: u64,
@@ -158,8 +158,8 @@ impl Books {
         number
     }
 
-    /// Places the orders of one request, all or none. `now` is rounded up to a ms, because the wait
-    /// until the check must not be shorter than promised.
+    /// Places the orders of one request, all or none. The caller makes the checks that were due before
+    /// `now` first.
     pub(crate) fn place(
         &mut self,
         store: &dyn Store,
@@ -217,7 +217,7 @@ impl Books {
         Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
     }
 
-    /// Answers a line of payment. `now` is rounded down to a ms.
+    /// Answers a line of payment.
     pub(crate) fn pay_line(
         &mut self,
         store: &dyn Store,
@@ -285,17 +285,18 @@ impl Books {
         self.changes.ended.push(Ended { order, state, decided_at: now, seq: self.last_seq });
     }
 
-    /// Checks orders that are due, `limit` at most, and passes each to `done`. True if more may be
-    /// due. `now` is rounded down to a ms.
+    /// Makes checks that were due before `now`, `limit` at most, and passes each to `done`. True if there
+    /// may be more.
     pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
         let due = self.due(now, limit);
         due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
         due.len() == limit
     }
 
-    /// Takes orders that are due out of the wheel, `limit` at most. The caller decides each.
+    /// Takes orders whose checks were due before `now` out of the wheel, `limit` at most. The caller
+    /// decides each.
     pub(crate) fn due(&mut self, now: u64, limit: usize) -> Vec<u64> {
-        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
+        let due = self.advancer.advance(now.saturating_sub(self.began + 1)).take(limit);
         due.map(|fired| fired.payload).collect()
     }
 
@@ -307,7 +308,7 @@ impl Books {
             Verdict::Released => EndState::Released,
         };
         self.end(order_id, state, now);
-        Some(Checked { late: now.saturating_sub(terms.due), missed: terms.due < self.began })
+        Some(Checked { late: now.saturating_sub(terms.due + 1), missed: terms.due < self.began })
     }
 
     /// When a pending order is checked.
