@@ -1,8 +1,10 @@
 //! The command line: its subcommands. Each has its arguments in its own folder.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use order_reconciliation::durations;
 
 use crate::{audit, feed, serve};
 
@@ -12,6 +14,12 @@ use crate::{audit, feed, serve};
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+}
+
+/// A duration that is not zero.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    let duration = durations::parse(text)?;
+    if duration.is_zero() { Err("it must be at least 1ms".to_owned()) } else { Ok(duration) }
 }
 
 /// What the program does.
