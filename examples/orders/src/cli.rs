@@ -10,7 +10,7 @@ use crate::{audit, feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
-#[command(name = "orders")]
+#[command(name = "orders", version)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

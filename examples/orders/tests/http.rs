@@ -50,7 +50,15 @@ fn invalid_lines_say_why_and_cost_themselves_alone() {
         order(1, "nut"),
     ];
     let lines = server.post("/orders", &body.concat()).lines();
-    let reasons = ["expected", "quantity is 0", "-1", "1000000000001", "a b", "item is \"\"", &long[..64]];
+    let reasons = [
+        "no JSON object",
+        "quantity is 0; it must be a whole number from 1 to 4294967295",
+        "-1",
+        "1000000000001",
+        "a b",
+        "item is \"\"",
+        &long,
+    ];
     for (line, reason) in lines.iter().zip(reasons) {
         assert_eq!(line["status"], "invalid");
         assert!(line["error"].as_str().is_some_and(|error| error.contains(reason)), "{line}: {reason}");
@@ -58,6 +66,96 @@ fn invalid_lines_say_why_and_cost_themselves_alone() {
     assert_eq!((&lines[7]["status"], &lines[6]["order_id"]), (&"placed".into(), &1.into()));
     let wrong = server.post("/payments", "{\"payment_id\":\"p\",\"order_id\":1}\n").lines();
     assert_eq!((&wrong[0]["status"], &wrong[0]["payment_id"]), (&"invalid".into(), &"p".into()));
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_shops_words_with_the_id_that_was_sent() {
+    let directory = Directory::new("words");
+    let server = Server::start(directory.path(), &HOUR);
+    let many = "\\u0001".repeat(10_000);
+    let line = |fields: &str| format!("{{\"order_id\":7,\"item\":\"nut\",{fields}}}\n");
+    for (line, id, reason) in [
+        (line("\"quantitty\":2,\"amount_cents\":5"), "7", "the field \"quantitty\" is unknown"),
+        (line("\"quantity\":2"), "7", "amount_cents is missing"),
+        (line("\"quantity\":1,\"quantity\":2,\"amount_cents\":5"), "7", "quantity stands twice"),
+        (
+            line("\"quantity\":1.5,\"amount_cents\":5"),
+            "7",
+            "quantity is 1.5; it must be a whole number from 1",
+        ),
+        (line(&format!("\"quantity\":\"{many}\",\"amount_cents\":5")), "7", "quantity is \"\\u0001"),
+        (
+            "[77,\"item-7\",1,5]\n".into(),
+            "null",
+            "[77,\"item-7\",1,5] is no JSON object with the fields order_id",
+        ),
+        ("{\"order_id\":\"A-7\"}\n".into(), "\"A-7\"", "order_id is \"A-7\"; it must be a whole number"),
+        ("{\"order_id\":-1}\n".into(), "-1", "order_id is -1"),
+        (order(8, "n\u{200b}ut"), "8", "visible text"),
+    ] {
+        let answer = server.post("/orders", &line).lines().remove(0);
+        let said = answer["error"].as_str().expect("an error");
+        assert_eq!(
+            (&answer["status"], answer["order_id"].to_string().as_str()),
+            (&"invalid".into(), id),
+            "{line}"
+        );
+        assert!(said.contains(reason) && said.len() < 400, "{said}");
+    }
+    let long = format!("{{\"order_id\":\"{}\"}}\n", "x".repeat(500_000));
+    let answer = server.post("/orders", &long).lines().remove(0);
+    assert_eq!(answer["order_id"], format!("{}...", "x".repeat(100)));
+}
+
+/// An id that comes again is the same order, or payment, only with the same content: while it is
+/// pending, after its end, and after a restart.
+#[test]
+fn the_same_id_with_other_content_is_a_conflict() {
+    let directory = Directory::new("conflict");
+    let mut server = Server::start(directory.path(), &HOUR);
+    assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+    assert_eq!(server.post("/payments", &payment("a", 1, 1)).statuses(), ["counted"]);
+    let other =
+        [order(1, "bolt"), order(1, "nut").replace(":2,", ":3,"), order(1, "nut").replace("1999", "1998")];
+    let paid = [payment("a", 1, 2), payment("a", 2, 1)];
+    for round in 0..4 {
+        assert_eq!(server.post("/orders", &other.concat()).statuses(), ["conflict"; 3], "round {round}");
+        assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["duplicate"]);
+        assert_eq!(server.post("/payments", &paid.concat()).statuses(), ["conflict"; 2]);
+        assert_eq!(server.post("/payments", &payment("a", 1, 1)).statuses(), ["duplicate"]);
+        if round == 1 {
+            // The next round is about an order that has ended.
+            assert_eq!(server.post("/orders", &order(2, "nut")).statuses(), ["placed"]);
+            assert_eq!(server.post("/payments", &payment("b", 2, 1999)).statuses(), ["counted"]);
+            assert_eq!(server.post("/orders", &order(2, "bolt")).statuses(), ["conflict"]);
+        }
+        server.kill();
+        server = Server::start(directory.path(), &HOUR);
+        assert!(round < 1 || server.post("/orders", &order(2, "bolt")).statuses() == ["conflict"]);
+    }
+}
+
+#[test]
+fn the_program_says_its_version_and_what_to_choose() {
+    let said = |args: &[&str]| {
+        let run = Command::new(support::PROGRAM).args(args).output().expect("the program starts");
+        (run.status.code(), String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned())
+    };
+    assert_eq!(said(&["--version"]), (Some(0), format!("orders {}\n", env!("CARGO_PKG_VERSION"))));
+    let (code, choice) = said(&["serve"]);
+    assert!(code == Some(2) && choice.contains("--data DIR") && choice.contains("--nats URL"), "{choice}");
+    for (args, reason) in [
+        (&["--data", "x", "--timeout", "0s"][..], "at least 1ms"),
+        (&["--data", "x", "--lease", "3s"], "are for --nats"),
+        (&["--partitions", "3"], "are for --nats"),
+        (&["--nats", "nats://127.0.0.1:9", "--max-pending", "3"], "cannot be used with"),
+        (&["--nats", "nats://127.0.0.1:9", "--lease", "0ms"], "a lease has at least 100ms"),
+        (&["--nats", "nats://127.0.0.1:9", "--replicas", "0"], "it must be 1, 3 or 5"),
+        (&["--nats", "nats://127.0.0.1:9", "--token", ""], "a token has one or more"),
+    ] {
+        let (code, refusal) = said(&[&["serve"], args].concat());
+        assert!(code == Some(2) && refusal.contains(reason), "{args:?}: {refusal}");
+    }
 }
 
 #[test]

@@ -13,13 +13,13 @@
 use std::str;
 
 use crate::serve::books::Shop;
-use crate::store::{Open, Recovery, Resume, StoreError};
+use crate::store::{Known, Open, Recovery, Resume, StoreError};
 
 use super::memory::{Memory, Restored};
 use super::names::{DIGEST, digest};
 use super::partition::{Partition, Position};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The snapshot of a partition.
 pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
@@ -32,10 +32,12 @@ pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
     partition.books.tell(&mut Told(&mut open, &mut sold));
     let (mut ended, mut payments) = (List::default(), List::default());
     partition.memory.tell(
-        |at, order_id, check_at| ended.entry(|bytes| numbers(bytes, &[at, order_id, check_at])),
-        |at, payment_id| {
+        |at, order_id, known| {
+            ended.entry(|bytes| numbers(bytes, &[at, order_id, known.check_at, known.content]));
+        },
+        |at, payment_id, content| {
             payments.entry(|bytes| {
-                numbers(bytes, &[at]);
+                numbers(bytes, &[at, content]);
                 name(bytes, payment_id);
             });
         },
@@ -77,12 +79,12 @@ fn read(rest: &mut &[u8], shop: Shop, remember: u64) -> Option<(Position, Memory
     restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq };
     let memory = Memory::new(restored, remember, shop.check_after);
     for _ in 0..take::<1>(rest)?[0] {
-        let [at, order_id, check_at] = take(rest)?;
-        memory.restore_ended(at, order_id, check_at);
+        let [at, order_id, check_at, content] = take(rest)?;
+        memory.restore_ended(at, order_id, Known { check_at, content });
     }
     for _ in 0..take::<1>(rest)?[0] {
-        let [at] = take(rest)?;
-        memory.restore_payment(at, take_name(rest)?);
+        let [at, content] = take(rest)?;
+        memory.restore_payment(at, take_name(rest)?, content);
     }
     (version == VERSION && rest.is_empty()).then_some((position, memory))
 }

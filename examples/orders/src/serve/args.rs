@@ -14,7 +14,7 @@ use super::places::Limits;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to keep the orders. It is made if it is not there
-    #[arg(long, value_name = "DIR", required_unless_present = "nats")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     pub(crate) token: token::Args,
 
     /// Largest number of orders that wait for their check; more are refused with 503
-    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "nats")]
     pub(crate) max_pending: usize,
 
     #[command(flatten)]

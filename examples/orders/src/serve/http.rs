@@ -15,6 +15,7 @@ use crate::store::{History, StoreError};
 
 use super::books;
 use super::lines::{self, Answer, Line};
+use super::metrics::Metrics;
 use super::places::{Answered, Place};
 use super::shared::Shared;
 use super::writer::Message;
@@ -49,7 +50,21 @@ type Lines = Result<Vec<Answer>, books::Full>;
 /// Answers one request.
 pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Request<Incoming>) -> Answered {
     let answered = route(&context, &place, request).await;
-    answered.unwrap_or_else(|refusal| refusal.response(&context.shared))
+    answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
+}
+
+/// Answers one request to a worker of a cluster.
+pub(crate) fn of_worker(request: &Request<Incoming>, token: Option<&str>, metrics: &Metrics) -> Answered {
+    let answered = || {
+        authorise(token, request)?;
+        match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
+            ("/healthz", true) => Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned())),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
+            ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
+            _ => Err(Refusal::NotFound),
+        }
+    };
+    answered().unwrap_or_else(|refusal: Refusal| refusal.response(metrics))
 }
 
 /// Why a request is not answered as it asks.
@@ -68,7 +83,7 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn response(self, shared: &Shared) -> Answered {
+    fn response(self, metrics: &Metrics) -> Answered {
         let (status, text) = match &self {
             Self::Token => (StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong".to_owned()),
             Self::NotFound => (StatusCode::NOT_FOUND, "there is no such thing".to_owned()),
@@ -86,11 +101,11 @@ impl Refusal {
             Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         };
         let mut response = answer(status, TEXT, format!("{text}\n"));
-        self.add_headers(&mut response, shared);
+        self.add_headers(&mut response, metrics);
         response
     }
 
-    fn add_headers(&self, response: &mut Answered, shared: &Shared) {
+    fn add_headers(&self, response: &mut Answered, metrics: &Metrics) {
         let headers = response.headers_mut();
         match self {
             Self::Token => {
@@ -100,7 +115,7 @@ impl Refusal {
                 headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
             }
             Self::Full | Self::Unknown => {
-                shared.metrics.requests_refused.add(1);
+                metrics.requests_refused.add(1);
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
             _ => {}
@@ -122,7 +137,7 @@ async fn route(
     let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
     // The page has no figures of its own, and a browser cannot send the token with it.
     if (head, rest) != ("", None) {
-        authorise(context, &request)?;
+        authorise(context.token.as_deref(), &request)?;
     }
     let allowed = match (head, rest) {
         ("orders" | "payments", None) => POST,
@@ -152,8 +167,8 @@ async fn route(
 }
 
 /// With a token, every request must bear it.
-fn authorise(context: &Context, request: &Request<Incoming>) -> Result<(), Refusal> {
-    let Some(token) = &context.token else { return Ok(()) };
+fn authorise(token: Option<&str>, request: &Request<Incoming>) -> Result<(), Refusal> {
+    let Some(token) = token else { return Ok(()) };
     let sent = request.headers().get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
     let sent = bearer(sent).unwrap_or_default();
     // The time does not depend on where the first difference is.

@@ -48,9 +48,11 @@ pub(crate) struct Metrics {
     placed: Count,
     sold_out: Count,
     duplicates: Count,
+    conflicts: Count,
     invalid: Count,
     payments_counted: Count,
     payments_duplicate: Count,
+    payments_conflict: Count,
     payments_unknown: Count,
     payments_late: Count,
     paid_early: Count,
@@ -74,11 +76,13 @@ impl Metrics {
             Answer::Order { answer, .. } => match answer {
                 OrderAnswer::Placed { .. } => &self.placed,
                 OrderAnswer::Duplicate { .. } => &self.duplicates,
+                OrderAnswer::Conflict => &self.conflicts,
                 OrderAnswer::SoldOut => &self.sold_out,
             },
             Answer::Payment { answer, .. } => match answer {
                 PaymentAnswer::Counted => &self.payments_counted,
                 PaymentAnswer::Duplicate => &self.payments_duplicate,
+                PaymentAnswer::Conflict => &self.payments_conflict,
                 PaymentAnswer::UnknownOrder => &self.payments_unknown,
                 PaymentAnswer::Late => &self.payments_late,
             },
@@ -143,11 +147,13 @@ impl Metrics {
             ("{status=\"placed\"}", &self.placed),
             ("{status=\"sold_out\"}", &self.sold_out),
             ("{status=\"duplicate\"}", &self.duplicates),
+            ("{status=\"conflict\"}", &self.conflicts),
         ];
         counter(out, "orders_answered_total", "Orders by answer.", &orders)?;
         let payments = [
             ("{status=\"counted\"}", &self.payments_counted),
             ("{status=\"duplicate\"}", &self.payments_duplicate),
+            ("{status=\"conflict\"}", &self.payments_conflict),
             ("{status=\"unknown_order\"}", &self.payments_unknown),
             ("{status=\"late\"}", &self.payments_late),
         ];

@@ -54,7 +54,7 @@ mod args;
 pub(crate) mod books;
 mod clock;
 mod committer;
-mod http;
+pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
 pub(crate) mod places;
@@ -86,18 +86,21 @@ pub(crate) use args::Args;
 /// The address without `--listen`.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
+/// What `serve` says without either of them.
+const CHOOSE: &str = "choose where the orders are kept: with --data DIR, in a directory of this machine, for one \
+                      server; with --nats URL, in a NATS cluster, for any number of workers";
+
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Serves until a signal ends it; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     let served = match (&args.cluster, &args.data) {
-        (Some(cluster), _) => {
-            let &Args { stock, check_after, listen, .. } = args;
-            let terms = cluster::Terms { stock, check_after, listen };
-            cluster::serve(cluster, &terms, streams.out)
-        }
         (None, Some(data)) => serve(args, data, streams.out),
-        (None, None) => unreachable!("the parser asks for one of them"),
+        (Some(cluster::Args { nats: Some(urls), .. }), None) => serve_cluster(args, urls, streams.out),
+        (Some(_), _) => Err("--worker, --partitions, --replicas, --lease, --remember, --snapshot-every and \
+                             --keep-log are for --nats"
+            .into()),
+        (None, None) => Err(CHOOSE.into()),
     };
     match served {
         Ok(()) => EXIT_OK,
@@ -107,6 +110,13 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
             EXIT_USAGE
         }
     }
+}
+
+fn serve_cluster(args: &Args, urls: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let Some(cluster) = &args.cluster else { return Err(CHOOSE.into()) };
+    let &Args { stock, check_after, listen, limits, .. } = args;
+    let token = args.token.read()?;
+    cluster::serve(cluster, urls, cluster::Terms { stock, check_after, listen, limits, token }, out)
 }
 
 fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {

@@ -21,7 +21,9 @@ use redb::{
     StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
 };
 
-use super::{Changes, Ended, History, Open, Outcome, Recovery, Resume, Store, StoreError};
+use super::{
+    Changes, DIGEST, Ended, History, Known, Open, Outcome, Recovery, Resume, Store, StoreError, digest,
+};
 
 type Bytes = &'static [u8];
 type Table = TableDefinition<'static, Bytes, Bytes>;
@@ -163,12 +165,15 @@ impl Store for Disk {
         Ok(())
     }
 
-    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
-        Ok(self.ended(order_id)?.map(|ended| ended.order.check_at))
+    fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {
+        Ok(self.ended(order_id)?.map(|ended| ended.order.known()))
     }
 
-    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
-        self.view(|views| Ok(views.payments.get(payment_id.as_bytes())?.is_some()))
+    fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
+        self.view(|views| {
+            let found = views.payments.get(payment_id.as_bytes())?;
+            Ok(found.map(|bytes| digest(DIGEST, bytes.value())))
+        })
     }
 }
 

@@ -14,7 +14,7 @@ fn order(order_id: u64) -> Result<NewOrder, Fault> {
 }
 
 fn payment(payment_id: &str, order_id: u64) -> Result<NewPayment, Fault> {
-    Ok(NewPayment { payment_id: payment_id.to_owned(), order_id, amount_cents: 5 })
+    Ok(NewPayment { payment_id: payment_id.to_owned(), order_id, item: None, amount_cents: 5 })
 }
 
 /// The answer to the only line.
@@ -94,7 +94,7 @@ fn played(shop: Shop, orders: &[PlacedOrder], payments: &[MadePayment]) -> BTree
         }
         for (number, payment) in payments.iter().enumerate().filter(|(_, payment)| payment.paid_at == now) {
             let (payment_id, amount_cents) = (number.to_string(), payment.amount);
-            let payment = NewPayment { payment_id, order_id: payment.order_id, amount_cents };
+            let payment = NewPayment { payment_id, order_id: payment.order_id, item: None, amount_cents };
             books.pay_line(&store, Ok(payment), now).expect("the store is read");
         }
         let changes = books.take_changes(now);
