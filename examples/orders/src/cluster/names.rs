@@ -66,6 +66,14 @@ pub(crate) fn parts(partition: u32) -> String {
     format!("{BOOKS}.{partition}")
 }
 
+/// The stream of messages that cannot be decided.
+pub(crate) const ASIDE: &str = "aside";
+
+/// The subject of a partition's messages that cannot be decided.
+pub(crate) fn aside(partition: u32) -> String {
+    format!("{ASIDE}.{partition}")
+}
+
 /// What the keys of leases begin with.
 pub(crate) const LEASE: &str = "lease.";
 

@@ -159,7 +159,8 @@ fn take_order(rest: &mut &[u8]) -> Option<Open> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Kind;
+    use super::super::names::{self, Kind};
+    use super::super::partition::MAX_LINES;
     use super::*;
 
     const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX };
@@ -194,7 +195,7 @@ mod tests {
     fn apply(partition: &mut Partition, log: &[(u64, Kind, String)], from: usize) -> String {
         let mut out = String::new();
         for (number, (time, kind, payload)) in log.iter().enumerate().skip(from) {
-            partition.apply(number as u64 + 1, *time, *kind, payload.as_bytes(), &mut out).unwrap();
+            partition.apply(number as u64 + 1, *time, Some(*kind), payload.as_bytes(), &mut out).unwrap();
         }
         out
     }
@@ -227,7 +228,7 @@ mod tests {
         let mut out = String::new();
         let mut tick = |time, kind, text: &str| {
             out.clear();
-            partition.apply(1, time, kind, text.as_bytes(), &mut out).unwrap();
+            partition.apply(1, time, Some(kind), text.as_bytes(), &mut out).unwrap();
             (out.matches("released").count(), partition.next_check())
         };
         for first in [0, 1_000, 2_000] {
@@ -238,6 +239,32 @@ mod tests {
         assert_eq!(tick(51 * MS + 1, Kind::Tick, ""), (1_024, Some(52)));
         assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
         assert_eq!(tick(9 * MS, Kind::Tick, ""), (952, None), "a clock that went back is ignored");
+    }
+
+    /// What a message may hold by mistake costs itself: it is answered in a bounded number of bytes.
+    #[test]
+    fn others_items_great_answers_and_unknown_kinds_are_no_end() {
+        let mut partition = Partition::new(SHOP, REMEMBER).unwrap();
+        partition.home = (names::partition_of("nut", 16), 16);
+        let mut apply = |kind, text: &str| {
+            let mut out = String::new();
+            partition.apply(1, MS, kind, text.as_bytes(), &mut out).unwrap();
+            out
+        };
+        let order = |id, item| {
+            format!("{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":1}}\n")
+        };
+        let out = apply(Some(Kind::Orders), &[order(1, "nut"), order(2, "item-1")].concat());
+        assert!(out.contains("\"order_id\":1,\"status\":\"placed\""), "{out}");
+        assert!(out.contains("its item belongs to partition 0, not to 8"), "{out}");
+        let paid = "{\"payment_id\":\"p\",\"order_id\":1,\"item\":\"item-1\",\"amount_cents\":1}";
+        assert!(apply(Some(Kind::Payments), paid).contains("belongs to partition 0"));
+        let controls = format!("{{\"order_id\":3,\"quantity\":\"{}\"}}\n", "\\u0001".repeat(160_000));
+        assert!(apply(Some(Kind::Orders), &controls).len() < 1_000);
+        let many = format!("{{\"order_id\":\"{0}\",\"item\":\"{0}\"}}\n", "é".repeat(100)).repeat(MAX_LINES);
+        let out = apply(Some(Kind::Orders), &many);
+        assert!(out.lines().count() == MAX_LINES && out.len() < 250 * MAX_LINES, "{}", out.len());
+        assert_eq!(apply(None, "anything"), "");
     }
 
     #[test]

@@ -271,6 +271,16 @@ impl PaymentAnswer {
 }
 
 impl Answer {
+    /// Appends the line, without what a client has sent if it is invalid.
+    pub(crate) fn write_short(&self, out: &mut String) {
+        match self {
+            Self::Invalid(_) => {
+                Self::Invalid(Fault::whole("send fewer lines at a time to see why".to_owned())).write(out);
+            }
+            answer => answer.write(out),
+        }
+    }
+
     /// Appends the line.
     pub(crate) fn write(&self, out: &mut String) {
         // Writing to a string does not fail.

@@ -45,6 +45,7 @@ pub(crate) struct Metrics {
     pub(crate) commits: Count,
     pub(crate) commit_micros: Count,
     pub(crate) requests_refused: Count,
+    pub(crate) set_aside: Count,
     placed: Count,
     sold_out: Count,
     duplicates: Count,
@@ -138,6 +139,8 @@ impl Metrics {
         counter(out, "orders_commits_total", "Commits.", &[("", &self.commits)])?;
         seconds(out, "counter", "orders_commit_seconds_total", "Time in commits.", &self.commit_micros)?;
         counter(out, "orders_recoveries_total", "Times the store was opened.", &[("", &self.recoveries)])?;
+        let help = "Messages of a cluster that cannot be decided; they are in the stream `aside`.";
+        counter(out, "orders_set_aside_total", help, &[("", &self.set_aside)])?;
         let help = "Requests that found the server full or not ready.";
         counter(out, "orders_requests_refused_total", help, &[("", &self.requests_refused)])
     }
