@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     match kind % 8 {
         0 => check::<Order>(file),
         1 => check::<Payment>(file),
-        // A fuzzer rarely finds a header, and without a header the reading ends at the first line.
+        // A fuzzer rarely finds a header, and without one the reading ends at the first line.
         2..=4 => check::<Order>(&[Order::HEADER, file].concat()),
         5 | 6 => check::<Payment>(&[Payment::HEADER, file].concat()),
         _ => check_sample(file),
@@ -122,8 +122,7 @@ fn check_record<T: Sample>(record: &T) {
     assert!(record.is_within_limits(), "{record:?}");
     for name in record.names() {
         assert!((1..=MAX_NAME).contains(&name.len()), "{record:?}");
-        let invisible = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
-        assert!(!name.chars().any(invisible), "{record:?}");
+        assert!(name.chars().all(input::is_visible), "{record:?}");
     }
 }
 
@@ -134,12 +133,10 @@ fn check_numbers(file: &[u8], numbers: &[u64], refused: bool) {
     let filled = |&(_, line): &(u64, &[u8])| line.len() > MAX_LINE || !line.trim_ascii().is_empty();
     let mut expected = lines.filter(filled).map(|(number, _)| number).collect::<Vec<_>>();
     if refused {
-        assert!(numbers.is_empty() && !expected.is_empty(), "a header that was refused is the first line");
+        assert!(numbers.is_empty(), "a header that was refused is the first line");
         return;
     }
-    if numbers.first() != expected.first() && !expected.is_empty() {
-        expected.remove(0);
-    }
+    expected.remove(0);
     assert_eq!(numbers, expected, "lines that were accepted or reported");
 }
 

@@ -40,9 +40,9 @@ Without --orders a data set is generated:
                           exit. Its times are for a check after 30m
 
 Or orders are read; FILE may be `-`, which is standard input:
-  --orders FILE           CSV with a header and the columns order id, item, quantity, amount in
-                          cents, placed at (ms)
-  --payments FILE         CSV with a header and the columns order id, amount in cents, paid at (ms);
+  --orders FILE           CSV with the columns order_id, item, quantity, amount_cents and
+                          placed_at_ms, named by its header in any order
+  --payments FILE         CSV with the columns order_id, amount_cents and paid_at_ms;
                           the payments may be in any order
 
 The job:

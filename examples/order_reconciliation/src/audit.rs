@@ -177,7 +177,6 @@ mod tests {
         costs.schedule.operations = 2;
         costs.fire.operations = fired;
         let ledger = Ledger::new(vec![page]);
-        ledger.restock();
         let audit = Audit::of(ledger, lines, &Measured { costs, lateness: Vec::new(), stats: None });
         audit.identities.iter().filter(|identity| !identity.holds).map(|identity| identity.name).collect()
     }

@@ -191,9 +191,13 @@ fn write_rows<T: Record, R: AsRef<[String]>>(
     Ok(count)
 }
 
-/// A field with a comma stands in quotation marks. No record has one with a quotation mark.
+/// A field with a comma or a quotation mark stands in quotation marks, which are doubled within it.
 fn quoted(field: &str) -> Cow<'_, str> {
-    if field.contains(',') { format!("\"{field}\"").into() } else { field.into() }
+    if field.contains([',', '"']) {
+        format!("\"{}\"", field.replace('"', "\"\"")).into()
+    } else {
+        field.into()
+    }
 }
 
 fn order_row(order: Order) -> [String; 5] {

@@ -16,6 +16,8 @@
 //!
 //! The other states are final.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -48,13 +50,13 @@ impl Ledger {
         self.pages[number as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The pages at the end of the job: all that checks have taken back is on sale.
     pub(crate) fn into_pages(self) -> impl Iterator<Item = Page> {
-        self.pages.into_iter().map(|page| page.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Puts the stock that checks have taken back on sale again.
-    pub(crate) fn restock(&self) {
-        (0..self.pages.len()).for_each(|number| self.page(number as u32).restock());
+        self.pages.into_iter().map(|page| {
+            let mut page = page.into_inner().unwrap_or_else(PoisonError::into_inner);
+            page.restock(Micros::MAX);
+            page
+        })
     }
 }
 
@@ -65,8 +67,9 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Item>,
     pub(crate) orders: Vec<Order>,
     pub(crate) tally: Tally,
-    /// Items and quantities that are taken back but not yet on sale.
-    taken_back: Vec<(u32, u32)>,
+    /// Orders that were released, by the time of their check. Checks may be made ahead of the orders
+    /// that come in, so their units are not on sale yet.
+    taken_back: BinaryHeap<Reverse<(Micros, u32)>>,
 }
 
 /// An order in the books.
@@ -154,13 +157,14 @@ pub(crate) enum Received {
 
 impl Page {
     pub(crate) fn new(check_after: Micros) -> Self {
-        let (items, orders, taken_back) = (Vec::new(), Vec::new(), Vec::new());
+        let (items, orders, taken_back) = (Vec::new(), Vec::new(), BinaryHeap::new());
         Self { check_after, items, orders, tally: Tally::default(), taken_back }
     }
 
     /// Reserves an order's stock and returns when its check is due; `None` if too little stock is
-    /// left.
+    /// left. Orders are placed in the order of time.
     pub(crate) fn place(&mut self, slot: u32, placed: Micros) -> Option<Micros> {
+        self.restock(placed);
         let order = &mut self.orders[slot as usize];
         if !self.items[order.item as usize].reserve(order.terms.quantity) {
             order.state = State::SoldOut;
@@ -232,12 +236,18 @@ impl Page {
     fn release(&mut self, slot: u32) {
         let order = &mut self.orders[slot as usize];
         order.state = State::Released;
-        self.taken_back.push((order.item, order.terms.quantity));
+        self.taken_back.push(Reverse((order.terms.due, slot)));
     }
 
-    pub(crate) fn restock(&mut self) {
-        for (item, quantity) in self.taken_back.drain(..) {
-            self.items[item as usize].take_back(quantity);
+    /// Puts on sale what was taken back by checks before `now`.
+    fn restock(&mut self, now: Micros) {
+        while let Some(&Reverse((_, slot))) = self.taken_back.peek() {
+            let Order { item, terms, .. } = self.orders[slot as usize];
+            if !terms.is_checked_before(now) {
+                return;
+            }
+            self.taken_back.pop();
+            self.items[item as usize].take_back(terms.quantity);
         }
     }
 }
@@ -271,8 +281,7 @@ mod tests {
         assert_eq!((page.items[0].reserved, page.items[0].peak), (4, 4));
         page.check(0, 100);
         assert_eq!(page.place(3, 100), None, "taken back, but not yet on sale");
-        page.restock();
-        assert!(page.place(3, 100).is_some());
+        assert!(page.place(3, 101).is_some());
         assert_eq!(page.tally.reserved, Sum { count: 3, cents: 900 });
     }
 
@@ -317,7 +326,7 @@ mod tests {
             let mut page = placed();
             assert!(parts.iter().all(|&part| page.pay(0, part, 6) == Received::Counted));
             page.check(0, DUE);
-            page.restock();
+            page.restock(DUE + 1);
             assert_eq!(page.orders[0].state, state, "{parts:?}");
             assert_eq!(page.items[0].reserved, 0);
         }

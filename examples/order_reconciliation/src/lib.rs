@@ -76,7 +76,7 @@ use progress::Progress;
 use report::{Lateness, Report, Run};
 use wheel::WheelDriver;
 
-pub use input::HeaderError;
+pub use input::{HeaderError, is_visible};
 
 /// All went well: all identities hold.
 const EXIT_OK: u8 = 0;

@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::args::{Args, STDIN};
+use crate::args::{Args, ClockKind, STDIN};
 use crate::input::{self, BadLine, InputError, Line, Reason, Record, Records};
 use crate::ledger::{Item, Micros, Order, OrderRef, Page};
 use crate::progress::Progress;
-use crate::{Failure, Streams};
+use crate::{Failure, Streams, slices};
 
 /// The input of the job.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ pub(crate) struct LineCount {
 pub(crate) struct Timeline {
     /// In the order in which they are placed.
     pub(crate) orders: Vec<PlannedOrder>,
-    /// In the order in which they come in.
+    /// In the order in which they are taken.
     pub(crate) payments: Vec<PlannedPayment>,
 }
 
@@ -59,10 +59,13 @@ pub(crate) struct PlannedOrder {
     pub(crate) slot: u32,
 }
 
-/// A payment for an order of this producer's page, and when it comes in.
+/// A payment for an order of this producer's page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlannedPayment {
+    /// When the producer takes it: by the virtual clock, ahead of its date.
     pub(crate) at: Micros,
+    /// Its date.
+    pub(crate) paid_at: Micros,
     pub(crate) slot: u32,
     /// In cents.
     pub(crate) amount: u64,
@@ -73,7 +76,7 @@ pub(crate) fn load(args: &Args, streams: &mut Streams<'_>) -> Result<Loaded, Fai
     let mut loader = Loader::new(args);
     let Some(orders) = &args.orders else {
         loader.generated(args);
-        return Ok(loader.finish(args.effective_speed()));
+        return Ok(loader.finish(args));
     };
     let progress = Progress::reading();
     let mut source = Source { name: orders.as_path(), err: streams.err, progress: &progress };
@@ -83,7 +86,7 @@ pub(crate) fn load(args: &Args, streams: &mut Streams<'_>) -> Result<Loaded, Fai
         loader.lines.payments = source.read(streams.input, |payment| loader.payment(payment))?;
     }
     progress.finish();
-    Ok(loader.finish(args.effective_speed()))
+    Ok(loader.finish(args))
 }
 
 /// A file or standard input, and the stream for reports of bad lines.
@@ -222,24 +225,38 @@ impl Loader {
         let Some(&Entered { order, placed_at }) = self.orders.get(order_id.as_str()) else {
             return Err(Reason::UnknownOrder { id: order_id });
         };
-        let payment = PlannedPayment { at: paid_at.max(placed_at), slot: order.slot, amount };
+        let payment = PlannedPayment { at: placed_at, paid_at, slot: order.slot, amount };
         self.timelines[order.page as usize].payments.push(payment);
         Ok(())
     }
 
-    /// Sorts the timelines and makes them start at the first order. Records with the same time keep
-    /// their order.
-    fn finish(self, speed: f64) -> Loaded {
+    fn finish(self, args: &Args) -> Loaded {
         let Self { pages, mut timelines, lines, .. } = self;
-        let first = timelines.iter().flat_map(|timeline| &timeline.orders).map(|order| order.at).min();
-        let since_first = |millis: u64| scaled((millis - first.unwrap_or(0)) * 1_000, speed);
-        for Timeline { orders, payments } in &mut timelines {
-            orders.sort_by_key(|order| order.at);
-            payments.sort_by_key(|payment| payment.at);
-            orders.iter_mut().for_each(|order| order.at = since_first(order.at));
-            payments.iter_mut().for_each(|payment| payment.at = since_first(payment.at));
-        }
+        let lead = match args.clock {
+            ClockKind::Virtual => slices::lead(args.check_after.as_micros() as Micros),
+            ClockKind::Real => 0,
+        };
+        schedule(&mut timelines, lead, args.effective_speed());
         Loaded { pages, timelines, lines }
+    }
+}
+
+/// Sorts timelines and makes them start at the first order. Their times are in ms, and the
+/// payments' `at` are the dates of their orders. Payments are taken `lead` ahead of their dates,
+/// but not before their orders. Records with the same time keep their order.
+pub(crate) fn schedule(timelines: &mut [Timeline], lead: Micros, speed: f64) {
+    let first = timelines.iter().flat_map(|timeline| &timeline.orders).map(|order| order.at).min();
+    let since_first = |millis: u64| scaled((millis - first.unwrap_or(0)) * 1_000, speed);
+    for Timeline { orders, payments } in timelines {
+        orders.sort_by_key(|order| order.at);
+        payments.sort_by_key(|payment| payment.paid_at.max(payment.at));
+        orders.iter_mut().for_each(|order| order.at = since_first(order.at));
+        for payment in payments.iter_mut() {
+            let placed_at = payment.at;
+            payment.paid_at = since_first(payment.paid_at.max(placed_at));
+            payment.at = payment.paid_at.saturating_sub(lead).max(since_first(placed_at));
+        }
+        payments.sort_by_key(|payment| payment.at);
     }
 }
 

@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::ledger::{Item, Micros, Order, Page, Received, State};
+use crate::ledger::{Item, Ledger, Micros, Order, Page, State};
+use crate::load::{self, PlannedOrder, PlannedPayment, Timeline};
+use crate::progress::Progress;
+use crate::slices;
+use crate::wheel::WheelDriver;
 
 /// An order that was accepted. Times are in ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,17 +34,9 @@ pub struct MadePayment {
     pub paid_at: u64,
 }
 
-/// What happens at one time happens in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Place(u32),
-    Pay(u32, usize),
-    Check(u32),
-}
-
-/// Replays orders and payments in the order of time, and returns how each order ended: `paid_early`,
-/// `confirmed`, `released` or `sold_out`. Stock that a check takes back is on sale at once, as on a
-/// server. Payments of the same time are taken as they come; those for unknown orders are skipped.
+/// Replays orders and payments by the virtual clock, as the program does, and returns how each order
+/// ended: `paid_early`, `confirmed`, `released` or `sold_out`. Payments for unknown orders are skipped.
+/// `rules.rs` says which event comes first. `check_after` is in ms.
 #[must_use]
 pub fn outcomes(
     orders: &[PlacedOrder],
@@ -48,26 +44,29 @@ pub fn outcomes(
     stock: u64,
     check_after: u64,
 ) -> BTreeMap<u64, &'static str> {
-    let slots = orders.iter().zip(0..).map(|(order, slot)| (order.order_id, slot)).collect::<HashMap<_, _>>();
-    let placed = orders.iter().zip(0..).map(|(order, slot)| (order.placed_at, Event::Place(slot)));
-    let checks =
-        orders.iter().zip(0..).map(|(order, slot)| (order.placed_at + check_after, Event::Check(slot)));
-    let paid = payments.iter().enumerate().filter_map(|(number, payment)| {
-        slots.get(&payment.order_id).map(|&slot| (payment.paid_at, Event::Pay(slot, number)))
-    });
-    let mut events = placed.chain(checks).chain(paid).collect::<Vec<_>>();
-    events.sort_by_key(|&(at, event)| (at, rank(event)));
-    let mut page = page(orders, stock, check_after);
-    events.into_iter().for_each(|(at, event)| step(&mut page, payments, at, event));
-    orders.iter().zip(&page.orders).map(|(order, ended)| (order.order_id, name(ended.state))).collect()
+    let check_after = check_after * MICROS;
+    let mut timeline = [timeline(orders, payments)];
+    load::schedule(&mut timeline, slices::lead(check_after), 1.0);
+    let ledger = Ledger::new(vec![page(orders, stock, check_after)]);
+    let progress = Progress::bar("replaying", orders.len() as u64);
+    slices::replay(WheelDriver::new(1), &ledger, &progress, timeline.into(), check_after);
+    progress.finish();
+    let ends = ledger.into_pages().flat_map(|page| page.orders);
+    orders.iter().zip(ends).map(|(order, ended)| (order.order_id, name(ended.state))).collect()
 }
 
-fn rank(event: Event) -> (u8, usize) {
-    match event {
-        Event::Place(_) => (0, 0),
-        Event::Pay(_, number) => (1, number),
-        Event::Check(_) => (2, 0),
-    }
+/// The ledger counts in microseconds.
+const MICROS: Micros = 1_000;
+
+fn timeline(orders: &[PlacedOrder], payments: &[MadePayment]) -> Timeline {
+    let slots = orders.iter().zip(0..).map(|(order, slot)| (order.order_id, slot)).collect::<HashMap<_, _>>();
+    let placed = orders.iter().zip(0..).map(|(order, slot)| PlannedOrder { at: order.placed_at, slot });
+    let paid = payments.iter().filter_map(|&MadePayment { order_id, amount, paid_at }| {
+        let slot = *slots.get(&order_id)?;
+        let placed_at = orders[slot as usize].placed_at;
+        Some(PlannedPayment { at: placed_at, paid_at, slot, amount })
+    });
+    Timeline { orders: placed.collect(), payments: paid.collect() }
 }
 
 fn page(orders: &[PlacedOrder], stock: u64, check_after: Micros) -> Page {
@@ -80,22 +79,6 @@ fn page(orders: &[PlacedOrder], stock: u64, check_after: Micros) -> Page {
         page.orders.push(Order::planned(item, order.quantity, order.amount));
     }
     page
-}
-
-fn step(page: &mut Page, payments: &[MadePayment], at: Micros, event: Event) {
-    match event {
-        Event::Place(slot) => drop(page.place(slot, at)),
-        Event::Pay(slot, number) => {
-            if page.pay(slot, payments[number].amount, at) == Received::InFull {
-                page.end_early(slot);
-            }
-        }
-        Event::Check(slot) if page.orders[slot as usize].state == State::Pending => {
-            page.check(slot, at);
-            page.restock();
-        }
-        Event::Check(_) => {}
-    }
 }
 
 fn name(state: State) -> &'static str {

@@ -145,8 +145,8 @@ impl<'a, D: Desk> Producer<'a, D> {
     fn receive(&mut self, batch: Range<usize>) {
         let Setting { ledger, clock, .. } = self.setting;
         let mut page = ledger.page(self.page);
-        for &PlannedPayment { at, slot, amount } in &self.payments.events[batch] {
-            if page.pay(slot, amount, clock.begins(at)) == Received::InFull {
+        for &PlannedPayment { paid_at, slot, amount, .. } in &self.payments.events[batch] {
+            if page.pay(slot, amount, clock.begins(paid_at)) == Received::InFull {
                 self.paid.extend(self.handles[slot as usize].map(|handle| (slot, handle)));
             }
         }

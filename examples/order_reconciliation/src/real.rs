@@ -71,7 +71,6 @@ fn drive<D: Sleeper>(checker: &mut Checker<'_, D>, setting: Setting<'_>, at_work
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     loop {
         checker.advance(setting.clock.ends(0));
-        setting.ledger.restock();
         // Load this first: if no producer is at work now, no timer is scheduled after the look at
         // the timers.
         //

@@ -7,6 +7,11 @@
 //!   the cent, and *releases* it otherwise.
 //! - A payment that comes after the check was due does not count.
 //!
+//! What happens at one instant happens in this order: orders, payments, checks. Orders of one instant
+//! are decided as they come in, and so are payments. So a payment at the instant of its order's check
+//! counts ([`Terms::is_checked_before`]), and units that a check takes back are on sale from the next
+//! instant on. An instant is a millisecond: a server rounds the time of what comes in up.
+//!
 //! Times are in a unit of the caller's choice.
 
 /// The stock of one item, in units.
@@ -14,7 +19,7 @@
 pub struct Item {
     /// In stock at the beginning.
     pub stock: u64,
-    /// Held for orders that wait for their payment, or taken back and not yet on sale.
+    /// Held for orders that wait for their check, or taken back and not yet on sale.
     pub reserved: u64,
     /// Sold.
     pub sold: u64,
@@ -86,9 +91,15 @@ impl Terms {
         Self { quantity, amount, due, paid: 0 }
     }
 
+    /// Whether the check comes before what comes in at `now`.
+    #[must_use]
+    pub fn is_checked_before(&self, now: u64) -> bool {
+        self.due < now
+    }
+
     /// Enters a payment for an order that is pending.
     pub fn receive(&mut self, cents: u64, paid_at: u64) -> Payment {
-        if paid_at > self.due {
+        if self.is_checked_before(paid_at) {
             return Payment::Late;
         }
         let in_full = self.paid == 0 && cents == self.amount;

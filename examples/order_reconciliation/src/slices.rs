@@ -2,9 +2,16 @@
 //! number of threads.
 //!
 //! Time is divided into slices. In one step all producers work through a slice in parallel, while
-//! the checker works through the slice before it. So timers are scheduled and cancelled while
-//! others fire. The outcome does not depend on which thread is faster: only a payment's date decides
-//! whether it counts, and stock that checks take back is on sale from the next step on.
+//! the checker works through the slice after it. So timers are scheduled and cancelled while others
+//! fire. The outcome does not depend on which thread is faster, and is that of the order of events in
+//! `rules.rs`, for these reasons:
+//!
+//! - Only a payment's date decides whether it counts. So producers take payments two slices ahead of
+//!   their dates, if their orders are placed by then ([`LEAD`]). A check of a slice finds all payments
+//!   that count, since its order was placed long before.
+//! - When producers begin a slice, its checks are made. The books put what these have taken back on
+//!   sale by the time of the check, order by order.
+//!
 //! Slices without planned events are skipped.
 
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -20,6 +27,17 @@ use crate::progress::Progress;
 
 /// Slices in the time until a check: three seconds each for half an hour.
 const SLICES: Micros = 600;
+/// How many slices ahead of their dates payments are taken.
+const LEAD: Micros = 2;
+
+/// How long ahead of its date a payment is taken.
+pub(crate) fn lead(check_after: Micros) -> Micros {
+    LEAD * slice(check_after)
+}
+
+fn slice(check_after: Micros) -> Micros {
+    check_after.div_ceil(SLICES)
+}
 
 /// Plays the timelines to their end, and then the remaining checks.
 pub(crate) fn replay<D: Driver>(
@@ -35,8 +53,7 @@ pub(crate) fn replay<D: Driver>(
             Hand::start(scope, Producer::new(setting, driver.desk(page), page, timeline))
         });
         let hands = hands.collect::<Vec<_>>();
-        Replay { checker: Checker::new(setting, driver), ledger, hands, slice: check_after.div_ceil(SLICES) }
-            .run()
+        Replay { checker: Checker::new(setting, driver), hands, slice: slice(check_after) }.run()
     })
 }
 
@@ -83,7 +100,6 @@ impl<'scope> Hand<'scope> {
 
 struct Replay<'scope, 'env, D: Driver> {
     checker: Checker<'env, D>,
-    ledger: &'env Ledger,
     hands: Vec<Hand<'scope>>,
     slice: Micros,
 }
@@ -96,23 +112,16 @@ impl<D: Driver> Replay<'_, '_, D> {
         while let Some(due) = self.checker.next_expiration() {
             self.checker.advance(self.end_of(due / self.slice));
         }
-        self.ledger.restock();
         let Self { checker, hands, .. } = self;
         checker.finish(hands.into_iter().map(Hand::stop))
     }
 
-    /// Runs slice `number` of the producers. Stock that checks took back two slices before, or
-    /// earlier, is on sale.
+    /// Runs slice `number` of the producers, and the checks of the next one.
     fn step(&mut self, number: u64) {
-        if let Some(before) = number.checked_sub(2) {
-            self.checker.advance(self.end_of(before));
-        }
-        self.ledger.restock();
         let end = self.end_of(number);
+        self.checker.advance(end);
         self.hands.iter().for_each(|hand| hand.begin(end));
-        if let Some(before) = number.checked_sub(1) {
-            self.checker.advance(self.end_of(before));
-        }
+        self.checker.advance(self.end_of(number + 1));
         self.hands.iter_mut().for_each(Hand::wait);
     }
 

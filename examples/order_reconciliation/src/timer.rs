@@ -130,13 +130,10 @@ struct Checks {
 }
 
 impl Checks {
-    /// Checks an order that is due. Stock that it takes back is on sale at once.
+    /// Checks an order that is due.
     fn check(&self, slot: u32) {
         let now = self.clock.ends(0);
-        let mut page = self.ledger.page(self.page);
-        let late = page.check(slot, now);
-        page.restock();
-        drop(page);
+        let late = self.ledger.page(self.page).check(slot, now);
         let mut lateness = self.lateness.lock().unwrap_or_else(PoisonError::into_inner);
         lateness.push(late);
         if (lateness.len() as u64).is_multiple_of(STEP) {

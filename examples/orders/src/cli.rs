@@ -1,17 +1,25 @@
 //! The command line: its subcommands. Each has its arguments in its own folder.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use order_reconciliation::durations;
 
 use crate::{audit, feed, serve};
 
 /// Takes orders over a network, checks each after thirty minutes, and reconciles it with its payments
 #[derive(Clone, Debug, Parser)]
-#[command(name = "orders")]
+#[command(name = "orders", version)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+}
+
+/// A duration that is not zero.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    let duration = durations::parse(text)?;
+    if duration.is_zero() { Err("it must be at least 1ms".to_owned()) } else { Ok(duration) }
 }
 
 /// What the program does.

@@ -9,23 +9,22 @@ use clap::builder::RangedU64ValueParser;
 use order_reconciliation::durations;
 use order_reconciliation::files::Files;
 
-use crate::{EXIT_USAGE, Streams, client};
+use crate::{EXIT_USAGE, Streams, client, token};
 
 /// The arguments of both.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Orders: CSV with a header and the columns order id, item, quantity, amount in cents, placed at
-    /// (ms). `order-reconciliation --write-sample DIR` writes such files
+    /// Orders: CSV with the columns order_id, item, quantity, amount_cents and placed_at_ms, named by
+    /// its header. `order-reconciliation --write-sample DIR` writes such files
     #[arg(long, value_name = "FILE")]
     pub(crate) orders: PathBuf,
 
-    /// Payments: CSV with a header and the columns order id, amount in cents, paid at (ms)
+    /// Payments: CSV with the columns order_id, amount_cents and paid_at_ms, named by its header
     #[arg(long, value_name = "FILE")]
     payments: Option<PathBuf>,
 
-    /// The server's token
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    token: token::Args,
 
     /// How long to try again when the server is not there, is full or cuts the connection
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = durations::parse)]
@@ -35,6 +34,11 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn files(&self, streams: &mut Streams<'_>) -> Result<Files, Failure> {
         Ok(Files::read(&self.orders, self.payments.as_deref(), streams)?)
+    }
+
+    /// The server's token, if it has one.
+    pub(crate) fn token(&self) -> Result<Option<String>, Failure> {
+        self.token.read().map_err(Failure::Token)
     }
 }
 
@@ -50,6 +54,8 @@ pub(crate) enum Failure {
     Server(client::Failure),
     /// What is wrong with the file that says how far a feed has come.
     Progress(String),
+    /// What is wrong with the token.
+    Token(String),
     Output(io::Error),
 }
 
@@ -79,7 +85,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Files(failure) => failure.fmt(f),
             Self::Server(failure) => failure.fmt(f),
-            Self::Progress(text) => text.fmt(f),
+            Self::Progress(text) | Self::Token(text) => text.fmt(f),
             Self::Output(error) => write!(f, "standard output: {error}"),
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! `order_reconciliation::rules` decides orders, for all of them, and `order_reconciliation::outcomes`
 //! replays them; `client.rs` is the HTTP client of `feed` and `audit`; `exchange.rs` has their common
-//! arguments; `cli.rs` reads the command line and starts a subcommand.
+//! arguments; `token.rs` finds a server's token; `cli.rs` reads the command line and starts a subcommand.
 
 mod audit;
 mod cli;
@@ -22,6 +22,7 @@ mod exchange;
 mod feed;
 mod serve;
 pub mod store;
+mod token;
 
 use std::ffi::OsString;
 

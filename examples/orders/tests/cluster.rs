@@ -65,6 +65,44 @@ fn two_workers_decide_as_replay_does_and_a_repetition_changes_nothing() {
     assert!(code == 0 && found.contains("4000 outcomes") && found.contains("no difference"), "{found}");
 }
 
+/// Publishes a message, as a client that does not speak to the shop may.
+fn publish(nats: &Nats, subject: &str, payload: &str) {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(nats.address()).expect("a connection");
+    let length = payload.len();
+    let text = format!("CONNECT {{\"verbose\":false}}\r\nPUB {subject} {length}\r\n{payload}\r\nPING\r\n");
+    stream.write_all(text.as_bytes()).expect("it is sent");
+    let mut heard = String::new();
+    while !heard.contains("PONG") {
+        let mut bytes = [0; 1_024];
+        let count = stream.read(&mut bytes).expect("an answer");
+        heard.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+}
+
+/// What cannot be decided, or has an answer that would be too long, costs itself: the partitions go on.
+#[test]
+fn a_message_that_cannot_be_decided_is_set_aside() {
+    let directory = Directory::new("cluster-aside");
+    sample(&directory);
+    let nats = Nats::start(&directory, 1);
+    let args = ["--partitions", "3", "--check-after", "1h", "--listen", "127.0.0.1:0", "--token", "s3cret"];
+    let worker = Worker::start("one", &nats, &args);
+    until("it owns all", || worker.count("partition ") == 3);
+    publish(&nats, "shop.2.refunds", "{}");
+    publish(&nats, "shop.0.orders", &format!("{{\"quantity\":\"{}\"}}", "\\u0001".repeat(100_000)));
+    publish(&nats, "shop.1.payments", "\u{1}[\n\n");
+    let (code, fed) = run(&directory, "feed", "--to", &nats, &["--skip-late"]);
+    assert!(code == 0 && fed.contains("| orders | placed | 4000 |"), "{fed}");
+    let address = worker.line("listening on ").and_then(|address| address.parse().ok());
+    let mut client = Client::connect(address.expect("it says where")).expect("a connection");
+    assert_eq!(client.send("GET", "/metrics", &[], b"").expect("an answer").status, 401);
+    let token = ["authorization: Bearer s3cret"];
+    let metrics = client.send("GET", "/metrics", &token, b"").expect("an answer");
+    assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{}", metrics.head);
+    assert!(metrics.text().contains("\norders_set_aside_total 1\n"), "{}", metrics.text());
+}
+
 #[test]
 fn an_audit_finds_orders_that_were_never_sent_and_others_stock() {
     let directory = Directory::new("cluster-missing");

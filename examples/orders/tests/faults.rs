@@ -6,6 +6,7 @@ mod support;
 use std::collections::HashSet;
 use std::process::Command;
 
+use redb::ReadableTable;
 use support::{Directory, PROGRAM, Server, order, payment, until};
 
 const HOUR: [&str; 2] = ["--check-after", "1h"];
@@ -58,6 +59,59 @@ fn fill(server: &Server) -> u64 {
         next += 5_000;
         assert!(next < 5_000_000, "the limit is never met");
     }
+}
+
+/// Without room at its first start the program leaves nothing that a later start cannot open.
+#[test]
+fn a_first_start_on_a_full_disk_can_be_repeated() {
+    let directory = Directory::new("first");
+    let data = directory.path().join("data");
+    for size in [0, 4_096, 100_000, 1_000_000] {
+        let mut limited = Command::new("prlimit");
+        let limit = format!("--fsize={size}:unlimited");
+        limited.args([&limit, "env", "--ignore-signal=XFSZ", PROGRAM]);
+        let server = Server::launch(limited, &data, &HOUR);
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        server.kill();
+    }
+    let server = Server::start(&data, &HOUR);
+    assert_eq!(server.post("/orders", &order(1, "nut")).statuses(), ["placed"]);
+}
+
+/// Replaces a record of the store by bytes that are none.
+fn damage(directory: &Directory, table: &str, order_id: u64) {
+    let definition = redb::TableDefinition::<&[u8], &[u8]>::new(table);
+    let database = redb::Database::open(directory.path().join("orders.redb")).expect("a store");
+    let transaction = database.begin_write().expect("a transaction");
+    {
+        let mut table = transaction.open_table(definition).expect("a table");
+        let mut keys =
+            table.iter().expect("its records").map(|entry| entry.expect("a record").0.value().to_vec());
+        let key = keys.find(|key| key.ends_with(&order_id.to_be_bytes())).expect("the record");
+        table.insert(&key[..], &b"damaged"[..]).expect("it is replaced");
+    }
+    transaction.commit().expect("a commit");
+}
+
+/// A damaged record costs its order, and not the others.
+#[test]
+fn damaged_records_are_skipped() {
+    let directory = Directory::new("damaged");
+    let server = Server::start(directory.path(), &HOUR);
+    let orders = (1..=9).map(|id| order(id, "nut")).collect::<String>();
+    assert_eq!(server.post("/orders", &orders).statuses(), vec!["placed"; 9]);
+    assert_eq!(server.post("/payments", &payment("a", 9, 1999)).statuses(), ["counted"]);
+    server.kill();
+    damage(&directory, "open", 3);
+    damage(&directory, "ended", 9);
+    let server = Server::start(directory.path(), &HOUR);
+    assert_eq!(server.metric("orders_pending"), 7.0);
+    let again = server.post("/orders", &[order(1, "nut"), order(9, "nut"), order(10, "nut")].concat());
+    assert_eq!(again.statuses(), ["duplicate", "invalid", "placed"]);
+    assert!(again.text().contains("record of this order that has ended is damaged"), "{}", again.text());
+    assert_eq!(server.post("/payments", &payment("b", 9, 1)).statuses(), ["late"]);
+    assert_eq!(server.get("/orders/9").status, 500);
+    assert_eq!(server.metric("orders_recoveries_total"), 1.0, "the store was not opened again");
 }
 
 /// A wall clock that is an hour slow after the restart: no check is early, and times go on.

@@ -24,19 +24,13 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 #[test]
 fn the_page_draws_the_figures_of_the_server() {
     let directory = Directory::new("page");
-    let server = Server::start(&directory.path().join("data"), &["--check-after", "1h"]);
+    let data = directory.path().join("data");
+    let server = Server::start(&data, &["--check-after", "1h"]);
     let orders = (1..=1_234).map(|id| order(id, "nut")).collect::<String>();
     assert_eq!(server.post("/orders", &orders).status, 200);
     let payments = (1..=234).map(|id| payment(&format!("p-{id}"), id, 1999)).collect::<String>();
     assert_eq!(server.post("/payments", &payments).status, 200);
-    let profile = directory.path().join("profile");
-    let shown = Command::new(browser())
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("http://{}/", server.address))
-        .output()
-        .expect("the browser starts");
-    let page = String::from_utf8_lossy(&shown.stdout);
+    let page = page(&directory, &format!("http://{}/", server.address));
     let pending = between(&page, "id=\"pending\"", "</section>");
     assert_eq!(between(pending, "<output>", "</output>"), "1,000");
     let decided = between(&page, "id=\"total\"", "</section>");
@@ -47,4 +41,32 @@ fn the_page_draws_the_figures_of_the_server() {
     assert_eq!(between(rate, "<output>", "</output>"), "0/s", "nothing is placed while the page looks");
     let state = between(&page, "id=\"state\">", "</p>");
     assert!(state.starts_with("ready; 0 checks"), "{state}");
+}
+
+/// The token stands behind `#` in the address, which is not sent.
+#[test]
+fn the_page_asks_for_the_token() {
+    let directory = Directory::new("page-token");
+    let data = directory.path().join("data");
+    let server = Server::launch(Command::new(support::PROGRAM), &data, &["--token", "s3cret"]);
+    let state = |address: &str| {
+        let page = page(&directory, address);
+        (between(&page, "id=\"state\">", "</p>").to_owned(), page.contains("id=\"ask\" hidden"))
+    };
+    let address = format!("http://{}/", server.address);
+    assert_eq!(state(&address), ("no figures: the server answers 401".to_owned(), false));
+    let (shown, hidden) = state(&format!("{address}#token=s3cret"));
+    assert!(shown.starts_with("ready; 0 checks") && hidden, "{shown}");
+}
+
+/// The page as the browser has it after some seconds.
+fn page(directory: &Directory, address: &str) -> String {
+    let profile = directory.path().join("profile");
+    let shown = Command::new(browser())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(address)
+        .output()
+        .expect("the browser starts");
+    String::from_utf8_lossy(&shown.stdout).into_owned()
 }

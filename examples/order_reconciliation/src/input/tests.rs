@@ -21,7 +21,7 @@ fn reason(line: &[u8]) -> String {
 #[test]
 fn a_good_line_is_read_in_its_usual_forms() {
     let order = Order { id: "a-1".into(), item: "bolt".into(), quantity: 2, amount: 350, placed_at: 12 };
-    for line in ["a-1,bolt,2,350,12", " a-1 , bolt,2 ,350,12 \r", "\"a-1\",\"bolt\" ,\"2\",350,\"12\"\n\n"] {
+    for line in ["a-1,bolt,2,350,12", "a-1,bolt,2,350,12\r\n", "\"a-1\",\"bolt\",\"2\",350,\"12\"\n\n"] {
         let found = orders(format!("\u{feff}{ORDERS}\n{line}").as_bytes());
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(matches!(&found[0], Ok(line) if line.record == order && line.number == 3), "{found:?}");
@@ -41,12 +41,17 @@ fn a_bad_line_has_its_number_and_reason_and_costs_itself_only() {
     assert!(reason(b"1,bolt,1,5,1700000000000000").contains("placed_at_ms"));
     assert!(reason(b",bolt,1,5,0").contains("order_id is \"\""));
     assert!(reason(b"1,a bolt,1,5,0").contains("item is \"a bolt\""));
+    assert!(reason(b"1, bolt,1,5,0").contains("item is \" bolt\""), "a space is a part of its field");
+    assert!(reason(b"1,bolt, 1,5,0").contains("quantity is \" 1\""));
+    assert!(reason("1,bo\u{200b}lt,1,5,0".as_bytes()).contains("visible"));
     assert!(reason("\"\u{feff}1\",bolt,1,5,0".as_bytes()).contains("order_id is"));
     assert!(reason(b"1,bolt,1,5").contains("number of columns is 4, not 5"));
     assert!(reason(b"1,bolt,1,5,0,0,0,0").contains("number of columns is 8"));
     assert!(reason(b"\"1,bolt,1,5,0").contains("quotation mark"));
     assert!(reason(b"1,bo\"lt,1,5,0").contains("quotation mark"));
     assert!(reason(b"1,\"bo\"lt,1,5,0").contains("quotation mark"));
+    assert!(reason(b"1,\"bolt\" ,1,5,0").contains("quotation mark"));
+    assert!(reason(b"1,\"bolt\"\",1,5,0").contains("quotation mark"));
     assert!(reason(b"1,b\xff,1,5,0").contains("UTF-8"));
     assert!(reason(&[b'9'; 3 * MAX_LINE]).contains("longer than 4096"));
     assert!(reason(&[b"1,bolt,1,5,0", &[b' '; MAX_LINE][..], b"0"].concat()).contains("longer than 4096"));
@@ -54,16 +59,38 @@ fn a_bad_line_has_its_number_and_reason_and_costs_itself_only() {
 }
 
 #[test]
-fn a_missing_header_is_reported_and_another_files_header_ends_the_reading() {
-    let found = orders(b"1,bolt,1,5,0\n2,bolt,1,5,0\n");
-    assert!(matches!(&found[0], Err(InputError::Bad(bad)) if bad.reason == Reason::NoHeader));
-    assert!(found[1].is_ok());
-    let swapped = Records::<_, Payment>::new(ORDERS.as_bytes()).collect::<Vec<_>>();
-    assert!(
-        matches!(&swapped[..], [Err(InputError::Header(error))] if error.to_string().contains("paid_at"))
-    );
+fn quotation_marks_are_doubled_within_quotation_marks() {
+    let found = orders(format!("{ORDERS}1,\"3\"\",4\"\"\",1,5,0\n2,\"\"\"\",1,5,0\n").as_bytes());
+    let items = found.iter().map(|line| line.as_ref().map(|line| &*line.record.item).ok());
+    assert_eq!(items.collect::<Vec<_>>(), [Some("3\",4\""), Some("\"")]);
+}
+
+#[test]
+fn columns_go_by_their_names() {
+    let found = orders(b"placed_at_ms,\"amount_cents\",item,order_id,quantity\n12,350,bolt,a-1,2\n");
+    let order = Order { id: "a-1".into(), item: "bolt".into(), quantity: 2, amount: 350, placed_at: 12 };
+    assert!(matches!(&found[..], [Ok(line)] if line.record == order), "{found:?}");
+}
+
+#[test]
+fn a_wrong_header_ends_the_reading_and_says_what_is_wrong() {
+    for (file, wrong) in [
+        ("", "the file is empty"),
+        ("\n \n", "the file is empty"),
+        ("1,bolt,1,5,0\n2,bolt,1,5,0\n", "the first line is no header"),
+        ("\"order_id,item\n", "the first line is no header: a quotation mark"),
+        ("order_id,item,quantity,amount_cents\n", "lacks the column placed_at_ms"),
+        ("order_id,item,quantity,amount,placed_at_ms\n", "unknown column \"amount\""),
+        ("order_id,item,item,quantity,amount_cents,placed_at_ms\n", "has the column item twice"),
+        ("order_id,item,quantity,amount_cents,placed_at_ms,note\n", "unknown column \"note\""),
+    ] {
+        let found = orders(file.as_bytes());
+        let [Err(InputError::Header(error))] = &found[..] else { panic!("{file:?}: {found:?}") };
+        let said = error.to_string();
+        assert!(said.contains(wrong) && said.contains("order_id,item,quantity"), "{file:?}: {said}");
+    }
     assert!(matches!(&orders(b"\xff\xfe\n1,bolt,1,5,0\n")[..], [Err(InputError::Header(_))]));
-    assert!(orders(b"").is_empty() && orders(b"\n\n").is_empty());
+    assert!(orders(ORDERS.as_bytes()).is_empty(), "a header alone");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn audit(args: &Args, streams: &mut Streams<'_>) -> Result<u64, Failure> {
     if args.from.starts_with(cluster::SCHEME) {
         return audit_cluster(args, streams);
     }
-    let source = Source::new(&args.from, args.exchange.token.as_deref(), args.exchange.give_up_after)?;
+    let source = Source::new(&args.from, args.exchange.token()?.as_deref(), args.exchange.give_up_after)?;
     let files = args.exchange.files(streams)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build().map_err(Failure::Output)?;
     let found = runtime.block_on(read_outcomes(&source, args.wait))?;

@@ -138,7 +138,7 @@ impl<'a> Walk<'a> {
             "duplicate" => Some(self.counted.contains(payment_id)),
             "late" => {
                 self.paid.push(MadePayment { order_id, amount, paid_at: placed.check_at + 1 });
-                Some(placed.ended || stored_at > placed.check_at)
+                Some(placed.ended || stored_at >= placed.check_at)
             }
             _ => Some(false),
         }

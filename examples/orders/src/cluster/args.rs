@@ -11,7 +11,7 @@ use order_reconciliation::durations;
 pub(crate) struct Args {
     /// Work with others over NATS JetStream, on the servers at these addresses, separated by commas
     #[arg(long, value_name = "URL[,URL...]", conflicts_with = "data")]
-    pub(crate) nats: String,
+    pub(crate) nats: Option<String>,
 
     /// The name of this worker; no other worker may have it
     #[arg(long, value_name = "NAME", required = false, default_value = "worker", value_parser = worker_name)]
@@ -22,11 +22,11 @@ pub(crate) struct Args {
     pub(crate) partitions: u32,
 
     /// Number of servers that keep each message: 1, 3 or 5
-    #[arg(long, value_name = "R", default_value_t = 1)]
+    #[arg(long, value_name = "R", default_value = "1", value_parser = replicas)]
     pub(crate) replicas: usize,
 
     /// After which silence another worker takes over
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = durations::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = lease)]
     pub(crate) lease: Duration,
 
     /// How long an order that has ended is known. If it is sent again later, it is a new order
@@ -48,6 +48,18 @@ fn worker_name(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("a name has 1 to 64 letters, digits, hyphens and underscores".to_owned())
+}
+
+/// An owner renews its lease three times in its length, and each takes a while.
+fn lease(text: &str) -> Result<Duration, String> {
+    let lease = durations::parse(text)?;
+    let enough = lease >= Duration::from_millis(100);
+    if enough { Ok(lease) } else { Err("a lease has at least 100ms".to_owned()) }
+}
+
+fn replicas(text: &str) -> Result<usize, String> {
+    let replicas = text.parse().ok().filter(|replicas| [1, 3, 5].contains(replicas));
+    replicas.ok_or_else(|| "it must be 1, 3 or 5".to_owned())
 }
 
 fn partitions() -> RangedI64ValueParser<u32> {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::kv::{self, CreateErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ContextBuilder};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::serve::books::Shop;
@@ -39,6 +41,9 @@ const DIGEST: &str = "Shop-Digest";
 /// once, they take both. They look at the second header when they store the message. The stream has one
 /// subject, so both headers mean the same.
 const EXPECTED: [&str; 2] = ["Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Sequence"];
+
+/// Bytes that are kept of a message that cannot be decided, at most.
+const ASIDE: usize = 64 << 10;
 
 /// What must be the same for all workers, because decisions depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +146,23 @@ impl Broker {
     pub(crate) async fn tick(&self, partition: u32, nonce: u64) -> Result<(), Failure> {
         let subject = names::log_subject(partition, Kind::Tick);
         Ok(self.jetstream.client().publish(subject, nonce.to_le_bytes().to_vec().into()).await?)
+    }
+
+    /// Keeps the beginning of a message that cannot be decided. For two minutes the broker drops a
+    /// repetition; later, an owner that reads the log again may keep the message twice.
+    pub(crate) async fn set_aside(
+        &self,
+        partition: u32,
+        sequence: u64,
+        subject: &str,
+        payload: &Bytes,
+    ) -> Result<(), Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_MESSAGE_ID, format!("{partition}-{sequence}"));
+        headers.insert("Subject", subject);
+        let payload = payload.slice(..payload.len().min(ASIDE));
+        self.jetstream.publish_with_headers(names::aside(partition), headers, payload).await?.await?;
+        Ok(())
     }
 
     pub(crate) async fn last_result(&self, partition: u32) -> Result<LastResult, Failure> {
@@ -257,5 +279,6 @@ fn streams(partitions: u32, replicas: usize) -> Vec<stream::Config> {
         [log, results]
     };
     let books = stream(names::BOOKS.to_owned(), format!("{}.*", names::BOOKS));
-    (0..partitions).flat_map(of).chain([books]).collect()
+    let aside = stream(names::ASIDE.to_owned(), format!("{}.*", names::ASIDE));
+    (0..partitions).flat_map(of).chain([books, aside]).collect()
 }

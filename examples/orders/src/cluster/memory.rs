@@ -13,7 +13,7 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::store::{Changes, Open, Recovery, Resume, Store, StoreError};
+use crate::store::{Changes, Known, Open, Recovery, Resume, Store, StoreError};
 
 /// What a snapshot brings back into the books.
 #[derive(Debug, Default)]
@@ -30,9 +30,10 @@ pub(crate) struct Memory(Mutex<Inner>);
 #[derive(Debug)]
 struct Inner {
     restored: Restored,
-    /// Orders that have ended, and when they were due.
-    ended: Recent<u64, u64>,
-    payments: Recent<Arc<str>, ()>,
+    /// Orders that have ended.
+    ended: Recent<u64, Known>,
+    /// Payments that were counted, and their contents.
+    payments: Recent<Arc<str>, u64>,
     /// How long an order that has ended is remembered, in ms.
     remember: u64,
     /// How long a payment is remembered: longer, as its order was pending for a while.
@@ -51,20 +52,24 @@ impl Memory {
     }
 
     /// Enters an order that ended at `at`, from a snapshot.
-    pub(crate) fn restore_ended(&self, at: u64, order_id: u64, check_at: u64) {
-        self.inner().ended.add(at, order_id, check_at);
+    pub(crate) fn restore_ended(&self, at: u64, order_id: u64, known: Known) {
+        self.inner().ended.add(at, order_id, known);
     }
 
     /// Enters a payment that was counted at `at`, from a snapshot.
-    pub(crate) fn restore_payment(&self, at: u64, payment_id: &str) {
-        self.inner().payments.add(at, payment_id.into(), ());
+    pub(crate) fn restore_payment(&self, at: u64, payment_id: &str, content: u64) {
+        self.inner().payments.add(at, payment_id.into(), content);
     }
 
     /// Passes on what is remembered, in the order in which it is forgotten.
-    pub(crate) fn tell(&self, mut ended: impl FnMut(u64, u64, u64), mut payment: impl FnMut(u64, &str)) {
+    pub(crate) fn tell(
+        &self,
+        mut ended: impl FnMut(u64, u64, Known),
+        mut payment: impl FnMut(u64, &str, u64),
+    ) {
         let inner = self.inner();
         inner.ended.queue.iter().for_each(|(at, id)| ended(*at, *id, inner.ended.known[id]));
-        inner.payments.queue.iter().for_each(|(at, id)| payment(*at, id));
+        inner.payments.queue.iter().for_each(|(at, id)| payment(*at, id, inner.payments.known[id]));
     }
 
     /// The number of orders and payments that are remembered.
@@ -85,10 +90,10 @@ impl Store for Memory {
     fn commit(&self, changes: &Changes) -> Result<(), StoreError> {
         let mut inner = self.inner();
         for ended in &changes.ended {
-            inner.ended.add(changes.now, ended.order.order_id, ended.order.check_at);
+            inner.ended.add(changes.now, ended.order.order_id, ended.order.known());
         }
         for payment in &changes.payments {
-            inner.payments.add(changes.now, payment.payment_id.as_str().into(), ());
+            inner.payments.add(changes.now, payment.payment_id.as_str().into(), payment.content());
         }
         let (orders, payments) = (inner.remember, inner.remember_payment);
         inner.ended.forget(changes.now.saturating_sub(orders));
@@ -96,12 +101,12 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
+    fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {
         Ok(self.inner().ended.known.get(&order_id).copied())
     }
 
-    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
-        Ok(self.inner().payments.known.contains_key(payment_id))
+    fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
+        Ok(self.inner().payments.known.get(payment_id).copied())
     }
 }
 
@@ -150,12 +155,15 @@ mod tests {
         let memory = Memory::new(Restored::default(), 100, 50);
         memory.commit(&changes(1_000, 1)).unwrap();
         memory.commit(&changes(1_100, 2)).unwrap();
-        assert_eq!([1, 2, 3].map(|id| memory.check_at(id).unwrap()), [Some(50), Some(50), None]);
+        assert_eq!(
+            [1, 2, 3].map(|id| memory.known(id).unwrap().map(|known| known.check_at)),
+            [Some(50), Some(50), None]
+        );
         memory.commit(&Changes { now: 1_101, ..Changes::default() }).unwrap();
-        assert_eq!([1, 2].map(|id| memory.check_at(id).unwrap()), [None, Some(50)]);
-        assert!(memory.has_payment("p-1").unwrap(), "a payment is known longer");
+        assert_eq!([1, 2].map(|id| memory.known(id).unwrap().map(|known| known.check_at)), [None, Some(50)]);
+        assert!(memory.payment("p-1").unwrap().is_some(), "a payment is known longer");
         memory.commit(&Changes { now: 1_151, ..Changes::default() }).unwrap();
-        assert!(!memory.has_payment("p-1").unwrap() && memory.has_payment("p-2").unwrap());
+        assert!(memory.payment("p-1").unwrap().is_none() && memory.payment("p-2").unwrap().is_some());
         assert_eq!(memory.len(), 2);
     }
 }

@@ -99,6 +99,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::serve::metrics::Metrics;
+use crate::serve::places::Limits;
 
 use broker::{Broker, Settings};
 use owner::Office;
@@ -118,29 +119,32 @@ pub(crate) struct Terms {
     pub(crate) check_after: Duration,
     /// Where to answer `/healthz` and `/metrics`.
     pub(crate) listen: Option<SocketAddr>,
+    /// What a client there may take.
+    pub(crate) limits: Limits,
+    pub(crate) token: Option<String>,
 }
 
 /// Works until a signal ends it.
-pub(crate) fn serve(args: &Args, terms: &Terms, out: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn serve(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(work(args, terms, out))
+    runtime.block_on(work(args, urls, terms, out))
 }
 
-async fn work(args: &Args, terms: &Terms, out: &mut dyn Write) -> Result<(), Failure> {
+async fn work(args: &Args, urls: &str, terms: Terms, out: &mut dyn Write) -> Result<(), Failure> {
     let settings = Settings {
         partitions: args.partitions,
         stock: terms.stock,
         check_after_ms: terms.check_after.as_millis() as u64,
         remember_ms: args.remember.as_millis() as u64,
     };
-    let client = broker::connect(&args.nats, &args.worker, broker::PATIENCE).await?;
+    let client = broker::connect(urls, &args.worker, broker::PATIENCE).await?;
     let broker = Broker::make(client, settings, args.replicas).await?;
     let (caught_up, numbers) = mpsc::unbounded_channel();
     let (metrics, snapshot_every, keep_log) =
         (Arc::new(Metrics::default()), args.snapshot_every, args.keep_log);
     let office = Office { broker, metrics, snapshot_every, keep_log, caught_up };
     if let Some(at) = terms.listen {
-        let address = status::listen(at, Arc::clone(&office.metrics)).await?;
+        let address = status::listen(at, terms.limits, terms.token, Arc::clone(&office.metrics))?;
         worker::say(out, &format!("listening on {address}"))?;
     }
     office.metrics.ready.set(1);

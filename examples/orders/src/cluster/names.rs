@@ -1,5 +1,7 @@
 //! Where things are in the broker, and in which partition an item is.
 
+pub(crate) use crate::store::{DIGEST, digest};
+
 /// The bucket of leases, workers, settings and heads of snapshots.
 pub(crate) const BUCKET: &str = "shop";
 /// The stream that holds the parts of snapshots.
@@ -35,15 +37,6 @@ pub(crate) fn partition_of(item: &str, partitions: u32) -> u32 {
     (digest(DIGEST, item.as_bytes()) % u64::from(partitions)) as u32
 }
 
-/// The digest of nothing.
-pub(crate) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// Goes on with an FNV-1a digest.
-pub(crate) fn digest(so_far: u64, bytes: &[u8]) -> u64 {
-    const PRIME: u64 = 0x0100_0000_01b3;
-    bytes.iter().fold(so_far, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
-}
-
 /// The stream of a partition's log.
 pub(crate) fn log(partition: u32) -> String {
     format!("shop-{partition}")
@@ -71,6 +64,14 @@ pub(crate) fn results_subject(partition: u32) -> String {
 /// The subject of the parts of a partition's snapshots.
 pub(crate) fn parts(partition: u32) -> String {
     format!("{BOOKS}.{partition}")
+}
+
+/// The stream of messages that cannot be decided.
+pub(crate) const ASIDE: &str = "aside";
+
+/// The subject of a partition's messages that cannot be decided.
+pub(crate) fn aside(partition: u32) -> String {
+    format!("{ASIDE}.{partition}")
 }
 
 /// What the keys of leases begin with.

@@ -70,10 +70,11 @@ impl Owner {
         let broker = office.broker.clone();
         let (keeper, bytes) = Keeper::load(broker.clone(), number, office.keep_log).await?;
         let settings = broker.settings;
-        let partition = match bytes {
+        let mut partition = match bytes {
             Some(bytes) => snapshot::decode(&bytes, settings.shop(), settings.remember_ms)?,
             None => Partition::new(settings.shop(), settings.remember_ms)?,
         };
+        partition.home = (number, settings.partitions);
         let last = broker.last_result(number).await?;
         let reader = Reader::new(broker, names::log(number), partition.position.input + 1);
         let (ticks, keeper) = (Ticks::new(), Some(keeper));
@@ -139,6 +140,7 @@ impl Owner {
         let mut next = Some(first);
         while let Some(input) = next {
             applied.push(self.apply(&input, &mut lines)?);
+            self.set_aside(&input).await?;
             next = if lines.len() < GROUP { self.reader.ready() } else { None };
         }
         if !lines.is_empty() {
@@ -159,11 +161,11 @@ impl Owner {
     }
 
     fn apply(&mut self, input: &Input, lines: &mut String) -> Result<Applied, Failure> {
-        let kind = Kind::of(&input.subject).ok_or("a message of the log has no kind")?;
+        let kind = Kind::of(&input.subject);
         let Input { sequence, time, ref payload, .. } = *input;
         let applied = self.partition.apply(sequence, time, kind, payload, lines)?;
         self.since += 1 + applied.answers.len();
-        let nonce = (kind == Kind::Tick).then_some(&payload[..]);
+        let nonce = (kind == Some(Kind::Tick)).then_some(&payload[..]);
         if self.ticks.received(time, nonce) {
             // The worker listens as long as it lives.
             let _ = self.office.caught_up.send(self.number);
@@ -176,6 +178,18 @@ impl Owner {
             self.compare()?;
         }
         Ok(Applied::default())
+    }
+
+    /// A message that cannot be decided goes to a stream of its own, and the partition goes on.
+    async fn set_aside(&mut self, input: &Input) -> Result<(), Failure> {
+        let Input { sequence, subject, payload, .. } = input;
+        if Kind::of(subject).is_some() || *sequence <= self.last.input {
+            return Ok(());
+        }
+        self.office.broker.set_aside(self.number, *sequence, subject, payload).await?;
+        self.office.metrics.set_aside.add(1);
+        eprintln!("message {sequence} of {subject} cannot be decided; it is set aside");
+        Ok(())
     }
 
     /// Counts what is decided and published.

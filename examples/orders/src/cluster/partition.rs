@@ -4,8 +4,8 @@
 //! them. It reads no clock: the time is that of the log, the latest time that the broker gave a
 //! message so far. So two owners that read the same log write the same lines, to the byte.
 //!
-//! A check that is due at T is made by the first message whose time is later than T, to the ms. All
-//! messages that the broker took in until T stand before it. If nothing else comes, the owner adds a
+//! Times are in ms, rounded up. A check that is due at T is made by the first message whose time is
+//! later than T. All messages that the broker took in until T stand before it. If nothing else comes, the owner adds a
 //! *tick* to the log; its wheel says when. A tick that comes too early decides nothing.
 //!
 //! Orders whose checks are due at one message are checked by time and id, at most [`MAX_LINES`] of
@@ -15,18 +15,21 @@
 use std::collections::BTreeSet;
 
 use crate::serve::books::{Books, Checked, Shop};
-use crate::serve::lines::{self, Answer};
+use crate::serve::lines::{self, Answer, Fault, NewOrder, NewPayment};
 use crate::store::{Changes, Store, StoreError};
 
 use super::memory::{Memory, Restored};
-use super::names::{DIGEST, Kind, digest};
+use super::names::{DIGEST, Kind, digest, partition_of};
 
 /// The greatest number of checks that one message makes, and of lines in a message. If a message has
 /// more lines, none of them is used.
 ///
 /// With the longest names, the answers to one message and to its checks are shorter than
-/// `2 * MAX_LINES * 250` bytes, half of what a message may have.
+/// `2 * MAX_LINES * 250` bytes, half of what a message may have; but for what they say of lines that are
+/// invalid ([`MAX_ANSWERS`]).
 pub(crate) const MAX_LINES: usize = 1_024;
+/// If the answers to one message are longer, in bytes, they do not say what is wrong with invalid lines.
+const MAX_ANSWERS: usize = MAX_LINES * 250;
 
 /// How far a partition has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +45,9 @@ pub(crate) struct Position {
 impl Position {
     pub(crate) const START: Self = Self { input: 0, time: 0, digest: DIGEST };
 
-    /// The time of the log, in ms, rounded down: that of an event that ends a wait.
+    /// The time of the log, in ms.
     pub(crate) fn millis(&self) -> u64 {
-        self.time / NANOS
+        self.time.div_ceil(NANOS)
     }
 }
 
@@ -60,6 +63,8 @@ pub(crate) struct Partition {
     pub(crate) books: Books,
     pub(crate) memory: Memory,
     pub(crate) position: Position,
+    /// Which partition it is, of how many. Orders of other partitions' items are invalid.
+    pub(crate) home: (u32, u32),
     /// Orders whose checks are due, by time and id, not checked yet.
     due: BTreeSet<(u64, u64)>,
 }
@@ -68,7 +73,7 @@ impl Partition {
     /// A partition as a snapshot left it.
     pub(crate) fn restore(shop: Shop, memory: Memory, position: Position) -> Result<Self, StoreError> {
         let books = Books::recover(shop, &memory, 0)?;
-        Ok(Self { books, memory, position, due: BTreeSet::new() })
+        Ok(Self { books, memory, position, home: (0, 1), due: BTreeSet::new() })
     }
 
     /// An empty partition.
@@ -77,12 +82,13 @@ impl Partition {
         Self::restore(shop, memory, Position::START)
     }
 
-    /// Applies the next message, and appends the lines that answer it.
+    /// Applies the next message, and appends the lines that answer it. One without a kind only moves the
+    /// time.
     pub(crate) fn apply(
         &mut self,
         input: u64,
         time: u64,
-        kind: Kind,
+        kind: Option<Kind>,
         payload: &[u8],
         out: &mut String,
     ) -> Result<Applied, StoreError> {
@@ -91,9 +97,9 @@ impl Partition {
         let now = self.position.millis();
         let checked = self.check(now);
         let answers = match kind {
-            Kind::Orders => self.place(payload)?,
-            Kind::Payments => self.pay(payload, now)?,
-            Kind::Tick => Vec::new(),
+            Some(Kind::Orders) => self.place(payload, now)?,
+            Some(Kind::Payments) => self.pay(payload, now)?,
+            Some(Kind::Tick) | None => Vec::new(),
         };
         let changes = self.books.take_changes(now);
         self.memory.commit(&changes)?;
@@ -101,14 +107,14 @@ impl Partition {
         // In the order in which they happened: checks come before what the message holds.
         let (by_check, by_payment) = changes.ended.split_at(checked.len());
         by_check.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
-        answers.iter().for_each(|answer| answer.write(out));
+        write(&answers, out);
         by_payment.iter().for_each(|ended| lines::write_outcome(out, &ended.outcome()));
         self.position.digest = digest(self.position.digest, &out.as_bytes()[begin..]);
         Ok(Applied { answers, changes, checked })
     }
 
     fn check(&mut self, now: u64) -> Vec<Checked> {
-        for order_id in self.books.due(now.saturating_sub(1), usize::MAX) {
+        for order_id in self.books.due(now, usize::MAX) {
             self.due.extend(self.books.check_at(order_id).map(|at| (at, order_id)));
         }
         let mut checked = Vec::new();
@@ -126,21 +132,50 @@ impl Partition {
         due.or_else(|| self.books.next_check()).map(|at| at.saturating_add(1))
     }
 
-    fn place(&mut self, payload: &[u8]) -> Result<Vec<Answer>, StoreError> {
-        // An event that begins a wait: rounded up.
-        let now = self.position.time.div_ceil(NANOS);
-        let answers = self.books.place(&self.memory, &lines_of(payload), now)?;
+    fn place(&mut self, payload: &[u8], now: u64) -> Result<Vec<Answer>, StoreError> {
+        let answers = self.books.place(
+            &self.memory,
+            &self.own(lines_of(payload), |order: &NewOrder| Some(&order.item)),
+            now,
+        )?;
         // These books have no limit.
         Ok(answers.unwrap_or_default())
     }
 
+    /// Finds lines invalid whose item is another partition's: that one decides its orders.
+    fn own<T>(
+        &self,
+        lines: Vec<Result<T, Fault>>,
+        item: impl Fn(&T) -> Option<&str>,
+    ) -> Vec<Result<T, Fault>> {
+        let (number, partitions) = self.home;
+        let own = |line: T| match item(&line).map(|item| partition_of(item, partitions)) {
+            Some(other) if other != number => {
+                Err(Fault::whole(format!("its item belongs to partition {other}, not to {number}")))
+            }
+            _ => Ok(line),
+        };
+        lines.into_iter().map(|line| line.and_then(own)).collect()
+    }
+
     fn pay(&mut self, payload: &[u8], now: u64) -> Result<Vec<Answer>, StoreError> {
-        lines_of(payload).into_iter().map(|line| self.books.pay_line(&self.memory, line, now)).collect()
+        let lines = self.own(lines_of(payload), |payment: &NewPayment| payment.item.as_deref());
+        lines.into_iter().map(|line| self.books.pay_line(&self.memory, line, now)).collect()
     }
 }
 
 /// Nanoseconds in a ms.
 const NANOS: u64 = 1_000_000;
+
+/// Appends the answers to a message.
+fn write(answers: &[Answer], out: &mut String) {
+    let begin = out.len();
+    answers.iter().for_each(|answer| answer.write(out));
+    if out.len() - begin > MAX_ANSWERS {
+        out.truncate(begin);
+        answers.iter().for_each(|answer| answer.write_short(out));
+    }
+}
 
 /// The lines of a message, if there are not too many.
 fn lines_of<T: lines::Line>(payload: &[u8]) -> Vec<Result<T, lines::Fault>> {

@@ -13,13 +13,13 @@
 use std::str;
 
 use crate::serve::books::Shop;
-use crate::store::{Open, Recovery, Resume, StoreError};
+use crate::store::{Known, Open, Recovery, Resume, StoreError};
 
 use super::memory::{Memory, Restored};
 use super::names::{DIGEST, digest};
 use super::partition::{Partition, Position};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The snapshot of a partition.
 pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
@@ -32,10 +32,12 @@ pub(crate) fn encode(partition: &Partition) -> Vec<u8> {
     partition.books.tell(&mut Told(&mut open, &mut sold));
     let (mut ended, mut payments) = (List::default(), List::default());
     partition.memory.tell(
-        |at, order_id, check_at| ended.entry(|bytes| numbers(bytes, &[at, order_id, check_at])),
-        |at, payment_id| {
+        |at, order_id, known| {
+            ended.entry(|bytes| numbers(bytes, &[at, order_id, known.check_at, known.content]));
+        },
+        |at, payment_id, content| {
             payments.entry(|bytes| {
-                numbers(bytes, &[at]);
+                numbers(bytes, &[at, content]);
                 name(bytes, payment_id);
             });
         },
@@ -77,12 +79,12 @@ fn read(rest: &mut &[u8], shop: Shop, remember: u64) -> Option<(Position, Memory
     restored.resume = Resume { now: position.millis().saturating_sub(1), last_seq };
     let memory = Memory::new(restored, remember, shop.check_after);
     for _ in 0..take::<1>(rest)?[0] {
-        let [at, order_id, check_at] = take(rest)?;
-        memory.restore_ended(at, order_id, check_at);
+        let [at, order_id, check_at, content] = take(rest)?;
+        memory.restore_ended(at, order_id, Known { check_at, content });
     }
     for _ in 0..take::<1>(rest)?[0] {
-        let [at] = take(rest)?;
-        memory.restore_payment(at, take_name(rest)?);
+        let [at, content] = take(rest)?;
+        memory.restore_payment(at, take_name(rest)?, content);
     }
     (version == VERSION && rest.is_empty()).then_some((position, memory))
 }
@@ -157,7 +159,8 @@ fn take_order(rest: &mut &[u8]) -> Option<Open> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Kind;
+    use super::super::names::{self, Kind};
+    use super::super::partition::MAX_LINES;
     use super::*;
 
     const SHOP: Shop = Shop { stock: 6, check_after: 50, max_pending: usize::MAX };
@@ -192,7 +195,7 @@ mod tests {
     fn apply(partition: &mut Partition, log: &[(u64, Kind, String)], from: usize) -> String {
         let mut out = String::new();
         for (number, (time, kind, payload)) in log.iter().enumerate().skip(from) {
-            partition.apply(number as u64 + 1, *time, *kind, payload.as_bytes(), &mut out).unwrap();
+            partition.apply(number as u64 + 1, *time, Some(*kind), payload.as_bytes(), &mut out).unwrap();
         }
         out
     }
@@ -225,17 +228,43 @@ mod tests {
         let mut out = String::new();
         let mut tick = |time, kind, text: &str| {
             out.clear();
-            partition.apply(1, time, kind, text.as_bytes(), &mut out).unwrap();
+            partition.apply(1, time, Some(kind), text.as_bytes(), &mut out).unwrap();
             (out.matches("released").count(), partition.next_check())
         };
         for first in [0, 1_000, 2_000] {
             let body = (first..first + 1_000).map(order).collect::<String>();
             tick(MS, Kind::Orders, &body);
         }
-        assert_eq!(tick(52 * MS - 1, Kind::Tick, "").0, 0, "within the ms in which they are due");
-        assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
+        assert_eq!(tick(51 * MS, Kind::Tick, "").0, 0, "at the instant at which they are due");
+        assert_eq!(tick(51 * MS + 1, Kind::Tick, ""), (1_024, Some(52)));
         assert_eq!(tick(52 * MS, Kind::Tick, ""), (1_024, Some(52)));
         assert_eq!(tick(9 * MS, Kind::Tick, ""), (952, None), "a clock that went back is ignored");
+    }
+
+    /// What a message may hold by mistake costs itself: it is answered in a bounded number of bytes.
+    #[test]
+    fn others_items_great_answers_and_unknown_kinds_are_no_end() {
+        let mut partition = Partition::new(SHOP, REMEMBER).unwrap();
+        partition.home = (names::partition_of("nut", 16), 16);
+        let mut apply = |kind, text: &str| {
+            let mut out = String::new();
+            partition.apply(1, MS, kind, text.as_bytes(), &mut out).unwrap();
+            out
+        };
+        let order = |id, item| {
+            format!("{{\"order_id\":{id},\"item\":\"{item}\",\"quantity\":1,\"amount_cents\":1}}\n")
+        };
+        let out = apply(Some(Kind::Orders), &[order(1, "nut"), order(2, "item-1")].concat());
+        assert!(out.contains("\"order_id\":1,\"status\":\"placed\""), "{out}");
+        assert!(out.contains("its item belongs to partition 0, not to 8"), "{out}");
+        let paid = "{\"payment_id\":\"p\",\"order_id\":1,\"item\":\"item-1\",\"amount_cents\":1}";
+        assert!(apply(Some(Kind::Payments), paid).contains("belongs to partition 0"));
+        let controls = format!("{{\"order_id\":3,\"quantity\":\"{}\"}}\n", "\\u0001".repeat(160_000));
+        assert!(apply(Some(Kind::Orders), &controls).len() < 1_000);
+        let many = format!("{{\"order_id\":\"{0}\",\"item\":\"{0}\"}}\n", "é".repeat(100)).repeat(MAX_LINES);
+        let out = apply(Some(Kind::Orders), &many);
+        assert!(out.lines().count() == MAX_LINES && out.len() < 250 * MAX_LINES, "{}", out.len());
+        assert_eq!(apply(None, "anything"), "");
     }
 
     #[test]

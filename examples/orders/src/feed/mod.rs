@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
 }
 
 fn feed(args: &Args, streams: &mut Streams<'_>) -> Result<Done, Failure> {
-    let target = Target::new(&args.to, args.exchange.token.as_deref(), args.exchange.give_up_after)?;
+    let target = Target::new(&args.to, args.exchange.token()?.as_deref(), args.exchange.give_up_after)?;
     let files = args.exchange.files(streams)?;
     let check_after = args.check_after.as_millis() as u64;
     let mut lanes = plan::lanes(&files, args.connections, check_after, args.speed.is_some());

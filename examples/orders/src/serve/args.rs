@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use order_reconciliation::durations;
 
-use crate::cluster;
+use crate::{cluster, token};
+
+use super::places::Limits;
 
 /// Serves orders over HTTP, and keeps them in a directory; or decides orders together with other workers
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to keep the orders. It is made if it is not there
-    #[arg(long, value_name = "DIR", required_unless_present = "nats")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
     #[command(flatten)]
@@ -32,16 +34,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "UNITS", default_value_t = 1_000_000)]
     pub(crate) stock: u64,
 
-    /// Every request must have the header `Authorization: Bearer TOKEN`
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) token: token::Args,
 
     /// Largest number of orders that wait for their check; more are refused with 503
-    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, conflicts_with = "nats")]
     pub(crate) max_pending: usize,
 
-    /// How long a client may take for a request's head or its body, and how long a connection may be
-    /// idle
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
-    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
 }

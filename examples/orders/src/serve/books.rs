@@ -8,13 +8,13 @@
 //! and the writer is one thread: nothing is decided twice. After a restart, `open` holds the orders
 //! that the store has as pending, and no others.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::mem;
 
 use order_reconciliation::rules::{self, Item, Terms, Verdict};
 use shardwheel::{Advancer, Config, Key, Scheduler, shard};
 
-use crate::store::{Changes, EndState, Ended, Open, Payment, Recovery, Store, StoreError};
+use crate::store::{Changes, EndState, Ended, Known, Open, Payment, Recovery, Store, StoreError, content};
 
 use super::lines::{Answer, Fault, NewOrder, NewPayment, OrderAnswer, PaymentAnswer};
 
@@ -49,7 +49,7 @@ struct Pending {
     check: Key,
 }
 
-/// A check that was made, and how late it was in ms.
+/// A check that was made, and how late it was in whole ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub(crate) late: u64,
@@ -81,9 +81,9 @@ pub(crate) struct Books {
 struct Fresh {
     /// Orders that were placed or paid in part. Some may have ended since.
     open: Vec<u64>,
-    /// Orders that have ended, and when their checks are or were due.
-    ended: HashMap<u64, u64>,
-    payments: HashSet<String>,
+    ended: HashMap<u64, Known>,
+    /// Payments, and their contents.
+    payments: HashMap<String, u64>,
     /// Items of which units were sold.
     items: Vec<u32>,
 }
@@ -158,8 +158,8 @@ impl Books {
         number
     }
 
-    /// Places the orders of one request, all or none. `now` is rounded up to a ms, because the wait
-    /// until the check must not be shorter than promised.
+    /// Places the orders of one request, all or none. The caller makes the checks that were due before
+    /// `now` first.
     pub(crate) fn place(
         &mut self,
         store: &dyn Store,
@@ -168,47 +168,69 @@ impl Books {
     ) -> Result<Result<Vec<Answer>, Full>, StoreError> {
         let mut known = Vec::with_capacity(orders.len());
         for order in orders.iter().flatten() {
-            known.push(self.known(store, order.order_id)?);
+            known.push(match self.known(store, order.order_id) {
+                // Opening the store again does not mend it.
+                Err(StoreError::Damaged { what }) => Err(what),
+                known => Ok(known?),
+            });
         }
-        let unknown = known.iter().filter(|known| known.is_none()).count();
+        let unknown = known.iter().filter(|known| **known == Ok(None)).count();
         if unknown > 0 && self.open.len() + unknown > self.shop.max_pending {
             return Ok(Err(Full));
         }
         let mut known = known.into_iter();
         let answer = |order: &Result<NewOrder, Fault>| match order {
-            Ok(order) => self.place_one(order, known.next().flatten(), now),
+            Ok(order) => match known.next().unwrap_or(Ok(None)) {
+                Ok(known) => self.place_one(order, known, now),
+                Err(what) => Answer::Invalid(Fault::damaged(order.order_id, what)),
+            },
             Err(fault) => Answer::Invalid(fault.clone()),
         };
         Ok(Ok(orders.iter().map(answer).collect()))
     }
 
-    /// When an order is or was checked, if it was accepted before.
-    fn known(&self, store: &dyn Store, order_id: u64) -> Result<Option<u64>, StoreError> {
-        if let Some(pending) = self.open.get(&order_id) {
-            return Ok(Some(pending.terms.due));
+    /// What is known of an order that was accepted before.
+    fn known(&self, store: &dyn Store, order_id: u64) -> Result<Option<Known>, StoreError> {
+        if let Some(pending) = self.known_pending(order_id) {
+            return Ok(Some(pending));
         }
         let ended = [&self.fresh, &self.taken].into_iter().find_map(|part| part.ended.get(&order_id));
-        if let Some(&due) = ended {
-            return Ok(Some(due));
+        if let Some(&ended) = ended {
+            return Ok(Some(ended));
         }
-        store.check_at(order_id)
+        store.known(order_id)
     }
 
-    fn place_one(&mut self, order: &NewOrder, known: Option<u64>, now: u64) -> Answer {
+    fn known_pending(&self, order_id: u64) -> Option<Known> {
+        let Pending { item, terms, .. } = self.open.get(&order_id)?;
+        let content = content(&self.items[*item as usize].0, terms.quantity, terms.amount);
+        Some(Known { check_at: terms.due, content })
+    }
+
+    fn place_one(&mut self, order: &NewOrder, known: Option<Known>, now: u64) -> Answer {
         let &NewOrder { order_id, ref item, quantity, amount_cents } = order;
         // The same request may hold an order twice.
-        let known = known.or_else(|| self.check_at(order_id));
-        if let Some(check_at) = known {
-            return Answer::Order { order_id, answer: OrderAnswer::Duplicate { check_at } };
+        if let Some(Known { check_at, content: before }) = known.or_else(|| self.known_pending(order_id)) {
+            let same = before == content(item, quantity, amount_cents);
+            let answer = if same { OrderAnswer::Duplicate { check_at } } else { OrderAnswer::Conflict };
+            return Answer::Order { order_id, answer };
         }
-        let number = self.item(item);
-        if !self.items[number as usize].1.reserve(quantity) {
+        let Some(number) = self.reserve(item, quantity) else {
             return Answer::Order { order_id, answer: OrderAnswer::SoldOut };
-        }
+        };
         let check_at = now.saturating_add(self.shop.check_after);
         self.insert(order_id, number, Terms::new(quantity, amount_cents, check_at), now);
         self.fresh.open.push(order_id);
         Answer::Order { order_id, answer: OrderAnswer::Placed { check_at } }
+    }
+
+    /// Reserves units of an item. An item of which nothing was ever sold takes no memory.
+    fn reserve(&mut self, item: &str, quantity: u32) -> Option<u32> {
+        if u64::from(quantity) > self.shop.stock && !self.item_numbers.contains_key(item) {
+            return None;
+        }
+        let number = self.item(item);
+        self.items[number as usize].1.reserve(quantity).then_some(number)
     }
 
     fn record(&self, order_id: u64, pending: &Pending) -> Open {
@@ -217,7 +239,7 @@ impl Books {
         Open { order_id, item, quantity, amount, paid, placed_at, check_at: due }
     }
 
-    /// Answers a line of payment. `now` is rounded down to a ms.
+    /// Answers a line of payment.
     pub(crate) fn pay_line(
         &mut self,
         store: &dyn Store,
@@ -239,32 +261,39 @@ impl Books {
         payment: &NewPayment,
         now: u64,
     ) -> Result<PaymentAnswer, StoreError> {
-        let NewPayment { payment_id, order_id, amount_cents } = payment;
-        if self.has_payment(store, payment_id)? {
-            return Ok(PaymentAnswer::Duplicate);
+        let NewPayment { payment_id, order_id, amount_cents, .. } = payment;
+        let (id, order, amount) = (payment_id.clone(), *order_id, *amount_cents);
+        let new = Payment { payment_id: id, order_id: order, amount };
+        if let Some(before) = self.known_payment(store, payment_id)? {
+            let same = before == new.content();
+            return Ok(if same { PaymentAnswer::Duplicate } else { PaymentAnswer::Conflict });
         }
         let Some(pending) = self.open.get_mut(order_id) else {
-            let known = self.known(store, *order_id)?.is_some();
+            let known = match self.known(store, *order_id) {
+                // Its record is there.
+                Err(StoreError::Damaged { .. }) => true,
+                known => known?.is_some(),
+            };
             return Ok(if known { PaymentAnswer::Late } else { PaymentAnswer::UnknownOrder });
         };
         let received = pending.terms.receive(*amount_cents, now);
         if received == rules::Payment::Late {
             return Ok(PaymentAnswer::Late);
         }
-        let (payment_id, order_id, amount) = (payment_id.clone(), *order_id, *amount_cents);
-        self.fresh.payments.insert(payment_id.clone());
-        self.changes.payments.push(Payment { payment_id, order_id, amount });
+        self.fresh.payments.insert(payment_id.clone(), new.content());
+        self.changes.payments.push(new);
         if received == rules::Payment::InFull {
-            self.end(order_id, EndState::PaidEarly, now);
+            self.end(order, EndState::PaidEarly, now);
         } else {
-            self.fresh.open.push(order_id);
+            self.fresh.open.push(order);
         }
         Ok(PaymentAnswer::Counted)
     }
 
-    fn has_payment(&self, store: &dyn Store, payment_id: &str) -> Result<bool, StoreError> {
-        let taken = [&self.fresh, &self.taken].into_iter().any(|part| part.payments.contains(payment_id));
-        Ok(taken || store.has_payment(payment_id)?)
+    /// The content of a payment that was counted.
+    fn known_payment(&self, store: &dyn Store, payment_id: &str) -> Result<Option<u64>, StoreError> {
+        let taken = [&self.fresh, &self.taken].into_iter().find_map(|part| part.payments.get(payment_id));
+        if taken.is_some() { Ok(taken.copied()) } else { store.payment(payment_id) }
     }
 
     /// Takes an order out of the books. This is the only place that does.
@@ -280,22 +309,23 @@ impl Books {
             self.fresh.items.push(pending.item);
         }
         self.last_seq += 1;
-        self.fresh.ended.insert(order_id, pending.terms.due);
         let order = self.record(order_id, &pending);
+        self.fresh.ended.insert(order_id, order.known());
         self.changes.ended.push(Ended { order, state, decided_at: now, seq: self.last_seq });
     }
 
-    /// Checks orders that are due, `limit` at most, and passes each to `done`. True if more may be
-    /// due. `now` is rounded down to a ms.
+    /// Makes checks that were due before `now`, `limit` at most, and passes each to `done`. True if there
+    /// may be more.
     pub(crate) fn check(&mut self, now: u64, limit: usize, done: impl FnMut(Checked)) -> bool {
         let due = self.due(now, limit);
         due.iter().filter_map(|&order_id| self.decide(order_id, now)).for_each(done);
         due.len() == limit
     }
 
-    /// Takes orders that are due out of the wheel, `limit` at most. The caller decides each.
+    /// Takes orders whose checks were due before `now` out of the wheel, `limit` at most. The caller
+    /// decides each.
     pub(crate) fn due(&mut self, now: u64, limit: usize) -> Vec<u64> {
-        let due = self.advancer.advance(now.saturating_sub(self.began)).take(limit);
+        let due = self.advancer.advance(now.saturating_sub(self.began + 1)).take(limit);
         due.map(|fired| fired.payload).collect()
     }
 
@@ -307,7 +337,7 @@ impl Books {
             Verdict::Released => EndState::Released,
         };
         self.end(order_id, state, now);
-        Some(Checked { late: now.saturating_sub(terms.due), missed: terms.due < self.began })
+        Some(Checked { late: now.saturating_sub(terms.due + 1), missed: terms.due < self.began })
     }
 
     /// When a pending order is checked.

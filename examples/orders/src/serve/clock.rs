@@ -23,13 +23,8 @@ impl ShopClock {
         Self { began, start }
     }
 
-    /// The time of an event that ends a wait: rounded down.
-    pub(crate) fn ends(&self) -> u64 {
-        self.began + self.start.elapsed().as_millis() as u64
-    }
-
-    /// The time of an event that begins a wait: rounded up.
-    pub(crate) fn begins(&self) -> u64 {
+    /// The time of what comes in: rounded up, so that a wait that begins is not shorter than promised.
+    pub(crate) fn now(&self) -> u64 {
         self.began + self.start.elapsed().as_nanos().div_ceil(1_000_000) as u64
     }
 

@@ -1,14 +1,13 @@
 //! The routes. A handler reads the body, asks the writer, and formats the answer; it decides nothing.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{self, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::task;
 
@@ -16,11 +15,15 @@ use crate::store::{History, StoreError};
 
 use super::books;
 use super::lines::{self, Answer, Line};
+use super::metrics::Metrics;
+use super::places::{Answered, Place};
 use super::shared::Shared;
 use super::writer::Message;
 
 /// Longest body, in bytes.
-pub(crate) const MAX_BODY: usize = 1 << 20;
+const MAX_BODY: usize = 1 << 20;
+/// Lines of a body, at most: each has an answer.
+const MAX_LINES: usize = 10_000;
 /// Outcomes in one answer, at most and by default.
 const MAX_OUTCOMES: usize = 10_000;
 const DEFAULT_OUTCOMES: usize = 1_000;
@@ -42,15 +45,26 @@ pub(crate) struct Context {
     pub(crate) body_timeout: Duration,
 }
 
-type Answered = Response<Full<Bytes>>;
 type Lines = Result<Vec<Answer>, books::Full>;
 
 /// Answers one request.
-pub(crate) async fn handle(
-    context: Arc<Context>,
-    request: Request<Incoming>,
-) -> Result<Answered, Infallible> {
-    Ok(route(&context, request).await.unwrap_or_else(|refusal| refusal.response(&context.shared)))
+pub(crate) async fn handle(context: Arc<Context>, place: Arc<Place>, request: Request<Incoming>) -> Answered {
+    let answered = route(&context, &place, request).await;
+    answered.unwrap_or_else(|refusal| refusal.response(&context.shared.metrics))
+}
+
+/// Answers one request to a worker of a cluster.
+pub(crate) fn of_worker(request: &Request<Incoming>, token: Option<&str>, metrics: &Metrics) -> Answered {
+    let answered = || {
+        authorise(token, request)?;
+        match (request.uri().path(), request.method() == "GET" || request.method() == "HEAD") {
+            ("/healthz", true) => Ok(answer(StatusCode::OK, TEXT, "ok\n".to_owned())),
+            ("/metrics", true) => Ok(answer(StatusCode::OK, METRICS, metrics.text())),
+            ("/healthz" | "/metrics", false) => Err(Refusal::Method(GET)),
+            _ => Err(Refusal::NotFound),
+        }
+    };
+    answered().unwrap_or_else(|refusal: Refusal| refusal.response(metrics))
 }
 
 /// Why a request is not answered as it asks.
@@ -69,13 +83,16 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn response(self, shared: &Shared) -> Answered {
+    fn response(self, metrics: &Metrics) -> Answered {
         let (status, text) = match &self {
             Self::Token => (StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong".to_owned()),
             Self::NotFound => (StatusCode::NOT_FOUND, "there is no such thing".to_owned()),
             Self::Method(allowed) => (StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}")),
             Self::Bad(reason) => (StatusCode::BAD_REQUEST, (*reason).to_owned()),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {MAX_BODY} bytes")),
+            Self::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("a body has at most {MAX_BODY} bytes and {MAX_LINES} lines"),
+            ),
             Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body did not come in time".to_owned()),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, "nothing was done; try again later".to_owned()),
             Self::Unknown => {
@@ -84,11 +101,11 @@ impl Refusal {
             Self::Store(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         };
         let mut response = answer(status, TEXT, format!("{text}\n"));
-        self.add_headers(&mut response, shared);
+        self.add_headers(&mut response, metrics);
         response
     }
 
-    fn add_headers(&self, response: &mut Answered, shared: &Shared) {
+    fn add_headers(&self, response: &mut Answered, metrics: &Metrics) {
         let headers = response.headers_mut();
         match self {
             Self::Token => {
@@ -98,7 +115,7 @@ impl Refusal {
                 headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
             }
             Self::Full | Self::Unknown => {
-                shared.metrics.requests_refused.add(1);
+                metrics.requests_refused.add(1);
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);
             }
             _ => {}
@@ -106,51 +123,76 @@ impl Refusal {
     }
 }
 
-async fn route(context: &Arc<Context>, request: Request<Incoming>) -> Result<Answered, Refusal> {
-    authorise(context, &request)?;
+const GET: &str = "GET, HEAD";
+const POST: &str = "POST";
+
+async fn route(
+    context: &Arc<Context>,
+    place: &Place,
+    request: Request<Incoming>,
+) -> Result<Answered, Refusal> {
     let path = request.uri().path().to_owned();
-    let (head, rest) =
-        path[1..].split_once('/').map_or((&path[1..], None), |(head, rest)| (head, Some(rest)));
+    // A target without a path, as that of `CONNECT` or `OPTIONS *`, names nothing here.
+    let path = path.strip_prefix('/').ok_or(Refusal::NotFound)?;
+    let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
+    // The page has no figures of its own, and a browser cannot send the token with it.
+    if (head, rest) != ("", None) {
+        authorise(context.token.as_deref(), &request)?;
+    }
+    let allowed = match (head, rest) {
+        ("orders" | "payments", None) => POST,
+        ("orders" | "stock", Some(_)) | ("outcomes" | "healthz" | "metrics" | "", None) => GET,
+        _ => return Err(Refusal::NotFound),
+    };
+    if !allowed.split(", ").any(|method| method == request.method()) {
+        return Err(Refusal::Method(allowed));
+    }
+    if place.is_kept && !matches!(head, "healthz" | "metrics") {
+        return Err(Refusal::Full);
+    }
     match (head, rest) {
         ("orders", None) => {
-            let lines = |lines, reply| Message::Orders { lines, reply };
-            post(context, request, lines).await
+            post(context, place, request, |lines, reply| Message::Orders { lines, reply }).await
         }
         ("payments", None) => {
-            let lines = |lines, reply| Message::Payments { lines, reply };
-            post(context, request, lines).await
+            post(context, place, request, |lines, reply| Message::Payments { lines, reply }).await
         }
-        _ if request.method() != Method::GET => Err(Refusal::Method("GET")),
         ("orders", Some(id)) => order(context, id).await,
         ("stock", Some(item)) => stock(context, item).await,
-        ("outcomes", None) => outcomes(context, request.uri().query().unwrap_or_default()).await,
-        ("healthz", None) => health(&context.shared),
-        ("metrics", None) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics.text())),
-        ("", None) => Ok(page()),
-        _ => Err(Refusal::NotFound),
+        ("outcomes", _) => outcomes(context, request.uri().query().unwrap_or_default()).await,
+        ("healthz", _) => health(&context.shared),
+        ("metrics", _) => Ok(answer(StatusCode::OK, METRICS, context.shared.metrics.text())),
+        _ => Ok(page()),
     }
 }
 
 /// With a token, every request must bear it.
-fn authorise(context: &Context, request: &Request<Incoming>) -> Result<(), Refusal> {
-    let Some(token) = &context.token else { return Ok(()) };
+fn authorise(token: Option<&str>, request: &Request<Incoming>) -> Result<(), Refusal> {
+    let Some(token) = token else { return Ok(()) };
     let sent = request.headers().get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
-    let sent = sent.strip_prefix(b"Bearer ").unwrap_or_default();
+    let sent = bearer(sent).unwrap_or_default();
     // The time does not depend on where the first difference is.
     let differ = sent.iter().zip(token.as_bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
     if differ == 0 && sent.len() == token.len() { Ok(()) } else { Err(Refusal::Token) }
 }
 
+/// What follows the name of the scheme, which may have letters of any case.
+fn bearer(sent: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = sent.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
 /// Sends the lines of a body to the writer, and waits until they are on disk.
 async fn post<T: Line>(
     context: &Context,
+    place: &Place,
     request: Request<Incoming>,
     message: impl FnOnce(Vec<Result<T, lines::Fault>>, oneshot::Sender<Lines>) -> Message,
 ) -> Result<Answered, Refusal> {
-    if request.method() != Method::POST {
-        return Err(Refusal::Method("POST"));
+    let body = place.wait_for_client(body(context, request)).await?;
+    if body.iter().filter(|&&byte| byte == b'\n').count() > MAX_LINES {
+        return Err(Refusal::TooLarge);
     }
-    let body = body(context, request).await?;
     let (reply, answers) = oneshot::channel();
     ask(context, message(lines::parse(&body), reply))?;
     let answers = answers.await.map_err(|_| Refusal::Unknown)?.map_err(|books::Full| Refusal::Full)?;
@@ -160,6 +202,10 @@ async fn post<T: Line>(
 }
 
 async fn body(context: &Context, request: Request<Incoming>) -> Result<Bytes, Refusal> {
+    // Refused before a client is told to go on with it.
+    if request.body().size_hint().lower() > MAX_BODY as u64 {
+        return Err(Refusal::TooLarge);
+    }
     let body = Limited::new(request.into_body(), MAX_BODY).collect();
     match shardwheel::timeout(context.body_timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -1,9 +1,9 @@
 //! The lines that clients send, and the lines that answer them.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::store::{EndState, Ended, Open, Outcome};
@@ -15,8 +15,12 @@ const MAX_NAME: usize = 64;
 /// Largest amount, in cents: as in the CSV files.
 const MAX_CENTS: u64 = 1_000_000_000_000;
 
+/// Largest number of characters of a value that an answer repeats.
+const SHOWN: usize = 100;
+
 /// A line of `POST /orders`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct NewOrder {
     pub(crate) order_id: u64,
     pub(crate) item: String,
@@ -26,42 +30,89 @@ pub(crate) struct NewOrder {
 
 /// A line of `POST /payments`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct NewPayment {
     pub(crate) payment_id: String,
     pub(crate) order_id: u64,
+    /// That of the order, for a tool that divides a shop anew.
+    #[serde(default)]
+    pub(crate) item: Option<String>,
     pub(crate) amount_cents: u64,
+}
+
+/// What a field of a line must be.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Number {
+        min: u64,
+        max: u64,
+    },
+    Name,
+    /// A name that may be left out.
+    OptionalName,
+}
+
+impl Kind {
+    const ID: Self = Self::Number { min: 0, max: u64::MAX };
+    const CENTS: Self = Self::Number { min: 0, max: MAX_CENTS };
+
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Number { min, max } => value.as_u64().is_some_and(|number| (min..=max).contains(&number)),
+            Self::Name => value.as_str().is_some_and(is_name),
+            Self::OptionalName => value.is_null() || value.as_str().is_some_and(is_name),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Self::Name | Self::OptionalName => {
+                write!(f, "a string of 1 to {MAX_NAME} bytes of visible text without spaces")
+            }
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME).contains(&text.len()) && text.chars().all(order_reconciliation::is_visible)
 }
 
 /// A kind of line.
 pub(crate) trait Line: DeserializeOwned {
-    /// What is wrong with it, beyond its form.
-    fn fault(&self) -> Option<String>;
+    const FIELDS: &'static [(&'static str, Kind)];
+
+    /// Whether its fields are within their limits.
+    fn fits(&self) -> bool;
 }
 
 impl Line for NewOrder {
-    fn fault(&self) -> Option<String> {
-        let quantity = (self.quantity == 0).then(|| "quantity is 0; it must be at least 1".to_owned());
-        name_fault("item", &self.item).or(quantity).or_else(|| amount_fault(self.amount_cents))
+    const FIELDS: &'static [(&'static str, Kind)] = &[
+        ("order_id", Kind::ID),
+        ("item", Kind::Name),
+        ("quantity", Kind::Number { min: 1, max: u32::MAX as u64 }),
+        ("amount_cents", Kind::CENTS),
+    ];
+
+    fn fits(&self) -> bool {
+        self.quantity > 0 && self.amount_cents <= MAX_CENTS && is_name(&self.item)
     }
 }
 
 impl Line for NewPayment {
-    fn fault(&self) -> Option<String> {
-        name_fault("payment_id", &self.payment_id).or_else(|| amount_fault(self.amount_cents))
-    }
-}
+    const FIELDS: &'static [(&'static str, Kind)] = &[
+        ("payment_id", Kind::Name),
+        ("order_id", Kind::ID),
+        ("amount_cents", Kind::CENTS),
+        ("item", Kind::OptionalName),
+    ];
 
-fn name_fault(field: &str, name: &str) -> Option<String> {
-    let visible = |c: char| !c.is_whitespace() && !c.is_control();
-    if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(visible) {
-        return None;
+    fn fits(&self) -> bool {
+        let item = self.item.as_deref().is_none_or(is_name);
+        item && self.amount_cents <= MAX_CENTS && is_name(&self.payment_id)
     }
-    let shown = name.chars().take(MAX_NAME).collect::<String>();
-    Some(format!("{field} is {shown:?}; it must be 1 to {MAX_NAME} bytes of visible text without spaces"))
-}
-
-fn amount_fault(cents: u64) -> Option<String> {
-    (cents > MAX_CENTS).then(|| format!("amount_cents is {cents}; it must be at most {MAX_CENTS}"))
 }
 
 /// A line that is not used.
@@ -75,15 +126,14 @@ pub(crate) struct Fault {
 impl Fault {
     /// The fault of a body as a whole.
     pub(crate) fn whole(reason: String) -> Self {
-        Self { names: names(b""), reason }
+        Self { names: names(&[]), reason }
     }
-}
 
-/// What can be read of a line that is wrong elsewhere.
-#[derive(Deserialize)]
-struct Names {
-    payment_id: Option<Value>,
-    order_id: Option<Value>,
+    /// An order was known, and its record cannot be read.
+    pub(crate) fn damaged(order_id: u64, what: &str) -> Self {
+        let names = names(&[("order_id".to_owned(), order_id.into())]);
+        Self { names, reason: format!("the server's record of this {what} is damaged") }
+    }
 }
 
 /// The lines of a body; blank ones are skipped.
@@ -93,17 +143,85 @@ pub(crate) fn parse<T: Line>(body: &[u8]) -> Vec<Result<T, Fault>> {
 }
 
 fn parse_line<T: Line>(line: &[u8]) -> Result<T, Fault> {
-    let parsed = serde_json::from_slice::<T>(line).map_err(|error| error.to_string());
-    let checked = parsed.and_then(|parsed| parsed.fault().map_or(Ok(parsed), Err));
-    checked.map_err(|reason| Fault { names: names(line), reason })
+    // An array would do as well otherwise, its values in the order of the fields.
+    if line.starts_with(b"{")
+        && let Ok(parsed) = serde_json::from_slice::<T>(line)
+        && parsed.fits()
+    {
+        return Ok(parsed);
+    }
+    let Fields(fields) = serde_json::from_slice(line).unwrap_or_default();
+    let reason = if fields.is_empty() { not_an_object::<T>(line) } else { reason::<T>(&fields) };
+    Err(Fault { names: names(&fields), reason })
 }
 
-/// The names in a line, as far as they are short and of the right kind.
-fn names(line: &[u8]) -> String {
-    let names = serde_json::from_slice(line).unwrap_or(Names { payment_id: None, order_id: None });
-    let order_id = names.order_id.filter(Value::is_u64).unwrap_or(Value::Null);
-    let short = |value: &Value| value.as_str().is_some_and(|text| text.len() <= MAX_NAME);
-    match names.payment_id.filter(short) {
+/// The fields of a line, as they come.
+#[derive(Default)]
+struct Fields(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(Collect)
+    }
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Fields(fields))
+    }
+}
+
+fn not_an_object<T: Line>(line: &[u8]) -> String {
+    let names = T::FIELDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    format!("{} is no JSON object with the fields {names}", cut(&String::from_utf8_lossy(line)))
+}
+
+/// What is wrong with the fields of a line.
+fn reason<T: Line>(fields: &[(String, Value)]) -> String {
+    for (name, value) in fields {
+        let Some((_, kind)) = T::FIELDS.iter().find(|(known, _)| known == name) else {
+            return format!("the field {} is unknown", cut(&quoted(name)));
+        };
+        if fields.iter().filter(|(other, _)| other == name).count() > 1 {
+            return format!("{name} stands twice");
+        }
+        if !kind.fits(value) {
+            return format!("{name} is {}; it must be {kind}", cut(&value.to_string()));
+        }
+    }
+    let missing = T::FIELDS.iter().find(|(name, kind)| {
+        !matches!(kind, Kind::OptionalName) && !fields.iter().any(|(other, _)| other == name)
+    });
+    missing.map_or_else(|| "it cannot be read".to_owned(), |(name, _)| format!("{name} is missing"))
+}
+
+fn cut(text: &str) -> String {
+    let end = text.char_indices().nth(SHOWN).map(|(end, _)| end);
+    end.map_or_else(|| text.to_owned(), |end| format!("{}...", &text[..end]))
+}
+
+/// The beginning of an answer: the ids of a line, good or bad. One that is long is cut, and a string.
+fn names(fields: &[(String, Value)]) -> String {
+    let id = |name| {
+        let (_, value) = fields.iter().find(|(other, _)| other == name)?;
+        let text = value.to_string();
+        let short = text.chars().count() <= SHOWN;
+        Some(if short { text } else { quoted(&cut(value.as_str().unwrap_or(&text))) })
+    };
+    let order_id = id("order_id").unwrap_or_else(|| "null".to_owned());
+    match id("payment_id") {
         Some(payment_id) => format!("{{\"payment_id\":{payment_id},\"order_id\":{order_id}"),
         None => format!("{{\"order_id\":{order_id}"),
     }
@@ -119,8 +237,14 @@ pub(crate) enum Answer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OrderAnswer {
-    Placed { check_at: u64 },
-    Duplicate { check_at: u64 },
+    Placed {
+        check_at: u64,
+    },
+    Duplicate {
+        check_at: u64,
+    },
+    /// Its id was that of another order.
+    Conflict,
     SoldOut,
 }
 
@@ -128,6 +252,8 @@ pub(crate) enum OrderAnswer {
 pub(crate) enum PaymentAnswer {
     Counted,
     Duplicate,
+    /// Its id was that of another payment.
+    Conflict,
     UnknownOrder,
     Late,
 }
@@ -137,6 +263,7 @@ impl PaymentAnswer {
         match self {
             Self::Counted => "counted",
             Self::Duplicate => "duplicate",
+            Self::Conflict => "conflict",
             Self::UnknownOrder => "unknown_order",
             Self::Late => "late",
         }
@@ -144,6 +271,16 @@ impl PaymentAnswer {
 }
 
 impl Answer {
+    /// Appends the line, without what a client has sent if it is invalid.
+    pub(crate) fn write_short(&self, out: &mut String) {
+        match self {
+            Self::Invalid(_) => {
+                Self::Invalid(Fault::whole("send fewer lines at a time to see why".to_owned())).write(out);
+            }
+            answer => answer.write(out),
+        }
+    }
+
     /// Appends the line.
     pub(crate) fn write(&self, out: &mut String) {
         // Writing to a string does not fail.
@@ -166,6 +303,7 @@ fn write_order(out: &mut String, order_id: u64, answer: OrderAnswer) -> std::fmt
     let (status, check_at) = match answer {
         OrderAnswer::Placed { check_at } => ("placed", Some(check_at)),
         OrderAnswer::Duplicate { check_at } => ("duplicate", Some(check_at)),
+        OrderAnswer::Conflict => ("conflict", None),
         OrderAnswer::SoldOut => ("sold_out", None),
     };
     write!(out, "{{\"order_id\":{order_id},\"status\":\"{status}\",\"check_at_ms\":")?;

@@ -45,12 +45,15 @@ pub(crate) struct Metrics {
     pub(crate) commits: Count,
     pub(crate) commit_micros: Count,
     pub(crate) requests_refused: Count,
+    pub(crate) set_aside: Count,
     placed: Count,
     sold_out: Count,
     duplicates: Count,
+    conflicts: Count,
     invalid: Count,
     payments_counted: Count,
     payments_duplicate: Count,
+    payments_conflict: Count,
     payments_unknown: Count,
     payments_late: Count,
     paid_early: Count,
@@ -74,11 +77,13 @@ impl Metrics {
             Answer::Order { answer, .. } => match answer {
                 OrderAnswer::Placed { .. } => &self.placed,
                 OrderAnswer::Duplicate { .. } => &self.duplicates,
+                OrderAnswer::Conflict => &self.conflicts,
                 OrderAnswer::SoldOut => &self.sold_out,
             },
             Answer::Payment { answer, .. } => match answer {
                 PaymentAnswer::Counted => &self.payments_counted,
                 PaymentAnswer::Duplicate => &self.payments_duplicate,
+                PaymentAnswer::Conflict => &self.payments_conflict,
                 PaymentAnswer::UnknownOrder => &self.payments_unknown,
                 PaymentAnswer::Late => &self.payments_late,
             },
@@ -134,6 +139,8 @@ impl Metrics {
         counter(out, "orders_commits_total", "Commits.", &[("", &self.commits)])?;
         seconds(out, "counter", "orders_commit_seconds_total", "Time in commits.", &self.commit_micros)?;
         counter(out, "orders_recoveries_total", "Times the store was opened.", &[("", &self.recoveries)])?;
+        let help = "Messages of a cluster that cannot be decided; they are in the stream `aside`.";
+        counter(out, "orders_set_aside_total", help, &[("", &self.set_aside)])?;
         let help = "Requests that found the server full or not ready.";
         counter(out, "orders_requests_refused_total", help, &[("", &self.requests_refused)])
     }
@@ -143,11 +150,13 @@ impl Metrics {
             ("{status=\"placed\"}", &self.placed),
             ("{status=\"sold_out\"}", &self.sold_out),
             ("{status=\"duplicate\"}", &self.duplicates),
+            ("{status=\"conflict\"}", &self.conflicts),
         ];
         counter(out, "orders_answered_total", "Orders by answer.", &orders)?;
         let payments = [
             ("{status=\"counted\"}", &self.payments_counted),
             ("{status=\"duplicate\"}", &self.payments_duplicate),
+            ("{status=\"conflict\"}", &self.payments_conflict),
             ("{status=\"unknown_order\"}", &self.payments_unknown),
             ("{status=\"late\"}", &self.payments_late),
         ];

@@ -47,15 +47,17 @@
 //! | `books.rs` | the decisions, in memory, and the timers |
 //! | `metrics.rs`, `shared.rs` | counts; what writer and handlers share |
 //! | `writer.rs`, `committer.rs` | recovery and groups; commits and answers |
+//! | `places.rs` | connections: their number, their time limits |
 //! | `http.rs`, `status.html` | the routes; the status page |
 
 mod args;
 pub(crate) mod books;
 mod clock;
 mod committer;
-mod http;
+pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod metrics;
+pub(crate) mod places;
 mod shared;
 mod writer;
 
@@ -65,17 +67,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use shardwheel_compat::HyperTimer;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::store::StoreError;
 use crate::{EXIT_OK, EXIT_USAGE, Streams, cluster};
@@ -89,25 +85,22 @@ pub(crate) use args::Args;
 
 /// The address without `--listen`.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
-/// Requests that wait for the writer; more are refused.
-const QUEUE: usize = 256;
-/// Open connections; more wait to be accepted.
-const CONNECTIONS: usize = 1_024;
-/// How long to wait when the system has no more connections to give.
-const NO_CONNECTION: Duration = Duration::from_millis(20);
+
+/// What `serve` says without either of them.
+const CHOOSE: &str = "choose where the orders are kept: with --data DIR, in a directory of this machine, for one \
+                      server; with --nats URL, in a NATS cluster, for any number of workers";
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Serves until a signal ends it; returns the exit code.
 pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     let served = match (&args.cluster, &args.data) {
-        (Some(cluster), _) => {
-            let &Args { stock, check_after, listen, .. } = args;
-            let terms = cluster::Terms { stock, check_after, listen };
-            cluster::serve(cluster, &terms, streams.out)
-        }
         (None, Some(data)) => serve(args, data, streams.out),
-        (None, None) => unreachable!("the parser asks for one of them"),
+        (Some(cluster::Args { nats: Some(urls), .. }), None) => serve_cluster(args, urls, streams.out),
+        (Some(_), _) => Err("--worker, --partitions, --replicas, --lease, --remember, --snapshot-every and \
+                             --keep-log are for --nats"
+            .into()),
+        (None, None) => Err(CHOOSE.into()),
     };
     match served {
         Ok(()) => EXIT_OK,
@@ -119,18 +112,28 @@ pub(crate) fn run(args: &Args, streams: &mut Streams<'_>) -> u8 {
     }
 }
 
+fn serve_cluster(args: &Args, urls: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let Some(cluster) = &args.cluster else { return Err(CHOOSE.into()) };
+    let &Args { stock, check_after, listen, limits, .. } = args;
+    let token = args.token.read()?;
+    cluster::serve(cluster, urls, cluster::Terms { stock, check_after, listen, limits, token }, out)
+}
+
 fn serve(args: &Args, data: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_io().build()?;
     let listen = args.listen.unwrap_or(LISTEN);
-    let listener = runtime.block_on(TcpListener::bind(listen));
-    let listener = listener.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+    let token = args.token.read()?;
+    let listener = runtime
+        .block_on(async { places::bind(listen) })
+        .map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;
     let shared = Arc::new(Shared::default());
     let (messages, ended) = start_writer(args, data, Arc::clone(&shared))?;
-    let context =
-        Context { shared, messages: messages.clone(), token: args.token.clone(), body_timeout: args.timeout };
-    runtime.spawn(accept(listener, Arc::new(context)));
+    let context = Context { shared, messages: messages.clone(), token, body_timeout: args.limits.timeout };
+    let context = Arc::new(context);
+    let handle = move |place, request| http::handle(Arc::clone(&context), place, request);
+    runtime.spawn(places::serve(listener, args.limits, handle));
     until_end(&runtime, messages, ended).map_err(|error| format!("{}: {error}", data.display()).into())
 }
 
@@ -165,7 +168,8 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
         check_after: args.check_after.as_millis() as u64,
         max_pending: args.max_pending,
     };
-    let (messages, inbox) = crossbeam_channel::bounded(QUEUE);
+    // A connection has one request at a time, so the queue has room for all.
+    let (messages, inbox) = crossbeam_channel::bounded(args.limits.max_connections + places::KEPT);
     let (end, ended) = oneshot::channel();
     let directory = data.to_owned();
     thread::Builder::new().name("writer".to_owned()).spawn(move || {
@@ -174,34 +178,4 @@ fn start_writer(args: &Args, data: &Path, shared: Arc<Shared>) -> io::Result<Wri
         let _ = end.send(result);
     })?;
     Ok((messages, ended))
-}
-
-async fn accept(listener: TcpListener, context: Arc<Context>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            shardwheel::sleep(NO_CONNECTION).await;
-            continue;
-        };
-        let context = Arc::clone(&context);
-        tokio::spawn(async move {
-            connection(stream, context).await;
-            drop(place);
-        });
-    }
-}
-
-/// Serves one connection. An error of the connection concerns only its client.
-async fn connection(stream: TcpStream, context: Arc<Context>) {
-    // Answers are written whole; waiting for more to send gains nothing.
-    let _ = stream.set_nodelay(true);
-    let timeout = context.body_timeout;
-    let service = service_fn(move |request| http::handle(Arc::clone(&context), request));
-    let _ = http1::Builder::new()
-        .timer(HyperTimer::default())
-        .header_read_timeout(timeout)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
 }

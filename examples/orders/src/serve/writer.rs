@@ -177,7 +177,7 @@ impl Writer {
                 Event::End => stopping = true,
             }
             if !stopping {
-                self.check();
+                self.check(self.clock.now());
             }
             if !self.committing {
                 self.hand_over(groups);
@@ -226,32 +226,34 @@ impl Writer {
     }
 
     fn decide(&mut self, message: Message) -> Result<Option<Reply>, StoreError> {
+        let now = self.clock.now();
         Ok(Some(match message {
             Message::Orders { lines, reply } => {
-                Reply::Lines(reply, self.books.place(&*self.store, &lines, self.clock.begins())?)
+                // As the rules say. What the group has no room for is made later, if checks were missed.
+                self.check(now);
+                Reply::Lines(reply, self.books.place(&*self.store, &lines, now)?)
             }
-            Message::Payments { lines, reply } => Reply::Lines(reply, Ok(self.pay(lines)?)),
+            Message::Payments { lines, reply } => Reply::Lines(reply, Ok(self.pay(lines, now)?)),
             Message::Order { order_id, reply } => Reply::Order(reply, self.books.order(order_id)),
             Message::Stock { item, reply } => Reply::Stock(reply, self.books.stock(&item)),
             Message::Stop => return Ok(None),
         }))
     }
 
-    fn pay(&mut self, lines: Vec<Result<NewPayment, Fault>>) -> Result<Vec<Answer>, StoreError> {
-        let now = self.clock.ends();
+    fn pay(&mut self, lines: Vec<Result<NewPayment, Fault>>, now: u64) -> Result<Vec<Answer>, StoreError> {
         lines.into_iter().map(|line| self.books.pay_line(&*self.store, line, now)).collect()
     }
 
-    /// Decides the checks that are due, as far as the group has room.
-    fn check(&mut self) {
+    /// Decides the checks that were due before `now`, as far as the group has room.
+    fn check(&mut self, now: u64) {
         let room = GROUP.saturating_sub(self.group.checked.len());
-        let (now, checked) = (self.clock.ends(), &mut self.group.checked);
+        let checked = &mut self.group.checked;
         self.more = self.books.check(now, room, |check| checked.push(check));
     }
 
     /// Hands what is decided to the committer, if there is anything.
     fn hand_over(&mut self, groups: &Sender<Decided>) {
-        let changes = self.books.take_changes(self.clock.ends());
+        let changes = self.books.take_changes(self.clock.now());
         let Group { replies, checked, .. } = mem::take(&mut self.group);
         let heartbeat = self.books.pending() > 0 && self.last_commit.elapsed() >= HEARTBEAT;
         let commit = heartbeat || !changes.is_empty();

@@ -21,7 +21,9 @@ use redb::{
     StorageBackend, StorageError, TableDefinition, TableError, TransactionError, WriteTransaction,
 };
 
-use super::{Changes, Ended, History, Open, Outcome, Recovery, Resume, Store, StoreError};
+use super::{
+    Changes, DIGEST, Ended, History, Known, Open, Outcome, Recovery, Resume, Store, StoreError, digest,
+};
 
 type Bytes = &'static [u8];
 type Table = TableDefinition<'static, Bytes, Bytes>;
@@ -37,6 +39,8 @@ const NOW: &[u8] = b"now";
 
 /// The file within the directory.
 const FILE: &str = "orders.redb";
+/// Its name until it is made.
+const NEW: &str = "orders.redb.new";
 /// Pages that are kept in memory, in bytes.
 const CACHE: usize = 256 << 20;
 
@@ -63,7 +67,24 @@ impl Disk {
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
         fs::create_dir_all(&directory)?;
         let path = directory.as_ref().join(FILE);
-        Self::with(Builder::new().set_cache_size(CACHE).create(path)?)
+        if !path.exists() {
+            Self::make(directory.as_ref(), &path)?;
+        }
+        Self::with(Builder::new().set_cache_size(CACHE).open(path)?)
+    }
+
+    /// Makes a store under another name first: without room there is a file that is no store.
+    fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
+        // Held until the store is there: another process may begin as well.
+        let (lock, new) = (fs::File::open(directory)?, directory.join(NEW));
+        lock.lock()?;
+        if path.exists() {
+            return Ok(());
+        }
+        fs::write(&new, [])?;
+        drop(Self::with(Builder::new().create(&new)?)?);
+        fs::rename(&new, path)?;
+        Ok(lock.sync_all()?)
     }
 
     /// Opens a store on storage of the caller's own: for tests that break it.
@@ -137,7 +158,12 @@ impl Store for Disk {
     fn recover(&self, into: &mut dyn Recovery) -> Result<Resume, StoreError> {
         let transaction = self.database.begin_read()?;
         for entry in transaction.open_table(OPEN)?.iter()? {
-            into.open(Open::decode(entry?.1.value())?);
+            let (key, value) = entry?;
+            match Open::decode(value.value()) {
+                Ok(order) => into.open(order),
+                // The others are served. The record stays, for someone to look at.
+                Err(error) => eprintln!("error: {error}; it is skipped: {}", shown(key.value())),
+            }
         }
         for entry in transaction.open_table(SOLD)?.iter()? {
             let (item, units) = entry?;
@@ -163,12 +189,15 @@ impl Store for Disk {
         Ok(())
     }
 
-    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError> {
-        Ok(self.ended(order_id)?.map(|ended| ended.order.check_at))
+    fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError> {
+        Ok(self.ended(order_id)?.map(|ended| ended.order.known()))
     }
 
-    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError> {
-        self.view(|views| Ok(views.payments.get(payment_id.as_bytes())?.is_some()))
+    fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError> {
+        self.view(|views| {
+            let found = views.payments.get(payment_id.as_bytes())?;
+            Ok(found.map(|bytes| digest(DIGEST, bytes.value())))
+        })
     }
 }
 
@@ -190,6 +219,12 @@ impl History for Disk {
         };
         range.take(limit).map(outcome).collect()
     }
+}
+
+/// The order that a key of `OPEN` names.
+fn shown(key: &[u8]) -> String {
+    let order_id = key.get(8..).and_then(|id| id.try_into().ok()).map(u64::from_be_bytes);
+    order_id.map_or_else(|| format!("the key {key:?}"), |order_id| format!("order {order_id}"))
 }
 
 fn number(bytes: &[u8], what: &'static str) -> Result<u64, StoreError> {

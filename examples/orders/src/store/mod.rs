@@ -15,7 +15,8 @@ use std::fmt;
 use std::io;
 
 pub use disk::Disk;
-pub use record::{EndState, Ended, Open, Outcome, Payment};
+pub(crate) use record::{DIGEST, digest};
+pub use record::{EndState, Ended, Known, Open, Outcome, Payment, content};
 
 /// What one commit changes.
 #[derive(Clone, Debug, Default)]
@@ -73,19 +74,19 @@ pub trait Store: Send + Sync {
     /// They may be durable or not. The store has to be opened again to find out.
     fn commit(&self, changes: &Changes) -> Result<(), StoreError>;
 
-    /// Returns when an order was due to be checked, if it has ended.
+    /// Returns what is known of an order that has ended.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn check_at(&self, order_id: u64) -> Result<Option<u64>, StoreError>;
+    fn known(&self, order_id: u64) -> Result<Option<Known>, StoreError>;
 
-    /// Returns whether a payment was counted.
+    /// Returns the [content](Payment::content) of a payment that was counted.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    fn has_payment(&self, payment_id: &str) -> Result<bool, StoreError>;
+    fn payment(&self, payment_id: &str) -> Result<Option<u64>, StoreError>;
 }
 
 /// A store that keeps what has ended, for readers.

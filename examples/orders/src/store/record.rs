@@ -10,6 +10,31 @@ use super::StoreError;
 /// The layout of values.
 const VERSION: u8 = 1;
 
+/// The digest of nothing.
+pub(crate) const DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Goes on with an FNV-1a digest.
+pub(crate) fn digest(so_far: u64, bytes: &[u8]) -> u64 {
+    const PRIME: u64 = 0x0100_0000_01b3;
+    bytes.iter().fold(so_far, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+}
+
+/// A digest of what is ordered: two orders with one id are the same order if it is the same.
+#[must_use]
+pub fn content(item: &str, quantity: u32, amount: u64) -> u64 {
+    let so_far = digest(digest(DIGEST, &quantity.to_le_bytes()), &amount.to_le_bytes());
+    digest(so_far, item.as_bytes())
+}
+
+/// What is kept of an order's past, to recognise the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// When it is or was due to be checked, in ms.
+    pub check_at: u64,
+    /// What is ordered: [`content`].
+    pub content: u64,
+}
+
 /// An order that is pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
@@ -98,6 +123,12 @@ impl EndState {
 }
 
 impl Open {
+    /// What is kept of it to recognise it.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        Known { check_at: self.check_at, content: content(&self.item, self.quantity, self.amount) }
+    }
+
     /// Sorts by the time of the check, so that what is pending lies together.
     #[must_use]
     pub fn key(&self) -> [u8; 16] {
@@ -220,6 +251,12 @@ impl Payment {
         bytes[1..9].copy_from_slice(&self.order_id.to_le_bytes());
         bytes[9..].copy_from_slice(&self.amount.to_le_bytes());
         bytes
+    }
+
+    /// A digest of what is paid: two payments with one id are the same payment if it is the same.
+    #[must_use]
+    pub fn content(&self) -> u64 {
+        digest(DIGEST, &self.encode())
     }
 }
 

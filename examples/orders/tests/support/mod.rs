@@ -210,15 +210,20 @@ impl Client {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Reads one answer.
-    pub(crate) fn read(&mut self) -> io::Result<Answer> {
+    /// Reads the head of an answer.
+    pub(crate) fn read_head(&mut self) -> io::Result<String> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.stream.read_line(&mut head)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        let head = head.to_lowercase();
+        Ok(head.to_lowercase())
+    }
+
+    /// Reads one answer.
+    pub(crate) fn read(&mut self) -> io::Result<Answer> {
+        let head = self.read_head()?;
         let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
         let mut body = vec![0; field("content-length:").unwrap_or(0)];
         self.stream.read_exact(&mut body)?;

@@ -1,3 +1,6 @@
+use std::collections::BTreeMap;
+
+use order_reconciliation::outcomes::{MadePayment, PlacedOrder, outcomes};
 use redb::backends::InMemoryBackend;
 
 use crate::store::Disk;
@@ -11,7 +14,7 @@ fn order(order_id: u64) -> Result<NewOrder, Fault> {
 }
 
 fn payment(payment_id: &str, order_id: u64) -> Result<NewPayment, Fault> {
-    Ok(NewPayment { payment_id: payment_id.to_owned(), order_id, amount_cents: 5 })
+    Ok(NewPayment { payment_id: payment_id.to_owned(), order_id, item: None, amount_cents: 5 })
 }
 
 /// The answer to the only line.
@@ -49,4 +52,56 @@ fn what_is_on_its_way_to_the_store_is_known() {
     assert!(books.take_changes(10).is_empty());
     assert_eq!(repeated(&mut books), known, "after it");
     assert_eq!(books.stock("nut"), Stock { stock: 10, reserved: 0, sold: 1 });
+}
+
+/// Scarce stock, and events that meet at the same instants: the books decide as the replay does.
+#[test]
+fn the_books_decide_as_the_replay_does() {
+    for seed in 0..100 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let check_after = rng.u64(1..6);
+        let order = |order_id| {
+            let (item, placed_at) = (format!("item-{}", rng.u8(0..2)), rng.u64(1..20));
+            PlacedOrder { order_id, item, quantity: rng.u32(1..3), amount: rng.u64(0..3), placed_at }
+        };
+        let mut orders = (1..=20).map(order).collect::<Vec<_>>();
+        orders.sort_by_key(|order| order.placed_at);
+        let payment = |_| {
+            let order = &orders[rng.usize(0..orders.len())];
+            let paid_at = order.placed_at + rng.u64(0..check_after + 3);
+            MadePayment { order_id: order.order_id, amount: rng.u64(0..3), paid_at }
+        };
+        let mut payments = (0..30).map(payment).collect::<Vec<_>>();
+        payments.sort_by_key(|payment| payment.paid_at);
+        let shop = Shop { stock: rng.u64(1..6), check_after, max_pending: 100 };
+        let expected = outcomes(&orders, &payments, shop.stock, check_after);
+        assert_eq!(played(shop, &orders, &payments), expected, "seed {seed}");
+    }
+}
+
+/// How each order ends, if all comes in by date.
+fn played(shop: Shop, orders: &[PlacedOrder], payments: &[MadePayment]) -> BTreeMap<u64, &'static str> {
+    let store = Disk::on(InMemoryBackend::new()).expect("a new store");
+    let mut books = Books::recover(shop, &store, 0).expect("the store is read");
+    let mut ends = orders.iter().map(|order| (order.order_id, "sold_out")).collect::<BTreeMap<_, _>>();
+    for now in 1..30 {
+        books.check(now, usize::MAX, |_| ());
+        for order in orders.iter().filter(|order| order.placed_at == now) {
+            let &PlacedOrder { order_id, ref item, quantity, amount: amount_cents, .. } = order;
+            let order = NewOrder { order_id, item: item.clone(), quantity, amount_cents };
+            let placed = books.place(&store, &[Ok(order)], now).expect("the store is read");
+            assert!(placed.is_ok(), "there is room");
+        }
+        for (number, payment) in payments.iter().enumerate().filter(|(_, payment)| payment.paid_at == now) {
+            let (payment_id, amount_cents) = (number.to_string(), payment.amount);
+            let payment = NewPayment { payment_id, order_id: payment.order_id, item: None, amount_cents };
+            books.pay_line(&store, Ok(payment), now).expect("the store is read");
+        }
+        let changes = books.take_changes(now);
+        ends.extend(changes.ended.iter().map(|ended| (ended.order.order_id, ended.state.name())));
+        if !changes.is_empty() {
+            store.commit(&changes).expect("a commit");
+        }
+    }
+    ends
 }
