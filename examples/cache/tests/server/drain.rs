@@ -29,12 +29,9 @@ fn a_signal_lets_clients_have_their_replies() {
 fn a_signal_waits_for_what_has_been_sent() {
     let mut server = Server::cache(TWO);
     let mut client = server.connect();
-    let (requests, stream) = (20_000, encode(&["SET", "key", "value"]).repeat(20_000));
-    for _ in 0..3 {
-        // The system learns to hold that much.
-        client.send(&stream);
-        (0..requests).for_each(|_| assert_eq!(client.read().text(), "OK"));
-    }
+    // As much as the server's socket holds at least, so that all has come before the signal.
+    let (requests, stream) = (1_500, encode(&["SET", "key", "value"]).repeat(1_500));
+    assert_eq!(client.run("PING").text(), "PONG");
     server.signal("-STOP");
     client.send(&stream);
     server.signal("-TERM");
