@@ -181,7 +181,7 @@ impl fmt::Display for ScheduleErrorKind {
         match *self {
             Self::ShutDown => f.write_str("the timer has been shut down: nothing would fire any more"),
             Self::Full { limit } => {
-                write!(f, "there is no room: the number of pending timers has reached its limit, {limit}")
+                write!(f, "there is no room: {limit} timers are pending, which is the limit")
             }
             Self::OutOfMemory { bytes } => {
                 write!(f, "no memory for more timers: {bytes} bytes were asked for")
