@@ -10,6 +10,10 @@ use std::thread;
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
+/// The drop of a payload may panic with a further payload. [`drop_quietly`] drops this many further
+/// payloads and leaks the next one.
+const PATIENCE: u32 = 4;
+
 /// The data behind a lock is valid even after a panic: no user code runs under the lock.
 pub(crate) fn unpoisoned<G>(result: Result<G, PoisonError<G>>) -> G {
     result.unwrap_or_else(PoisonError::into_inner)
@@ -22,11 +26,14 @@ pub(crate) fn quietly(code: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(code)).map_err(drop_quietly).is_ok()
 }
 
-/// Drops the payload of a panic. If that panics in turn, the further payload is leaked.
+/// Drops the payload of a panic, whose drop may panic in turn.
 pub(crate) fn drop_quietly(payload: Payload) {
-    if let Err(next) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(next);
+    let mut dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    for _ in 0..PATIENCE {
+        let Err(next) = dropped else { return };
+        dropped = catch_unwind(AssertUnwindSafe(|| drop(next)));
     }
+    std::mem::forget(dropped);
 }
 
 /// A user's value whose drop may panic. The panic ends here, so the owner's other fields are

@@ -89,13 +89,17 @@ impl Moved {
         let mut timers = self.lock();
         let Some(present) = timers.get(&key.id).copied().or(key.timer_key) else { return false };
         self.note(timers.len() + 1);
-        let moved = handle.scheduler.reschedule(present.key(), tick).map(TimerKey::once);
-        match moved.filter(|_| moved != key.timer_key) {
-            Some(timer_key) => timers.insert(key.id, timer_key),
-            None => timers.remove(&key.id),
-        };
-        self.note(timers.len());
-        moved.is_some()
+        // The lock is released before the wake of the shard, which may be user code.
+        handle.scheduler.reschedule_and(present.key(), tick, |moved| {
+            let moved = moved.map(TimerKey::once);
+            match moved.filter(|_| moved != key.timer_key) {
+                Some(timer_key) => timers.insert(key.id, timer_key),
+                None => timers.remove(&key.id),
+            };
+            self.note(timers.len());
+            drop(timers);
+            moved.is_some()
+        })
     }
 
     fn note(&self, count: usize) {

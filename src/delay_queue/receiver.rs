@@ -261,8 +261,9 @@ impl<T: Send + 'static> Stream for DelayQueue<T> {
 
 #[cfg(feature = "stream")]
 /// The same by a shared reference, for several consumers, or for a queue that other threads insert
-/// into. The waker of a task that gives up stays until the next value expires;
-/// [`next`](DelayQueue::next) takes it back.
+/// into. The waker of a task that gives up stays until the next value expires, and so do all that a
+/// task has brought if their clones are told apart (as those of some foreign runtimes are);
+/// [`next`](DelayQueue::next) keeps one, and takes it back.
 impl<T: Send + 'static> Stream for &DelayQueue<T> {
     type Item = Expired<T>;
 

@@ -19,8 +19,8 @@ pin_project! {
     /// [`global::Timeout`](crate::global::Timeout), which has the sleep `S` of the global timer.
     ///
     /// Each poll polls the future before the time limit, so a future that is ready in time never
-    /// times out. A future that gives way to other tasks after many answers that were ready is not
-    /// ready then, and the time limit decides.
+    /// times out. Where a [`Sleep`] would give way to other tasks, a poll does so before it polls
+    /// anything. A future that itself gives way is not ready then, and the time limit decides.
     ///
     /// # Examples
     ///

@@ -157,7 +157,10 @@ impl Inner {
 
     /// Counts the thread as a user.
     fn remember(&self, taken: &mut BTreeMap<u64, Taken>, shard: usize) {
-        taken.retain(|_, taken| taken.users.strong_count() > 0);
+        // Now and then: a look at all for each new one would take long.
+        if taken.len().is_power_of_two() {
+            taken.retain(|_, taken| taken.users.strong_count() > 0);
+        }
         let users = &self.handles[shard].users;
         // Ordering: Relaxed, a count.
         users.fetch_add(1, Ordering::Relaxed);

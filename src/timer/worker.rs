@@ -41,6 +41,9 @@ const BETWEEN_SHARES: Nanos = 10_000_000;
 /// manual clock stops waiting for the worker.
 const LAGS_FORGIVEN: u32 = 3;
 
+/// For how many tasks that come back from an executor the shard keeps memory.
+const ROOM_FOR_RETURNED: usize = 64;
+
 pub(crate) struct Worker {
     /// `None` once user code has shut the timer down.
     advancer: Option<Box<Advancer<Task>>>,
@@ -182,7 +185,15 @@ impl Worker {
         if self.executor.is_none() {
             return;
         }
-        let next = |handle: &ShardHandle| unpoisoned(handle.returned.lock()).as_mut()?.pop_front();
+        let next = |handle: &ShardHandle| {
+            let mut returned = unpoisoned(handle.returned.lock());
+            let returned = returned.as_mut()?;
+            let done = returned.pop_front();
+            if done.is_none() {
+                returned.shrink_to(ROOM_FOR_RETURNED);
+            }
+            done
+        };
         while let Some(done) = next(&self.handle) {
             self.settle(Some(done));
         }
@@ -225,7 +236,7 @@ impl Worker {
 
     /// When to take the next turn.
     pub(crate) fn next_expiration(&self) -> Option<Tick> {
-        self.advancer.as_ref()?.next_expiration()
+        self.advancer.as_ref()?.look_ahead().0
     }
 
     /// Whether a sweep still has nodes of cancelled timers to free.
@@ -265,7 +276,11 @@ impl Worker {
         };
         // The advancer announces the tick.
         advancer.register_waker(&self.handle.waker);
-        let next = advancer.next_expiration();
+        // No wake: the worker is in nobody's reach, and the waker may be a user's.
+        let (next, owes_sweep) = advancer.look_ahead();
+        if owes_sweep {
+            return self.turned_at;
+        }
         self.handle.counts.note_sleep(next);
         let due = next.map_or(NEVER, |tick| self.handle.time.start_of(tick));
         let rest = due.saturating_sub(self.turned_at);

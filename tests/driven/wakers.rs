@@ -1,15 +1,15 @@
 //! When the loop's waker is woken.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use shardwheel::Timer;
+use shardwheel::{DelayQueue, QueueKey, Timer};
 
-use crate::support::{To, hooked};
+use crate::support::{To, hooked, in_time};
 use crate::{Wakes, by_hand};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -102,6 +102,34 @@ fn a_waker_may_schedule() {
     timer.schedule_after(Duration::from_millis(2), || ()).unwrap();
     clock.advance(Duration::from_millis(2));
     assert_eq!(driver.turn(), 2);
+}
+
+/// Removes a value from a queue when it is woken.
+struct Removes(OnceLock<(Arc<DelayQueue<u32>>, QueueKey)>, AtomicBool);
+
+impl Wake for Removes {
+    fn wake(self: Arc<Self>) {
+        let (queue, key) = self.0.get().expect("it is set before the wake");
+        self.1.store(queue.remove(key) == Some(2), Ordering::SeqCst);
+    }
+}
+
+/// A reset moves a value and wakes the loop, whose waker uses the queue: also the values that were
+/// moved. Promise 7.
+#[test]
+fn a_waker_may_use_the_queue_whose_reset_wakes_it() {
+    in_time(|| {
+        let (_clock, timer, mut driver) = by_hand();
+        let queue = Arc::new(DelayQueue::new(&timer));
+        let [first, second] = [1, 2].map(|value| queue.insert(value, HOUR).unwrap());
+        assert!(queue.reset(&second, HOUR / 2));
+        let removes = Arc::new(Removes(OnceLock::new(), AtomicBool::new(false)));
+        assert!(removes.0.set((Arc::clone(&queue), second)).is_ok());
+        driver.register_waker(&Waker::from(Arc::clone(&removes)));
+        driver.next_deadline();
+        assert!(queue.reset(&first, Duration::from_millis(5)));
+        assert!(removes.1.load(Ordering::SeqCst) && queue.len() == 1);
+    });
 }
 
 /// A panic in the clone or in the drop of a waker leaves the driver able to wake. That

@@ -228,6 +228,16 @@ impl<T> Advancer<T> {
     /// At worst O(levels x wheel size / 4), in sequential memory. Never blocks.
     #[must_use]
     pub fn next_expiration(&self) -> Option<Tick> {
+        let (next, owes_sweep) = self.look_ahead();
+        if owes_sweep {
+            self.waker_owner.wake(&self.shared.waker);
+        }
+        next
+    }
+
+    /// As [`next_expiration`](Self::next_expiration), without a wake: also says whether a sweep is
+    /// due.
+    pub(crate) fn look_ahead(&self) -> (Option<Tick>, bool) {
         // What producers have added comes second, after the fence: until then, a producer may wake
         // the advancer for nothing.
         let in_hand = self.earliest_in_hand();
@@ -239,12 +249,11 @@ impl<T> Advancer<T> {
         self.note_excess();
         // A producer that asked for a sweep while the advancer was awake may not have woken it. And
         // no further cancel may come to ask for the next step of a pass that is under way.
-        if self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due() {
-            self.waker_owner.wake(&self.shared.waker);
-        }
+        let owes_sweep =
+            self.shared.is_sweep_requested() || self.sweep.is_under_way() && self.shared.is_sweep_due();
         // Not `earliest` alone: if the timer of `first` was cancelled in between, producers still
         // wake the advancer only for deadlines earlier than `first`.
-        earlier(first, earliest)
+        (earlier(first, earliest), owes_sweep)
     }
 
     /// Lets the next cancel wake the advancer, if it has memory that the few pending timers do not

@@ -208,10 +208,22 @@ impl<T> Scheduler<T> {
     /// cancelled one whose node it reuses.
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
+        self.reschedule_and(key, deadline, |moved| moved)
+    }
+
+    /// As [`reschedule`](Self::reschedule), and calls `then` with the result before it wakes the
+    /// advancer, which may call user code.
+    #[inline]
+    pub(crate) fn reschedule_and<R>(
+        &self,
+        key: Key,
+        deadline: Tick,
+        then: impl FnOnce(Option<Key>) -> R,
+    ) -> R {
         match self.extend(key, deadline) {
-            Extended::Gone => None,
-            Extended::Done => Some(key),
-            Extended::NeedsMove => self.relocate(key, deadline),
+            Extended::Gone => then(None),
+            Extended::Done => then(Some(key)),
+            Extended::NeedsMove => self.relocate(key, deadline, then),
         }
     }
 

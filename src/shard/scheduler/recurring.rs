@@ -33,6 +33,6 @@ impl<T> Scheduler<T> {
     /// Always moves the timer to another node, because the word of a recurring timer does not prove
     /// its `base`. If there is no memory, the timer keeps its deadline and its key.
     pub(crate) fn relocate_recurring(&self, key: Key, deadline: Tick) -> Option<Key> {
-        self.relocate(key, deadline)
+        self.relocate(key, deadline, |moved| moved)
     }
 }

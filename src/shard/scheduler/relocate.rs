@@ -29,14 +29,15 @@ impl<T> Scheduler<T> {
     /// Against the shard's end: the old node is busy until the new one holds the timer, so the
     /// final walk does not miss it. A move that sees `closed` puts the payload back for that walk.
     #[cold]
-    pub(super) fn relocate(&self, key: Key, deadline: Tick) -> Option<Key> {
-        let mut entered = self.enter(key)?;
+    pub(super) fn relocate<R>(&self, key: Key, deadline: Tick, then: impl FnOnce(Option<Key>) -> R) -> R {
+        let Some(mut entered) = self.enter(key) else { return then(None) };
         let (lane, local) = entered.parts();
-        let (moved, must_wake) = self.move_timer(lane, local, key, deadline)?;
-        if must_wake {
+        let moved = self.move_timer(lane, local, key, deadline);
+        let result = then(moved.map(|(moved, _)| moved));
+        if moved.is_some_and(|(_, must_wake)| must_wake) {
             self.wake_advancer(entered);
         }
-        Some(moved)
+        result
     }
 
     fn move_timer(&self, lane: &Lane, local: &mut Local, key: Key, deadline: Tick) -> Option<(Key, bool)> {
