@@ -120,10 +120,10 @@ impl Driver {
             self.parker().register(waker);
         }
         let next = |worker: &mut Worker| {
-            let mut at = worker.next_visit();
-            if worker.awaits_executor() {
-                at = worker.turned_at.saturating_add(nanos(UNTIL_NEXT_LOOK));
-            }
+            let at = match worker.next_visit() {
+                NEVER if worker.awaits_executor() => worker.turned_at.saturating_add(nanos(UNTIL_NEXT_LOOK)),
+                at => at,
+            };
             worker.handle.time.instant(at)
         };
         (0..self.pool.shards()).filter_map(|shard| self.with(shard, next).flatten()).min()
@@ -134,8 +134,8 @@ impl Driver {
     ///
     /// The waker is kept: one call is enough for the whole life of a loop. A task calls this at
     /// each poll, before `next_deadline`. The waker is woken once after each `next_deadline`, or
-    /// twice if threads meet, on the thread that schedules, so it should be quick: a mio `Waker`, an
-    /// `eventfd`, an unpark. A panic in it, or in its drop, is caught: see
+    /// twice if threads meet, on the thread that schedules, so it should be quick: a mio `Waker`,
+    /// an `eventfd`, an unpark. A panic in it, or in its drop, is caught: see
     /// [`TimerBuilder::on_panic`](crate::TimerBuilder::on_panic). A panic in its clone reaches the
     /// caller, and the former waker stays.
     pub fn register_waker(&mut self, waker: &Waker) {
