@@ -27,7 +27,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use crate::error::{ScheduleError, ScheduleErrorKind};
 use crate::shard::key::Key;
 use crate::shard::memory::slab::{OwnedNode, Stay};
-use crate::shard::node::{Extended, Node, PayloadSlot};
+use crate::shard::node::{Node, PayloadSlot};
 use crate::shard::shared::Shared;
 use crate::shard::shared::advancer_waker::PendingWake;
 use crate::shard::shared::lanes::{Entered, Lane, Local};
@@ -209,22 +209,6 @@ impl<T> Scheduler<T> {
     #[inline]
     pub fn reschedule(&self, key: Key, deadline: Tick) -> Option<Key> {
         self.reschedule_and(key, deadline, |moved| moved)
-    }
-
-    /// As [`reschedule`](Self::reschedule), and calls `then` with the result before it wakes the
-    /// advancer, which may call user code.
-    #[inline]
-    pub(crate) fn reschedule_and<R>(
-        &self,
-        key: Key,
-        deadline: Tick,
-        then: impl FnOnce(Option<Key>) -> R,
-    ) -> R {
-        match self.extend(key, deadline) {
-            Extended::Gone => then(None),
-            Extended::Done => then(Some(key)),
-            Extended::NeedsMove => self.relocate(key, deadline, then),
-        }
     }
 
     /// Returns the last tick all of whose timers the advancer has taken out: every tick up to and

@@ -21,6 +21,22 @@ impl<T> Scheduler<T> {
         extended
     }
 
+    /// As [`reschedule`](Self::reschedule), and calls `then` with the result before it wakes the
+    /// advancer, which may call user code.
+    #[inline]
+    pub(crate) fn reschedule_and<R>(
+        &self,
+        key: Key,
+        deadline: Tick,
+        then: impl FnOnce(Option<Key>) -> R,
+    ) -> R {
+        match self.extend(key, deadline) {
+            Extended::Gone => then(None),
+            Extended::Done => then(Some(key)),
+            Extended::NeedsMove => self.relocate(key, deadline, then),
+        }
+    }
+
     /// Moves a timer to another node, for a deadline that its present node cannot serve.
     ///
     /// The producer acquires the new node before it takes the payload out of the old one, so
