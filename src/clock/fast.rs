@@ -7,13 +7,12 @@
 //!
 //! The counter's rate is measured once, for [`SPAN`]. The system's clock may run at another rate
 //! later: Linux slews it by up to a tenth either way. So the advance counts a quarter more than was
-//! measured, which covers a clock that was slewed one way then and is slewed the other way now. An
-//! interruption between the two readings of a measurement is covered likewise: the quickest of many
-//! readings counts.
+//! measured, which covers a clock that was slewed one way then and is slewed the other way now.
 //!
-//! The result is therefore *at least* what `Instant::now` would return, and at most some 20 us more.
-//! That is right for a deadline, which may be late by that much and must not be early. Do not use it
-//! to decide what is due.
+//! The result is therefore *at least* what `Instant::now` would return. It is some 20 us more at
+//! most, or 80 us if the thread was interrupted while it made the anchor. That is right for a
+//! deadline, which may be late by that much and must not be early. Do not use it to decide what is
+//! due.
 //!
 //! The counter is used only where the system itself uses it for its monotonic clock: there it runs
 //! at one rate, and all cores agree. Until a thread has measured the rate, there is no fast clock.
@@ -36,7 +35,8 @@ const MARGIN: u64 = 1_000;
 /// The rate is measured over this time.
 const SPAN: Duration = Duration::from_millis(5);
 
-/// Readings of both clocks at each end of [`SPAN`], of which the quickest counts.
+/// Readings of both clocks at each end of [`SPAN`]. The quickest counts: no interruption came
+/// between its two clocks.
 const TRIES: usize = 100;
 
 struct CycleCounter {
@@ -194,7 +194,7 @@ mod tests {
             return;
         }
         let [one, two] = [(); 2].map(|()| CycleCounter::calibrate().expect("the clocks agree").rate);
-        assert!(one.abs_diff(two) <= one >> 10, "{one} and {two}");
+        assert!(one.abs_diff(two) <= one >> 13, "{one} and {two}");
         // Measured while the clock was slow by a tenth, used while it is fast by a tenth.
         let true_rate = one / 5 * 4;
         assert!(one / 10 * 9 > true_rate / 10 * 11, "{one}");
