@@ -1,16 +1,18 @@
 //! The rules as an independent model: compared with `replay` and with what audits expect, on random
 //! orders of scarce stock whose events meet at the same instants.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs;
-use std::path::PathBuf;
 
 use fastrand::Rng;
 use order_reconciliation::Streams;
 use order_reconciliation::outcomes::{MadePayment, PlacedOrder, outcomes};
 use serde_json::Value;
+
+use support::Directory;
 
 /// A case: orders and payments as files hold them, and the shop's terms.
 struct Case {
@@ -124,28 +126,6 @@ fn totals(ends: &BTreeMap<u64, &'static str>) -> BTreeMap<&'static str, u64> {
     let mut totals = BTreeMap::new();
     ends.values().for_each(|&end| *totals.entry(end).or_default() += 1);
     totals
-}
-
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("order-reconciliation-{}-{test}", std::process::id()));
-        fs::create_dir_all(&path).expect("a temporary directory");
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("a temporary file");
-        path.display().to_string()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! `replay`, run within this process by its arguments, its streams and its exit code.
 
+mod support;
+
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use order_reconciliation::Streams;
 use serde_json::Value;
+
+use support::Directory;
 
 /// What one run of the program left.
 struct Run {
@@ -55,32 +59,6 @@ fn totals(report: &Value) -> Value {
 
 fn count(report: &Value, field: &str) -> u64 {
     report.pointer(field).and_then(Value::as_u64).unwrap_or_else(|| panic!("{field} in {report:#}"))
-}
-
-/// A directory for one test, removed at its end.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("order-reconciliation-{}-{test}", std::process::id()));
-        fs::create_dir_all(&path).expect("a temporary directory");
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        fs::write(self.0.join(name), text).expect("a temporary file");
-        self.file(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 const ORDERS_HEADER: &str = "order_id,item,quantity,amount_cents,placed_at_ms\n";
