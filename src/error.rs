@@ -116,7 +116,8 @@ impl Error for BuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Spawn { error, .. } => Some(error),
-            // Also for `Config`: the message is that of the inner error, which is therefore no source.
+            // Also for `Config`: the message is that of the inner error, which is therefore no
+            // source.
             _ => None,
         }
     }

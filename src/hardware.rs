@@ -1,5 +1,5 @@
-//! What the processor and the system offer beyond the language: a prefetch, a counter of time, and a
-//! memory barrier in all threads. All are optional: every caller works without them.
+//! What the processor and the system offer beyond the language: a prefetch, a counter of time, and
+//! a memory barrier in all threads. All are optional: every caller works without them.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};

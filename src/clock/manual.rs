@@ -99,7 +99,8 @@ impl ManualClock {
     /// If a callback that this clock runs calls it, time passes while the callback runs, and what
     /// becomes due meanwhile runs after the callback. If another thread is moving the clock, the
     /// call waits for that thread, unless a callback of any timer makes it: then it adds the time
-    /// and returns, and the other thread runs what is due: the clock ends at the later of the two times.
+    /// and returns, and the other thread runs what is due: the clock ends at the later of the two
+    /// times.
     ///
     /// The clock can be moved by about 584 years in all, and stays there.
     ///

@@ -33,8 +33,8 @@ pub struct Expired<T> {
     pub value: T,
     /// The key that `insert` returned.
     pub key: QueueKey,
-    /// When the value was due. After a reset it is the time of the tick, unless that is the tick of the
-    /// insert: then it is what the insert asked for.
+    /// When the value was due. After a reset it is the time of the tick, unless that is the tick of
+    /// the insert: then it is what the insert asked for.
     pub deadline: Instant,
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Entry<T> {
     pub(super) expired: Option<(TimerKey, Instant)>,
 }
 
-/// A value stays in its box from the insert until a consumer takes it out: it may be larger than the
-/// stack of a timer's thread.
+/// A value stays in its box from the insert until a consumer takes it out: it may be larger than
+/// the stack of a timer's thread.
 pub(super) type Boxed<T> = Box<Stacked<Entry<T>>>;
 
 /// Where values leave the queue, in the order in which they came if one thread has pushed them.
@@ -150,8 +150,8 @@ impl<T: Send + 'static> QueueState<T> {
 
     /// Pushes to one of the outboxs. No value is left there once the queue has been dropped, and so
     /// none is dropped with the last ticket, by whatever thread that is: this push comes before the
-    /// last take of the queue's drop, which takes the value, or after it, and then the queue is seen
-    /// closed.
+    /// last take of the queue's drop, which takes the value, or after it, and then the queue is
+    /// seen closed.
     fn push(&self, outbox: &Outbox<T>, entry: Boxed<T>, mut discard: impl FnMut(Boxed<T>)) {
         outbox.pushed.push(entry);
         // Ordering: Relaxed. If a take came before the push, what was written before it is seen.

@@ -9,8 +9,8 @@
 //! the move, and the thread has seen the move in the node's word. No user code runs under the lock,
 //! and the shards' threads never take it.
 //!
-//! A moved value leaves the table when it leaves the queue: where it is removed, or where a consumer
-//! takes it.
+//! A moved value leaves the table when it leaves the queue: where it is removed, or where a
+//! consumer takes it.
 
 use std::collections::BTreeMap;
 use std::fmt;

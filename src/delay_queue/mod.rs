@@ -30,8 +30,8 @@ use keys::Moved;
 ///
 /// Any thread inserts, removes and resets values by a shared reference. Tasks take what has expired
 /// with [`next`](Self::next) or as a [`Stream`](futures_core::Stream), threads with
-/// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes to
-/// one of them. They wait while the queue is empty, because other threads may insert. The queue
+/// [`blocking_recv`](Self::blocking_recv) or [`recv_timeout`](Self::recv_timeout); each value goes
+/// to one of them. They wait while the queue is empty, because other threads may insert. The queue
 /// ends when the timer has been shut down and all that has expired is taken. Of a task's polls,
 /// every 128th on a thread gives way to other tasks, as with a [`Sleep`](crate::Sleep).
 ///
@@ -44,8 +44,8 @@ use keys::Moved;
 ///
 /// Each value comes out once: by a consumer when it has expired, or by [`remove`](Self::remove).
 /// If the timer is shut down, what has not expired comes out by [`unexpired`](Self::unexpired);
-/// [`Timer::shutdown`] does not return it. If the queue is dropped, the values that have expired are
-/// dropped with it, and the others at their deadlines, or when the timer ends.
+/// [`Timer::shutdown`] does not return it. If the queue is dropped, the values that have expired
+/// are dropped with it, and the others at their deadlines, or when the timer ends.
 ///
 /// # Examples
 ///

@@ -196,8 +196,8 @@ impl TimerBuilder {
         self.executor(execute)
     }
 
-    /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock). To keep a handle
-    /// of a manual clock, give a clone.
+    /// Sets the source of time. Default: [`MonotonicClock`](crate::MonotonicClock). To keep a
+    /// handle of a manual clock, give a clone.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(DropQuietly::new(Arc::new(clock)));
         self
@@ -208,9 +208,9 @@ impl TimerBuilder {
     ///
     /// It is called on the thread that panicked, for a callback, a schedule, a waker, a clock, an
     /// executor, or the drop of a callback, a schedule, a waker, a value of a
-    /// [`DelayQueue`](crate::DelayQueue) or an executor. Default: no hook. (The process's panic hook,
-    /// which prints the message, has been called by then.) A recurring timer continues after a
-    /// panic in its callback, unless it is cancelled. A panic in its schedule ends it.
+    /// [`DelayQueue`](crate::DelayQueue) or an executor. Default: no hook. (The process's panic
+    /// hook, which prints the message, has been called by then.) A recurring timer continues after
+    /// a panic in its callback, unless it is cancelled. A panic in its schedule ends it.
     ///
     /// A panic that reaches the caller, as that of a callback that [`cancel`](Timer::cancel) drops,
     /// is not caught, so it does not count. Panics of the hook itself, in the drops of a clock, a

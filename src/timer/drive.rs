@@ -179,8 +179,8 @@ pub(crate) fn visit<R>(
     result
 }
 
-/// A manual clock visits the workers. It holds no handle of the timer: the last one may go while the
-/// clock runs a callback, and ends the timer then.
+/// A manual clock visits the workers. It holds no handle of the timer: the last one may go while
+/// the clock runs a callback, and ends the timer then.
 impl Driven for Pool<Box<Worker>> {
     fn next_expiration(&self) -> Option<Instant> {
         self.least(|worker, is_requested| {

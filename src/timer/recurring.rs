@@ -168,8 +168,8 @@ impl Timer {
 pub struct Occurrence {
     /// The timer's key.
     pub key: TimerKey,
-    /// When this occurrence was due, by the timer's schedule. After a reschedule it is the time of the
-    /// tick, unless that is the tick of the schedule's own time.
+    /// When this occurrence was due, by the timer's schedule. After a reschedule it is the time of
+    /// the tick, unless that is the tick of the schedule's own time.
     pub due: Instant,
     /// How long after that the callback was called.
     pub late: Duration,

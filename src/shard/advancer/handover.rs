@@ -190,9 +190,9 @@ impl<T> Advancer<T> {
         self.shared.clock.close();
     }
 
-    /// Ends what only the advancer does, and closes the shard. The returned walk alone takes pending
-    /// timers: a timer that is armed behind it is its producer's, which sees that the shard is
-    /// closed.
+    /// Ends what only the advancer does, and closes the shard. The returned walk alone takes
+    /// pending timers: a timer that is armed behind it is its producer's, which sees that the shard
+    /// is closed.
     fn close_down(&mut self) -> Walk {
         self.is_closed_down = true;
         let (shared, reclaimer) = self.shared.parts();

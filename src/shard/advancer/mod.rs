@@ -272,10 +272,10 @@ impl<T> Advancer<T> {
     }
 
     /// Sets the waker to wake when a timer is scheduled for a tick before the last answer of
-    /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an advance
-    /// that frees them or keep memory that [`maintain`](Self::maintain) can give back, or when
-    /// thousands of timers have come since that answer that must begin to move to a finer wheel
-    /// before it. It replaces the former waker.
+    /// [`next_expiration`](Self::next_expiration), when the nodes of cancelled timers need an
+    /// advance that frees them or keep memory that [`maintain`](Self::maintain) can give back, or
+    /// when thousands of timers have come since that answer that must begin to move to a finer
+    /// wheel before it. It replaces the former waker.
     ///
     /// To sleep: register, call `next_expiration`, then sleep until the answer or the wake. The
     /// waker stays registered; registering the same waker again is cheap. Each registration and

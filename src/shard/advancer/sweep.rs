@@ -22,9 +22,9 @@
 //! for the next step, as for the first. The advancer also wakes itself when it announces its sleep,
 //! because there may be no further cancel.
 //!
-//! **Limit.** Nodes of timers that were cancelled before a pass begins, perhaps all at once, or while
-//! the advancer's thread waits for a processor, are above the bound until the pass reaches them.
-//! Cancellers whose nodes are twice the bound yield (`shared/counts.rs`).
+//! **Limit.** Nodes of timers that were cancelled before a pass begins, perhaps all at once, or
+//! while the advancer's thread waits for a processor, are above the bound until the pass reaches
+//! them. Cancellers whose nodes are twice the bound yield (`shared/counts.rs`).
 
 use crate::config::LIMITS;
 use crate::shard::advancer::Advancer;

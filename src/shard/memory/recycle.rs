@@ -1,9 +1,9 @@
 //! Recycling: how a node that the advancer has freed is handed out again, and how an empty segment
 //! goes back to the system.
 //!
-//! The advancer collects freed nodes in bitmaps of its own. When they are enough for a batch, it goes
-//! through the bitmaps once and gives their bits to the slab, one read-modify-write for up to 64
-//! nodes. No node's memory is touched on the way. A freed node needs no grace period: every
+//! The advancer collects freed nodes in bitmaps of its own. When they are enough for a batch, it
+//! goes through the bitmaps once and gives their bits to the slab, one read-modify-write for up to
+//! 64 nodes. No node's memory is touched on the way. A freed node needs no grace period: every
 //! access of a thread to a node that it does not own ends in a swap of the node's word, which fails
 //! because the word's version never comes again (see [`state`](crate::shard::node::state)), and
 //! what it has read before is then of no account. Only a segment's memory needs one.

@@ -83,8 +83,8 @@ impl<T> Node<T> {
     /// The word. What the thread that stored it had done before is visible.
     #[inline]
     pub(crate) fn word(&self) -> Word {
-        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`: payload
-        // and `base` are visible, or the payload is out.
+        // Ordering: Acquire, pairs with the Release in `fill`, `fill_again` and `cancelled`:
+        // payload and `base` are visible, or the payload is out.
         Word::from_raw(self.word.load(Ordering::Acquire))
     }
 

@@ -28,8 +28,8 @@ const LEFT_PER_LOOK: u64 = 1 << 6;
 /// Timers that are scheduled, and dead nodes that are freed, put the sweep off. So a producer may
 /// ask too early. The advancer then finds that no sweep is due, and writes `sweep_at` anew.
 ///
-/// Where many threads cancel without a pause on few processors, the advancer's thread gets too little
-/// of them to sweep as fast. Then producers give theirs away, once in 64 cancels: eight
+/// Where many threads cancel without a pause on few processors, the advancer's thread gets too
+/// little of them to sweep as fast. Then producers give theirs away, once in 64 cancels: eight
 /// threads that schedule and cancel a thousand timers each, in turns on one core, kept 14 million
 /// nodes after five seconds, and keep 33,000.
 pub(crate) struct DeadReports {

@@ -4,16 +4,16 @@
 //! [`Drivers::OnePerShard`] it has a pool for each shard. Each shard has a *worker*, which lies in
 //! the pool unless a thread is at work with it.
 //!
-//! - The *leader* sleeps until the first of the shards is due, visits one shard after the other, and
-//!   sleeps again. So a timer whose work is small wakes one thread a tick, however many shards it
-//!   has.
+//! - The *leader* sleeps until the first of the shards is due, visits one shard after the other,
+//!   and sleeps again. So a timer whose work is small wakes one thread a tick, however many shards
+//!   it has.
 //! - The other threads are *spare*, and sleep. The first of them is the *watchdog*. It looks at the
-//!   shards when one of them could be late because the leader has not come back from a visit. If one
-//!   is, the watchdog becomes a driver that visits shards, and calls a spare thread for each further
-//!   shard that is ready.
+//!   shards when one of them could be late because the leader has not come back from a visit. If
+//!   one is, the watchdog becomes a driver that visits shards, and calls a spare thread for each
+//!   further shard that is ready.
 //! - A driver that comes back from a visit and finds a shard a tick late calls one spare thread.
-//! - A driver that looks for a shard while the leader is in a visit becomes the leader. A driver that
-//!   finds none while the leader sleeps becomes spare.
+//! - A driver that looks for a shard while the leader is in a visit becomes the leader. A driver
+//!   that finds none while the leader sleeps becomes spare.
 //!
 //! There are as many threads as shards. So while one worker is in the pool, one thread is not at
 //! work: the leader, the watchdog, or a driver that is about to look. See [`Drivers`] for the bound
@@ -30,9 +30,9 @@
 //! # Why no wake-up is lost
 //!
 //! Drivers look at all of this under the lock, so each sees what the one before it has done. Only
-//! [`request`](Notifier::request) takes no lock. There each side writes its own word, passes a SeqCst
-//! fence, and reads the other side's word. So of each pair at least one sees what the other has
-//! written.
+//! [`request`](Notifier::request) takes no lock. There each side writes its own word, passes a
+//! SeqCst fence, and reads the other side's word. So of each pair at least one sees what the other
+//! has written.
 //!
 //! | the producer | the driver |
 //! |---|---|
@@ -45,8 +45,8 @@
 //!
 //! Two drivers meet under the lock:
 //!
-//! - *A worker comes back after the leader has looked.* Its driver looks next. If it finds nothing to
-//!   do and the leader sleeps for longer than until that worker is due, it wakes the leader.
+//! - *A worker comes back after the leader has looked.* Its driver looks next. If it finds nothing
+//!   to do and the leader sleeps for longer than until that worker is due, it wakes the leader.
 //! - *A second shard is due while the leader is in a visit.* The leader has ensured, when it began
 //!   the visit, that the watchdog looks in time. A shard whose worker comes back meanwhile is the
 //!   concern of the driver that brings it: it leads from then on.

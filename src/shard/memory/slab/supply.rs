@@ -98,8 +98,8 @@ impl<T> Slab<T> {
         Ok(())
     }
 
-    /// Gives words of free nodes, in memory order, to all producers. Afterwards their segments may be
-    /// empty.
+    /// Gives words of free nodes, in memory order, to all producers. Afterwards their segments may
+    /// be empty.
     pub(in crate::shard) fn give_words(&self, words: impl Iterator<Item = FreeWord>, keep: Keep<'_>) {
         // The segment of the previous word. It is reopened once all its words are given.
         let mut to_open = None;

@@ -17,8 +17,9 @@ impl<T> Slab<T> {
         Retired::of(&self.segments)
     }
 
-    /// Takes an empty segment out of the table: the highest of the `LIMITS.places_per_search` places below
-    /// `above`. Returns its place. If none is empty, the error is the place below which to look next.
+    /// Takes an empty segment out of the table: the highest of the `LIMITS.places_per_search`
+    /// places below `above`. Returns its place. If none is empty, the error is the place below
+    /// which to look next.
     pub(crate) fn retire_one(
         &self,
         above: usize,
